@@ -75,7 +75,7 @@ if TYPE_CHECKING:
     from core.rag.config import RAGConfig as RAGConfig
     from core.rag.library import Library as Library
     from core.storage.base import AgentThought as AgentThought
-    from core.tools.approval import Asking as Asking
+    from core.tools.approval import ApprovalRequest as ApprovalRequest
     from core.tools.approval import Decision as Decision
     from core.tools.approval import Guard as Guard
     from core.tools.approval import Policy as Policy
@@ -132,7 +132,7 @@ _NAMES = {
     "core.rag.config": ["RAGConfig"],
     "core.rag.library": ["Library"],
     "core.storage.base": ["AgentThought"],
-    "core.tools.approval": ["Asking", "Decision", "Guard", "Policy"],
+    "core.tools.approval": ["ApprovalRequest", "Decision", "Guard", "Policy"],
     "core.tools.base": ["BaseTool", "BaseToolWithFileAccess", "ToolResult"],
     "core.tools.catalog": ["TOOL_REGISTRY", "register_tool"],
     "core.tools.from_function": ["tool"],

@@ -11,20 +11,20 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Self
 
 from core.limits import Slots
+from core.mcp_endpoint import McpAccess
 from core.models.loading import ModelLoader
 from core.models.own_models import AllModels
-from core.models.pool import Chosen
-from core.outward import Outward
+from core.models.pool import ActiveModel
 from core.readiness import Readiness
 from core.reading.intake import Intake
 from core.resources import descriptors_check, disk_check
-from core.runs.claim_check import Checking
-from core.runs.history_summary import Remembering
+from core.runs.claim_check import ClaimChecker
+from core.runs.history_summary import HistorySummarizer
 from core.runs.manager import Runs
 from core.storage.database import Database, count_opening
 from core.storage.sealing import Sealer
 from core.storage.stores import Stores
-from core.toolbox.code_interpreter import Interpreting
+from core.toolbox.code_interpreter import CodeInterpreters
 from core.toolbox.toolbox import Toolbox
 from core.workspace.assistants import Assistants
 from core.workspace.services import Services
@@ -63,7 +63,7 @@ class Engine:
     runs: Runs
     intake: Intake
     toolbox: Toolbox
-    outward: Outward
+    outward: McpAccess
     services: Services
     workspaces: Workspaces
 
@@ -152,14 +152,14 @@ class Engine:
         models = AllModels(
             settings,
             stores,
-            Chosen(self._loader, self.readiness),
+            ActiveModel(self._loader, self.readiness),
             self._told,
             fixed=self.program is not None and self.program.brings_model,
         )
-        code = Interpreting(settings, stores, self._sandbox_known)
+        code = CodeInterpreters(settings, stores, self._sandbox_known)
         self.toolbox = Toolbox(stores, sealer, settings, code.of)
         self.intake = Intake(stores, self._index, self._changed)
-        self.checking = Checking(by_meaning=settings.retrieval == "hybrid", find=self._find)
+        self.checking = ClaimChecker(by_meaning=settings.retrieval == "hybrid", find=self._find)
         self.runs = Runs(
             stores,
             check=self.checking if settings.check_claims else None,
@@ -175,13 +175,13 @@ class Engine:
             toolbox=self.toolbox,
             code=code,
             runs=self.runs,
-            remembering=Remembering(on=settings.summarise),
+            remembering=HistorySummarizer(on=settings.summarise),
             agents=self.program or Assistants(settings.max_iteration),
             index=self._index,
             changed=self._changed,
         )
         self.workspaces = Workspaces(self.services, home / "libraries", _indexed)
-        self.outward = Outward(
+        self.outward = McpAccess(
             stores,
             self.workspaces,
             agent=self.services.agents.outside,

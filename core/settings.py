@@ -25,7 +25,7 @@ from pydantic_settings import (
 )
 
 from core.errors import SettingsError
-from core.vendor_hosts import is_dashscope
+from core.known_hosts import is_dashscope
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from core import AgentConfig as AgentConfig
     from core import AgentScratchpadUnit as AgentScratchpadUnit
     from core import AgentThought as AgentThought
+    from core import ApprovalRequest as ApprovalRequest
     from core import ArticleAgent as ArticleAgent
-    from core import Asking as Asking
     from core import Assistant as Assistant
     from core import BaseChatModel as BaseChatModel
     from core import BaseModelCompatibleDict as BaseModelCompatibleDict

@@ -31,16 +31,14 @@ VENDORS = (
     "httpx",
 )
 _PUBLIC = """
-    ASSISTANT AUDIO Agent AgentScratchpadUnit AgentThought Asking Assistant BaseChatModel BaseModelCompatibleDict
-    BaseTool BaseToolWithFileAccess BasicAgent CONTENT ContentItem Decision EXTRA FILE FUNCTION FUNCTION_CALL
-    FnCallAgent FunctionCall Guard IMAGE LLM_REGISTRY Library MCPClient MCPManager Memory Message ModelResponse
-    ModelServiceError NAME OutputParser ParlourError Policy REASONING_CONTENT ROLE ReActChat SYSTEM TEXT TOOL_REGISTRY
-    TokenBufferMemory ToolResult USER Usage VIDEO get_chat_model register_llm register_tool tool
-    GroupChat GroupChatCreator MultiAgentHub PENDING_USER_INPUT Router UserAgent
-    DialogueRetrievalAgent ParallelDocQA TIRMathAgent VirtualMemoryAgent
-    ArticleAgent ContinueWriting ExpandWriting OutlineWriting WriteFromScratch
-    AgentConfig GenerateConfig LLMConfig RAGConfig
-    Suite aevaluate evaluate
+    ASSISTANT AUDIO Agent AgentConfig AgentScratchpadUnit AgentThought ApprovalRequest ArticleAgent Assistant
+    BaseChatModel BaseModelCompatibleDict BaseTool BaseToolWithFileAccess BasicAgent CONTENT ContentItem
+    ContinueWriting Decision DialogueRetrievalAgent EXTRA ExpandWriting FILE FUNCTION FUNCTION_CALL FnCallAgent
+    FunctionCall GenerateConfig GroupChat GroupChatCreator Guard IMAGE LLMConfig LLM_REGISTRY Library MCPClient
+    MCPManager Memory Message ModelResponse ModelServiceError MultiAgentHub NAME OutlineWriting OutputParser
+    PENDING_USER_INPUT ParallelDocQA ParlourError Policy RAGConfig REASONING_CONTENT ROLE ReActChat Router SYSTEM
+    Suite TEXT TIRMathAgent TOOL_REGISTRY TokenBufferMemory ToolResult USER Usage UserAgent VIDEO VirtualMemoryAgent
+    WriteFromScratch aevaluate evaluate get_chat_model register_llm register_tool tool
 """
 PUBLIC_NAMES = sorted(_PUBLIC.split())
 

@@ -36,7 +36,7 @@ _THREADS = 200
 
 
 @asynccontextmanager
-async def open_house(
+async def open_app(
     settings: Settings,
     tell: Callable[[Readiness], None],
     take: Callable[[Readiness], None],

@@ -118,7 +118,7 @@ class Frames:
             return
         view.generation += 1
         mine = view.generation
-        view.poke(stale=True)  # an older follower wakes, sees that it is old, and leaves
+        view.wake_up(stale=True)  # an older follower wakes, sees that it is old, and leaves
         view.followers += 1
         self._followers += 1
         watched, shown, painted = _Watched(view), _Shown(), False
@@ -158,7 +158,7 @@ class Frames:
         """What stands around the conversation, from memory: the others, and the model."""
         shown.history = await self._histories.of(workspace, view.listed, archived=view.archived)
         shown.readiness = (await workspace.models.chosen()).readiness
-        shown.hears = await workspace.hears()
+        shown.hears = await workspace.accepts_audio()
 
     async def _read(self, workspace: Workspace, view: View) -> _Shown:
         """What stands in the tables: read when it may have changed, not for each frame."""
@@ -183,7 +183,7 @@ class Frames:
                     shown.replies[message.id] = await workspace.runs.reply(message)
         except NotFoundError:  # deleted meanwhile, or an address from somewhere else
             _log.debug("A tab shows a conversation that is not there.")
-            if self._views.is_coming(view.owner, wanted):
+            if self._views.is_being_created(view.owner, wanted):
                 return shown
             if view.conversation_id == wanted:
                 view.show("")
@@ -297,7 +297,7 @@ class Frames:
         return (
             bool(workspace.runs.live_conversations())
             or shown.readiness["model"].state == "loading"
-            or self._views.is_coming(view.owner, view.conversation_id)
+            or self._views.is_being_created(view.owner, view.conversation_id)
             or any(document.status == "reading" or document.id in preparing for document in shown.documents)
         )
 
@@ -339,7 +339,7 @@ class _Watched:
         self._leave = run.log.watch(self._wake) if run is not None else None
 
     def _wake(self, urgent: bool) -> None:  # noqa: FBT001 - the signature that runs call
-        self._view.poke(urgent=urgent)
+        self._view.wake_up(urgent=urgent)
 
 
 def _ended(shown: _Shown) -> str:

@@ -10,7 +10,7 @@ from starlette.responses import FileResponse, JSONResponse, PlainTextResponse, R
 from starlette.routing import Route
 
 from core.errors import DocumentError, NoSpaceError, NotFoundError, ParlourError, QuotaError, TooManyRequestsError
-from core.outward import PATH as MCP_PATH
+from core.mcp_endpoint import PATH as MCP_PATH
 from webui.handlers.approval import CallRoutes
 from webui.handlers.documents import DocumentRoutes, LibraryRoutes
 from webui.handlers.exporting import ExportRoutes

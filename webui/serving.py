@@ -15,7 +15,7 @@ from core.limits import TokenBuckets
 from core.net.addresses import serving
 from core.resources import raise_descriptor_limit
 from core.runs.lease import standing, this_worker
-from webui.app import open_house
+from webui.app import open_app
 from webui.auth import Hosts, Owners, PageToken
 from webui.middleware.headers import HeadersMiddleware
 from webui.middleware.owner import OwnerMiddleware
@@ -71,7 +71,7 @@ def serve(
         failures.append(error)
         server.should_exit = True
 
-    app = StartupApp(partial(open_house, settings, terminal.tell, engine=engine, look=look), failed)
+    app = StartupApp(partial(open_app, settings, terminal.tell, engine=engine, look=look), failed)
     server = Server(guarded(app, settings, secret, token), app.close, write_seconds=settings.write_seconds)
     with opened_at(settings.home, address) as beside, serving(port, secret):
         taken = settings.port if settings.port not in {0, port} else 0

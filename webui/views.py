@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import parse_qs, urlsplit
 
-from core.bridge.pool import Recent
+from core.bridge.pool import BoundedDict
 from core.errors import NotFoundError
 from core.rag.citations import cited_numbers
 
@@ -130,7 +130,7 @@ class View:
     painting: asyncio.Lock = field(default_factory=asyncio.Lock)  # noqa: TID251
     used: float = field(default_factory=time.monotonic)
 
-    def poke(self, *, urgent: bool = True, stale: bool = False) -> None:
+    def wake_up(self, *, urgent: bool = True, stale: bool = False) -> None:
         """Something changed that this tab shows; `urgent` does not wait for the next frame."""
         if urgent:
             self.urgent.set()
@@ -143,7 +143,7 @@ class View:
         self.window, self.anchor = WINDOW, None
         self.stopping, self.libraries = False, ()
         self.close_evidence()
-        self.poke(stale=True)
+        self.wake_up(stale=True)
 
     def begin_before(self, message: str, thread: Sequence[str]) -> None:
         """Let the window reach back to a message and a few before it.
@@ -156,7 +156,7 @@ class View:
             begin = max(0, thread.index(message) - _BEFORE)
             self.window = max(self.window, len(thread) - begin)
             self.anchor = thread[max(0, len(thread) - self.window)]
-        self.poke(stale=True)
+        self.wake_up(stale=True)
 
     def close_evidence(self) -> None:
         """Show no evidence, nor any that was asked for before."""
@@ -174,7 +174,7 @@ class Views:
     def __init__(self, words: Callable[[str], Words]) -> None:
         self._words = words
         self._views: OrderedDict[str, View] = OrderedDict()
-        self._unread = Recent[str, set[str]](_MOST)
+        self._unread = BoundedDict[str, set[str]](_MOST)
         self._coming: set[tuple[str, str]] = set()
         self._listeners: list[Callable[[str], None]] = []
 
@@ -199,7 +199,7 @@ class Views:
         return view
 
     @contextmanager
-    def making(self, owner: str, conversation_id: str) -> Generator[None]:
+    def creating(self, owner: str, conversation_id: str) -> Generator[None]:
         """A conversation is being made: a tab whose address names it waits for it."""
         named = (owner, conversation_id)
         self._coming.add(named)
@@ -209,7 +209,7 @@ class Views:
             self._coming.discard(named)
             self.changed(owner, conversation_id)
 
-    def is_coming(self, owner: str, conversation_id: str) -> bool:
+    def is_being_created(self, owner: str, conversation_id: str) -> bool:
         """Whether a conversation is being made that is not there yet."""
         return (owner, conversation_id) in self._coming
 
@@ -225,13 +225,13 @@ class Views:
         """
         if owner is None:
             for view in self._views.values():
-                view.poke(urgent=False)
+                view.wake_up(urgent=False)
             return
         for callback in self._listeners:
             callback(owner)
         for view in self._views.values():
             if view.owner == owner and conversation_id in {None, view.conversation_id}:
-                view.poke(urgent=conversation_id is not None, stale=conversation_id is not None)
+                view.wake_up(urgent=conversation_id is not None, stale=conversation_id is not None)
 
     def deleted(self, owner: str, conversation_id: str) -> None:
         """A conversation is gone: tabs that showed it turn to a new one, the others to a shorter history."""

@@ -171,7 +171,7 @@ class Checking:
         if not documents:
             return
         await asyncio.to_thread(library.wait_for_vectors, _SETTLED)
-        made = await asyncio.to_thread(library.retriever.vectors_made, documents)
+        made = await asyncio.to_thread(library.retriever.vector_progress, documents)
         if behind := {one: come for one, come in made.items() if come[0] < come[1]}:
             self._say(f"vectors of {owner} are not made: {behind}")
 

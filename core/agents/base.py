@@ -25,7 +25,7 @@ from core.llm.validation import no_messages
 from core.messages.events import ToolFinished
 from core.messages.message import SYSTEM, Message
 from core.messages.transcript import Transcript, call_message
-from core.tools.approval import Guarded, OnThisLoop, events_under, guard_for, items_under, under
+from core.tools.approval import Guarded, LoopBoundGuard, events_under, guard_for, items_under, under
 from core.tools.runner import ToolRunner
 
 if TYPE_CHECKING:
@@ -345,7 +345,7 @@ class Agent:
             raise ModelMisbehavedError(message=said, hint="Yield lists of messages.") from error
 
     async def _seed_events(self, asked: list[Message], guard: Guard | None, **kwargs: Any) -> Stream:
-        here = None if guard is None else OnThisLoop(guard)  # the hook runs in a thread
+        here = None if guard is None else LoopBoundGuard(guard)  # the hook runs in a thread
         async with aclosing(run_events(partial(self._run_seed, asked, here, **kwargs), self.name)) as events:
             async for event in events:
                 yield event

@@ -9,7 +9,7 @@ from core.agents.hub import is_pending
 from core.llm.request import call_ids
 from core.messages.content import ContentItem
 from core.messages.message import ASSISTANT, FUNCTION, SYSTEM, USER, Message
-from core.tools.taint import Seen
+from core.tools.taint import Taint
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -62,7 +62,7 @@ def member_view(
     if view and view[-1].role == ASSISTANT and view[-1].function_call is None:
         view.append(Message(USER, GO_ON[lang], extra={"heard": True}))
     view = prepend_system(view, told)
-    view = mark_private(view) if Seen.of(messages).private else view
+    view = mark_private(view) if Taint.of(messages).private else view
     return reserve_call_ids(view, call_ids(tuple(messages)) - call_ids(tuple(view)))
 
 

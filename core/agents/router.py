@@ -28,7 +28,7 @@ from core.agents.hub import (
 )
 from core.messages.events import Event, ItemAdded, MessageFinished, MessageStarted, TextDelta
 from core.messages.message import ASSISTANT, FUNCTION, USER, Message
-from core.tools.taint import Seen
+from core.tools.taint import Taint
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -285,4 +285,4 @@ def _without_helper_steps(messages: list[Message], names: Sequence[str], lang: L
         elif message.function_call is None and (text := message.get_text_content()):
             text = HANDED_OVER[lang].format(name=message.name, text=text)
             kept.append(message.model_copy(update={"content": text, "reasoning_content": None}))
-    return mark_private(kept) if Seen.of(messages).private else kept
+    return mark_private(kept) if Taint.of(messages).private else kept

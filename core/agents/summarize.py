@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from core.errors import ParlourError
 from core.llm.calling.neutral import neutral
 from core.messages.message import ASSISTANT, FUNCTION, USER, Message
-from core.tools.taint import Seen
+from core.tools.taint import Taint
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -82,7 +82,7 @@ def summary_turn(summary: str, replaced: Sequence[Message], lang: Lang) -> list[
     It is a message of the assistant, so its content has no more rights than that. It may quote documents or results,
     so it is marked as private where they were.
     """
-    private = Seen.of(replaced).private
+    private = Taint.of(replaced).private
     extra = {"files": ["summary"]} if private else None
     return [Message(USER, _ASKED[lang]), Message(ASSISTANT, summary, extra=extra)]
 

@@ -18,7 +18,7 @@ from core.messages.transcript import Transcript
 from core.tools.base import BaseTool, ToolResult
 from core.tools.catalog import TOOL_REGISTRY
 from core.tools.from_function import FunctionTool
-from core.tools.taint import Seen
+from core.tools.taint import Taint
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -183,7 +183,7 @@ class AgentTool(BaseTool):
             raise ToolError(
                 f"More than {_DEEPEST} agents would call one another in a row, so {self.name!r} was not asked."
             )
-        extra = {"heard": True, "files": [""]} if Seen.of(messages).private else {"heard": True}
+        extra = {"heard": True, "files": [""]} if Taint.of(messages).private else {"heard": True}
         asked = Message(USER, question, extra=extra)
         lang = lang or language_of([asked])
         context = {key: value for key, value in context.items() if key not in _OWN}

@@ -72,7 +72,7 @@ def is_within() -> bool:
     return _within.get()
 
 
-async def whole(work: Coroutine[Any, Any, T]) -> T:
+async def run_to_end(work: Coroutine[Any, Any, T]) -> T:
     """Run `work` in a task of its own, to its end; only then does a caller that was cancelled hear of it."""
     task = asyncio.create_task(work)
     cancelled = await _ended(task)
@@ -88,7 +88,7 @@ async def whole(work: Coroutine[Any, Any, T]) -> T:
     return task.result()
 
 
-async def kept(work: Coroutine[Any, Any, T]) -> T:
+async def run_shielded(work: Coroutine[Any, Any, T]) -> T:
     """Run `work` to its end; a caller that was cancelled meanwhile gets its result all the same."""
     task = asyncio.create_task(work)
     await _ended(task)

@@ -17,7 +17,7 @@ _K = TypeVar("_K")
 _V = TypeVar("_V")
 
 
-class Recent(OrderedDict[_K, _V]):
+class BoundedDict(OrderedDict[_K, _V]):
     """At most so many entries; where there is one too many, the one that was set longest ago goes.
 
     Args:

@@ -12,7 +12,7 @@ from core.messages.content import ContentItem
 from core.messages.message import ASSISTANT, FUNCTION, Message
 from core.messages.transcript import Transcript
 from core.runs.claim_check import marked_texts
-from core.runs.log import ClaimsChecked, LoggedEvent, RunFinished, Within, message_events
+from core.runs.log import ClaimsChecked, LoggedEvent, NestedEvent, RunFinished, message_events
 from core.runs.reply import CallBlock, CallState, Reply, TextBlock
 from core.runs.rows import events_of, logged_of
 from core.runs.steps import thoughts_of
@@ -129,7 +129,7 @@ def _inner(logged: Iterable[LoggedEvent], redaction: Redaction, reply: Reply) ->
     """What the agents said and did that were called, each under its call."""
     told: dict[tuple[str, ...], list[Event]] = {}
     for one in logged:
-        if isinstance(one.event, Within):
+        if isinstance(one.event, NestedEvent):
             told.setdefault(tuple(one.event.calls), []).append(one.event.event)
     for calls, events in told.items():
         messages = (_message(one, redaction) for one in Transcript(events).messages())

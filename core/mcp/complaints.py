@@ -14,7 +14,7 @@ from core.mcp.stdio import LONGEST_MESSAGE
 from core.mcp.web import OutOfReachError, TooLargeAnswerError
 
 if TYPE_CHECKING:
-    from core.mcp.journal import Journal
+    from core.mcp.journal import ServerLog
     from core.mcp.settings import ServerSettings
 
 _LONGEST_QUOTE = 200
@@ -28,7 +28,7 @@ _NETWORK = (OSError, EOFError, httpx2.HTTPError, anyio.BrokenResourceError, anyi
 FAILURES = (MCPError, McpError, *_NETWORK, RuntimeError, ValueError, BaseExceptionGroup)
 
 
-class Complaints:
+class ErrorTranslator:
     """Makes the sentences about one server; no key of its settings is in them.
 
     Args:
@@ -37,7 +37,7 @@ class Complaints:
         journal: Where it says what is wrong, and how a text of it is repeated.
     """
 
-    def __init__(self, name: str, settings: ServerSettings, journal: Journal) -> None:
+    def __init__(self, name: str, settings: ServerSettings, journal: ServerLog) -> None:
         self._name = name
         self._settings = settings
         self._journal = journal

@@ -82,7 +82,7 @@ class LogLine:
     text: str
 
 
-class Journal:
+class ServerLog:
     """The last lines of one server.
 
     Args:

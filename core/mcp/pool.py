@@ -73,9 +73,9 @@ class MCPClient:
         return self._session.is_open
 
     @property
-    def is_wanted(self) -> bool:
+    def keep_alive(self) -> bool:
         """Whether it was connected and not closed since; a server that died is started again by the next call."""
-        return self._session.is_wanted
+        return self._session.keep_alive
 
     @property
     def log(self) -> tuple[LogLine, ...]:
@@ -206,7 +206,7 @@ class MCPManager:
         run(self.aclose())
 
     def _known(self, name: str, server: ServerSettings) -> MCPClient | None:
-        alive = (client for client in self._clients if client.is_wanted)
+        alive = (client for client in self._clients if client.keep_alive)
         return next((client for client in alive if client.name == name and client.settings == server), None)
 
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from mcp import Client
     from mcp_types import Prompt, Resource, ResourceTemplate, Tool
 
-    from core.mcp.journal import Journal
+    from core.mcp.journal import ServerLog
 
 
 _MEDIA_TYPE = re.compile(r"[a-z]+/[a-z0-9.+-]+")
@@ -147,7 +147,7 @@ async def listed_prompts(client: Client) -> list[Prompt]:
     return await _pages(client.list_prompts, "prompts")
 
 
-async def has_resources(client: Client, journal: Journal) -> bool:
+async def has_resources(client: Client, journal: ServerLog) -> bool:
     """Whether there is anything to read: many servers announce resources and have none."""
     if client.server_capabilities.resources is None:
         return False

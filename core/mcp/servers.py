@@ -228,7 +228,7 @@ class Server:
                 self.error = f"The MCP server {self.name!r} has ended; it is started again in {seconds:.0f} seconds."
                 self._say("failed")
                 await asyncio.sleep(seconds)
-            self._backoff.begun()
+            self._backoff.call_started()
             await self._connect()
             if self.state == "ready" or self.needs_sign_in:
                 return

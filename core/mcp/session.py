@@ -14,9 +14,9 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from core.bridge.sync import shared_loop
 from core.errors import ServerMisbehavedError, ServerUnreachableError
-from core.mcp.complaints import FAILURES, Complaints, is_forgotten
+from core.mcp.complaints import FAILURES, ErrorTranslator, is_forgotten
 from core.mcp.forms import Asker
-from core.mcp.journal import Journal
+from core.mcp.journal import ServerLog
 from core.mcp.results import has_resources, listed_prompts, listed_resources, listed_tools
 from core.mcp.settings import fingerprint, resolve_command
 from core.mcp.sign_in import NOBODY, Authorization
@@ -49,7 +49,7 @@ class Backoff:
         self._deaths = 0
         self._begun = self._next = clock()
 
-    def begun(self) -> None:
+    def call_started(self) -> None:
         """The server is started now."""
         self._begun = self._clock()
 
@@ -155,10 +155,10 @@ class Session:
         self._by_name: dict[str, Tool] = {}
         self._prints: dict[str, str] = {}
         self.has_resources = self.has_prompts = False
-        self.journal = Journal(settings.secrets)
+        self.journal = ServerLog(settings.secrets)
         self.asks = elicit is not None
         self._reach = reach
-        self._complaints = Complaints(name, settings, self.journal)
+        self._complaints = ErrorTranslator(name, settings, self.journal)
         self._asker = Asker(name, elicit)
         self._sign_in = sign_in
         self._changed = changed or (lambda: None)
@@ -197,7 +197,7 @@ class Session:
         return self._prints.get(own_name, "")
 
     @property
-    def is_wanted(self) -> bool:
+    def keep_alive(self) -> bool:
         """Whether it was opened, and not closed since: where the server has died, the next call starts it again."""
         return self._wanted
 
@@ -321,7 +321,7 @@ class Session:
         ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         ready.add_done_callback(lambda future: future.cancelled() or future.exception())  # nobody may wait any more
         self._leave, self._gone, self._scope = asyncio.Event(), asyncio.Event(), anyio.CancelScope()
-        self._backoff.begun()
+        self._backoff.call_started()
         self._owner = asyncio.create_task(self._own(ready), name=f"MCP server {self.name}")
         self._owner.add_done_callback(lambda task: _pass_on(task, ready, closed))
         try:

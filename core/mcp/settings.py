@@ -99,7 +99,7 @@ class ServerSettings(BaseModel):
     def _read(cls, raw: Any) -> Any:
         if not isinstance(raw, Mapping):
             return raw
-        given = plainly(cast("Mapping[str, Any]", raw))
+        given = canonical(cast("Mapping[str, Any]", raw))
         for name in ("command", "cwd", "url"):
             if isinstance(given.get(name), str):
                 given[name] = _filled(given[name], name)
@@ -230,7 +230,7 @@ _START_MILLISECONDS = ("initTimeout", "startup_timeout_ms", "connectTimeout", "c
 _MOST_SECONDS = 3600.0
 
 
-def plainly(raw: Mapping[str, Any]) -> dict[str, Any]:
+def canonical(raw: Mapping[str, Any]) -> dict[str, Any]:
     """The settings under the names of `ServerSettings`; what is unknown stays, to be ignored there."""
     given: dict[str, Any] = {}
     for key, value in raw.items():

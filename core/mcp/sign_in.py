@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from mcp.client.auth import TokenStorage
     from mcp.shared.auth import OAuthToken
 
-    from core.mcp.journal import Journal
+    from core.mcp.journal import ServerLog
     from core.mcp.settings import ServerSettings, StaticClient
 
 
@@ -95,7 +95,7 @@ class Authorization(OAuthClientProvider):
         *,
         sign_in: SignIn,
         reach: Reach | None,
-        journal: Journal,
+        journal: ServerLog,
         waiting: Callable[[], AbstractContextManager[None]],
     ) -> None:
         url = settings.url or ""
@@ -306,7 +306,7 @@ class _Storage:
         journal: Of the server.
     """
 
-    def __init__(self, kept: TokenStorage, client: StaticClient | None, journal: Journal) -> None:
+    def __init__(self, kept: TokenStorage, client: StaticClient | None, journal: ServerLog) -> None:
         self._kept = kept
         self._client = client
         self._journal = journal

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
-    from core.mcp.journal import Journal
+    from core.mcp.journal import ServerLog
     from core.mcp.settings import Resolved
 
 
@@ -296,7 +296,7 @@ _ID = re.compile(rb'"id"\s*:\s*(\d{1,18}|"[^"\\]{1,100}")')
 
 @asynccontextmanager
 async def process_transport(
-    command: Resolved, environment: dict[str, str], cwd: str | None, journal: Journal, gone: Callable[[], None]
+    command: Resolved, environment: dict[str, str], cwd: str | None, journal: ServerLog, gone: Callable[[], None]
 ) -> AsyncGenerator[tuple[Any, Any]]:
     """Start a process and yield the two streams that the client reads from and writes to.
 
@@ -337,7 +337,7 @@ class _Talk:
     """Both directions of one process."""
 
     def __init__(
-        self, process: Process, journal: Journal, to_client: MemoryObjectSendStream[Any], gone: Callable[[], None]
+        self, process: Process, journal: ServerLog, to_client: MemoryObjectSendStream[Any], gone: Callable[[], None]
     ) -> None:
         self._process = process
         self._gone = gone

@@ -22,7 +22,7 @@ from core.net.unpacking import unpack
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 
-    from core.mcp.journal import Journal
+    from core.mcp.journal import ServerLog
     from core.mcp.settings import Resolved, ServerSettings
     from core.net.addresses import Reach
 
@@ -54,7 +54,7 @@ class TooLargeAnswerError(httpx2.ReadError):
 
 
 def http_client(
-    headers: Mapping[str, str], reach: Reach | None, journal: Journal, auth: httpx2.Auth | None = None
+    headers: Mapping[str, str], reach: Reach | None, journal: ServerLog, auth: httpx2.Auth | None = None
 ) -> httpx2.AsyncClient:
     """A client for one server.
 
@@ -186,7 +186,7 @@ async def opened_transport(
     command: Resolved | None,
     *,
     reach: Reach | None,
-    journal: Journal,
+    journal: ServerLog,
     gone: Callable[[], None],
     auth: httpx2.Auth | None,
 ) -> AsyncGenerator[tuple[Any, Any]]:

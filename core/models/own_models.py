@@ -32,7 +32,7 @@ from core.models.menu import (
     same_place,
     service_named,
 )
-from core.models.pool import Choice, Chosen, ModelPool
+from core.models.pool import ActiveModel, Choice, ModelPool
 from core.readiness import Readiness
 from core.settings import NO_KEY
 from core.storage.base import LOCAL_OWNER
@@ -89,7 +89,7 @@ class AllModels:
         self,
         settings: Settings,
         stores: Stores,
-        default: Chosen,
+        default: ActiveModel,
         changed: Callable[[str], None],
         *,
         fixed: bool = False,
@@ -131,7 +131,7 @@ class OwnerModels:
 
     # ---- the one that answers
 
-    async def chosen(self) -> Chosen:
+    async def chosen(self) -> ActiveModel:
         """The model that answers the owner; it is made, or fetched, from now on.
 
         Raises:
@@ -331,15 +331,15 @@ class OwnerModels:
         """The installation's key for this vendor: for whoever runs it, never for a reader of a shared page."""
         return self._shared.settings.key_for(address) if self.is_local else ""
 
-    def _opened(self, kept: ModelService) -> Chosen:
+    def _opened(self, kept: ModelService) -> ActiveModel:
         if self._is_the_default(kept):
-            return Chosen(self._pool.default.loader, self._pool.default.readiness, kept.service)
+            return ActiveModel(self._pool.default.loader, self._pool.default.readiness, kept.service)
         readiness = Readiness(changed=partial(self._shared.changed, self._owner))
         place = urlsplit(kept.address).hostname or ""
         label = f"{kept.model} · {place}" if place else kept.model
-        loader = ModelLoader(partial(self._remade, kept), readiness, label, room=self._pool.freed)
+        loader = ModelLoader(partial(self._remade, kept), readiness, label, room=self._pool.wait_closed)
         loader.start()
-        return Chosen(loader, readiness, kept.service)
+        return ActiveModel(loader, readiness, kept.service)
 
     def _remade(self, kept: ModelService) -> BaseChatModel:
         """The kept choice as a model. What could be chosen once may not be any more, so it is checked again."""

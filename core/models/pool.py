@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from core.bridge.pool import Recent
+from core.bridge.pool import BoundedDict
 from core.errors import SettingsError
 from core.settings import NO_KEY
 
@@ -20,7 +20,7 @@ _REMEMBERED = 1_000  # owners
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class ActiveModel:
     """The model of an owner.
 
     Args:
@@ -63,20 +63,20 @@ class ModelPool:
         changes: How often somebody chose: what was read before that is not what is.
     """
 
-    def __init__(self, default: Chosen) -> None:
+    def __init__(self, default: ActiveModel) -> None:
         self.default = default
         self.changes = 0
-        self._chosen = Recent[str, Chosen](_REMEMBERED, self._retire)
+        self._chosen = BoundedDict[str, ActiveModel](_REMEMBERED, self._retire)
         self._retired: set[ModelLoader] = set()  # somebody still works with them
         self._closing: set[asyncio.Task[None]] = set()
 
-    def get(self, owner: str) -> Chosen | None:
+    def get(self, owner: str) -> ActiveModel | None:
         """The model of an owner, if it is open."""
         if owner in self._chosen:
             self._chosen.move_to_end(owner)
         return self._chosen.get(owner)
 
-    def put(self, owner: str, chosen: Chosen) -> None:
+    def put(self, owner: str, chosen: ActiveModel) -> None:
         """Keep the model of an owner open, until it is dropped."""
         self._chosen[owner] = chosen
 
@@ -91,7 +91,7 @@ class ModelPool:
         loaders = dict.fromkeys(chosen.loader for chosen in (self.default, *self._chosen.values()))
         return [loader for loader in loaders if loader.model is not None and loader.model.model_type == model_type]
 
-    async def freed(self) -> None:
+    async def wait_closed(self) -> None:
         """Wait for models that nobody works with any more to be out of memory."""
         if self._closing:
             await asyncio.wait(set(self._closing))
@@ -103,7 +103,7 @@ class ModelPool:
         await asyncio.gather(*self._closing)
         self._chosen.clear()
 
-    def _retire(self, chosen: Chosen) -> None:
+    def _retire(self, chosen: ActiveModel) -> None:
         if chosen.loader is not self.default.loader:
             self._retired.add(chosen.loader)
             chosen.loader.retire(self._close)

@@ -122,7 +122,7 @@ def with_meaning(files: Sequence[Attached], library: Library) -> list[Attached]:
     Raises:
         StorageError: The library cannot be read.
     """
-    come = library.retriever.vectors_made({one.library_id for one in files if one.library_id is not None})
+    come = library.retriever.vector_progress({one.library_id for one in files if one.library_id is not None})
     behind = {library_id: made for library_id, made in come.items() if made[0] < made[1]}
     return [replace(one, made=behind.get(one.library_id or "")) for one in files]
 

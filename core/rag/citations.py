@@ -320,7 +320,7 @@ def _place_of(text: str, number: int, occurrence: int) -> int | None:
     return None if not ends else ends[occurrence] if 0 <= occurrence < len(ends) else ends[0]
 
 
-def borne_by(sentence: str, text: str) -> list[tuple[int, int]]:
+def supporting_spans(sentence: str, text: str) -> list[tuple[int, int]]:
     """The spans of the sentences of a passage that support a sentence best, at most two; empty if none does.
 
     Args:

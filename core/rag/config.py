@@ -65,7 +65,7 @@ class RAGConfig(BaseModel):
     pdf_reader: Literal["pymupdf", "pypdfium2"] = "pymupdf"
 
     @property
-    def beginnings_first(self) -> bool:
+    def starts_with_first_passages(self) -> bool:
         """Whether the beginning of a single document comes before what is found in it."""
         return "front_page" in (self.rag_searchers or ()) and self.retrieval_type != "front_page"
 

@@ -79,7 +79,7 @@ class ContextBuilder:
         with self._file.reading() as db:
             if not _may_fit(db, wanted, most_tokens):
                 return None
-            there = [one for one in records.everything(db) if one.id in wanted]
+            there = [one for one in records.all_documents(db) if one.id in wanted]
             if any(one.status == "reading" for one in there):
                 return None
             ids = [

@@ -211,7 +211,7 @@ class Library:
     def documents(self) -> list[Document]:
         """All documents, the oldest first."""
         with self._file.reading() as db:
-            return records.everything(db)
+            return records.all_documents(db)
 
     def document(self, document_id: str) -> Document:
         """The document of the id `document_id`.
@@ -220,7 +220,7 @@ class Library:
             NotFoundError: It is not here.
         """
         with self._file.reading() as db:
-            return records.present(db, document_id)
+            return records.require(db, document_id)
 
     def find(
         self,
@@ -248,7 +248,7 @@ class Library:
             found = records.passages(db, scored)
         return [passage for passage in found if passage.score >= self._config.score_threshold]
 
-    def beginnings(self, k: int | None = None, *, documents: Collection[str] | None = None) -> list[Passage]:
+    def first_passages(self, k: int | None = None, *, documents: Collection[str] | None = None) -> list[Passage]:
         """The first passages of each of `documents`, `k` in all: what "summarise this" is answered from.
 
         Each document has its share: the first passage of each comes before the second of any.
@@ -258,7 +258,7 @@ class Library:
         """
         most = self._config.top_k if k is None else k
         with self._file.reading() as db:
-            wanted = [d.id for d in records.everything(db) if documents is None or d.id in documents]
+            wanted = [d.id for d in records.all_documents(db) if documents is None or d.id in documents]
             each = [sorted(records.chunk_ids(db, document_id))[:most] for document_id in wanted[: max(most, 0)]]
             shares = [0] * len(each)
             left = most
@@ -353,7 +353,7 @@ class Library:
 
     async def abeginnings(self, k: int | None = None, *, documents: Collection[str] | None = None) -> list[Passage]:
         """`beginnings`, in a thread."""
-        return await self._within(self._finders, self.beginnings, k, documents=documents)
+        return await self._within(self._finders, self.first_passages, k, documents=documents)
 
     async def aremove(self, document_id: str) -> None:
         """`remove`, in a thread."""

@@ -62,7 +62,7 @@ class Pages:
             StorageError: It cannot be kept.
         """
         with self._file.reading() as db:
-            document = records.present(db, document_id)
+            document = records.require(db, document_id)
             near = _near(db, passage) if passage and part is None else 0.0
         quote = passage.text if passage else ""
         return self._contents.get(document, self._originals.path(document_id), page, part, quote=quote, near=near)
@@ -86,7 +86,7 @@ class Pages:
             NotFoundError: There is no such document.
         """
         with self._file.reading() as db:
-            records.present(db, document_id)
+            records.require(db, document_id)
             ids = db.execute(
                 "SELECT id FROM chunks WHERE document_id = ? ORDER BY position LIMIT ? OFFSET ?",
                 (document_id, most, max(0, start)),

@@ -80,7 +80,7 @@ def get(db: sqlite3.Connection, document_id: str) -> Document | None:
     return Document(*row) if row else None
 
 
-def present(db: sqlite3.Connection, document_id: str) -> Document:
+def require(db: sqlite3.Connection, document_id: str) -> Document:
     """One document.
 
     Raises:
@@ -92,7 +92,7 @@ def present(db: sqlite3.Connection, document_id: str) -> Document:
     return document
 
 
-def everything(db: sqlite3.Connection) -> list[Document]:
+def all_documents(db: sqlite3.Connection) -> list[Document]:
     """All documents, the oldest first."""
     rows = db.execute(f"{_SELECT} ORDER BY number").fetchall()
     return [Document(*row) for row in rows]

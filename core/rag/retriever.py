@@ -75,7 +75,7 @@ class Retriever:
             found = self._search(wanted, question, k, documents)
         else:
             found = self._reranked(question, self._search(wanted, question, max(k, _RERANKED), documents))[:k]
-        if kind is None and self._config.beginnings_first and self._is_single_document(documents):
+        if kind is None and self._config.starts_with_first_passages and self._is_single_document(documents):
             found = _beginnings_first(self._search("front_page", "", _BEGINNINGS, documents), found)[: max(k, 0)]
         return found
 
@@ -107,7 +107,7 @@ class Retriever:
         if documents is not None:
             return len(documents) == 1
         with self._file.reading() as db:
-            return len(records.everything(db)) == 1
+            return len(records.all_documents(db)) == 1
 
     def changed(self) -> None:
         """Chunks were added or removed."""
@@ -119,11 +119,11 @@ class Retriever:
         """Wait until all vectors are made; whether they are. True where none are asked for."""
         return self._vector_indexer.wait(seconds) if self._vector_indexer is not None else True
 
-    def vectors_settled(self) -> bool:
+    def vectors_idle(self) -> bool:
         """Whether no more vectors are being made: all are there, or they cannot be made now, or none are asked for."""
         return self._vector_indexer is None or self._vector_indexer.is_settled
 
-    def on_vectors(self, callback: Callable[[], None]) -> Callable[[], None]:
+    def on_vector_progress(self, callback: Callable[[], None]) -> Callable[[], None]:
         """Call back whenever some vectors were made, or no more come; returns what ends this.
 
         It is called in the thread that makes them, or that closes the library, and must not take long.
@@ -138,7 +138,7 @@ class Retriever:
 
         return leave
 
-    def vectors_made(self, documents: Collection[str]) -> dict[str, tuple[int, int]]:
+    def vector_progress(self, documents: Collection[str]) -> dict[str, tuple[int, int]]:
         """How far search by meaning has come: for each of these documents, the chunks that it knows, and all of them.
 
         Empty where the library searches by words exclusive; a document that is not here is left out.

@@ -135,7 +135,7 @@ def title_of(message: Message) -> str:
     return (whole if len(whole) > _TITLE // 2 else cut).rstrip(" ,.;:，。；：") + "…"
 
 
-def not_taken(files: Sequence[Named], model: BaseChatModel | None) -> list[ParlourError]:
+def unsupported_files(files: Sequence[Named], model: BaseChatModel | None) -> list[ParlourError]:
     """What the model cannot take, to be said before sending; each with the file's `name` and the `model`."""
     errors: list[ParlourError] = []
     for file in files:

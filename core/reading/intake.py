@@ -247,7 +247,7 @@ class Intake:
         job.progress = ReadingProgress("", fetching=True)
         self.changed(stores.owner, job.record.conversation_id)
         data, name = await fetched(await asyncio.to_thread(link.read_text, "utf-8"), self.reach)
-        file = await stores.files.refill(file_id, name, data)
+        file = await stores.files.replace_content(file_id, name, data)
         job.record = await stores.documents.rename(job.record.id, file.name)
         self.changed(stores.owner, job.record.conversation_id)
         return job.record, file, stores.files.path_of(file)

@@ -95,7 +95,7 @@ class Libraries:
         for record in await self._documents.list_shelved(library_id):
             await self._call_off(record)
         freed, unneeded = await self._store.delete(library_id)
-        await self._intake.put_out(freed, unneeded)
+        await self._intake.delete_unneeded(freed, unneeded)
         self._tell(users)
 
     # ---- documents
@@ -122,7 +122,7 @@ class Libraries:
     async def remove(self, document_id: str) -> None:
         """Take a document out of its library; its reading ends. Raises NotFoundError."""
         await self._call_off(await self._shelved(document_id))
-        await self._intake.put_out(*await self._store.remove_document(document_id))
+        await self._intake.delete_unneeded(*await self._store.remove_document(document_id))
 
     async def cancel(self, document_id: str) -> None:
         """Stop reading a document; it stays in the list, with what was read of it. Raises NotFoundError."""

@@ -154,7 +154,7 @@ class OwnerIntake:
         """Documents as they are now. Raises NotFoundError."""
         return [await self._stores.documents.get(document_id) for document_id in document_ids]
 
-    async def first_sign(self, document_id: str, timeout: float) -> DocumentRecord:
+    async def wait_for_first_pages(self, document_id: str, timeout: float) -> DocumentRecord:
         """Wait until some of a document was read or its reading is over, `timeout` seconds at most.
 
         Raises:
@@ -171,7 +171,7 @@ class OwnerIntake:
 
     # ---- steering
 
-    def go_on(self, conversation_id: str) -> None:
+    def stop_waiting(self, conversation_id: str) -> None:
         """Let the reply that waits in this conversation go on with what can be searched now."""
         for go in self._intake.waiting.get((self._owner, conversation_id), ()):
             go.set()
@@ -247,7 +247,7 @@ class OwnerIntake:
         if tasks:
             await asyncio.wait(tasks)
 
-    async def put_out(self, freed: Sequence[FileRecord], unneeded: Sequence[str]) -> None:
+    async def delete_unneeded(self, freed: Sequence[FileRecord], unneeded: Sequence[str]) -> None:
         """Delete the bytes of files that nothing needs any more, and take texts out of the owner's index."""
         self._stores.files.discard(freed)
         await self._intake.take_out(self._stores, unneeded)

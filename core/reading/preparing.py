@@ -69,7 +69,7 @@ class Preparing:
         Raises:
             StorageError: The library cannot be read.
         """
-        come = await asyncio.to_thread(library.retriever.vectors_made, set(documents.values()))
+        come = await asyncio.to_thread(library.retriever.vector_progress, set(documents.values()))
         behind = {library_id: made for library_id, made in come.items() if made[0] < made[1]}
         if not behind:
             return
@@ -117,14 +117,14 @@ class Preparing:
     async def _followed(self, owner: str, library: Library) -> None:
         """Note how far it has come, until nobody waits any more or the library is closed."""
         loop, news = asyncio.get_running_loop(), asyncio.Event()
-        leave = library.retriever.on_vectors(lambda: _heard(loop, news))
+        leave = library.retriever.on_vector_progress(lambda: _heard(loop, news))
         try:
             while (waiting := dict(self._waiting[owner])) and library.is_intact():
                 news.clear()  # before the look: what comes during it is looked at once more
-                if library.retriever.vectors_settled():  # all are made, or they failed: nobody makes them any more
+                if library.retriever.vectors_idle():  # all are made, or they failed: nobody makes them any more
                     self._prepared(owner, [one for one in waiting if one in self._waiting[owner]])
                     continue
-                come = await asyncio.to_thread(library.retriever.vectors_made, set(waiting.values()))
+                come = await asyncio.to_thread(library.retriever.vector_progress, set(waiting.values()))
                 self._made.update(come)
                 whole = {library_id for library_id, (done, total) in come.items() if done >= total}
                 self._prepared(owner, [one for one, library_id in waiting.items() if library_id in whole])
@@ -155,7 +155,7 @@ async def _next(library: Library, news: asyncio.Event) -> None:
     clock = asyncio.get_running_loop().time
     due = clock() + _APART
     await news.wait()
-    while not library.retriever.vectors_settled() and (rest := due - clock()) > 0:
+    while not library.retriever.vectors_idle() and (rest := due - clock()) > 0:
         news.clear()
         with suppress(TimeoutError):
             async with asyncio.timeout(rest):

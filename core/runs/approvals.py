@@ -14,14 +14,14 @@ from core.mcp.forms import form_of
 from core.messages.events import CallStarted
 from core.runs.log import ApprovalAsked, ApprovalGiven, InputAsked, InputGiven
 from core.tools.approval import Decision, Guard, asked_within
-from core.tools.taint import Seen
+from core.tools.taint import Taint
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
     from core.messages.message import Message
     from core.runs.log import InputWhy, LoggedEvent, RunLog
-    from core.tools.approval import Asking, Policy, Why
+    from core.tools.approval import ApprovalRequest, Policy, Why
     from core.tools.base import BaseTool
 
 
@@ -120,7 +120,7 @@ class Questions:
         self._answered.pop(call_id, None)
         self._take_back(call_id)
 
-    async def ask(self, asking: Asking, full_name: str, within: Sequence[str] = ()) -> Decision:
+    async def ask(self, asking: ApprovalRequest, full_name: str, within: Sequence[str] = ()) -> Decision:
         """Put a question to the user and wait; cancelled, it is no question any more."""
         asked = ApprovalAsked(
             asking.call_id,
@@ -280,12 +280,12 @@ class RunGuard(Guard):
         return self.policy
 
     async def _still_holds(self, asked: ApprovalAsked, tool: BaseTool, arguments: Mapping[str, Any]) -> bool:
-        verdict = (await self.rules()).verdict(tool, arguments, Seen())
+        verdict = (await self.rules()).verdict(tool, arguments, Taint())
         now = tool.full_name, {lang: tool.wants(arguments, lang) for lang in ("en", "zh")}
         # What an agent calls is asked about under the call of the agent: that was a question about another tool.
         return verdict != "refuse" and asked.name == now[0] and (not tool.changed or asked.wants == now[1])
 
-    async def _put(self, asking: Asking) -> Decision:
+    async def _put(self, asking: ApprovalRequest) -> Decision:
         if self._questions is None:
             return Decision(allowed=False, why="unattended")
         return await self._questions.ask(asking, self._names[asking.call_id], self._inside.get(asking.call_id, ()))

@@ -70,7 +70,7 @@ def marked_texts(reply: Reply) -> dict[int, str]:
 _MOST_SOUGHT = 8  # sentences of a reply that are searched for, for each may cost money; a click does it for others
 
 
-class Checking:
+class ClaimChecker:
     """What the passages of a reply say to each of its sentences.
 
     Args:
@@ -95,7 +95,7 @@ class Checking:
         from_web = all(passage.get("url") for passage in reply.passages)
         return claims if self._find is None or from_web else await self._sought(self._find, claims, dict(texts), record)
 
-    async def proves(self, sentence: str, passages: Sequence[Passage]) -> bool:
+    async def supports(self, sentence: str, passages: Sequence[Passage]) -> bool:
         """Whether the passages bear a sentence out, by the same measure as for the sentences of a reply."""
         return await asyncio.to_thread(self._proves, sentence, passages)
 
@@ -111,7 +111,7 @@ class Checking:
             left -= 1
             sentence = said.get((claim.block, claim.end), "")
             found = await find(record, sentence)
-            if await self.proves(sentence, found):
+            if await self.supports(sentence, found):
                 claims[at] = Checked(claim.block, claim.end, "supported", ())
         return claims
 

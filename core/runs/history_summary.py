@@ -31,7 +31,7 @@ _WAITED_FOR: Final = 2  # calls of the model; a summary that takes more is made 
 _STAYS: Final = 0.4  # of the room, for the newest turns: the next summary is not due at once
 
 
-class Remembering:
+class HistorySummarizer:
     """Puts a summary in the place of the oldest turns before they would be cut.
 
     Each is made once, by the model that is about to answer, and kept; the next one is made of it and what came since.
@@ -56,7 +56,7 @@ class Remembering:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def fitted(
+    async def fit(
         self,
         summaries: SummaryStore,
         thread: Sequence[StoredMessage],

@@ -198,7 +198,7 @@ class Queued:
 
 
 @dataclass(frozen=True, slots=True)
-class Within:
+class NestedEvent:
     """What an agent says and does that another agent has called as a tool.
 
     Args:
@@ -220,7 +220,7 @@ RunOwn: TypeAlias = (
     | StepRecorded
     | TurnsSummarised
     | Queued
-    | Within
+    | NestedEvent
     | ClaimsChecked
     | RunFinished
 )
@@ -307,4 +307,4 @@ def message_events(logged: Iterable[LoggedEvent]) -> Iterator[Event]:
 
 def is_urgent(event: RunEvent) -> bool:
     """Whether the event changes more than the text: a call, a question to the user, a tool, an item, the end."""
-    return (event.event if isinstance(event, Within) else event).kind in _URGENT
+    return (event.event if isinstance(event, NestedEvent) else event).kind in _URGENT

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 from weakref import WeakSet
 
-from core.bridge.cancellation import kept
-from core.bridge.pool import Recent
+from core.bridge.cancellation import run_shielded
+from core.bridge.pool import BoundedDict
 from core.errors import ConflictError, NotFoundError, ParlourError
 from core.limits import Slots
 from core.messages.transcript import Transcript
@@ -21,7 +21,7 @@ from core.runs.log import LoggedEvent, RunFinished, message_events
 from core.runs.reply import Reply
 from core.runs.resumable import ResumableRun
 from core.runs.rows import borne_out, events_of, is_pruned, logged_of, prune_daily, restored, rows_of
-from core.runs.run import Answerer, Beginning, Run, Terms, messages_at_end
+from core.runs.run import Answerer, Beginning, Run, RunOptions, messages_at_end
 from core.runs.steps import ended_steps, thoughts_of
 from core.storage.base import busy
 
@@ -64,7 +64,9 @@ class RunTable:
 
     live: dict[str, Run] = field(default_factory=dict[str, "Run"])
     unsettled: dict[str, Run] = field(default_factory=dict[str, "Run"])
-    past: Recent[tuple[str, str], Reply] = field(default_factory=lambda: Recent[tuple[str, str], Reply](_REMEMBERED))
+    past: BoundedDict[tuple[str, str], Reply] = field(
+        default_factory=lambda: BoundedDict[tuple[str, str], Reply](_REMEMBERED)
+    )
     reserved: Counter[Reservation] = field(default_factory=Counter[Reservation])
 
 
@@ -103,7 +105,7 @@ class OwnerRuns:
             return
         if self.live(conversation_id) is not None or self._table.reserved[wanted]:
             raise busy()
-        with self._every.being_stored(wanted):
+        with self._every.reserving(wanted):
             yield wanted
 
     async def start(  # noqa: PLR0913 - what a run is made of
@@ -118,7 +120,7 @@ class OwnerRuns:
         title: str = "",
         retitled: Sequence[str] = (),
         beginning: Beginning = Beginning(),  # noqa: B008 - frozen
-        terms: Terms | None = None,
+        terms: RunOptions | None = None,
     ) -> Run:
         """Commit the user's message and the reply's place, then start to answer, as soon as it is the run's turn.
 
@@ -151,7 +153,7 @@ class OwnerRuns:
         slot = self._every.at_once.take(self._owner)
 
         async def begin() -> Run:
-            with self._every.being_stored(Reservation(self._owner, conversation_id)):
+            with self._every.reserving(Reservation(self._owner, conversation_id)):
                 try:
                     record, _ = await self._store.create(
                         conversation_id,
@@ -165,9 +167,9 @@ class OwnerRuns:
                 except BaseException:
                     slot.release()
                     raise
-                return self._every.on_its_way(record, agent, history, beginning, terms, slot)
+                return self._every.launch(record, agent, history, beginning, terms, slot)
 
-        return await kept(begin())
+        return await run_shielded(begin())
 
     async def resume(
         self,
@@ -175,7 +177,7 @@ class OwnerRuns:
         agent: Answerer,
         *,
         history: Sequence[Message],
-        terms: Terms | None = None,
+        terms: RunOptions | None = None,
     ) -> Run:
         """Let a run of a dead process go on, in the same message, at the calls that have no result.
 
@@ -194,14 +196,14 @@ class OwnerRuns:
         if record.owner_id != self._owner:
             raise NotFoundError("There is no such run.", kind="run")
         slot = every.at_once.take(self._owner)
-        with every.being_stored(Reservation(self._owner, record.conversation_id)):
+        with every.reserving(Reservation(self._owner, record.conversation_id)):
             try:
                 taken = await every.take_over(record, resumable.lease, rows_of(resumable.logged))
             except BaseException:
                 slot.release()
                 raise
             beginning = Beginning(resumable.logged, may_have_run=resumable.may_have_run, stored=True)
-            return every.on_its_way(taken, agent, history, beginning, terms, slot)
+            return every.launch(taken, agent, history, beginning, terms, slot)
 
     def live(self, conversation_id: str) -> Run | None:
         """The live run of a conversation of the owner."""
@@ -465,7 +467,7 @@ class Runs:
             chore.cancel()
         await asyncio.gather(*self._chores, return_exceptions=True)
         runs = [*self.table.live.values()]
-        await asyncio.gather(*(run.put_off() for run in runs))
+        await asyncio.gather(*(run.suspend() for run in runs))
         await asyncio.gather(*(run.leave() for run in {*runs, *self.table.unsettled.values()}))
         await self._renewing.aclose()
 
@@ -483,18 +485,18 @@ class Runs:
         """A run that a dead process has left, held by this one from now on. Raises as `AllRuns.take_over`."""
         return await self._stores.runs.take_over(record, lease, self.worker, rows)
 
-    def on_its_way(
+    def launch(
         self,
         record: RunRecord,
         agent: Answerer,
         history: Sequence[Message],
         beginning: Beginning,
-        terms: Terms | None,
+        terms: RunOptions | None,
         slot: Slot,
     ) -> Run:
         """A run whose rows are stored, on its way."""
         owner, conversation_id = record.owner_id, record.conversation_id
-        terms = terms or Terms(seconds=self._limit)
+        terms = terms or RunOptions(seconds=self._limit)
         run = Run(
             record,
             self._stores.of(owner).runs,
@@ -518,7 +520,7 @@ class Runs:
                 _LOG.exception("Runs of other processes could not be looked at; this is tried again.")
 
     @contextmanager
-    def being_stored(self, one: Reservation) -> Generator[None]:
+    def reserving(self, one: Reservation) -> Generator[None]:
         """While its next run is prepared or stored, the conversation is no one else's."""
         reserved = self.table.reserved
         reserved[one] += 1
@@ -537,7 +539,7 @@ class Runs:
     def _lost(self, run_ids: Iterable[str]) -> None:
         lost = set(run_ids)
         for run in [run for run in self.table.live.values() if run.id in lost and not run.stored]:
-            run.lose()
+            run.lose_lease()
 
     def _done(self, run: Run) -> None:
         for runs in (self.table.live, self.table.unsettled):

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
 from core.messages.events import CallDelta, Event, ItemAdded, ReasoningDelta, TextDelta, ToolFinished
-from core.runs.log import ToolProgress, Within
+from core.runs.log import NestedEvent, ToolProgress
 from core.runs.rows import joined_text
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ class _Held:
     timer: asyncio.TimerHandle | None = None
 
 
-class Inside:
+class NestedEvents:
     """Takes the events of agents that are called as tools, from any thread.
 
     Several of them may write at the same time; held back for a moment, the pieces of each become one. The things that
@@ -112,7 +112,7 @@ class Inside:
         count: Told of each event as it happens, before it is held back.
     """
 
-    def __init__(self, append: Callable[[Within], None], count: Callable[[Event], None] | None = None) -> None:
+    def __init__(self, append: Callable[[NestedEvent], None], count: Callable[[Event], None] | None = None) -> None:
         self._append = append
         self._count = count
         self._loop = asyncio.get_running_loop()
@@ -124,7 +124,7 @@ class Inside:
         """Note an event.
 
         Args:
-            calls: As `Within` has them.
+            calls: As `NestedEvent` has them.
             event: What happened.
         """
         if threading.get_ident() == self._thread:
@@ -153,7 +153,7 @@ class Inside:
             self._tell(calls)
             held = None
         if not isinstance(event, TextDelta | ReasoningDelta | CallDelta):
-            self._append(Within(calls, _bare(event)))
+            self._append(NestedEvent(calls, _bare(event)))
             return
         if held is None:
             held = self._held[calls] = _Held(timer=self._loop.call_later(_TEXT_EVERY, self._tell, calls))
@@ -165,7 +165,7 @@ class Inside:
             return
         if held.timer is not None:
             held.timer.cancel()
-        self._append(Within(calls, cast("Event", joined_text(held.pieces))))
+        self._append(NestedEvent(calls, cast("Event", joined_text(held.pieces))))
 
 
 def _goes_on(before: Event, event: Event) -> bool:

@@ -26,12 +26,12 @@ from core.runs.log import (
     InputAsked,
     InputGiven,
     LoggedEvent,
+    NestedEvent,
     Queued,
     RunFinished,
     StepRecorded,
     ToolProgress,
     TurnsSummarised,
-    Within,
 )
 
 if TYPE_CHECKING:
@@ -250,7 +250,7 @@ class Reply:
                 self._count(event.usage)
             case ClaimsChecked() | StepRecorded() | TurnsSummarised() | Queued() | InputAsked() | InputGiven():
                 self._note(event)
-            case Within():
+            case NestedEvent():
                 self._inside(event, logged)
             case RunFinished():
                 self._finish(event)
@@ -326,7 +326,7 @@ class Reply:
             status = "stopped" if block.state == "stopped" else "complete" if block.state == "done" else "error"
             block.inner._finish(RunFinished(status))  # noqa: SLF001 - a reply of its own kind
 
-    def _inside(self, event: Within, logged: LoggedEvent) -> None:
+    def _inside(self, event: NestedEvent, logged: LoggedEvent) -> None:
         """Take in what an agent does that is called as a tool."""
         call, further = self._calls.get(event.calls[0]), event.calls[1:]
         if call is None:

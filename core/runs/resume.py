@@ -20,7 +20,7 @@ from core.messages.events import (
     ToolStarted,
 )
 from core.messages.transcript import call_message
-from core.runs.log import ClaimsChecked, LoggedEvent, Queued, RunFinished, StepRecorded, ToolProgress, Within
+from core.runs.log import ClaimsChecked, LoggedEvent, NestedEvent, Queued, RunFinished, StepRecorded, ToolProgress
 from core.runs.run import cut_off_result
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def events_to_rerun_call(
     kept: list[LoggedEvent] = []
     for one in turn:
         event = one.event
-        if isinstance(event, Within):
+        if isinstance(event, NestedEvent):
             kept += [] if event.calls[0] == call_id else [one]
         elif getattr(event, "call_id", None) != call_id:
             kept.append(one)

@@ -34,11 +34,11 @@ from core.runs.log import (
     InputAsked,
     InputGiven,
     LoggedEvent,
+    NestedEvent,
     Queued,
     StepRecorded,
     ToolProgress,
     TurnsSummarised,
-    Within,
 )
 from core.storage.base import EventRow
 
@@ -68,9 +68,11 @@ def borne_out(payload: Mapping[str, Any], claims: Collection[int]) -> dict[str, 
     }
 
 
-def _within(calls: list[str], event: dict[str, Any]) -> Within:
+def _within(calls: list[str], event: dict[str, Any]) -> NestedEvent:
     kind = str(event["kind"])
-    return Within(tuple(calls), cast("Event", _made(kind, {name: v for name, v in event.items() if name != "kind"})))
+    return NestedEvent(
+        tuple(calls), cast("Event", _made(kind, {name: v for name, v in event.items() if name != "kind"}))
+    )
 
 
 _LOG = logging.getLogger(__name__)
@@ -158,7 +160,7 @@ def _same_text(one: object, other: object) -> bool:
             return True
         case CallDelta(), CallDelta():
             return one.call_id == other.call_id
-        case Within(), Within():
+        case NestedEvent(), NestedEvent():
             return one.calls == other.calls and _same_text(one.event, other.event)
         case _:
             return False
@@ -166,8 +168,8 @@ def _same_text(one: object, other: object) -> bool:
 
 def _row(joined: list[LoggedEvent]) -> EventRow:
     first = joined[0].event
-    if isinstance(first, Within):
-        inner = [one.event.event for one in joined if isinstance(one.event, Within)]
+    if isinstance(first, NestedEvent):
+        inner = [one.event.event for one in joined if isinstance(one.event, NestedEvent)]
         event: RunEvent = replace(first, event=cast("Event", joined_text(inner)))
     else:
         event = joined_text([one.event for one in joined])
@@ -187,7 +189,7 @@ def joined_text(pieces: Sequence[RunEvent]) -> RunEvent:
 
 
 def _payload(event: RunEvent) -> dict[str, Any]:
-    if isinstance(event, Within):
+    if isinstance(event, NestedEvent):
         return {"calls": list(event.calls), "event": {"kind": event.event.kind, **_payload(event.event)}}
     values = {field.name: getattr(event, field.name) for field in fields(event) if field.name != "kind"}
     if not values.get("unthought", True):

@@ -28,7 +28,7 @@ from core.runs.log import (
     TurnsSummarised,
     message_events,
 )
-from core.runs.nested_events import Inside, Progress
+from core.runs.nested_events import NestedEvents, Progress
 from core.runs.reply import Reply
 from core.runs.rows import Checkpoint
 from core.runs.steps import Steps, thoughts_of
@@ -47,7 +47,7 @@ Rules: TypeAlias = "Callable[[], Awaitable[Policy]]"
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class RunOptions:
     """What a run may do.
 
     Args:
@@ -201,7 +201,7 @@ class Run:
         store: RunStore,
         *,
         beginning: Beginning = Beginning(),
-        terms: Terms | None = None,
+        terms: RunOptions | None = None,
         check: Check | None = None,
         slot: Slot | None = None,
     ) -> None:
@@ -216,7 +216,7 @@ class Run:
         self.log = RunLog(earlier)
         self._store = store
         self._record = record
-        self._terms = terms or Terms()
+        self._terms = terms or RunOptions()
         self._may_have_run = beginning.may_have_run
         self._check = check
         self._slot = slot
@@ -231,7 +231,7 @@ class Run:
         self._clock = Clock(self._terms.seconds)
         self._progress = Progress(self.log.append)
         self._length = Length(self._terms.letters)
-        self._inside = Inside(self.log.append, self._length.count)
+        self._inside = NestedEvents(self.log.append, self._length.count)
         self.inputs = Inputs(self.log, self._stand, within=self._terms.asked_for)
         self.questions = Questions(self.log, self._checkpoint.catch_up, self._stand, within=self._terms.asked_for)
         self._asked: RunStatus | None = None
@@ -260,7 +260,7 @@ class Run:
             self._reply.apply(logged)
         return self._reply
 
-    def lose(self) -> None:
+    def lose_lease(self) -> None:
         """End because another process has taken the run over; what is written here no longer counts."""
         _LOG.warning("Another process has taken run %s over; it ends here.", self.id)
         self._ask("interrupted")
@@ -270,7 +270,7 @@ class Run:
         self._ask(status)
         await self._ended.wait()
 
-    async def put_off(self) -> None:
+    async def suspend(self) -> None:
         """Stop because the process ends. A run that waits for its user or its turn stays so, for the next process."""
         self._left_waiting = self._asked is None and (self.questions.waiting or self._queued)
         await self.stop("interrupted")
@@ -304,7 +304,7 @@ class Run:
 
     def _gone(self, error: NotFoundError) -> None:
         if isinstance(error, LeaseLostError):
-            self.lose()
+            self.lose_lease()
         else:
             self._ask("stopped")
 

@@ -240,7 +240,7 @@ class NamedLibrary:
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class ConversationSnapshot:
     """What a page shows of a conversation: the branch that is shown from root to leaf, its documents and libraries.
 
     `versions` has the ids of all versions of a turn, the oldest first, for those turns that have several.

@@ -108,7 +108,7 @@ class ConversationStore:
 
     async def ensure_owner(self) -> None:
         """Make the owner known, if this is the first time."""
-        await self._database.write(lambda c: know_owner(c, self._owner))
+        await self._database.write(lambda c: insert_owner(c, self._owner))
 
     async def list(self, limit: int | None = None) -> list[ConversationRecord]:
         """The owner's conversations, the one used last first; at most `limit` of them."""
@@ -128,7 +128,7 @@ class ConversationStore:
         made: list[str] = []
 
         def begin(connection: Connection) -> ConversationRecord:
-            know_owner(connection, self._owner)
+            insert_owner(connection, self._owner)
             is_free = (
                 is_id(wanted) and connection.execute(select(conversations.c.id).where(_is(wanted))).first() is None
             )
@@ -309,7 +309,7 @@ class ConversationStore:
         await self._database.write(lambda c: c.execute(update(conversations).where(these).values(**values)))
 
 
-def know_owner(connection: Connection, owner: str) -> None:
+def insert_owner(connection: Connection, owner: str) -> None:
     """Make the owner known inside a transaction, if this is the first time."""
     row = {"id": owner, "created_at": time.time()}
     connection.execute(insert_or(owners).values(row).on_conflict_do_nothing())

@@ -15,7 +15,7 @@ from sqlalchemy import create_engine, event
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
-from core.bridge.cancellation import whole
+from core.bridge.cancellation import run_to_end
 from core.errors import StorageError
 from core.storage.data_folder import put_in_place, translated
 from core.storage.message_texts import is_of_index, make_index_anew
@@ -69,7 +69,7 @@ class Database:
         Raises:
             StorageError: The database failed.
         """
-        return await whole(self._run(self._reading, self._readers, ("BEGIN",), work))
+        return await run_to_end(self._run(self._reading, self._readers, ("BEGIN",), work))
 
     async def write(self, work: Callable[[Connection], T], *, durable: bool = True) -> T:
         """Run `work` as one transaction: all of it is stored, or nothing.
@@ -84,7 +84,7 @@ class Database:
             ConflictError: A rule of the tables forbids it, or the database is busy (key `storage_busy`).
             StorageError: The database failed otherwise.
         """
-        return await whole(self._run(self._writing, self._writer, _to_write(durable=durable), work))
+        return await run_to_end(self._run(self._writing, self._writer, _to_write(durable=durable), work))
 
     async def aclose(self) -> None:
         """Close all connections; nothing can be read or written any more."""

@@ -9,11 +9,11 @@ from sqlalchemy import ColumnElement, Connection, Row, Select, delete, func, ins
 from sqlalchemy.dialects.sqlite import insert as insert_or
 
 from core.errors import ConflictError, NotFoundError
-from core.storage.base import DocumentRecord, FileRecord, NamedLibrary, Opened, new_id
+from core.storage.base import ConversationSnapshot, DocumentRecord, FileRecord, NamedLibrary, new_id
 from core.storage.conversations import (
     conversation_of,
     freed_files,
-    know_owner,
+    insert_owner,
     library_ids,
     thread_of,
     unneeded,
@@ -53,7 +53,7 @@ class LibraryStore:
         fresh = NamedLibrary(new_id(), self._owner, name, time.time())
 
         def begin(connection: Connection) -> None:
-            know_owner(connection, self._owner)
+            insert_owner(connection, self._owner)
             _refuse_taken(connection, self._owner, name)
             values = {"id": fresh.id, "owner_id": self._owner, "name": name, "created_at": fresh.created_at}
             connection.execute(insert(libraries).values(values))
@@ -376,14 +376,16 @@ class DocumentStore:
 
         return await self._database.read(load)
 
-    async def opened(self, conversation_id: str) -> Opened:
+    async def opened(self, conversation_id: str) -> ConversationSnapshot:
         """A conversation with its turns, documents and libraries, all of the same moment. Raises NotFoundError."""
 
-        def load(connection: Connection) -> Opened:
+        def load(connection: Connection) -> ConversationSnapshot:
             conversation, thread = thread_of(connection, self._owner, conversation_id)
             own = documents_where(connection, documents.c.conversation_id == conversation_id)
             versions = versions_of(connection, conversation_id, thread)
-            return Opened(conversation, thread, own, libraries_used(connection, conversation_id), versions)
+            return ConversationSnapshot(
+                conversation, thread, own, libraries_used(connection, conversation_id), versions
+            )
 
         return await self._database.read(load)
 

@@ -15,11 +15,11 @@ from typing import IO, TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, Row, delete, func, insert, select, update
 
-from core.bridge.cancellation import whole
+from core.bridge.cancellation import run_to_end
 from core.errors import NotFoundError, QuotaError, StorageError
 from core.messages.invisible import plain_line
 from core.storage.base import LOCAL_OWNER, FileRecord, folder_name, new_id
-from core.storage.conversations import clean, know_owner, needed_files
+from core.storage.conversations import clean, insert_owner, needed_files
 from core.storage.data_folder import make_folder, put_in_place, translated
 from core.storage.tables import files
 
@@ -191,15 +191,15 @@ class FileStore:
         draft = self._folder / f".{file_id}.part"
         path = None
         try:
-            size, digest, found = await whole(asyncio.to_thread(_take_in, source, draft, shown))
+            size, digest, found = await run_to_end(asyncio.to_thread(_take_in, source, draft, shown))
             fresh = FileRecord(file_id, self._owner, shown, media_type or found, size, digest, time.time())
             path = self.path_of(fresh)
-            await whole(asyncio.to_thread(put_in_place, draft, path))
+            await run_to_end(asyncio.to_thread(put_in_place, draft, path))
             values = {column: getattr(fresh, column) for column in FileRecord.__slots__}
 
             def note(connection: Connection) -> None:
                 self._check_room(connection, size)
-                know_owner(connection, self._owner)
+                insert_owner(connection, self._owner)
                 connection.execute(insert(files).values(values))
 
             await self._database.write(note)
@@ -217,7 +217,7 @@ class FileStore:
             raise
         return fresh
 
-    async def refill(self, file_id: str, name: str, data: bytes) -> FileRecord:
+    async def replace_content(self, file_id: str, name: str, data: bytes) -> FileRecord:
         """Put other bytes into a file, under another name: whoever names it means these from now on.
 
         Raises:
@@ -227,7 +227,9 @@ class FileStore:
         """
         before = await self.record(file_id)
         await self.check_room(len(data) - before.size)
-        return await whole(self._refilled(before, shown_name(name), data))  # whoever asks may leave in the midst of it
+        return await run_to_end(
+            self._refilled(before, shown_name(name), data)
+        )  # whoever asks may leave in the midst of it
 
     async def _refilled(self, before: FileRecord, name: str, data: bytes) -> FileRecord:
         draft = self._folder / f".{before.id}.part"

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Row, delete, func, insert, select, update
 from core.errors import NotFoundError, SettingsError
 from core.messages.invisible import plain_line
 from core.storage.base import Folder, History, new_id
-from core.storage.conversations import clean, conversation_record, know_owner
+from core.storage.conversations import clean, conversation_record, insert_owner
 from core.storage.tables import conversations, folders
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ class FolderStore:
         wanted = _name(name)
 
         def begin(connection: Connection) -> Folder:
-            know_owner(connection, self._owner)
+            insert_owner(connection, self._owner)
             last = select(func.max(folders.c.position)).where(folders.c.owner_id == self._owner)
             position = (connection.execute(last).scalar() or 0.0) + 1.0
             fresh = Folder(new_id(), self._owner, wanted, position, {}, time.time())

@@ -12,8 +12,8 @@ from sqlalchemy import ColumnElement, Connection, Row, delete, insert, select, u
 
 from core.errors import ConflictError, NotFoundError, StorageError
 from core.storage.base import new_id
-from core.storage.conversations import know_owner
-from core.storage.sealing import among, in_address, in_arguments
+from core.storage.conversations import insert_owner
+from core.storage.sealing import in_address, in_arguments, secrets_in_pairs
 from core.storage.tables import mcp_servers
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ class McpServerStore:
         ]
 
         def begin(connection: Connection) -> None:
-            know_owner(connection, self._owner)
+            insert_owner(connection, self._owner)
             for row in rows:
                 _refuse_taken(connection, self._owner, row["name"])
                 connection.execute(insert(mcp_servers).values(row))
@@ -227,7 +227,7 @@ class McpServerStore:
                 given = [settings.get(name) for name in ("env", "headers")]
                 pairs = [pair for one in given if isinstance(one, dict) for pair in cast("Any", one).items()]
                 arguments: object = settings.get("args")
-                found += [*among(pairs), *in_address(str(settings.get("url") or ""))]
+                found += [*secrets_in_pairs(pairs), *in_address(str(settings.get("url") or ""))]
                 found += in_arguments(cast("list[object]", arguments)) if isinstance(arguments, list) else []
                 found += _keys_of(settings.get("oauth"), "client_secret")
                 signed = await self.sign_in(kept.id) if kept.signed_in else {}

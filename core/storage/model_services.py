@@ -11,7 +11,7 @@ from sqlalchemy import ColumnElement, Connection, Row, delete, select, update
 from sqlalchemy.dialects.sqlite import insert as insert_or
 
 from core.errors import StorageError
-from core.storage.conversations import know_owner
+from core.storage.conversations import insert_owner
 from core.storage.sealing import end_of, in_address
 from core.storage.tables import model_services
 
@@ -103,7 +103,7 @@ class ModelServiceStore:
         fresh = {"key": None, "key_end": "", "in_use": False, **values, "owner_id": self._owner, "service": service}
 
         def keep(connection: Connection) -> bool:
-            know_owner(connection, self._owner)
+            insert_owner(connection, self._owner)
             old = connection.execute(select(model_services).where(_is(self._owner, service))).first()
             drops = {} if key is not None or old is None or keeps(old.address) else {"key": None, "key_end": ""}
             adding = insert_or(model_services).values(fresh)

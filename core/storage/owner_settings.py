@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from sqlalchemy import Connection, delete, select
 from sqlalchemy.dialects.sqlite import insert as insert_or
 
-from core.storage.conversations import know_owner
+from core.storage.conversations import insert_owner
 from core.storage.tables import owner_settings
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ class Choices:
         if value is None:
             self._connection.execute(delete(owner_settings).where(*_is(self._owner, name)))
             return
-        know_owner(self._connection, self._owner)
+        insert_owner(self._connection, self._owner)
         adding = insert_or(owner_settings).values(owner_id=self._owner, name=name, value=value)
         self._connection.execute(
             adding.on_conflict_do_update(index_elements=["owner_id", "name"], set_={"value": value})

@@ -91,7 +91,7 @@ _RANDOM: Final = re.compile(  # and neither a package with its version nor the n
 )
 
 
-def among(pairs: Iterable[tuple[object, object]]) -> list[str]:
+def secrets_in_pairs(pairs: Iterable[tuple[object, object]]) -> list[str]:
     """The values that may be keys: more than a word, a number, a place or a language, or called one."""
     named = ((str(name), str(value)) for name, value in pairs)
     return [value for name, value in named if _CALLED_KEY.search(name) or _NO_KEY.fullmatch(value) is None]
@@ -104,7 +104,7 @@ def in_address(address: str) -> list[str]:
     except ValueError:
         return []
     found = [unquote(one) for one in (parts.password or parts.username,) if one]
-    found += among(parse_qsl(parts.query))
+    found += secrets_in_pairs(parse_qsl(parts.query))
     return [*found, *(part for part in parts.path.split("/") if _RANDOM.fullmatch(part))]
 
 

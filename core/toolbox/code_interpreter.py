@@ -60,7 +60,7 @@ async def _nothing(conversation_id: str) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Interpreter:
+class OwnerInterpreter:
     """How the code of one owner is run, where it can be.
 
     Args:
@@ -76,7 +76,7 @@ class Interpreter:
     forget: Callable[[str], Awaitable[None]] = _nothing
 
 
-class Interpreting:
+class CodeInterpreters:
     """Runs the code of conversations; each has a kernel of its own. The kernels of all owners are in one place.
 
     Args:
@@ -121,11 +121,11 @@ class Interpreting:
             return {"state": "loading", "driver": "", "reason": ""}
         return {"state": "ready" if choice.driver else "off", "driver": choice.driver, "reason": choice.reason}
 
-    def of(self, owner: str) -> Interpreter:
+    def of(self, owner: str) -> OwnerInterpreter:
         """How code is run here for an owner, or why it is not."""
         told = self.as_dict()
         make = partial(self._tool, owner) if told["state"] == "ready" else None
-        return Interpreter(make, str(told["driver"]), str(told["reason"]), partial(self._forget, owner))
+        return OwnerInterpreter(make, str(told["driver"]), str(told["reason"]), partial(self._forget, owner))
 
     def _tool(self, owner: str, conversation_id: str) -> CodeInterpreter:
         """The tool of a conversation; where code may soon be run, a kernel is made ready."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from core.errors import NotFoundError, ParlourError, StorageError
 from core.storage.base import folder_name
 from core.toolbox.choices import SEARCH, TOOL_SERVICES, Rules, ToolAccounts, ToolChoices
-from core.toolbox.code_interpreter import GivenFiles, Interpreter
+from core.toolbox.code_interpreter import GivenFiles, OwnerInterpreter
 from core.toolbox.user_mcp_servers import AllMcpServers, OwnerMcpServers
 from core.toolbox.user_openapi import KnownServices, OwnerOpenApi
 from core.tools.builtin.ask_documents import AskDocuments
@@ -68,7 +68,7 @@ class Toolbox:
         stores: Stores,
         sealer: Sealer,
         settings: Settings,
-        interpreter: Callable[[str], Interpreter] | None = None,
+        interpreter: Callable[[str], OwnerInterpreter] | None = None,
     ) -> None:
         self._stores = stores
         self._sealer = sealer
@@ -92,7 +92,7 @@ class Toolbox:
             ),
             notes=notes,
             installed=self._installed(notes, own_network=own),
-            interpreter=partial(self._interpreter, owner) if self._interpreter is not None else Interpreter,
+            interpreter=partial(self._interpreter, owner) if self._interpreter is not None else OwnerInterpreter,
         )
 
     def _installed(self, notes: OwnerNotes, *, own_network: bool) -> dict[str, dict[str, Any]]:
@@ -133,7 +133,7 @@ class OwnerTools:
     openapi: OwnerOpenApi
     notes: OwnerNotes
     installed: Mapping[str, Mapping[str, Any]]
-    interpreter: Callable[[], Interpreter]
+    interpreter: Callable[[], OwnerInterpreter]
 
     async def for_model(self, conversation_id: str, *, small: bool = False) -> list[BaseTool]:
         """What a model is offered, by its name each once.

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
-from core.bridge.pool import Recent
+from core.bridge.pool import BoundedDict
 from core.errors import NotFoundError, SettingsError, StorageError
 from core.mcp.journal import rule_name
 from core.mcp.settings import ServerSettings
@@ -49,7 +49,7 @@ _LOG = logging.getLogger(__name__)
 _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
-class Signing:
+class PendingSignIn:
     """One sign-in that is under way.
 
     Args:
@@ -92,7 +92,7 @@ class SignIns:
         under_way: Those of all owners, by the server's id; each ends when its answer came, or the server stops waiting.
     """
 
-    def __init__(self, owner: str, store: McpServerStore, under_way: dict[str, Signing]) -> None:
+    def __init__(self, owner: str, store: McpServerStore, under_way: dict[str, PendingSignIn]) -> None:
         self._owner = owner
         self._store = store
         self._under_way = under_way
@@ -101,7 +101,7 @@ class SignIns:
         """Who can be asked to sign in to a server: its owner, while they do."""
         return _OwnersSignIn(self, server_id)
 
-    def begin(self, server_id: str, redirect_uri: str) -> Signing:
+    def begin(self, server_id: str, redirect_uri: str) -> PendingSignIn:
         """From now on the owner can be asked; an older question is none any more.
 
         Raises:
@@ -111,10 +111,10 @@ class SignIns:
         if parts.scheme != "https" and parts.hostname not in _LOOPBACK:
             hint = "Open it over https, or at 127.0.0.1 on its own machine."
             raise SettingsError("The page is reached without encryption.", hint=hint, key="sign_in_plain")
-        self._under_way[server_id] = signing = Signing(self._owner, server_id, redirect_uri)
+        self._under_way[server_id] = signing = PendingSignIn(self._owner, server_id, redirect_uri)
         return signing
 
-    def under_way(self, server_id: str) -> Signing | None:
+    def under_way(self, server_id: str) -> PendingSignIn | None:
         """The sign-in to a server, if there is one."""
         signing = self._under_way.get(server_id)
         return signing if signing is not None and signing.owner == self._owner else None
@@ -141,7 +141,7 @@ class SignIns:
         hint = "Go back to Parlour, and press Sign in again."
         raise NotFoundError("Nobody waits for this sign-in.", hint=hint, key="sign_in_unknown")
 
-    def ended(self, signing: Signing) -> None:
+    def ended(self, signing: PendingSignIn) -> None:
         """Nobody waits for it any more."""
         if self._under_way.get(signing.server_id) is signing:
             del self._under_way[signing.server_id]
@@ -215,10 +215,10 @@ class AllMcpServers:
         self._running: Servers | None = None
         self.turn = 0
         self.starting: dict[asyncio.Task[None], Server] = {}
-        self.troubles = Recent[str, "Trouble"](_REMEMBERED)
-        self.tried = Recent[str, float](_REMEMBERED)
-        self.failing = Recent[str, int](_REMEMBERED)
-        self.signing: dict[str, Signing] = {}
+        self.troubles = BoundedDict[str, "Trouble"](_REMEMBERED)
+        self.tried = BoundedDict[str, float](_REMEMBERED)
+        self.failing = BoundedDict[str, int](_REMEMBERED)
+        self.signing: dict[str, PendingSignIn] = {}
 
     def of(self, owner: str) -> OwnerMcpServers:
         """Those of one owner."""

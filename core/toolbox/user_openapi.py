@@ -12,13 +12,13 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 from urllib.parse import urlsplit
 
-from core.bridge.pool import Recent
+from core.bridge.pool import BoundedDict
 from core.errors import ConflictError, NotFoundError, ParlourError, SettingsError, StorageError
 from core.net.addresses import Reach, is_own, open_internet_and_own_network
 from core.storage.base import new_id
 from core.storage.sealing import end_of, in_address
 from core.tools.openapi.as_tools import ApiTool, Trial, tools_of, tried
-from core.tools.openapi.credentials import Way, ways_of
+from core.tools.openapi.credentials import AuthScheme, auth_schemes
 from core.tools.openapi.document import Document, fetched_text, parsed, plain
 from core.tools.openapi.operations import servers_of
 
@@ -155,7 +155,7 @@ class OwnService:
     tools: tuple[ApiTool, ...] = ()
     off: frozenset[str] = frozenset()
     error: ParlourError | None = None
-    ways: tuple[Way, ...] = ()
+    ways: tuple[AuthScheme, ...] = ()
 
     @property
     def wants_together(self) -> tuple[str, ...]:
@@ -177,7 +177,7 @@ class Draft:
 
     title: str
     address: str
-    ways: tuple[Way, ...]
+    ways: tuple[AuthScheme, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,10 +185,10 @@ class _Made:
     """What came of a document."""
 
     tools: tuple[ApiTool, ...] = ()
-    ways: tuple[Way, ...] = ()
+    ways: tuple[AuthScheme, ...] = ()
 
 
-class KnownServices(Recent[tuple[str, str, str], _Made]):
+class KnownServices(BoundedDict[tuple[str, str, str], _Made]):
     """What came of the documents of all owners' services that were used last: to read a long one takes a second."""
 
     def __init__(self) -> None:
@@ -267,7 +267,7 @@ class OwnerOpenApi:
         _, document = await self._read(source)
         named = [server.strip()] if server.strip() else servers_of(document, document.root)
         address = named[0] if named else ""
-        return Draft(document.title, address, tuple(ways_of(document, address)))
+        return Draft(document.title, address, tuple(auth_schemes(document, address)))
 
     async def try_draft(self, source: str, server: str, key: ServiceKey) -> Trial:
         """Whether a service would answer, before it is set up; nothing of it is kept.
@@ -443,7 +443,7 @@ class OwnerOpenApi:
             server=str(row.get("server") or ""),
             reach=self._reach() if _may_be_inside(row) else Reach(),
         )
-        return _Made(tuple(tools), tuple(ways_of(document, tools[0].operation.server or "")))
+        return _Made(tuple(tools), tuple(auth_schemes(document, tools[0].operation.server or "")))
 
     def _sealed(self, service_id: str, key: ServiceKey) -> dict[str, Any]:
         return {"key": sealed_key(key, self._sealer, self._owner, _ALL, service_id)}

@@ -21,7 +21,7 @@ from core.bridge.cancellation import contained
 from core.bridge.sync import on_loop
 from core.errors import ParlourError, SettingsError
 from core.messages.message import USER, Message
-from core.tools.taint import Seen
+from core.tools.taint import Taint
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Generator, Iterable, Mapping, Sequence
@@ -41,7 +41,7 @@ _SOMEBODY_ELSES = "mcp:"  # such a tool's word for what it does is not enough
 
 
 @dataclass(frozen=True, slots=True)
-class Asking:
+class ApprovalRequest:
     """What the user is asked.
 
     Args:
@@ -90,7 +90,7 @@ class ApprovalFailedError(ParlourError):
         super().__init__(said if said.endswith((".", "!", "?")) else f"{said}.", hint=hint, name=name)
 
 
-Ask: TypeAlias = Callable[[Asking], Awaitable[Decision] | Awaitable[bool] | Decision | bool]
+Ask: TypeAlias = Callable[[ApprovalRequest], Awaitable[Decision] | Awaitable[bool] | Decision | bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +124,7 @@ class Policy:
         if any(isinstance(patterns, str) for patterns in (self.allow, self.ask, self.deny, self.lasting)):
             raise SettingsError("Rules are lists of patterns, not one text.", hint='Write ("calculator",).')
 
-    def verdict(self, tool: BaseTool, arguments: Mapping[str, Any], seen: Seen) -> Verdict:
+    def verdict(self, tool: BaseTool, arguments: Mapping[str, Any], seen: Taint) -> Verdict:
         """Of a call of `tool` with `arguments` after what was `seen`: `run`, `refuse`, or why the user is asked."""
         name = tool.full_name
         if _matches(name, self.deny):
@@ -136,7 +136,7 @@ class Policy:
             return "destructive"
         return "run" if reason in _LASTING and name in self.lasting else reason
 
-    def _reason(self, tool: BaseTool, arguments: Mapping[str, Any], seen: Seen) -> Reason | None:
+    def _reason(self, tool: BaseTool, arguments: Mapping[str, Any], seen: Taint) -> Reason | None:
         name = tool.full_name
         if tool.changed:
             return "changed"
@@ -185,9 +185,9 @@ class Guard:
         """The rules as they are now."""
         return self.policy
 
-    def stands_for(self, other: Guard) -> bool:
+    def wraps(self, other: Guard) -> bool:
         """Whether it is `other`, or decides nothing without it."""
-        return self is other or (self.outer is not None and self.outer.stands_for(other))
+        return self is other or (self.outer is not None and self.outer.wraps(other))
 
     async def decide(
         self, tool: BaseTool, call_id: str, arguments: Mapping[str, Any], messages: Iterable[Message]
@@ -203,7 +203,7 @@ class Guard:
         Raises:
             ApprovalFailedError: Asking raised; the call is not made, and the reply ends.
         """
-        seen = Seen.of(messages)
+        seen = Taint.of(messages)
         verdict = (await self.rules()).verdict(tool, arguments, seen)
         while verdict not in ("run", "refuse"):
             if self._ask is None:
@@ -217,18 +217,18 @@ class Guard:
         return Decision(verdict == "run", why="policy" if verdict == "run" else "rule")
 
 
-def _asking(tool: BaseTool, call_id: str, arguments: Mapping[str, Any], reason: Reason) -> Asking:
+def _asking(tool: BaseTool, call_id: str, arguments: Mapping[str, Any], reason: Reason) -> ApprovalRequest:
     shown = json.loads(json.dumps(dict(arguments)))  # what is shown cannot change what runs
     wants = {"en": tool.wants(arguments, "en"), "zh": tool.wants(arguments, "zh")}
-    return Asking(call_id, tool.name, shown, reason, wants, tool.addresses(arguments))
+    return ApprovalRequest(call_id, tool.name, shown, reason, wants, tool.addresses(arguments))
 
 
-def exactly(name: str) -> str:
+def escape_pattern(name: str) -> str:
     """The pattern that one name matches and no other, whatever signs are in it."""
     return "".join(f"[{sign}]" if sign in "*?[" else sign for sign in name)
 
 
-async def _asked(ask: Ask, asking: Asking) -> Decision:
+async def _asked(ask: Ask, asking: ApprovalRequest) -> Decision:
     """The user's decision; whatever is not plainly a yes is a no.
 
     Raises:
@@ -288,10 +288,10 @@ def guard_for(approval: Guard | Policy | Ask | None) -> Guard | None:
     if now is None:
         return own
     if own is None:
-        return PassedOn(now.guard, now.messages)
-    if own.stands_for(now.guard):
+        return NestedGuard(now.guard, now.messages)
+    if own.wraps(now.guard):
         return own
-    return now.guard if now.guard.stands_for(own) else BothGuards(now.guard, own)
+    return now.guard if now.guard.wraps(own) else BothGuards(now.guard, own)
 
 
 @contextmanager
@@ -338,7 +338,7 @@ def items_under(guarded: Guarded, items: Generator[T, None, None]) -> Generator[
             items.close()
 
 
-class PassedOn(Guard):
+class NestedGuard(Guard):
     """The guard of a reply, for an agent within it that was told nothing.
 
     What such an agent is asked may come from anywhere: words of a user that the reply was not asked itself count as
@@ -363,7 +363,7 @@ class PassedOn(Guard):
         return await self._guard.decide(tool, call_id, arguments, [*self._before, *own])
 
 
-class OnThisLoop(Guard):
+class LoopBoundGuard(Guard):
     """A guard that decides on the loop that this is made on, whichever loop a call is made on.
 
     Args:

@@ -190,7 +190,7 @@ _WORTH_CUTTING = 12  # tokens that are left: the beginning of one more part goes
 
 
 @dataclass(frozen=True, slots=True)
-class Shelved:
+class ScratchDocument:
     """A document in the library.
 
     Args:
@@ -202,7 +202,7 @@ class Shelved:
     ids: tuple[str, ...]
 
 
-class Shelf:
+class ScratchLibrary:
     """A library in a temporary folder, or in one that is given, for one tool.
 
     Args:
@@ -222,7 +222,7 @@ class Shelf:
         self._config |= {"retrieval_type": how, "chunk_size": size, "chunk_overlap": 0}
         self._folder = str(cfg.get("index_path") or "")
 
-    def files(self, sources: Sequence[Source]) -> list[Shelved]:
+    def files(self, sources: Sequence[Source]) -> list[ScratchDocument]:
         """Files and addresses, each read when it is new or has changed.
 
         Raises:
@@ -233,9 +233,9 @@ class Shelf:
             for source in sources:
                 if source.stamp not in self._read:
                     self._read[source.stamp] = library.add(source.address).id
-            return [Shelved(source.address, (self._read[source.stamp],)) for source in sources]
+            return [ScratchDocument(source.address, (self._read[source.stamp],)) for source in sources]
 
-    def texts(self, docs: Sequence[Any]) -> list[Shelved]:
+    def texts(self, docs: Sequence[Any]) -> list[ScratchDocument]:
         """Texts as Qwen-Agent's search tools are given them.
 
         Args:
@@ -244,7 +244,7 @@ class Shelf:
         with self._guard:
             return [self._text(number, doc) for number, doc in enumerate(docs)]
 
-    def found(self, query: str, shelved: Sequence[Shelved], room: int) -> list[dict[str, Any]]:
+    def found(self, query: str, shelved: Sequence[ScratchDocument], room: int) -> list[dict[str, Any]]:
         """What answers a question best, as `{"url", "text": [...]}` for each document that has something.
 
         Args:
@@ -260,17 +260,19 @@ class Shelf:
         passages = library.find(query, _MOST_FOUND, self._how, documents=ids)
         return _as_records(_fitting(passages, room), shelved)
 
-    def beginnings(self, shelved: Sequence[Shelved], room: int) -> list[dict[str, Any]]:
+    def first_passages(self, shelved: Sequence[ScratchDocument], room: int) -> list[dict[str, Any]]:
         """The beginnings of the documents, an equal share of the room each."""
         with self._guard:
             library = self._opened()
         records: list[dict[str, Any]] = []
         for document in shelved:
-            chunks = [passage for part in document.ids for passage in library.beginnings(_MOST_FOUND, documents=[part])]
+            chunks = [
+                passage for part in document.ids for passage in library.first_passages(_MOST_FOUND, documents=[part])
+            ]
             records += _as_records(_fitting(chunks, room // max(1, len(shelved))), [document])
         return records
 
-    def whole(self, shelved: Sequence[Shelved], room: int) -> list[dict[str, Any]] | None:
+    def whole(self, shelved: Sequence[ScratchDocument], room: int) -> list[dict[str, Any]] | None:
         """All of the documents, if they fit."""
         with self._guard:
             library = self._opened()
@@ -280,14 +282,14 @@ class Shelf:
             return None
         return _as_records(passages, shelved)
 
-    def _text(self, number: int, doc: Any) -> Shelved:
+    def _text(self, number: int, doc: Any) -> ScratchDocument:
         name, pages = f"doc_{number}", _pages(doc)
         name = str(_of(doc, "url") or name)
         library = self._opened()
         texts = [(at, str(page)) for at, page in enumerate(pages, 1) if str(page).strip()]
         # The same words on two pages, or in two documents, are two places to find them.
         ids = [library.add_text(text, name=f"{number}-{at}.txt", page=1000 * number + at).id for at, text in texts]
-        return Shelved(name, tuple(ids))
+        return ScratchDocument(name, tuple(ids))
 
     def _opened(self) -> Library:
         if self._library is None:
@@ -334,7 +336,7 @@ def _cut(text: str, room: float) -> str:
     return text[:end]
 
 
-def _as_records(passages: Sequence[Passage], shelved: Sequence[Shelved]) -> list[dict[str, Any]]:
+def _as_records(passages: Sequence[Passage], shelved: Sequence[ScratchDocument]) -> list[dict[str, Any]]:
     records: list[dict[str, Any]] = []
     for document in shelved:
         order = {part: at for at, part in enumerate(document.ids)}

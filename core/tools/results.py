@@ -67,7 +67,7 @@ def as_message(name: str, result: ToolResult, limit: int, **about: Any) -> Messa
             out of it.
     """
     seen, removed = without_invisible(result.text)
-    text, size = cut_to_ends(seen, limit)
+    text, size = truncate_middle(seen, limit)
     items = [_as_it_is(item) for item in result.items]
     extra = {**_plain(result.extra), **about}
     if result.passages:
@@ -113,7 +113,7 @@ def _items(returned: list[object]) -> list[ContentItem]:
     return found if len(found) == len(returned) else []
 
 
-def cut_to_ends(text: str, limit: int) -> tuple[str, int]:
+def truncate_middle(text: str, limit: int) -> tuple[str, int]:
     """The text, or its beginning and end with a line between that says how much is missing.
 
     Args:
@@ -201,6 +201,6 @@ def failure(name: str, error: Exception) -> ToolResult:
     return ToolResult(text, extra={"failed": key})
 
 
-def tried_to_end(name: str) -> ToolError:
+def exit_refused(name: str) -> ToolError:
     """Of a tool that called `sys.exit`, as `argparse` does: the model can do without this one."""
     return ToolError(f"The tool {name!r} tried to end the program.", tool=name)

@@ -20,9 +20,9 @@ from core.messages.message import FUNCTION, Message
 from core.tools.approval import ApprovalFailedError, Decision, Guarded, OneQuestion, guard_for, under
 from core.tools.arguments import ArgumentText, read_arguments
 from core.tools.base import BaseTool
-from core.tools.results import as_message, as_result, failure, refusal, tried_to_end, with_note
+from core.tools.results import as_message, as_result, exit_refused, failure, refusal, with_note
 from core.tools.taint import mark_of_stranger
-from core.tools.threads import Told, ToolThreads
+from core.tools.threads import ProgressReporter, ToolThreads
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from core.tools.base import ToolResult
 
 
-def what_it_asks(call: Message, tools: Mapping[str, BaseTool]) -> str:
+def call_fingerprint(call: Message, tools: Mapping[str, BaseTool]) -> str:
     """The same text for calls that are the same, whatever the order of their arguments; "" where each is made.
 
     Only a tool that says so itself (`deduplicate`) is asked once for many, and never where it would change something.
@@ -102,7 +102,7 @@ class Credentials:
                     if inspect.isawaitable(found):
                         await found
             except SystemExit as error:
-                raise tried_to_end(tool.name) from error
+                raise exit_refused(tool.name) from error
         self._good.add(tool)
 
 
@@ -178,7 +178,7 @@ class ToolRunner:
         tasks: list[asyncio.Task[ToolFinished]] = []
         made: dict[str, asyncio.Task[ToolFinished]] = {}
         for call in calls:
-            asks = "" if turn.cut_off or len(calls) == 1 else what_it_asks(call, self._tools)
+            asks = "" if turn.cut_off or len(calls) == 1 else call_fingerprint(call, self._tools)
             if asks and asks in made:
                 task = asyncio.create_task(same_result(_call_id(call), made[asks]))
             else:
@@ -247,7 +247,7 @@ class ToolRunner:
         self, tool: BaseTool, arguments: dict[str, Any], call_id: str, turn: _Turn
     ) -> ToolResult:
         seconds = tool.timeout if self._deadline is None else self._deadline
-        told = Told(call_id, _follower(tool.name, turn))
+        told = ProgressReporter(call_id, _follower(tool.name, turn))
         within = None if turn.guard is None else OneQuestion(turn.guard, call_id)
         context = {**turn.context, "call_id": call_id, "progress": told, "approval": within}
         with under(None if within is None else Guarded(within, list(turn.messages))):
@@ -322,7 +322,7 @@ async def _call(
                 result = await _THREADS.run(lambda: tool.call(params, **wanted), name=tool.name)
             return await result if inspect.isawaitable(result) else result
         except SystemExit as error:  # `sys.exit` in a tool, or `argparse`: the model can do without this one
-            raise tried_to_end(tool.name) from error
+            raise exit_refused(tool.name) from error
 
 
 def _refused(tool: BaseTool, decision: Decision, turn: _Turn) -> ToolResult:

@@ -33,7 +33,7 @@ _STRANGER = "stranger"  # in a result's `extra`: a tool made it that only has th
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class Taint:
     """What counts when a tool is about to reach out.
 
     Args:
@@ -46,7 +46,7 @@ class Seen:
     addresses: frozenset[str] = frozenset()
 
     @classmethod
-    def of(cls, messages: Iterable[Message]) -> Seen:
+    def of(cls, messages: Iterable[Message]) -> Taint:
         """What a conversation has seen so far."""
         private, known = False, set[str]()
         for message in messages:

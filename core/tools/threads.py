@@ -95,7 +95,7 @@ Follow: TypeAlias = Callable[[str, str, float | None, float | None], None]
 Progress: TypeAlias = Callable[..., None]
 
 
-class Told:
+class ProgressReporter:
     """The `progress` of one call: `progress("Reading page 3", 3, 10)`; done and total may be left out.
 
     Args:

@@ -16,7 +16,7 @@ from core.runs.approvals import with_allowances
 from core.runs.log import LoggedEvent, message_events
 from core.runs.resume import events_to_continue, events_to_rerun_call
 from core.runs.rows import events_of
-from core.runs.run import Beginning, Terms
+from core.runs.run import Beginning, RunOptions
 from core.storage.base import file_ids
 from core.tools.approval import Decision
 from core.workspace.turn import Turn
@@ -181,7 +181,7 @@ class Conversation:
         await self.services.intake.leave(self.id)
         await self.services.code.forget(self.id)
         freed, unread = await self.stores.conversations.delete(self.id)
-        await self.services.intake.put_out(freed, unread)
+        await self.services.intake.delete_unneeded(freed, unread)
         self.services.changed(self.id)
 
     # ---- all of it
@@ -203,16 +203,16 @@ class Conversation:
         policy = await self.services.tools.rules.policy()
         return with_allowances(policy, await self.allowed())
 
-    async def terms(self) -> Terms:
+    async def terms(self) -> RunOptions:
         """What a run of the page may do. Raises NotFoundError."""
         settings = self.services.installation
-        return Terms(await self.policy(), self.policy, seconds=settings.reply_seconds, cost=settings.reply_cost)
+        return RunOptions(await self.policy(), self.policy, seconds=settings.reply_seconds, cost=settings.reply_cost)
 
     async def allowed(self) -> list[str]:
         """The tools, by their full names, that the owner let run unasked here. Raises NotFoundError."""
         return await self.stores.allowances.list(self.id)
 
-    async def take_back(self, tool: str) -> None:
+    async def revoke_allowance(self, tool: str) -> None:
         """Ask for the tool again, from its next call on. Raises NotFoundError."""
         await self.stores.allowances.remove(self.id, tool)
         self.runs.ask_again(self.id, tool)
@@ -252,7 +252,7 @@ class Conversation:
         async with self.services.index() as library:
             return await library.afind(sentence, documents=tuple(documents))
 
-    async def answer_after_all(self, record: DocumentRecord, lang: Lang, *, opened: bool = False) -> None:
+    async def retry_failed_answer(self, record: DocumentRecord, lang: Lang, *, opened: bool = False) -> None:
         """Answer the last question once more, if a document of it is being read that its answer had to do without.
 
         Args:

@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, Any, Self, cast
 from core.agents.base import Agent
 from core.agents.hub import MultiAgentHub, mentioned
 from core.agents.protocol import nested_agents
-from core.bridge.pool import Recent
+from core.bridge.pool import BoundedDict
 from core.errors import NotFoundError, SettingsError
 from core.export.redaction import keys_inside
 from core.llm.base import BaseChatModel
 from core.mcp.settings import ServerSettings
 from core.messages.content import ContentItem
 from core.messages.message import USER
-from core.storage.sealing import among, in_address, in_arguments
+from core.storage.sealing import in_address, in_arguments, secrets_in_pairs
 from core.workspace.conversation import Conversation
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class Program:
         self.options = dict(options or {})
         self.turns = asyncio.Semaphore(at_once) if at_once is not None else nullcontext()
         self.brings_model = self.agents[0].llm is not None or _is_code(self.agents[0])
-        self._begun = Recent[str, str](_BEGUN)
+        self._begun = BoundedDict[str, str](_BEGUN)
         self._folder = Path()  # set while it is open
 
     async def __aenter__(self) -> Self:
@@ -181,7 +181,7 @@ class Program:
         for server in (getattr(one, "settings", None) for one in tools):
             if isinstance(server, ServerSettings):
                 pairs = [*server.revealed("env").items(), *server.revealed("headers").items()]
-                found += [*among(pairs), *in_address(server.url or ""), *in_arguments(server.args)]
+                found += [*secrets_in_pairs(pairs), *in_address(server.url or ""), *in_arguments(server.args)]
         return list(dict.fromkeys(found))
 
     async def path_of(self, conversation: Conversation, file_id: str, name: str) -> Path | None:

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from core.models.own_models import AllModels
     from core.rag.library import Library
     from core.reading.intake import Intake
-    from core.runs.history_summary import Remembering
+    from core.runs.history_summary import HistorySummarizer
     from core.runs.manager import Runs
     from core.settings import Settings
     from core.storage.stores import Stores
-    from core.toolbox.code_interpreter import Interpreting
+    from core.toolbox.code_interpreter import CodeInterpreters
     from core.toolbox.toolbox import Toolbox
 
 
@@ -65,9 +65,9 @@ class Services:
     intake: Intake
     models: AllModels
     toolbox: Toolbox
-    code: Interpreting
+    code: CodeInterpreters
     runs: Runs
-    remembering: Remembering
+    remembering: HistorySummarizer
     agents: Agents
     index: Callable[[str], AbstractAsyncContextManager[Library]]
     changed: Callable[[str, str | None], None]

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from core.errors import DocumentError, ModelServiceError, NotFoundError
-from core.made_items import kept
+from core.generated_files import store_generated
 from core.messages.events import ToolFinished
 from core.reading.attachments import for_model
 from core.storage.base import file_ids
@@ -70,7 +70,7 @@ class Turn:
             await self._read()
             model = await loader.ready()
             missing = await self._missing()
-            short, made = await services.remembering.fitted(
+            short, made = await services.remembering.fit(
                 services.stores.summaries, self._thread, messages, model, self._lang, holding=loader.in_use
             )
             if made is not None:
@@ -82,7 +82,7 @@ class Turn:
                     aclosing(agent.stream(given, **kwargs)) as events,
                 ):
                     async for event in events:
-                        yield await kept(_telling(event, missing), services.stores.files)
+                        yield await store_generated(_telling(event, missing), services.stores.files)
             except ModelServiceError as error:
                 loader.failed(error)
                 raise

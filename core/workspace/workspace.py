@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from core.errors import StorageError
-from core.reading.attachments import not_taken, takes
+from core.reading.attachments import takes, unsupported_files
 from core.reading.intake import is_locked
 from core.reading.libraries import Libraries
 from core.workspace.conversation import Conversation
@@ -85,11 +85,11 @@ class Workspace:
 
     # ---- the model
 
-    async def not_taken(self, files: Sequence[Named]) -> list[ParlourError]:
+    async def unsupported_files(self, files: Sequence[Named]) -> list[ParlourError]:
         """What the owner's model cannot take, one error for each such file; none while no model is loaded."""
-        return not_taken(files, (await self.models.chosen()).loader.model)
+        return unsupported_files(files, (await self.models.chosen()).loader.model)
 
-    async def hears(self) -> bool:
+    async def accepts_audio(self) -> bool:
         """Whether the owner's model takes recordings; false while no model is loaded."""
         model = (await self.models.chosen()).loader.model
         return model is not None and takes(model, "sound")
@@ -108,9 +108,9 @@ class Workspace:
         opens = bool(password) and is_locked(await self.stores.documents.get(document_id))
         record = await self.intake.retry(document_id, password)
         if password:
-            record = await self.intake.first_sign(document_id, _OPENS_WITHIN)
+            record = await self.intake.wait_for_first_pages(document_id, _OPENS_WITHIN)
         if record.conversation_id is not None and record.status != "failed":
-            await self.conversation(record.conversation_id).answer_after_all(record, lang, opened=opens)
+            await self.conversation(record.conversation_id).retry_failed_answer(record, lang, opened=opens)
         return record
 
     async def index(self) -> Library:

@@ -14,7 +14,7 @@ from hypothesis import strategies as some
 from core.errors import SettingsError, ToolError
 from core.net.service import Answer
 from core.tools.web import base as answers
-from core.tools.web.base import Found, FoundPicture, Wanted
+from core.tools.web.base import FoundPicture, SearchHit, SearchRequest
 from core.tools.web.catalog import DEFAULT, SEARCH_SERVICES, service_of
 
 names = pytest.mark.parametrize("name", sorted(SEARCH_SERVICES))
@@ -65,13 +65,13 @@ def test_whatever_is_answered_becomes_results_or_one_sentence(
     for kind in ("text", "images"):
         monkeypatch.setattr(ddgs.DDGS, kind, lambda *_args, **_more: rows, raising=False)
     service = service_of({"provider": name, "api_key": "k", "base_url": "https://a.example"})
-    wanted = Wanted("anything", 5, "zh")
-    for ask, kind in ((service.pages, Found), (service.pictures, FoundPicture)):
+    wanted = SearchRequest("anything", 5, "zh")
+    for ask, kind in ((service.pages, SearchHit), (service.pictures, FoundPicture)):
         try:
             found: Any = asyncio.run(ask(wanted))
         except ToolError:
             continue
         assert all(isinstance(one, kind) for one in found)
-        addresses = [one.url if kind is Found else one.image for one in found]
+        addresses = [one.url if kind is SearchHit else one.image for one in found]
         assert all(address.startswith(("http://", "https://")) for address in addresses)
         assert all("<" not in one.title and one.title.isprintable() for one in found)

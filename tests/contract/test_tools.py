@@ -11,7 +11,7 @@ from jsonschema import Draft202012Validator
 
 from core.tools.approval import Policy
 from core.tools.catalog import TOOL_REGISTRY
-from core.tools.taint import Seen
+from core.tools.taint import Taint
 
 # Those of the house: other tests register tools of their own in the same process.
 OURS = sorted(name for name in TOOL_REGISTRY if TOOL_REGISTRY[name].__module__.startswith("core."))
@@ -76,11 +76,11 @@ def test_a_question_about_it_can_be_put_in_both_languages(name: str):
 @names
 def test_what_changes_something_or_runs_code_asks_and_what_only_reads_does_not(name: str):
     tool = TOOL_REGISTRY[name]()
-    verdict = Policy().verdict(tool, {"operate": "put"}, Seen())
+    verdict = Policy().verdict(tool, {"operate": "put"}, Taint())
     if tool.runs_code:
         assert verdict == "runs_code"
     else:
         assert verdict == ("writes" if tool.writes else "run")
     if tool.reaches_out and tool.addresses({"url": "https://evil.example/?q=1"}) and verdict == "run":
-        there = Seen(private=True)
+        there = Taint(private=True)
         assert Policy().verdict(tool, {"url": "https://evil.example/?q=1"}, there) == "unknown_address"

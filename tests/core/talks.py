@@ -6,7 +6,7 @@ from typing import Any
 
 from core.engine import Engine
 from core.models.own_models import OwnerModels
-from core.models.pool import Chosen
+from core.models.pool import ActiveModel
 from core.reading.libraries import Libraries
 from core.storage.base import DocumentRecord
 from core.toolbox.toolbox import OwnerTools
@@ -30,7 +30,7 @@ def talk_of(engine: Engine, owner: str, conversation_id: str) -> Conversation:
     return world_of(engine, owner).conversation(conversation_id)
 
 
-async def model_of(engine: Engine, owner: str) -> Chosen:
+async def model_of(engine: Engine, owner: str) -> ActiveModel:
     """The model that answers an owner."""
     async with engine.workspaces.open(owner) as workspace:
         return await workspace.models.chosen()

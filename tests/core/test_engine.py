@@ -198,14 +198,14 @@ async def test_a_picture_reaches_a_model_that_sees_and_is_named_to_one_that_does
 ) -> None:
     file = await engine.stores.of("alice").files.put("cat.png", PNG)
     async with engine.workspaces.open("alice") as alice:
-        (warning,) = await alice.not_taken([file])
+        (warning,) = await alice.unsupported_files([file])
     assert (warning.words_key, warning.details) == ("picture_not_taken", {"name": "cat.png", "model": "scripted"})
     thread = await asked(engine, "What is this?", files=(file.id,))
     assert "cat.png" in said_to(model)[-1].get_text_content()
     assert thread[0].parts[0].items[-1].image == f"/files/{file.id}"
     model.support_multimodal_input = True
     async with engine.workspaces.open("alice") as alice:
-        assert await alice.not_taken([file]) == []
+        assert await alice.unsupported_files([file]) == []
     await asked(engine, "Look again.", thread[0].conversation_id)
     seen = [item.image for message in said_to(model) for item in message.items if item.type == "image"]
     assert seen == [str((await engine.stores.of("alice").files.get(file.id))[1])]

@@ -33,8 +33,8 @@ from parlour import (
     AgentConfig,
     AgentScratchpadUnit,
     AgentThought,
+    ApprovalRequest,
     ArticleAgent,
-    Asking,
     Assistant,
     BaseChatModel,
     BaseModelCompatibleDict,
@@ -165,7 +165,7 @@ async def minus(a: int, b: int) -> str:
     return str(a - b)
 
 
-async def allowed(asking: Asking) -> Decision:
+async def allowed(asking: ApprovalRequest) -> Decision:
     return Decision(allowed=asking.name == "heron")
 
 

@@ -34,7 +34,7 @@ _LISTED: Mapping[str, str] = {
         core.rag.search.near_index: count_of
     """,
     "hands it on to what is fed, or to what is excused itself": """
-        core.outward: Outward.let_in OwnerAccess.*
+        core.mcp_endpoint: Outward.let_in OwnerAccess.*
         core.reading.attachments: for_model
         core.reading.intake: Intake.take_out take_out
         core.reading.job: read is_known

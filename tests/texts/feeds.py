@@ -23,7 +23,7 @@ from core.llm.layers.fit_context import Costs
 from core.llm.request import ChatRequest
 from core.llm.wire.openai import Senses
 from core.llm.wire.tools import ToolNames
-from core.mcp.journal import Journal
+from core.mcp.journal import ServerLog
 from core.mcp.settings import ServerSettings
 from core.messages.content import ContentItem
 from core.messages.events import TextDelta
@@ -136,7 +136,7 @@ VALUES: Mapping[str, Callable[[], Any]] = {
     "Tags": lambda: TAGGED,
     "Body": MarkedBody,
     "OutputParser": lambda: StepParser(["a"]),
-    "Journal": Journal,
+    "ServerLog": ServerLog,
     "ServerSettings": lambda: ServerSettings.model_validate({"url": "http://127.0.0.1/"}),
     "Mapping[str, GivenFile]": dict,
     "datetime": lambda: datetime(2026, 1, 1, tzinfo=UTC),
@@ -185,7 +185,7 @@ MADE: Mapping[str, Callable[[], Any]] = {
     "core.agents.compat.articles:_Text": lambda: hidden("core.agents.compat.articles", "_Text")(None, 9),
     "core.agents.arguments:check_keywords()": lambda: {"tools": []},
     "core.agents.file_library:FileLibrary": lambda: FileLibrary(["a.txt"], RAGConfig()),
-    "core.mcp.journal:Journal": lambda: Journal(["a secret"]),
+    "core.mcp.journal:ServerLog": lambda: ServerLog(["a secret"]),
     "core.export.redaction:Redaction": lambda: Redaction(["a secret"]),
     "core.storage.excerpts:Sought": lambda: Sought.of("a b"),
     "core.llm.tokens:Counter.shortened()": lambda: {"limit": 20},

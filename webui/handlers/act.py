@@ -128,7 +128,7 @@ async def _archived(desk: Desk, view: View, asked: Asked) -> None:
     """List the archived conversations, or the others again."""
     del desk
     view.archived, view.listed = asked.get("on") is True, LISTED
-    view.poke()
+    view.wake_up()
 
 
 async def _move(desk: Desk, view: View, asked: Asked) -> None:
@@ -188,14 +188,14 @@ async def _tried(desk: Desk, view: View, asked: Asked) -> None:
 async def _look(desk: Desk, view: View, asked: Asked) -> None:
     del desk, asked
     view.resting = False
-    view.poke(stale=True)
+    view.wake_up(stale=True)
 
 
 async def _rest(desk: Desk, view: View, asked: Asked) -> None:
     del desk, asked
     view.resting = True
     view.generation += 1
-    view.poke()
+    view.wake_up()
 
 
 async def _starter(desk: Desk, view: View, asked: Asked) -> None:
@@ -245,20 +245,20 @@ async def _version(desk: Desk, view: View, asked: Asked) -> None:
 def _attended(view: View) -> None:
     """Somebody looks, and waits for what comes."""
     view.resting = False
-    view.poke(stale=True)
+    view.wake_up(stale=True)
 
 
 async def _older(desk: Desk, view: View, asked: Asked) -> None:
     del desk, asked
     view.listed += LISTED
-    view.poke()
+    view.wake_up()
 
 
 async def _earlier(desk: Desk, view: View, asked: Asked) -> None:
     del desk, asked
     view.window += WINDOW
     view.anchor = None
-    view.poke()
+    view.wake_up()
 
 
 async def _drop(desk: Desk, view: View, asked: Asked) -> None:
@@ -275,7 +275,7 @@ async def _use(desk: Desk, view: View, asked: Asked) -> None:
         await workspace.libraries.opened(library)
     others = tuple(one for one in view.libraries if one != library)
     view.libraries = (*others, library) if on else others
-    view.poke(stale=True)
+    view.wake_up(stale=True)
 
 
 async def _retry(desk: Desk, view: View, asked: Asked) -> None:

@@ -68,5 +68,5 @@ async def guarded(view: View, work: Awaitable[Any]) -> Any:
     except Exception:
         _log.exception("The page asked for something, and it failed.")
         toast(view.words, {"key": "unexpected"})
-    view.poke(stale=True)
+    view.wake_up(stale=True)
     return untouched()

@@ -40,7 +40,7 @@ async def cancel(desk: Desk, view: View, document_id: str) -> None:
     """Stop reading a document. Raises NotFoundError."""
     async with desk.workspace(view) as workspace:
         await workspace.intake.cancel(document_id)
-    view.poke(stale=True)
+    view.wake_up(stale=True)
 
 
 async def read_again(desk: Desk, view: View, document_id: str) -> None:
@@ -48,20 +48,20 @@ async def read_again(desk: Desk, view: View, document_id: str) -> None:
     async with desk.workspace(view) as workspace:
         await workspace.read_again(document_id, view.words.spoken)
     view.resting = False
-    view.poke(stale=True)
+    view.wake_up(stale=True)
 
 
 async def forget(desk: Desk, view: View, document_id: str) -> None:
     """Let go of what was read of a document that was stopped. Raises NotFoundError."""
     async with desk.workspace(view) as workspace:
         await workspace.intake.forget(document_id)
-    view.poke(stale=True)
+    view.wake_up(stale=True)
 
 
 async def ask_now(desk: Desk, view: View) -> None:
     """Let the reply of this conversation go on with what can be searched."""
     async with desk.workspace(view) as workspace:
-        workspace.intake.go_on(view.conversation_id)
+        workspace.intake.stop_waiting(view.conversation_id)
 
 
 class DocumentRoutes:

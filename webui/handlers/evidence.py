@@ -9,7 +9,7 @@ from anyio import to_thread
 
 from core.errors import DocumentError, NotFoundError, StorageError
 from core.rag.attribution import words_of
-from core.rag.citations import borne_by, claim_around, sentence_of
+from core.rag.citations import claim_around, sentence_of, supporting_spans
 from core.rag.document import Passage
 from core.rag.page_content import kind_of
 from core.rag.places import Places, letters_of, rectangles, units_of
@@ -185,7 +185,7 @@ async def _sought(desk: Desk, workspace: Workspace, view: View, sentence: str) -
     found = await workspace.conversation(view.conversation_id).find(sentence)
     if not found:
         raise NotFoundError("Nothing like it was found in the documents.", key="claim_not_found")
-    proved = await desk.engine.checking.proves(sentence, found)
+    proved = await desk.engine.checking.supports(sentence, found)
     return replace(_found(sentence, found, documents), doubted=() if proved else (sentence,))
 
 
@@ -237,7 +237,9 @@ def _shown(library: Library, reply: ShownReply, place: Place) -> tuple[Shown | N
     """What is shown of the page, and what is cited of the open passage; `None` where the document is gone."""
     opened = _opened(library, reply, place)
     said = sentence_of(reply.text, place.number, place.occurrence) if place.number is not None else ""
-    cited_in_text = tuple(borne_by(said, opened.text)) if opened and said and not _is_doubted(reply, place) else ()
+    cited_in_text = (
+        tuple(supporting_spans(said, opened.text)) if opened and said and not _is_doubted(reply, place) else ()
+    )
     try:
         document = library.document(place.document_id)
         if kind_of(document.media_type) == "page":

@@ -59,7 +59,7 @@ class HostedDesk:
             await program.choose(conversation, number - 1 if isinstance(number, int) else -1)
         if not view.conversation_id:
             view.show(conversation.id)
-        view.poke(stale=True)
+        view.wake_up(stale=True)
 
     async def _suggested(self, view: View, suggestions: Sequence[Suggestion], number: object) -> None:
         if not isinstance(number, int) or number not in range(1, len(suggestions) + 1):

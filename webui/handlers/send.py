@@ -118,7 +118,7 @@ class AttachingRoutes:
                 else:
                     before += file.size
         words = self._words(request.headers.get("accept-language", ""))
-        answer = {"refused": list(refused), "said": said_of(list(refused.values()), words)}
+        answer = {"refused": list(refused), "said": refusal_text(list(refused.values()), words)}
         return JSONResponse(answer, headers=_PRIVATE)
 
     async def _advice(self, workspace: Workspace, file: _Offered, before: int) -> ParlourError | None:
@@ -128,7 +128,7 @@ class AttachingRoutes:
         in the transaction that stores it (`FileStore.put`).
         """
         error = self._uploads.refusal(file.name, file.size, file.head)
-        error = error or next(iter(await workspace.not_taken([file])), None)
+        error = error or next(iter(await workspace.unsupported_files([file])), None)
         return error or await _no_room(workspace, file, before)
 
 
@@ -141,7 +141,7 @@ async def _no_room(workspace: Workspace, file: _Offered, before: int) -> QuotaEr
     return None
 
 
-def said_of(errors: Sequence[ParlourError], words: Words) -> str:
+def refusal_text(errors: Sequence[ParlourError], words: Words) -> str:
     """Lines about files that are not taken, one for each reason: what several share is said once, with all their names.
 
     Args:
@@ -255,14 +255,14 @@ class _Into:
 
     def expected(self, desk: Desk, owner: str) -> AbstractContextManager[None]:
         """While it is being stored: who loads the page again now gets the new conversation, not an empty room."""
-        return desk.views.making(owner, self.wanted) if self.wanted and not self.conversation_id else nullcontext()
+        return desk.views.creating(owner, self.wanted) if self.wanted and not self.conversation_id else nullcontext()
 
 
 async def _ask(
     workspace: Workspace, view: View, text: str, files: Sequence[FileRecord], into: _Into, held: Reservation
 ) -> None:
     fresh, wanted = not into.conversation_id, into.conversation_id
-    for refused in await workspace.not_taken(files):
+    for refused in await workspace.unsupported_files(files):
         raise refused
     if fresh:
         wanted = (await workspace.conversations.create(wanted=into.wanted)).id
@@ -279,7 +279,7 @@ async def _ask(
     if fresh and not view.conversation_id:  # else the reader has turned to another one meanwhile
         view.show(wanted)
     view.resting = False
-    view.poke(stale=True)
+    view.wake_up(stale=True)
 
 
 async def stop(desk: Desk, view: View) -> None:
@@ -287,7 +287,7 @@ async def stop(desk: Desk, view: View) -> None:
     async with desk.workspace(view) as workspace:
         if workspace.runs.live(view.conversation_id) is not None:  # else it would be said of the next reply
             view.stopping = True
-            view.poke()
+            view.wake_up()
         await workspace.conversation(view.conversation_id).stop()
 
 

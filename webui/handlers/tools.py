@@ -9,7 +9,7 @@ from starlette.responses import HTMLResponse, JSONResponse
 from starlette.routing import Route
 
 from core.errors import NotFoundError, ParlourError
-from core.outward import PATH
+from core.mcp_endpoint import PATH
 from core.toolbox.choices import SEARCH, TOOL_SERVICES, search_services
 from core.toolbox.server_form import pasted
 from core.toolbox.toolbox import ListedTool
@@ -157,7 +157,7 @@ class ToolRoutes:
     async def take_back(self, workspace: Workspace, asked: Asked, words: Words) -> dict[str, Any]:
         """Ask again for a tool that was always allowed in a conversation."""
         tool = text_of(asked.get("tool"))
-        await workspace.conversation(text_of(asked.get("conversation"))).take_back(tool)
+        await workspace.conversation(text_of(asked.get("conversation"))).revoke_allowance(tool)
         return {"said": words("rules.asked_again")}
 
     async def switch(self, workspace: Workspace, asked: Asked, words: Words) -> None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from core.toolbox.server_form import OfferedTool, OwnServer
     from core.toolbox.user_openapi import Draft, OwnService, ServiceKey
     from core.tools.openapi.as_tools import ApiTool, Trial
-    from core.tools.openapi.credentials import Way
+    from core.tools.openapi.credentials import AuthScheme
     from webui.words import Words
 
 _SHAPES = {
@@ -208,7 +208,7 @@ def _key_data(key: ServiceKey) -> dict[str, str]:
     return {"kind": key.kind, "name": key.name, "end": key.end, "token_url": key.token_url, "scope": key.scope}
 
 
-def _ways(ways: Sequence[Way]) -> list[dict[str, Any]]:
+def _ways(ways: Sequence[AuthScheme]) -> list[dict[str, Any]]:
     return [
         {"kind": way.kind, "name": way.name, "token_url": way.token_url, "scopes": list(map(list, way.scopes.items()))}
         for way in ways

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from core.languages import LANGS
 from core.mcp.journal import rule_name
 from core.toolbox.choices import TOOL_SERVICES
-from core.toolbox.code_interpreter import Interpreter
+from core.toolbox.code_interpreter import OwnerInterpreter
 from core.toolbox.toolbox import CODE, MOST_FOR_SMALL
 from core.tools.builtin.ask_documents import AskDocuments
 from webui.render.tool_words import about_of, label_of
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from core.toolbox.choices import SearchEngine, ToolAccount
     from core.toolbox.server_form import OwnServer
-    from core.toolbox.toolbox import Interpreter, ListedTool
+    from core.toolbox.toolbox import ListedTool, OwnerInterpreter
     from core.toolbox.user_openapi import OwnService
     from core.tools.approval import Policy
     from core.tools.base import BaseTool
@@ -41,7 +41,7 @@ def small_note(words: Words, *, small: bool) -> str:
 
 
 def tools_data(
-    listed: Sequence[ListedTool], interpreter: Interpreter, words: Words, lacking: Collection[str] = ()
+    listed: Sequence[ListedTool], interpreter: OwnerInterpreter, words: Words, lacking: Collection[str] = ()
 ) -> list[dict[str, Any]]:
     """The built-in tools; those in `lacking` are not offered before their service has a key."""
     told = [_builtin(one, interpreter, words) for one in listed]
@@ -51,7 +51,7 @@ def tools_data(
     return [*told, _documents(words)]
 
 
-def _builtin(listed: ListedTool, interpreter: Interpreter, words: Words) -> dict[str, Any]:
+def _builtin(listed: ListedTool, interpreter: OwnerInterpreter, words: Words) -> dict[str, Any]:
     tool, name = listed.tool, listed.name
     noted = ""
     if name == CODE:
@@ -73,7 +73,7 @@ def _label(listed: ListedTool, words: Words) -> str:
     return label_of(name, words) or (tool.label(words.spoken) if tool is not None else name)
 
 
-def _no_sandbox(interpreter: Interpreter, words: Words) -> str:
+def _no_sandbox(interpreter: OwnerInterpreter, words: Words) -> str:
     why = words.sandbox(interpreter.why)
     return words("tools.no_sandbox", why=why) if why else words("tools.sandbox_loading")
 

@@ -32,7 +32,7 @@ def starter(number: int, words: Words) -> tuple[str, str | None]:
     return words(f"starter.{number}.text"), words(f"starter.{number}.with") if number in _WITH_FILE else None
 
 
-def room_html(words: Words, suggestions: Sequence[str] | None = None) -> str:
+def greeting_html(words: Words, suggestions: Sequence[str] | None = None) -> str:
     """Markup for `#hello`. It has all greetings; the script knows the hour and the style shows the right one.
 
     Args:
@@ -68,7 +68,7 @@ def _starter_html(number: int, words: Words) -> str:
     )
 
 
-def house_html(words: Words) -> str:
+def brand_html(words: Words) -> str:
     """Markup for `#house`, above the list of conversations; never rendered again: the keyboard may be on it."""
     find = escaped(words("history.find"))
     return (
@@ -86,8 +86,8 @@ def _first_texts(lang: str, look: Look) -> dict[str, str]:
     return {
         **{key: words(key) for key in _KEYS},
         **own,
-        "house": house_html(words),
-        "hello": room_html(words, questions),
+        "house": brand_html(words),
+        "hello": greeting_html(words, questions),
     }
 
 

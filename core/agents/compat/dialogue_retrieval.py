@@ -13,8 +13,8 @@ from core.agents.search_query import with_earlier_questions
 from core.messages.content import ContentItem
 from core.messages.message import SYSTEM, USER, Message
 from core.rag.prose import sentence_spans
-from core.tools.documents import Shelf
-from core.tools.taint import Seen
+from core.tools.documents import ScratchLibrary
+from core.tools.taint import Taint
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -65,7 +65,7 @@ class DialogueRetrievalAgent(Assistant):
         super().__init__(*arguments, **options)
         self._room = checked_int("dialogue_tokens", dialogue_tokens, _LEAST_ROOM)
         cfg = {"embedding_model": self._rag.embedding_model, "pdf_reader": self._rag.pdf_reader}
-        self._dialogue = Shelf(dialogue_tokens // 2, cfg, self._rag.retrieval_type)
+        self._dialogue = ScratchLibrary(dialogue_tokens // 2, cfg, self._rag.retrieval_type)
 
     def _stream_reply(self, messages: list[Message], *, lang: Lang, **kwargs: Any) -> Stream:
         said = [message for message in messages if message.role != SYSTEM]
@@ -92,7 +92,7 @@ class DialogueRetrievalAgent(Assistant):
             parts = "\n\n".join([EARLIER[lang], *found])
             told = [*told[:-1], append_paragraph(told[-1], parts)] if told else [Message(SYSTEM, parts)]
         kept = [*told, *newest]
-        kept = mark_private(kept) if Seen.of(messages).private else kept
+        kept = mark_private(kept) if Taint.of(messages).private else kept
         async with aclosing(super()._stream_reply(kept, lang=lang, **context)) as events:
             async for event in events:
                 yield event

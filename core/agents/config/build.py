@@ -73,7 +73,7 @@ def _make(
     kind: type[Any], config: AgentConfig, variables: Mapping[str, object] | None, usual: BaseChatModel | None
 ) -> Any:
     """The agent; `usual` is the model of the agent that leads it."""
-    told, examples = (config.system_message, []) if config.prompt is None else config.prompt.filled(variables)
+    told, examples = (config.system_message, []) if config.prompt is None else config.prompt.render(variables)
     is_led = usual is not None and _uses_default_model(config)
     model = None if not _wants_model(config) else usual if is_led else model_of(config)
     own: dict[str, Any] = {
@@ -171,7 +171,7 @@ def _problems(
     if _wants_model(config) and not (led and _uses_default_model(config)):
         checks.append(lambda: model_of(config))
     if config.prompt is not None:
-        checks.append(lambda: config.prompt and config.prompt.filled(variables))
+        checks.append(lambda: config.prompt and config.prompt.render(variables))
     checks += [*_tool_checks(config), *_document_checks(config, place)]
     checks.append(lambda: _rag(config.rag_cfg))
     for check in checks:

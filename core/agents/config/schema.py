@@ -293,12 +293,12 @@ class PromptConfig(ConfigPart):
             return {"simple_prompt_template": given}
         return canonical_names(given, ("pre_prompt", "template", "messages", "inputs"))
 
-    def blanks(self) -> list[str]:
+    def placeholders(self) -> list[str]:
         """The names that need a value, in their order."""
         texts = [self.simple_prompt_template, *(message.content for message in self.prompt_messages)]
         return list(dict.fromkeys(name for text in texts for name in _BLANK.findall(text)))
 
-    def filled(self, variables: Mapping[str, object] | None = None) -> tuple[str, list[Message]]:
+    def render(self, variables: Mapping[str, object] | None = None) -> tuple[str, list[Message]]:
         """What the agent is told, and the messages that come before the conversation.
 
         Args:
@@ -308,7 +308,7 @@ class PromptConfig(ConfigPart):
             ConfigError: A blank has no value; all of them are named.
         """
         values = {**self.variables, **(variables or {})}
-        if missing := [problem("config_blank", name=name) for name in self.blanks() if name not in values]:
+        if missing := [problem("config_blank", name=name) for name in self.placeholders() if name not in values]:
             raise ConfigError(missing)
 
         def fill(text: str) -> str:

@@ -227,7 +227,7 @@ _WITHIN = " AND document_id IN (SELECT value FROM json_each(?))"
 
 
 @dataclass(frozen=True, slots=True)
-class Likeness:
+class Similarity:
     """Cosines of chunks with a question, by growing ids; `in_parts`, those of the likest part of each."""
 
     ids: Ids
@@ -247,7 +247,7 @@ class Known:
         """Which of these chunks have a vector."""
         return _within(self.graph.ids, wanted) | _within(self.ids, wanted)
 
-    def likeness(self, wanted: Ids, asked: Floats) -> Likeness:
+    def likeness(self, wanted: Ids, asked: Floats) -> Similarity:
         """The cosines of chunks, exactly; those without a vector are left out."""
         wanted = wanted[self.holds(wanted)]
         old = _within(self.graph.ids, wanted)
@@ -255,7 +255,7 @@ class Known:
         cosines[old] = self.graph.rows(wanted[old]) @ asked
         if not old.all():
             cosines[~old] = self.rows[np.searchsorted(self.ids, wanted[~old])] @ asked
-        return Likeness(wanted, cosines)
+        return Similarity(wanted, cosines)
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,7 +275,7 @@ class Wanted:
     also: Sequence[int] = ()
 
 
-def near(file: IndexFile, known: Known, asked: Floats, wanted: Wanted) -> Likeness:
+def near(file: IndexFile, known: Known, asked: Floats, wanted: Wanted) -> Similarity:
     """The chunks nearest to a question, and some more; `known` are the vectors of the library in `file`."""
     size = len(known.graph)
     reach = min(size, int(wanted.most * max(1.0, size / wanted.count) * _MORE) + 1)

@@ -13,7 +13,7 @@ import numpy as np
 
 from core.rag.prose import sentence_spans
 from core.rag.records import searched_text
-from core.rag.search.near_index import Known, Likeness, Wanted, ids_of, near
+from core.rag.search.near_index import Known, Similarity, Wanted, ids_of, near
 
 if TYPE_CHECKING:
     import sqlite3
@@ -182,7 +182,7 @@ class Vectors:
 
     def like(
         self, question: str, documents: Collection[str] | None = None, *, nearest: int = 0, also: Sequence[int] = ()
-    ) -> Likeness | None:
+    ) -> Similarity | None:
         """The similarity of each chunk to the question.
 
         `None` if there is nothing to compare, while a chunk has no vector yet, or if the model does not run.
@@ -206,15 +206,15 @@ class Vectors:
             return None
         asked = self.embedder.questions([question])[0]
         if found is None:
-            return Likeness(matrix.ids, _cosines(matrix.rows, asked), self.in_parts)
+            return Similarity(matrix.ids, _cosines(matrix.rows, asked), self.in_parts)
         # To take a few rows out is quicker than to compare all; to take most of them out is slower.
         if len(found) * 4 < len(matrix.ids):
-            return Likeness(matrix.ids[found], _cosines(matrix.rows[found], asked), self.in_parts)
-        return Likeness(matrix.ids[found], _cosines(matrix.rows, asked)[found], self.in_parts)
+            return Similarity(matrix.ids[found], _cosines(matrix.rows[found], asked), self.in_parts)
+        return Similarity(matrix.ids[found], _cosines(matrix.rows, asked)[found], self.in_parts)
 
     def _nearest(
         self, question: str, documents: Collection[str] | None, nearest: int, also: Sequence[int]
-    ) -> Likeness | None:
+    ) -> Similarity | None:
         now = self.graph.now() if self.graph is not None else None
         if now is None:
             return None

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from core.rag.embedding.base import Floats
     from core.rag.index_file import IndexFile
-    from core.rag.search.near_index import Likeness
+    from core.rag.search.near_index import Similarity
     from core.rag.search.stored_vectors import Vectors
     from core.rag.search.word_index import WordIndex
 
@@ -88,7 +88,7 @@ class HybridSearcher(_WithVectors):
 
     def _alike(
         self, question: str, documents: Collection[str] | None, nearest: int, also: Sequence[int]
-    ) -> Iterator[Likeness]:
+    ) -> Iterator[Similarity]:
         """The similarities by each model with a vector for every chunk; a model is loaded when its turn comes."""
         for vectors in self._vectors:
             with suppress(ModelServiceError):  # a service that is out of reach now: words find without it
@@ -96,7 +96,7 @@ class HybridSearcher(_WithVectors):
                 if likeness is not None:
                     yield likeness
 
-    def _is_in_another_script(self, question: str, likeness: Likeness) -> bool:
+    def _is_in_another_script(self, question: str, likeness: Similarity) -> bool:
         nearest = [int(likeness.ids[at]) for at in top(likeness.cosines, _SCRIPT_OF)]
         with self._file.reading() as db:
             rows = db.execute(
@@ -110,7 +110,7 @@ def _is_chinese(text: str) -> bool:
     return ideographs(text) * 3 > letters  # an ideograph says as much as several letters
 
 
-def _fused(words: Sequence[tuple[int, float]], likeness: Likeness, k: int) -> list[tuple[int, float]]:
+def _fused(words: Sequence[tuple[int, float]], likeness: Similarity, k: int) -> list[tuple[int, float]]:
     """The best of both sides, by the sum of both stretched scores."""
     said = np.zeros(len(likeness.ids), np.float32)
     ids = np.array([chunk_id for chunk_id, _ in words], np.int64)
@@ -124,7 +124,7 @@ def _fused(words: Sequence[tuple[int, float]], likeness: Likeness, k: int) -> li
     return [(int(likeness.ids[either[at]]), float(total[at])) for at in order]
 
 
-def _best(likeness: Likeness, total: Floats, k: int) -> list[tuple[int, float]]:
+def _best(likeness: Similarity, total: Floats, k: int) -> list[tuple[int, float]]:
     return [(int(likeness.ids[at]), float(total[at])) for at in top(total, k)]
 
 

@@ -9,7 +9,7 @@ from core.messages.json_text import read_object
 from core.rag.search.terms import terms
 from core.rag.sources import is_web_address
 from core.tools.base import BaseTool, files_of, int_option
-from core.tools.documents import Shelf, Shelved, source_of
+from core.tools.documents import ScratchDocument, ScratchLibrary, source_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -53,7 +53,7 @@ class _DocumentSearch(BaseTool):
     def __init__(self, cfg: Mapping[str, Any] | None = None) -> None:
         super().__init__(cfg)
         self.max_ref_token = int_option(self.cfg, "max_ref_token", _ROOM, 1, 10_000_000)
-        self._shelves: dict[int, Shelf] = {}
+        self._shelves: dict[int, ScratchLibrary] = {}
 
     def addresses(self, arguments: Mapping[str, Any]) -> tuple[str, ...]:
         """Those among the files that the call names; a question reaches nothing."""
@@ -91,16 +91,18 @@ class _DocumentSearch(BaseTool):
         found = self._found(shelf, query, shelved, room) if shelved else []
         return found if messages is None else json.dumps(found, ensure_ascii=False)
 
-    def _found(self, shelf: Shelf, query: str, shelved: Sequence[Shelved], room: int) -> list[dict[str, Any]]:
+    def _found(
+        self, shelf: ScratchLibrary, query: str, shelved: Sequence[ScratchDocument], room: int
+    ) -> list[dict[str, Any]]:
         if (whole := shelf.whole(shelved, room)) is not None:
             return whole
         if not terms(query):  # nothing to look for: the documents begin with what they are about
-            return shelf.beginnings(shelved, room)
+            return shelf.first_passages(shelved, room)
         return shelf.found(query, shelved, room)
 
-    def _shelf(self, room: int) -> Shelf:
+    def _shelf(self, room: int) -> ScratchLibrary:
         if room not in self._shelves:
-            self._shelves[room] = Shelf(room, self.cfg, self.how)
+            self._shelves[room] = ScratchLibrary(room, self.cfg, self.how)
         return self._shelves[room]
 
 
@@ -137,10 +139,12 @@ class FrontPageSearch(_DocumentSearch):
     description = "Gives the beginnings of documents, where they say what they are about."
     labels: ClassVar[Mapping[str, str]] = {"en": "Read the beginnings", "zh": "读取开头部分"}
 
-    def _found(self, shelf: Shelf, query: str, shelved: Sequence[Shelved], room: int) -> list[dict[str, Any]]:
+    def _found(
+        self, shelf: ScratchLibrary, query: str, shelved: Sequence[ScratchDocument], room: int
+    ) -> list[dict[str, Any]]:
         del query
         whole = shelf.whole(shelved, room)
-        return shelf.beginnings(shelved, room) if whole is None else whole
+        return shelf.first_passages(shelved, room) if whole is None else whole
 
 
 class Retrieval(_DocumentSearch):

@@ -11,7 +11,7 @@ from core.net.addresses import Reach
 from core.net.fetcher import FetchLimits, fetch
 from core.tools.base import BaseTool, ToolResult, int_option
 from core.tools.given_files import opened, picture_item
-from core.tools.web.base import Wanted
+from core.tools.web.base import SearchRequest
 from core.tools.web.catalog import service_of
 from core.tools.web.passages import given, passage
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from core.messages.content import ContentItem
     from core.rag.document import Passage
-    from core.tools.web.base import Found, FoundPicture, SearchService
+    from core.tools.web.base import FoundPicture, SearchHit, SearchService
 
 
 MOST = 20  # results
@@ -108,7 +108,7 @@ class WebSearch(AsksSearchService):
         del kwargs
         query = str(self._verify_json_format_args(params)["query"]).strip()
         service = self._service
-        found = await service.pages(Wanted(query, self._count, spoken(lang)))
+        found = await service.pages(SearchRequest(query, self._count, spoken(lang)))
         passages = _passages(found)[: self._count]
         if not passages:
             return ToolResult(_NOTHING.get(lang, _NOTHING["en"]), extra={"nothing_found": True})
@@ -116,9 +116,9 @@ class WebSearch(AsksSearchService):
         return ToolResult(text, passages=rows, extra={"addresses": [one.url for one in passages]})
 
 
-def _passages(found: list[Found]) -> list[Passage]:
+def _passages(found: list[SearchHit]) -> list[Passage]:
     """Each page once."""
-    by_address: dict[str, Found] = {}
+    by_address: dict[str, SearchHit] = {}
     for one in found:
         by_address.setdefault(one.url, one)
     return [
@@ -184,7 +184,7 @@ class ImageSearch(AsksSearchService):
         query = str(self._verify_json_format_args(params)["query"]).strip()
         language = spoken(lang)
         service = self._service
-        found = _each_once(await service.pictures(Wanted(query, self._count, language)))[: self._count]
+        found = _each_once(await service.pictures(SearchRequest(query, self._count, language)))[: self._count]
         if not found:
             return ToolResult(_NO_PICTURES[language], extra={"nothing_found": True})
         copies = await asyncio.gather(*(self._copy(one) for one in found[: self._small]))

@@ -360,7 +360,7 @@ _LONGEST_NAME: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class AuthScheme:
     """One of them.
 
     Args:
@@ -376,7 +376,7 @@ class Way:
     scopes: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
-def ways_of(document: Document, server: str) -> list[Way]:
+def auth_schemes(document: Document, server: str) -> list[AuthScheme]:
     """Those of a document, each once, in its order.
 
     Args:
@@ -384,32 +384,32 @@ def ways_of(document: Document, server: str) -> list[Way]:
         server: What an address without a host follows.
     """
     schemes = node(node(document.root.get("components")).get("securitySchemes"))
-    found: list[Way] = []
+    found: list[AuthScheme] = []
     for value in schemes.values():
         found += [way for way in _ways(document.resolved(value), server) if way not in found]
     return found[:_MOST]
 
 
-def _ways(scheme: Node, server: str) -> Iterator[Way]:
+def _ways(scheme: Node, server: str) -> Iterator[AuthScheme]:
     name = plain(str(scheme.get("name") or ""), _LONGEST_NAME)
     match str(scheme.get("type")), str(scheme.get("scheme") or "").lower():
         case "apiKey", _ if name and scheme.get("in") in _PLACES:
-            yield Way(_PLACES[str(scheme.get("in"))], name)
+            yield AuthScheme(_PLACES[str(scheme.get("in"))], name)
         case "http", "basic":
-            yield Way("basic")
+            yield AuthScheme("basic")
         case "http", "bearer":
-            yield Way("bearer")
+            yield AuthScheme("bearer")
         case "oauth2", _:
             flow = node(node(scheme.get("flows")).get("clientCredentials"))
             if not flow:
-                yield Way("bearer")  # a token that was got elsewhere
+                yield AuthScheme("bearer")  # a token that was got elsewhere
                 return
             url = str(flow.get("tokenUrl") or "").strip()
             scopes = list(node(flow.get("scopes")).items())[:_MOST_SCOPES]
             told = {plain(str(one), _LONGEST_NAME): plain(str(words or ""), _LONGEST_NAME) for one, words in scopes}
-            yield Way("oauth2", token_url=plain(urljoin(server, url), 2000) if url else "", scopes=told)
+            yield AuthScheme("oauth2", token_url=plain(urljoin(server, url), 2000) if url else "", scopes=told)
         case "openIdConnect", _:
-            yield Way("bearer")
-            yield Way("oauth2")
+            yield AuthScheme("bearer")
+            yield AuthScheme("oauth2")
         case _:
             return

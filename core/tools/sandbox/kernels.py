@@ -17,7 +17,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from core.bridge.pool import Recent
+from core.bridge.pool import BoundedDict
 from core.bridge.sync import run, shared_loop
 from core.errors import ParlourError, ToolError
 from core.extras import install_command
@@ -154,7 +154,7 @@ class Kernels:
         self._context: Any = None
         self._kernels: dict[str, asyncio.Task[Kernel]] = {}
         self._spare: asyncio.Task[Kernel] | None = None
-        self._lost = Recent[str, None](_REMEMBERED)  # conversations that are told that their variables are gone
+        self._lost = BoundedDict[str, None](_REMEMBERED)  # conversations that are told that their variables are gone
         self._tidying: asyncio.Task[None] | None = None
         self._closing: set[asyncio.Task[None]] = set()
         self._closed = False

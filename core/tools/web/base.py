@@ -22,7 +22,7 @@ LONGEST_SNIPPET = 1200  # characters
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class SearchRequest:
     """A search.
 
     Args:
@@ -37,7 +37,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SearchHit:
     """A page that was found.
 
     Args:
@@ -145,7 +145,7 @@ class SearchService:
         """Where it is asked."""
         return self.account.base_url or self.home
 
-    async def pages(self, wanted: Wanted) -> list[Found]:
+    async def pages(self, wanted: SearchRequest) -> list[SearchHit]:
         """The pages that answer best, the best first.
 
         Raises:
@@ -154,7 +154,7 @@ class SearchService:
         """
         raise NotImplementedError
 
-    async def pictures(self, wanted: Wanted) -> list[FoundPicture]:
+    async def pictures(self, wanted: SearchRequest) -> list[FoundPicture]:
         """Pictures, the best first; errors as in `pages`."""
         del wanted
         raise ToolError(f"{self.label} does not search for pictures.", hint="Choose another search service.")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any, cast
 
 from core.tools.web.base import (
-    Found,
     FoundPicture,
+    SearchHit,
+    SearchRequest,
     SearchService,
-    Wanted,
     address_of,
     answer_of,
     number_of,
@@ -29,16 +29,16 @@ class Brave(SearchService):
     needs_key = True
     get_a_key = "api-dashboard.search.brave.com"
 
-    async def pages(self, wanted: Wanted) -> list[Found]:
+    async def pages(self, wanted: SearchRequest) -> list[SearchHit]:
         """Pages."""
         said = await self._asked("web", wanted)
         return [
-            Found(text_of(row.get("title")), url, text_of(row.get("description")), text_of(row.get("age"), 40))
+            SearchHit(text_of(row.get("title")), url, text_of(row.get("description")), text_of(row.get("age"), 40))
             for row in rows(said, "web", "results")
             if (url := address_of(row.get("url")))
         ]
 
-    async def pictures(self, wanted: Wanted) -> list[FoundPicture]:
+    async def pictures(self, wanted: SearchRequest) -> list[FoundPicture]:
         """Pictures; those that its own filter lets through."""
         said = await self._asked("images", wanted)
         found: list[FoundPicture] = []
@@ -53,7 +53,7 @@ class Brave(SearchService):
                 )
         return found
 
-    async def _asked(self, kind: str, wanted: Wanted) -> dict[str, Any]:
+    async def _asked(self, kind: str, wanted: SearchRequest) -> dict[str, Any]:
         short = " ".join(wanted.query.split()[:_MOST_WORDS])[:_LONGEST_QUERY]
         query = {"q": short, "count": str(min(wanted.count, 20)), **_LANGUAGES[wanted.lang]}
         headers = {"x-subscription-token": self.account.api_key, "cache-control": "no-cache"}

@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import Any
 
 from core.errors import ToolError, extra_for
-from core.tools.web.base import Found, FoundPicture, SearchService, Wanted, address_of, number_of, text_of
+from core.tools.web.base import FoundPicture, SearchHit, SearchRequest, SearchService, address_of, number_of, text_of
 
 _SECONDS = 5  # for each engine; several are asked one after another where some do not answer
 _REGIONS = {"en": "us-en", "zh": "cn-zh"}
@@ -19,16 +19,16 @@ class Metasearch(SearchService):
     label = "The free web search"
     home = "ddgs"
 
-    async def pages(self, wanted: Wanted) -> list[Found]:
+    async def pages(self, wanted: SearchRequest) -> list[SearchHit]:
         """Pages."""
         found = await asyncio.to_thread(self._asked, "text", wanted)
         return [
-            Found(text_of(row.get("title")), url, text_of(row.get("body")))
+            SearchHit(text_of(row.get("title")), url, text_of(row.get("body")))
             for row in found
             if (url := address_of(row.get("href")))
         ]
 
-    async def pictures(self, wanted: Wanted) -> list[FoundPicture]:
+    async def pictures(self, wanted: SearchRequest) -> list[FoundPicture]:
         """Pictures."""
         found = await asyncio.to_thread(self._asked, "images", wanted)
         return [
@@ -43,7 +43,7 @@ class Metasearch(SearchService):
             if (image := address_of(row.get("image")))
         ]
 
-    def _asked(self, kind: str, wanted: Wanted) -> list[dict[str, Any]]:
+    def _asked(self, kind: str, wanted: SearchRequest) -> list[dict[str, Any]]:
         with extra_for("Searching the web without a key"):
             package: Any = import_module("ddgs")
             errors: Any = import_module("ddgs.exceptions")

@@ -6,10 +6,10 @@ from typing import Any
 
 from core.errors import ToolError
 from core.tools.web.base import (
-    Found,
     FoundPicture,
+    SearchHit,
+    SearchRequest,
     SearchService,
-    Wanted,
     address_of,
     asked,
     number_of,
@@ -27,16 +27,18 @@ class SearXNG(SearchService):
 
     label = "SearXNG"
 
-    async def pages(self, wanted: Wanted) -> list[Found]:
+    async def pages(self, wanted: SearchRequest) -> list[SearchHit]:
         """Pages."""
         said = await self._asked("general", wanted)
         return [
-            Found(text_of(row.get("title")), url, text_of(row.get("content")), text_of(row.get("publishedDate"), 10))
+            SearchHit(
+                text_of(row.get("title")), url, text_of(row.get("content")), text_of(row.get("publishedDate"), 10)
+            )
             for row in rows(said, "results")
             if (url := address_of(row.get("url")))
         ]
 
-    async def pictures(self, wanted: Wanted) -> list[FoundPicture]:
+    async def pictures(self, wanted: SearchRequest) -> list[FoundPicture]:
         """Pictures."""
         said = await self._asked("images", wanted)
         found: list[FoundPicture] = []
@@ -50,7 +52,7 @@ class SearXNG(SearchService):
                 )
         return found
 
-    async def _asked(self, category: str, wanted: Wanted) -> dict[str, Any]:
+    async def _asked(self, category: str, wanted: SearchRequest) -> dict[str, Any]:
         query = {
             "q": wanted.query,
             "format": "json",

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from core.tools.web.base import (
-    Found,
     FoundPicture,
+    SearchHit,
+    SearchRequest,
     SearchService,
-    Wanted,
     address_of,
     answer_of,
     number_of,
@@ -27,16 +27,16 @@ class Serper(SearchService):
     needs_key = True
     get_a_key = "serper.dev"
 
-    async def pages(self, wanted: Wanted) -> list[Found]:
+    async def pages(self, wanted: SearchRequest) -> list[SearchHit]:
         """Pages."""
         said = await self._asked("search", wanted)
         return [
-            Found(text_of(row.get("title")), url, text_of(row.get("snippet")), text_of(row.get("date"), 40))
+            SearchHit(text_of(row.get("title")), url, text_of(row.get("snippet")), text_of(row.get("date"), 40))
             for row in rows(said, "organic")
             if (url := address_of(row.get("link")))
         ]
 
-    async def pictures(self, wanted: Wanted) -> list[FoundPicture]:
+    async def pictures(self, wanted: SearchRequest) -> list[FoundPicture]:
         """Pictures."""
         said = await self._asked("images", wanted)
         return [
@@ -51,7 +51,7 @@ class Serper(SearchService):
             if (image := address_of(row.get("imageUrl")))
         ]
 
-    async def _asked(self, kind: str, wanted: Wanted) -> dict[str, Any]:
+    async def _asked(self, kind: str, wanted: SearchRequest) -> dict[str, Any]:
         body = {"q": wanted.query, "num": wanted.count, **_PLACES[wanted.lang]}
         key = {"x-api-key": self.account.api_key}
         return await answer_of(self.label, f"{self.address}/{kind}", body=body, headers=key, reach=self.account.reach)

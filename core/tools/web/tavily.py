@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from core.tools.web.base import Found, FoundPicture, SearchService, Wanted, address_of, answer_of, rows, text_of
+from core.tools.web.base import (
+    FoundPicture,
+    SearchHit,
+    SearchRequest,
+    SearchService,
+    address_of,
+    answer_of,
+    rows,
+    text_of,
+)
 
 _LONGEST_QUERY = 400
 
@@ -17,16 +26,18 @@ class Tavily(SearchService):
     needs_key = True
     get_a_key = "app.tavily.com"
 
-    async def pages(self, wanted: Wanted) -> list[Found]:
+    async def pages(self, wanted: SearchRequest) -> list[SearchHit]:
         """Pages; its snippets are longer than others'."""
         said = await self._asked(wanted)
         return [
-            Found(text_of(row.get("title")), url, text_of(row.get("content")), text_of(row.get("published_date"), 40))
+            SearchHit(
+                text_of(row.get("title")), url, text_of(row.get("content")), text_of(row.get("published_date"), 40)
+            )
             for row in rows(said, "results")
             if (url := address_of(row.get("url")))
         ]
 
-    async def pictures(self, wanted: Wanted) -> list[FoundPicture]:
+    async def pictures(self, wanted: SearchRequest) -> list[FoundPicture]:
         """Pictures that stand on the pages found."""
         said = await self._asked(wanted, include_images=True, include_image_descriptions=True)
         listed: list[Any] = said.get("images") if isinstance(said.get("images"), list) else []  # pyright: ignore[reportAssignmentType]
@@ -37,7 +48,7 @@ class Tavily(SearchService):
             if (image := address_of(row.get("url")))
         ]
 
-    async def _asked(self, wanted: Wanted, **more: Any) -> dict[str, Any]:
+    async def _asked(self, wanted: SearchRequest, **more: Any) -> dict[str, Any]:
         body = {"query": wanted.query[:_LONGEST_QUERY], "max_results": min(wanted.count, 20), **more}
         key = {"authorization": f"Bearer {self.account.api_key}"}
         return await answer_of(self.label, f"{self.address}/search", body=body, headers=key, reach=self.account.reach)

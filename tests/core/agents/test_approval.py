@@ -17,7 +17,7 @@ from core.errors import SettingsError
 from core.messages.message import Message
 from core.testing.script import Reply as Say
 from core.testing.scripted_model import ScriptedModel
-from core.tools.approval import ApprovalFailedError, Asking, Decision, Guard, Policy
+from core.tools.approval import ApprovalFailedError, ApprovalRequest, Decision, Guard, Policy
 from tests.core.runs.note_tools import Note, writes
 
 pytestmark = pytest.mark.anyio
@@ -104,9 +104,9 @@ def test_an_approval_is_for_one_reply(kind: int) -> None:
 
 async def test_whoever_is_asked_may_change_the_arguments() -> None:
     note = Note()
-    asked: list[Asking] = []
+    asked: list[ApprovalRequest] = []
 
-    async def decide(asking: Asking) -> Decision:
+    async def decide(asking: ApprovalRequest) -> Decision:
         asked.append(asking)
         return Decision(allowed=True, arguments={"text": "ho"})
 
@@ -137,7 +137,7 @@ def test_an_agent_asks_its_model_as_often_as_it_may(kind: Any) -> None:
 def test_an_approval_function_that_raises_tells_the_program_and_the_tool_does_not_run(wanted: str) -> None:
     note = Note()
 
-    def mistaken(asking: Asking) -> Any:
+    def mistaken(asking: ApprovalRequest) -> Any:
         return Decision(allow=True)  # pyright: ignore[reportCallIssue] - the mistake: it is `allowed`
 
     async def streamed(agent: Agent) -> None:

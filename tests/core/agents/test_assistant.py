@@ -41,7 +41,7 @@ class Shelf:
     def documents(self) -> list[Document]:
         return [Document(p.document_id, p.document, "text/plain", None, 1) for p in self.passages]
 
-    def vectors_made(self, documents: Collection[str]) -> dict[str, tuple[int, int]]:
+    def vector_progress(self, documents: Collection[str]) -> dict[str, tuple[int, int]]:
         return {}
 
     async def afind(

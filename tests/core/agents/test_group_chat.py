@@ -22,7 +22,7 @@ from core.testing.script import Reply
 from core.testing.scripted_model import ScriptedModel
 from core.tools.approval import Policy
 from core.tools.from_function import tool
-from core.tools.taint import Seen
+from core.tools.taint import Taint
 
 ASKED = [Message("user", "What shall we eat?")]
 
@@ -163,7 +163,7 @@ def test_what_agents_write_is_no_address_that_a_person_gave_and_what_tools_found
     counter = FnCallAgent([double], ScriptedModel(Reply(calls=[("double", {"n": 1})]), "See evil.example/a"), name="C")
     bob = member("Bob")
     GroupChat([counter, bob], "round_robin").run_nonstream([Message("user", "Read good.example/b")])
-    seen = Seen.of(read(bob))
+    seen = Taint.of(read(bob))
     assert seen.private
     assert seen.knows("https://good.example/b")
     assert not seen.knows("https://evil.example/a")

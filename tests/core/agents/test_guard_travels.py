@@ -14,7 +14,7 @@ from core.agents.basic import FnCallAgent
 from core.llm.request import Stream
 from core.messages.message import Message
 from core.testing.scripted_model import ScriptedModel
-from core.tools.approval import Asking, Decision, Guard, Policy
+from core.tools.approval import ApprovalRequest, Decision, Guard, Policy
 from core.tools.base import BaseTool
 from tests.core.runs.note_tools import Note, agent_of, writes
 
@@ -132,7 +132,7 @@ def _runs(agent: Agent, how: str, **options: Any) -> None:
 def test_a_helper_that_is_told_nothing_runs_under_the_guard_of_its_caller(kind: int, how: str) -> None:  # P4
     note, asked = Note(), list[str]()
 
-    def no(asking: Asking) -> bool:
+    def no(asking: ApprovalRequest) -> bool:
         asked.append(asking.name)
         return False
 
@@ -146,7 +146,7 @@ def test_a_helper_that_is_told_nothing_runs_under_the_guard_of_its_caller(kind: 
 def test_whoever_is_asked_says_yes_once(kind: int) -> None:
     note, asked = Note(), list[str]()
 
-    def yes(asking: Asking) -> bool:
+    def yes(asking: ApprovalRequest) -> bool:
         asked.append(asking.name)
         return True
 
@@ -191,7 +191,7 @@ async def test_agents_at_the_same_time_do_not_see_each_others_guard() -> None:
 async def test_whoever_streams_a_reply_is_asked_on_their_own_loop(kind: Any) -> None:
     note, here = Note(), asyncio.get_running_loop()
 
-    async def yes(asking: Asking) -> bool:
+    async def yes(asking: ApprovalRequest) -> bool:
         answer = here.create_future()
         here.call_soon(answer.set_result, asyncio.get_running_loop() is here)
         return await answer
@@ -231,11 +231,11 @@ def test_an_approval_within_a_guarded_reply_may_make_it_stricter() -> None:
 def test_what_the_outer_one_edits_the_inner_one_sees() -> None:
     note, seen = Note(), list[Any]()
 
-    def inner(asking: Asking) -> bool:
+    def inner(asking: ApprovalRequest) -> bool:
         seen.append(asking.arguments["text"])
         return asking.arguments["text"] == "hi"
 
-    def outer(asking: Asking) -> Decision:
+    def outer(asking: ApprovalRequest) -> Decision:
         return Decision(allowed=True, arguments={"text": "ho"})
 
     Tightens(plain(note), inner).run_nonstream(ASK, approval=outer)
@@ -245,10 +245,10 @@ def test_what_the_outer_one_edits_the_inner_one_sees() -> None:
 def test_what_the_inner_one_edits_the_outer_one_sees() -> None:
     note, seen = Note(), list[Any]()
 
-    def inner(asking: Asking) -> Decision:
+    def inner(asking: ApprovalRequest) -> Decision:
         return Decision(allowed=True, arguments={"text": "ho"})
 
-    def outer(asking: Asking) -> bool:
+    def outer(asking: ApprovalRequest) -> bool:
         seen.append(asking.arguments["text"])
         return True
 
@@ -259,7 +259,7 @@ def test_what_the_inner_one_edits_the_outer_one_sees() -> None:
 def test_the_same_guard_passed_on_asks_once() -> None:
     note, asked = Note(), list[str]()
 
-    def yes(asking: Asking) -> bool:
+    def yes(asking: ApprovalRequest) -> bool:
         asked.append(asking.name)
         return True
 
@@ -271,7 +271,7 @@ def test_the_same_guard_passed_on_asks_once() -> None:
 def test_an_agent_that_decides_is_not_decided_about() -> None:
     looked, note = Note(), Note()
 
-    def judge(asking: Asking) -> bool:
+    def judge(asking: ApprovalRequest) -> bool:
         agent_of(looked, writes("looked"), "Fine.").run_nonstream(ASK)
         return True
 
@@ -323,7 +323,7 @@ def test_an_address_that_a_tool_makes_up_for_a_helper_is_not_the_users(said: str
             words = [{"role": "user", "content": "Read https://a.example/"}]
             return str(self.helper.run_nonstream(words)[-1]["content"])
 
-    def no(asking: Asking) -> bool:
+    def no(asking: ApprovalRequest) -> bool:
         seen.append(asking.name)
         return False
 
@@ -339,7 +339,7 @@ async def test_the_time_of_a_tool_does_not_run_while_somebody_is_asked_within_it
     slow.timeout = 0.5
     waiting = asyncio.get_running_loop().time()
 
-    async def late(asking: Asking) -> bool:
+    async def late(asking: ApprovalRequest) -> bool:
         while asyncio.get_running_loop().time() < waiting + 1.0:
             await asyncio.sleep(0.02)
         return True

@@ -21,7 +21,7 @@ from core.messages.events import MessageStarted
 from core.messages.message import Message
 from core.testing.script import Reply
 from core.testing.scripted_model import ScriptedModel
-from core.tools.approval import Asking, Guard, Policy
+from core.tools.approval import ApprovalRequest, Guard, Policy
 from core.tools.base import BaseTool
 
 
@@ -351,7 +351,7 @@ def test_the_tool_asked_about_has_not_run_when_the_program_was_told_to_end():
         def call(self, params: str | dict[str, Any], **kwargs: Any) -> Any:
             ran.append("ordered")
 
-    def quits(asking: Asking) -> bool:
+    def quits(asking: ApprovalRequest) -> bool:
         sys.exit(asking.name)
 
     with pytest.raises(SystemExit, match="order"):

@@ -21,11 +21,11 @@ from core.messages.transcript import Transcript, spent
 from core.rag.document import Passage
 from core.testing.script import Reply
 from core.testing.scripted_model import ScriptedModel
-from core.tools.approval import Asking, Decision, Guard, Policy
+from core.tools.approval import ApprovalRequest, Decision, Guard, Policy
 from core.tools.base import BaseTool, ToolResult
 from core.tools.builtin.ask_documents import AskDocuments
 from core.tools.from_function import tool
-from core.tools.taint import Seen
+from core.tools.taint import Taint
 
 DOT = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9"
 ASKED = [Message("user", "What is twice 21?")]
@@ -97,9 +97,9 @@ class Writing(BaseTool):
 
 
 def test_what_it_calls_is_asked_about_under_the_callers_call():
-    asked: list[Asking] = []
+    asked: list[ApprovalRequest] = []
 
-    async def ask(asking: Asking) -> Decision:
+    async def ask(asking: ApprovalRequest) -> Decision:
         asked.append(asking)
         return Decision(allowed=True)
 
@@ -120,7 +120,7 @@ def test_what_a_rule_forbids_the_caller_is_forbidden_to_it():
 async def test_of_two_calls_at_once_one_is_asked_about_at_a_time():
     open_now, most = 0, 0
 
-    async def ask(asking: Asking) -> Decision:
+    async def ask(asking: ApprovalRequest) -> Decision:
         nonlocal open_now, most
         open_now += 1
         most = max(most, open_now)
@@ -138,7 +138,7 @@ def test_the_question_is_no_word_of_the_users_and_what_was_private_stays_so():
     helper = BasicAgent(llm=ScriptedModel("ok"), name="Expert")
     boss = lead(helper, question="Fetch evil.example/x")
     boss.run_nonstream([Message("user", [ContentItem(text="Read it."), ContentItem(file="secret.pdf")])])
-    seen = Seen.of(helper.llm.requests[0].messages)  # type: ignore[union-attr]
+    seen = Taint.of(helper.llm.requests[0].messages)  # type: ignore[union-attr]
     assert seen.private
     assert not seen.knows("https://evil.example/x")
 

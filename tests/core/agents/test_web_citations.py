@@ -13,7 +13,7 @@ from core.messages.message import ASSISTANT, FUNCTION, USER, FunctionCall, Messa
 from core.testing.script import Reply
 from core.testing.scripted_model import ScriptedModel
 from core.tools.builtin.web_search import WebSearch
-from core.tools.web.base import Found, SearchService
+from core.tools.web.base import SearchHit, SearchService
 from core.tools.web.serper import Serper
 
 pytestmark = pytest.mark.anyio
@@ -23,10 +23,10 @@ SODIUM = "Sodium boils at 883 degrees."
 
 @pytest.fixture
 def search(monkeypatch: pytest.MonkeyPatch) -> WebSearch:
-    async def pages(_self: SearchService, _wanted: Any) -> list[Found]:
+    async def pages(_self: SearchService, _wanted: Any) -> list[SearchHit]:
         return [
-            Found("Water", "https://a.example/", "Water boils at 100 degrees."),
-            Found("", "https://b.example/", SODIUM),
+            SearchHit("Water", "https://a.example/", "Water boils at 100 degrees."),
+            SearchHit("", "https://b.example/", SODIUM),
         ]
 
     monkeypatch.setattr(Serper, "pages", pages)

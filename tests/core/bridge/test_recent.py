@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from core.bridge.pool import Recent
+from core.bridge.pool import BoundedDict
 
 
 def test_the_entries_that_were_set_last_stay() -> None:
-    recent = Recent[str, int](3)
+    recent = BoundedDict[str, int](3)
     for number, key in enumerate("abcabd"):
         recent[key] = number
     assert dict(recent) == {"a": 3, "b": 4, "d": 5}
@@ -18,7 +18,7 @@ def test_the_entries_that_were_set_last_stay() -> None:
 
 def test_what_goes_for_another_is_told_and_what_is_taken_out_is_not() -> None:
     gone: list[int] = []
-    recent = Recent[str, int](2, gone.append)
+    recent = BoundedDict[str, int](2, gone.append)
     for number, key in enumerate("abac"):
         recent[key] = number
     assert gone == [1]

@@ -9,7 +9,7 @@ from typing import Any
 import anyio
 import pytest
 
-from core.bridge.cancellation import kept, whole
+from core.bridge.cancellation import run_shielded, run_to_end
 
 pytestmark = pytest.mark.anyio
 
@@ -60,14 +60,14 @@ async def test_under_a_cancelled_scope_nobody_spins_and_the_work_is_done(monkeyp
     scope = anyio.CancelScope()
     stopping = asyncio.create_task(stop(scope))
     with scope:
-        await whole(work())
+        await run_to_end(work())
         after.append("not reached")
     await stopping
     assert (work.done, after) == (True, [])
     assert turns.waits <= 3
 
 
-@pytest.mark.parametrize("work_of", [whole, kept])
+@pytest.mark.parametrize("work_of", [run_to_end, run_shielded])
 async def test_a_cancelled_task_lets_the_work_end_first(work_of: Callable[[Any], Awaitable[str]]) -> None:
     work = Work()
 
@@ -81,7 +81,7 @@ async def test_a_cancelled_task_lets_the_work_end_first(work_of: Callable[[Any],
         await turn_the_loop(3)
     assert not asking.done()
     work.go_on.set()
-    if work_of is kept:
+    if work_of is run_shielded:
         assert await asking == "done"
     else:
         with pytest.raises(asyncio.CancelledError):
@@ -101,7 +101,7 @@ async def test_what_is_kept_is_given_to_whoever_was_cancelled_by_a_scope(monkeyp
 
     stopping = asyncio.create_task(stop())
     with scope:
-        given.append(await kept(work()))
+        given.append(await run_shielded(work()))
     await stopping
     assert given == ["done"]
     assert turns.waits <= 3
@@ -111,6 +111,6 @@ async def test_the_result_and_the_error_come_through() -> None:
     fine, broken = Work(), Work(ValueError("no"))
     fine.go_on.set()
     broken.go_on.set()
-    assert await whole(fine()) == "done"
+    assert await run_to_end(fine()) == "done"
     with pytest.raises(ValueError, match="no"):
-        await whole(broken())
+        await run_to_end(broken())

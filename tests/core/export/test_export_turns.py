@@ -15,7 +15,7 @@ from core.export.turns import turn_of
 from core.messages.content import ContentItem
 from core.messages.events import Event, MessageFinished, MessageStarted, TextDelta
 from core.messages.message import Message
-from core.runs.log import Checked, ClaimsChecked, LoggedEvent, Within
+from core.runs.log import Checked, ClaimsChecked, LoggedEvent, NestedEvent
 from core.runs.rows import rows_of
 from core.storage.base import AgentThought, RunRecord, StoredMessage
 from core.storage.whole_conversations import WholeTurn
@@ -75,7 +75,7 @@ def test_what_was_done_in_a_call_is_tied_to_it_whatever_the_call_is_named() -> N
     call: Any = {"name": "ada", "arguments": "{}"}
     parts = (Message("assistant", "", function_call=call, extra={"function_id": name}),)
     inside: list[Event] = [MessageStarted(), TextDelta("I do."), MessageFinished("stop")]
-    log = [LoggedEvent(seq, 0.1, Within((name,), event)) for seq, event in enumerate(inside, start=1)]
+    log = [LoggedEvent(seq, 0.1, NestedEvent((name,), event)) for seq, event in enumerate(inside, start=1)]
     stored = StoredMessage("m", "c", None, "assistant", parts, None, "complete", 1.0)
     turn = turn_of(WholeTurn(stored, within=tuple(rows_of(log))), Redaction(), shown=True)
     assert turn.inner[0].calls == (turn.calls[0].id,)
@@ -129,7 +129,7 @@ def test_a_key_is_in_no_field_of_a_turn() -> None:
         ),
     )
     inside: list[Event] = [MessageStarted(key), TextDelta(key), MessageFinished("stop")]
-    log = [LoggedEvent(seq, 0.1, Within((key,), event)) for seq, event in enumerate(inside, start=1)]
+    log = [LoggedEvent(seq, 0.1, NestedEvent((key,), event)) for seq, event in enumerate(inside, start=1)]
     stored = StoredMessage("m", "c", None, "assistant", parts, "r", "error", 1.0)
     whole = WholeTurn(stored, run, thoughts=steps, within=tuple(rows_of(log)))
     turn = turn_of(whole, Redaction([key]), shown=True)

@@ -22,7 +22,7 @@ from core.messages.content import ContentItem
 from core.messages.events import CallDelta, CallStarted, MessageFinished, MessageStarted, TextDelta, ToolFinished
 from core.messages.message import Message, Usage
 from core.runs.lease import this_worker
-from core.runs.log import LoggedEvent, Within
+from core.runs.log import LoggedEvent, NestedEvent
 from core.runs.manager import Runs
 from core.runs.rows import rows_of
 from core.storage.conversations import ConversationStore
@@ -249,12 +249,14 @@ async def test_a_reply_that_another_container_is_writing_is_not_called_interrupt
 async def test_what_an_agent_did_that_was_called_stands_under_its_call(room: Room) -> None:
     record, _ = await room.store("alice").create(room.id, user=[Message("user", "Ask her.")], parent_id=None)
     inside = [
-        Within(("c1",), MessageStarted("Ada")),
-        Within(("c1",), TextDelta(f"I count, with {KEY}.")),
-        Within(("c1",), CallStarted("c2", "calculator")),
-        Within(("c1",), CallDelta("c2", "{}")),
-        Within(("c1",), MessageFinished("calls")),
-        Within(("c1",), ToolFinished("c2", Message("function", "42", name="calculator", extra={"function_id": "c2"}))),
+        NestedEvent(("c1",), MessageStarted("Ada")),
+        NestedEvent(("c1",), TextDelta(f"I count, with {KEY}.")),
+        NestedEvent(("c1",), CallStarted("c2", "calculator")),
+        NestedEvent(("c1",), CallDelta("c2", "{}")),
+        NestedEvent(("c1",), MessageFinished("calls")),
+        NestedEvent(
+            ("c1",), ToolFinished("c2", Message("function", "42", name="calculator", extra={"function_id": "c2"}))
+        ),
     ]
     rows = rows_of(LoggedEvent(seq, 0.1, event) for seq, event in enumerate(inside, start=1))
     await room.store("alice").finish(

@@ -18,7 +18,7 @@ from core.errors import ServerMisbehavedError, ServerUnreachableError
 from core.mcp.pool import MCPClient
 from core.mcp.tools import MCPTool
 from core.messages.transcript import call_message
-from core.tools.approval import Asking, Decision, Guard, Policy
+from core.tools.approval import ApprovalRequest, Decision, Guard, Policy
 from core.tools.runner import ToolRunner
 from tests.texts.measuring import is_in_time
 
@@ -215,9 +215,9 @@ async def test_sampling_roots_and_questions_are_neither_offered_nor_answered(hos
 async def test_a_tool_that_says_something_else_than_was_agreed_to_is_asked_for_with_its_new_words(
     hostile: Callable[..., dict[str, Any]],
 ):
-    asked: list[Asking] = []
+    asked: list[ApprovalRequest] = []
 
-    def ask(asking: Asking) -> Decision:
+    def ask(asking: ApprovalRequest) -> Decision:
         asked.append(asking)
         return Decision(allowed=False)
 

@@ -19,7 +19,7 @@ import pytest
 
 from core.bridge.sync import shared_loop
 from core.errors import McpError, ServerUnreachableError
-from core.mcp.journal import Journal
+from core.mcp.journal import ServerLog
 from core.mcp.pool import MCPClient
 from core.mcp.servers import Servers
 from core.mcp.session import Backoff, Session
@@ -308,7 +308,7 @@ async def test_a_flood_over_http_waits_in_its_own_connection():
         with pytest.raises(TimeoutError):
             async with (
                 asyncio.timeout(0.5),
-                http_client({}, None, Journal()) as client,
+                http_client({}, None, ServerLog()) as client,
                 client.stream("POST", url) as flood,
             ):
                 async for piece in flood.aiter_bytes():

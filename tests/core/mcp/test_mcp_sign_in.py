@@ -15,7 +15,7 @@ import pytest
 from mcp.shared.auth import OAuthToken
 
 from core.errors import ServerUnreachableError, SignInNeededError
-from core.mcp.journal import Journal
+from core.mcp.journal import ServerLog
 from core.mcp.pool import MCPClient, MCPManager
 from core.mcp.settings import ServerSettings
 from core.mcp.sign_in import NOBODY, Authorization, BrowserSignIn, MemoryTokens, SignIn
@@ -215,7 +215,7 @@ async def test_a_description_that_lies_leads_nowhere(
 async def test_a_server_of_the_open_internet_leads_to_no_private_address(address: str, reach: Reach | None) -> None:
     settings = ServerSettings.model_validate({"url": "https://mcp.example/mcp"})
     signs = Authorization(
-        "far", settings, sign_in=NOBODY, reach=reach, journal=Journal(), waiting=contextlib.nullcontext
+        "far", settings, sign_in=NOBODY, reach=reach, journal=ServerLog(), waiting=contextlib.nullcontext
     )
     asks: Any = vars(Authorization)["_beside"]
     with pytest.raises(SignInNeededError) as caught:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.mcp.journal import Journal, many_lines, one_line
+from core.mcp.journal import ServerLog, many_lines, one_line
 from core.mcp.session import Backoff
 from core.mcp.stdio import Lines, Meter, TooLong
 from tests.texts.measuring import is_in_time
@@ -51,11 +51,11 @@ def test_a_server_that_dies_is_started_at_once_and_then_less_and_less():
     backoff = Backoff(lambda: now)
     waits: list[float] = []
     for _ in range(9):
-        backoff.begun()
+        backoff.call_started()
         backoff.failed()
         waits.append(backoff.wait)
     assert waits == [0, 1, 2, 4, 8, 16, 32, 60, 60]
-    backoff.begun()
+    backoff.call_started()
     now += 61
     backoff.failed()
     assert backoff.wait == 0
@@ -89,7 +89,7 @@ def test_hidden_marks_are_written_out_and_colours_are_gone():
     ],
 )
 def test_a_log_repeats_no_key(line: str):
-    journal = Journal(["my-own-private-value", "Bearer private-private"])
+    journal = ServerLog(["my-own-private-value", "Bearer private-private"])
     journal.write(line)
     (kept,) = journal.lines
     assert "private" not in kept.text
@@ -98,7 +98,7 @@ def test_a_log_repeats_no_key(line: str):
 
 
 def test_a_log_keeps_plain_lines_as_they_are_and_not_too_many():
-    journal = Journal(["1", "on"])
+    journal = ServerLog(["1", "on"])
     journal.note("a remark of ours")
     for number in range(1000):
         journal.write(f"line {number} on port 8080\n")

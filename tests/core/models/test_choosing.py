@@ -19,7 +19,7 @@ from core.llm.layers.retry import FAILURES
 from core.models.loading import ModelLoader
 from core.models.menu import same_place
 from core.models.own_models import AllModels, Draft
-from core.models.pool import Chosen
+from core.models.pool import ActiveModel
 from core.readiness import Readiness
 from core.settings import NO_KEY, Settings
 from core.storage.base import LOCAL_OWNER
@@ -218,7 +218,7 @@ async def test_a_test_asks_for_no_more_than_the_first_word(engine: Engine) -> No
 
 async def test_a_test_has_a_time_limit_and_runs_alone(tmp_path: Path, database: Database) -> None:
     stores = stores_over(database)
-    default = Chosen(ModelLoader(ScriptedModel, Readiness()), Readiness())
+    default = ActiveModel(ModelLoader(ScriptedModel, Readiness()), Readiness())
     models = AllModels(Settings.load(home=tmp_path), stores, default, lambda owner: None, seconds=0.2)
     with ModelServer(Reply(hang=True)) as server:
         first = asyncio.create_task(refusal_of(models.of(ME).test(draft(server))))
@@ -237,7 +237,7 @@ async def test_a_test_has_a_time_limit_and_runs_alone(tmp_path: Path, database: 
 async def test_what_took_too_long_is_named(tmp_path: Path, database: Database, given: Draft, host: str) -> None:
     stores = stores_over(database)
     with ModelServer(Reply(hang=True)) as server:
-        default = Chosen(ModelLoader(lambda: ScriptedModel(Reply(text="x", delay=60)), Readiness()), Readiness())
+        default = ActiveModel(ModelLoader(lambda: ScriptedModel(Reply(text="x", delay=60)), Readiness()), Readiness())
         models = AllModels(Settings.load(home=tmp_path), stores, default, lambda owner: None, seconds=0.2)
         typed = replace(given, address=given.address.format(port=server.port))
         error = await refusal_of(models.of(ME).test(typed))
@@ -379,7 +379,7 @@ async def test_the_installations_key_is_for_whoever_runs_it_alone(
     tmp_path: Path, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    default = Chosen(ModelLoader(ScriptedModel, Readiness()), Readiness())
+    default = ActiveModel(ModelLoader(ScriptedModel, Readiness()), Readiness())
     stores = stores_over(database)
     models = AllModels(Settings.load(home=tmp_path), stores, default, lambda owner: None)
     given = Draft("openai")

@@ -11,7 +11,7 @@ import pytest
 
 from core.models.loading import ModelLoader
 from core.models.own_models import AllModels, Draft, OwnerModels
-from core.models.pool import Chosen, ModelPool
+from core.models.pool import ActiveModel, ModelPool
 from core.readiness import Readiness
 from core.settings import Settings
 from core.storage.base import LOCAL_OWNER
@@ -42,7 +42,7 @@ class House:
 
     def __init__(self, home: Path, database: Database) -> None:
         stores = stores_over(database)
-        default = Chosen(ModelLoader(ScriptedModel, Readiness()), Readiness())
+        default = ActiveModel(ModelLoader(ScriptedModel, Readiness()), Readiness())
         self.model = Counted("x")
         self.models = AllModels(Settings.load(home=home), stores, default, lambda owner: None)
 
@@ -133,12 +133,12 @@ async def test_at_the_end_models_are_closed_that_somebody_still_works_with(house
 
 async def test_the_model_of_whom_nobody_asked_about_for_longest_makes_room(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("core.models.pool._REMEMBERED", 2)
-    pool = ModelPool(Chosen(ModelLoader(ScriptedModel, Readiness()), Readiness()))
+    pool = ModelPool(ActiveModel(ModelLoader(ScriptedModel, Readiness()), Readiness()))
     models = {owner: Counted(owner) for owner in ("ann", "bob", "eve")}
     for owner, model in models.items():
         loader = ModelLoader(lambda model=model: model, Readiness())
         await loader.ready()
-        pool.put(owner, Chosen(loader, Readiness()))
+        pool.put(owner, ActiveModel(loader, Readiness()))
         assert pool.get("ann") is not None
     async with asyncio.timeout(10):
         while not models["bob"].closed:

@@ -75,7 +75,7 @@ def test_each_of_many_documents_has_its_share_of_the_beginnings(tmp_path: Path) 
     with Library.open(tmp_path, {"retrieval_type": "keyword", "chunk_size": 32}) as library:
         for name in "abcd":
             library.add_text("\n\n".join(f"Paragraph {n} of {name}. " * 12 for n in range(6)), name=f"{name}.txt")
-        found = [one.document for one in library.beginnings(5)]
+        found = [one.document for one in library.first_passages(5)]
         assert found == ["a.txt", "a.txt", "b.txt", "c.txt", "d.txt"]
-        assert {one.document for one in library.beginnings(2)} == {"a.txt", "b.txt"}
-        assert library.beginnings(0) == []
+        assert {one.document for one in library.first_passages(2)} == {"a.txt", "b.txt"}
+        assert library.first_passages(0) == []

@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from core.rag.attribution import Support
-from core.rag.citations import CitingStream, borne_by, cited_numbers, numbered, sentence_of
+from core.rag.citations import CitingStream, cited_numbers, numbered, sentence_of, supporting_spans
 from core.rag.document import Passage
 from tests.texts.measuring import is_in_time
 
@@ -383,17 +383,17 @@ def test_each_mark_belongs_to_the_sentence_before_it(number: int, occurrence: in
     ],
 )
 def test_what_bears_a_sentence_out_is_picked_from_the_passage(sentence: str, passage: str, borne: list[str]) -> None:
-    assert [passage[start:end] for start, end in borne_by(sentence, passage)] == borne
+    assert [passage[start:end] for start, end in supporting_spans(sentence, passage)] == borne
 
 
 def test_a_sentence_that_goes_on_in_the_next_line_is_one() -> None:
     text = "A policy. The deductible for\nwater damage is 420 euros.\nFire costs more."
-    found = borne_by("Water damage costs 420 euros.", text)
+    found = supporting_spans("Water damage costs 420 euros.", text)
     assert [text[start:end] for start, end in found] == ["The deductible for\nwater damage is 420 euros."]
 
 
 def test_two_sentences_may_bear_one_out() -> None:
-    found = borne_by("The deductible is 420 euros for water damage and 300 euros for fire damage.", POLICY)
+    found = supporting_spans("The deductible is 420 euros for water damage and 300 euros for fire damage.", POLICY)
     assert [POLICY[start:end] for start, end in found] == [
         "The deductible for water damage is 420 euros per claim.",
         "Fire damage has a deductible of 300 euros.",

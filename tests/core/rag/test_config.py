@@ -26,7 +26,7 @@ from core.rag.library import Library
 )
 def test_searchers_are_one_way_of_searching(searchers: list[str], kind: str, beginnings_first: bool) -> None:
     config = RAGConfig.of({"rag_searchers": searchers})
-    assert (config.retrieval_type, config.beginnings_first) == (kind, beginnings_first)
+    assert (config.retrieval_type, config.starts_with_first_passages) == (kind, beginnings_first)
     assert RAGConfig.of({"rag_searchers": searchers, "retrieval_type": kind}).retrieval_type == kind
 
 

@@ -11,7 +11,7 @@ import pymupdf
 import pytest
 from PIL import Image
 
-from core.rag.citations import borne_by
+from core.rag.citations import supporting_spans
 from core.rag.library import Library
 from core.rag.parsers.catalog import PDF_READERS
 from core.rag.places import Places, rectangles, units_of
@@ -91,7 +91,7 @@ def test_the_passage_and_its_cited_sentence_are_marked_where_they_are_printed(li
     whole = places.find(passage.text)
     spans = [
         span
-        for start, end in borne_by(
+        for start, end in supporting_spans(
             "The deductible for water damage is 420, four hundred and twenty euros.", passage.text
         )
         for span in places.find(passage.text[start:end], whole)

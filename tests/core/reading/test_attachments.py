@@ -17,8 +17,8 @@ from core.reading.attachments import (
     excerpt,
     for_model,
     kind_of,
-    not_taken,
     title_of,
+    unsupported_files,
     user_message,
     with_text,
 )
@@ -128,16 +128,16 @@ def test_what_a_model_cannot_take_is_said_by_name() -> None:
         file("a.mp4", "video/mp4"),
         file("a.md", "text/plain"),
     ]
-    assert [error.words_key for error in not_taken(files, model)] == [
+    assert [error.words_key for error in unsupported_files(files, model)] == [
         "picture_not_taken",
         "sound_not_taken",
         "video_not_taken",
     ]
     model.support_multimodal_input = model.support_audio_input = True
-    assert [error.words_key for error in not_taken(files, model)] == ["video_not_taken"]
+    assert [error.words_key for error in unsupported_files(files, model)] == ["video_not_taken"]
     model.support_video_input = True
-    assert not_taken(files, model) == []
-    assert not_taken(files, None) == []
+    assert unsupported_files(files, model) == []
+    assert unsupported_files(files, None) == []
 
 
 def test_the_model_is_given_paths_and_never_addresses(tmp_path: Path) -> None:

@@ -141,8 +141,8 @@ async def test_a_question_goes_on_with_the_pages_that_are_there_when_it_is_told_
     assert run.reply().blocks == []
     assert world_of(engine, "bob").intake.progress(record.id) is None
     assert world_of(engine, "bob").intake.being_read(run.conversation_id) == []
-    world_of(engine, "bob").intake.go_on(run.conversation_id)  # nothing to her
-    world_of(engine, "alice").intake.go_on(run.conversation_id)
+    world_of(engine, "bob").intake.stop_waiting(run.conversation_id)  # nothing to her
+    world_of(engine, "alice").intake.stop_waiting(run.conversation_id)
     assert await run.wait() == "complete", run.error
     assert next(passage["page"] for passage in run.reply().passages) == 1
     assert left_out(run) == [("policy.pdf", "reading")]
@@ -369,10 +369,10 @@ async def test_after_a_restart_vectors_go_on_being_made_and_counted_by_themselve
         run, (record,) = await asked(engine, policy_pdf=pdf(CLAUSE))
         assert await run.wait() == "complete", run.error
         text = (await document(engine, record.id)).library_id
-    monkeypatch.setattr(Retriever, "vectors_made", lambda _, asked: dict.fromkeys(asked, (3, 8)))
+    monkeypatch.setattr(Retriever, "vector_progress", lambda _, asked: dict.fromkeys(asked, (3, 8)))
     told: list[Callable[[], None]] = []
-    monkeypatch.setattr(Retriever, "vectors_settled", lambda _: over.is_set())
-    monkeypatch.setattr(Retriever, "on_vectors", lambda _, callback: told.append(callback) or (lambda: None))
+    monkeypatch.setattr(Retriever, "vectors_idle", lambda _: over.is_set())
+    monkeypatch.setattr(Retriever, "on_vector_progress", lambda _, callback: told.append(callback) or (lambda: None))
     async with house(tmp_path) as engine:
         assert text is not None
 

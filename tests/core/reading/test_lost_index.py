@@ -170,7 +170,7 @@ async def test_vectors_that_were_lost_are_made_again(tmp_path: Path) -> None:
         assert "policy.md" in await found(engine, talk_id)
         library = await index_of(engine, "alice")
         assert await asyncio.to_thread(library.wait_for_vectors, 120)
-        made = library.retriever.vectors_made({one.id for one in library.documents()})
+        made = library.retriever.vector_progress({one.id for one in library.documents()})
         assert all(done == total for done, total in made.values())
 
 

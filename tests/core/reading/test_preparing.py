@@ -28,13 +28,13 @@ class Vectors:
     def is_intact(self) -> bool:
         return self.open
 
-    def vectors_settled(self) -> bool:
+    def vectors_idle(self) -> bool:
         return self.over or not self.open
 
-    def vectors_made(self, documents: Collection[str]) -> dict[str, tuple[int, int]]:
+    def vector_progress(self, documents: Collection[str]) -> dict[str, tuple[int, int]]:
         return {one: self.come[one] for one in documents if one in self.come}
 
-    def on_vectors(self, callback: Callable[[], None]) -> Callable[[], None]:
+    def on_vector_progress(self, callback: Callable[[], None]) -> Callable[[], None]:
         self.followers.append(callback)
         return lambda: self.followers.remove(callback)
 
@@ -118,7 +118,7 @@ async def test_a_document_that_comes_while_how_far_it_is_was_asked_waits_for_the
     library = Vectors()
     preparing, _, change, _ = watched(alice=library)
     library.come = {"text of one": (2, 2), "text of two": (1, 2)}
-    looked, made = 0, library.retriever.vectors_made
+    looked, made = 0, library.retriever.vector_progress
 
     def look(documents: Collection[str]) -> dict[str, tuple[int, int]]:
         nonlocal looked
@@ -132,7 +132,7 @@ async def test_a_document_that_comes_while_how_far_it_is_was_asked_waits_for_the
         library.tell()
 
     loop = asyncio.get_running_loop()
-    library.retriever.vectors_made = look  # type: ignore[method-assign]
+    library.retriever.vector_progress = look  # type: ignore[method-assign]
     preparing.watch("alice", "one", "text of one")
     await until(lambda: "one" not in preparing.of("alice"), change)
     assert set(preparing.of("alice")) == {"two"}
@@ -147,7 +147,7 @@ async def test_a_library_that_cannot_say_is_waited_for_no_longer(caplog: pytest.
     def look(_documents: Collection[str]) -> dict[str, tuple[int, int]]:
         raise RuntimeError("closed")
 
-    library.retriever.vectors_made = look  # type: ignore[method-assign]
+    library.retriever.vector_progress = look  # type: ignore[method-assign]
     preparing.watch("alice", "one", "text of one")
     await until(lambda: not preparing.of("alice"), change)
     assert "closed" in caplog.text

@@ -18,7 +18,7 @@ from core.runs.log import ApprovalAsked, ApprovalGiven, LoggedEvent, RunLog
 from core.runs.manager import Runs
 from core.runs.reply import CallBlock, Reply
 from core.runs.resumable import ResumableRun
-from core.runs.run import Run, Terms
+from core.runs.run import Run, RunOptions
 from core.storage.runs import RunStore
 from core.testing.script import Reply as Say
 from core.tools.approval import Decision, Policy
@@ -176,7 +176,7 @@ async def seen_next(run: Run, before: CallBlock) -> list[CallBlock]:
 async def test_silence_is_a_refusal_and_the_reply_goes_on(talk: Any) -> None:
     note = Note()
     agent = agent_of(note, writes("hi"), "Then not.")
-    run = await talk.ask(agent, terms=Terms(asked_for=0.05))
+    run = await talk.ask(agent, terms=RunOptions(asked_for=0.05))
     assert await run.wait() == "complete"
     (given,) = [one.event for one in run.log.since() if isinstance(one.event, ApprovalGiven)]
     assert (given.allowed, given.why, note.written) == (False, "timeout", [])
@@ -187,13 +187,13 @@ async def test_silence_is_a_refusal_and_the_reply_goes_on(talk: Any) -> None:
 
 
 async def test_the_clock_of_a_run_stands_still_while_it_waits_for_the_user(talk: Any) -> None:
-    run = await talk.ask(agent_of(Note(), writes("hi"), "Then not."), terms=Terms(seconds=0.5, asked_for=1.0))
+    run = await talk.ask(agent_of(Note(), writes("hi"), "Then not."), terms=RunOptions(seconds=0.5, asked_for=1.0))
     assert await run.wait() == "complete"
 
 
 async def test_without_anybody_there_what_would_be_asked_is_refused(talk: Any) -> None:  # P4
     note = Note()
-    run = await talk.ask(agent_of(note, writes("hi"), "No."), terms=Terms(attended=False))
+    run = await talk.ask(agent_of(note, writes("hi"), "No."), terms=RunOptions(attended=False))
     assert await run.wait() == "complete"
     result = calls(run)[0].result
     assert result is not None
@@ -210,7 +210,7 @@ async def test_without_anybody_there_what_would_be_asked_is_refused(talk: Any) -
 )
 async def test_rules_decide_without_a_question(talk: Any, policy: Policy, written: list[str], states: Any) -> None:
     note = Note()
-    run = await talk.ask(agent_of(note, writes("hi"), "So."), terms=Terms(policy))
+    run = await talk.ask(agent_of(note, writes("hi"), "So."), terms=RunOptions(policy))
     assert await run.wait() == "complete"
     assert (note.written, [call.state for call in calls(run)]) == (written, states)
     assert not any(isinstance(one.event, ApprovalAsked) for one in run.log.since())
@@ -260,7 +260,7 @@ async def test_calls_that_need_no_answer_work_while_another_waits(talk: Any) -> 
     held, note = Held(), Note()
     agent = agent_of(note, Say(calls=[("hold_note", '{"text": "x"}'), ("write_note", '{"text": "y"}')]), "Done.")
     agent.function_map["hold_note"] = held
-    run = await talk.ask(agent, terms=Terms(Policy(allow=("hold_note",))))
+    run = await talk.ask(agent, terms=RunOptions(Policy(allow=("hold_note",))))
     (call,) = await questions(run)
     await held.began.wait()
     assert [block.state for block in calls(run)] == ["running", "asked"]
@@ -278,7 +278,7 @@ async def test_progress_is_told_at_most_four_times_a_second_and_the_last_always(
             progress("all but done", float("nan"), None)
             return "ok"
 
-    run = await talk.ask(agent_of(Busy(), writes("hi"), "Done."), terms=Terms(Policy("never")))
+    run = await talk.ask(agent_of(Busy(), writes("hi"), "Done."), terms=RunOptions(Policy("never")))
     assert await run.wait() == "complete"
     steps = [one.event for one in run.log.since() if one.event.kind == "tool_progress"]
     assert 2 <= len(steps) <= 6
@@ -344,7 +344,7 @@ async def test_a_question_about_a_tool_that_is_gone_after_a_restart_waits_for_no
 
     async def resume(resumable: ResumableRun) -> None:
         turns = agent_of(other, writes("more", tool="hold_note"), "Done.")
-        terms = Terms(Policy("never"), seconds=0.3)
+        terms = RunOptions(Policy("never"), seconds=0.3)
         await later.of(resumable.record.owner_id).resume(
             resumable, turns, history=[Message("user", "q"), *resumable.messages()], terms=terms
         )
@@ -372,7 +372,7 @@ async def test_the_answer_to_an_earlier_question_about_a_call_is_none_to_the_lat
 async def test_a_stop_is_a_stop_also_when_the_process_ends_meanwhile(talk: Any) -> None:
     run = await talk.ask(agent_of(Note(), writes("hi"), "never said"))
     await questions(run)
-    await asyncio.gather(run.stop(), run.put_off())
+    await asyncio.gather(run.stop(), run.suspend())
     assert (await talk.last()).status == "stopped"
 
 

@@ -21,12 +21,12 @@ from core.messages.events import (
 )
 from core.messages.message import FUNCTION, Message
 from core.rag.document import Passage
-from core.runs.claim_check import Checking
+from core.runs.claim_check import ClaimChecker
 from core.runs.log import Checked
 from core.runs.manager import Runs
 from core.runs.reply import Reply
 from core.runs.rows import KEPT_KINDS
-from core.runs.run import Terms
+from core.runs.run import RunOptions
 from core.storage.base import RunRecord
 
 pytestmark = pytest.mark.anyio
@@ -56,8 +56,8 @@ def with_check(talk: Any, check: Any) -> Any:
 
 @pytest.mark.parametrize("by_meaning", [True, False])
 async def test_each_sentence_is_told_apart_and_read_back_from_the_table(talk: Any, by_meaning: bool) -> None:
-    run = await with_check(talk, Checking(by_meaning=by_meaning)).ask(
-        Reader(PASSAGE), terms=Terms(checked_within=300.0)
+    run = await with_check(talk, ClaimChecker(by_meaning=by_meaning)).ask(
+        Reader(PASSAGE), terms=RunOptions(checked_within=300.0)
     )
     assert await run.wait() == "complete"
     first = SAID.index(" The company")
@@ -69,7 +69,7 @@ async def test_each_sentence_is_told_apart_and_read_back_from_the_table(talk: An
 
 
 async def test_a_reply_without_passages_is_not_checked(talk: Any) -> None:
-    run = await with_check(talk, Checking(by_meaning=True)).ask(Reader())
+    run = await with_check(talk, ClaimChecker(by_meaning=True)).ask(Reader())
     await run.wait()
     assert run.reply().claims == ()
 
@@ -108,7 +108,7 @@ async def test_a_check_that_takes_too_long_is_left_out(talk: Any) -> None:
         await asyncio.Event().wait()
         return ()
 
-    run = await with_check(talk, endless).ask(Reader(PASSAGE), terms=Terms(checked_within=0.01))
+    run = await with_check(talk, endless).ask(Reader(PASSAGE), terms=RunOptions(checked_within=0.01))
     assert await run.wait() == "complete"
     assert (run.reply().text, run.reply().claims) == (SAID, ())
 
@@ -136,7 +136,7 @@ async def test_a_sentence_that_another_document_says_is_not_called_unsupported(t
         asked.append((run.owner_id, run.conversation_id, sentence))
         return [founded]
 
-    run = await with_check(talk, Checking(by_meaning=False, find=find)).ask(Reader(PASSAGE))
+    run = await with_check(talk, ClaimChecker(by_meaning=False, find=find)).ask(Reader(PASSAGE))
     await run.wait()
     assert [claim.verdict for claim in run.reply().claims] == ["supported", "supported"]
     assert run.reply().claims[1].numbers == ()
@@ -149,16 +149,16 @@ async def test_a_sentence_that_no_document_says_stays_unsupported_and_is_not_pro
     async def find(run: RunRecord, sentence: str) -> Sequence[Passage]:
         return [PASSAGE]
 
-    checking = Checking(by_meaning=True, find=find)
+    checking = ClaimChecker(by_meaning=True, find=find)
     run = await with_check(talk, checking).ask(Reader(PASSAGE))
     await run.wait()
     assert [claim.verdict for claim in run.reply().claims] == ["supported", "unsupported"]
-    assert not await checking.proves("The deductible is 450 dollars for each claim.", [PASSAGE])
-    assert await checking.proves("The deductible is 300 dollars for each claim.", [PASSAGE])
+    assert not await checking.supports("The deductible is 450 dollars for each claim.", [PASSAGE])
+    assert await checking.supports("The deductible is 300 dollars for each claim.", [PASSAGE])
 
 
 async def test_a_sentence_that_was_borne_out_later_stays_so_also_when_the_log_was_shortened(talk: Any) -> None:
-    run = await with_check(talk, Checking(by_meaning=False)).ask(Reader(PASSAGE))
+    run = await with_check(talk, ClaimChecker(by_meaning=False)).ask(Reader(PASSAGE))
     await run.wait()
     message = await talk.last()
     mine = talk.runs.of("alice")
@@ -172,7 +172,7 @@ async def test_a_sentence_that_was_borne_out_later_stays_so_also_when_the_log_wa
 
 
 async def test_nobody_else_can_bear_out_a_sentence_and_a_reply_that_is_being_made_waits_for_its_end(talk: Any) -> None:
-    run = await with_check(talk, Checking(by_meaning=False)).ask(Reader(PASSAGE))
+    run = await with_check(talk, ClaimChecker(by_meaning=False)).ask(Reader(PASSAGE))
     message = await talk.last()
     await talk.runs.of("alice").bear_out(message, {1})
     assert run.status == "complete"

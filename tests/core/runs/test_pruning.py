@@ -22,7 +22,7 @@ from core.messages.events import (
 )
 from core.messages.message import FUNCTION, Message, Usage
 from core.runs import rows as pruning
-from core.runs.log import Checked, RunEvent, TurnsSummarised, Within
+from core.runs.log import Checked, NestedEvent, RunEvent, TurnsSummarised
 from core.runs.manager import Runs
 from core.runs.reply import Reply
 from core.runs.rows import KEPT_KINDS
@@ -42,11 +42,11 @@ EVENTS: list[RunEvent] = [
     CallDelta("1", '{"q": "how much"}'),
     MessageFinished("calls", Usage(prompt_tokens=3, completion_tokens=4, total_tokens=7)),
     ToolStarted("1"),
-    Within(("1",), MessageStarted("Bob")),
-    Within(("1",), TextDelta("I count.")),
-    Within(("1",), CallStarted("2", "count")),
-    Within(("1",), ToolStarted("2")),
-    Within(("1",), ToolFinished("2", INNER)),
+    NestedEvent(("1",), MessageStarted("Bob")),
+    NestedEvent(("1",), TextDelta("I count.")),
+    NestedEvent(("1",), CallStarted("2", "count")),
+    NestedEvent(("1",), ToolStarted("2")),
+    NestedEvent(("1",), ToolFinished("2", INNER)),
     ToolFinished("1", FOUND),
     MessageStarted("Ann"),
     TextDelta("It is 300 [1]."),
@@ -59,7 +59,7 @@ class Plays:
 
     async def stream(self, messages: list[Message], **kwargs: Any) -> AsyncGenerator[Event | TurnsSummarised, None]:
         for event in EVENTS:
-            if isinstance(event, Within):
+            if isinstance(event, NestedEvent):
                 kwargs["inside"](event.calls, event.event)
             else:
                 yield event  # type: ignore[misc]

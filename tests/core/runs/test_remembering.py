@@ -16,12 +16,12 @@ from core.llm.layers.fit_context import Costs
 from core.llm.request import ChatRequest
 from core.messages.content import ContentItem
 from core.messages.message import Message
-from core.runs.history_summary import Remembering
+from core.runs.history_summary import HistorySummarizer
 from core.runs.log import TurnsSummarised
 from core.settings import Settings
 from core.storage.base import StoredMessage
 from core.testing.scripted_model import ScriptedModel
-from core.tools.taint import Seen
+from core.tools.taint import Taint
 from tests.core.talks import talk_of
 
 pytestmark = pytest.mark.anyio
@@ -78,15 +78,15 @@ async def test_a_long_conversation_is_counted_once_and_not_once_for_each_of_its_
     counted: list[Message] = []
     of = Costs.of
     monkeypatch.setattr(Costs, "of", lambda self, message: counted.append(message) or of(self, message))
-    async with Remembering() as remembering:
-        await remembering.fitted(talk.stores.of("alice").summaries, thread, messages, Model(), "en")
+    async with HistorySummarizer() as remembering:
+        await remembering.fit(talk.stores.of("alice").summaries, thread, messages, Model(), "en")
     assert len(counted) < 4 * len(messages)
 
 
 async def test_what_fits_is_left_as_it_is(talk: Any) -> None:
     thread, model = await a_thread(talk, 1), Model()
     messages = said(thread)
-    assert await Remembering().fitted(talk.stores.of("alice").summaries, thread, messages, model, "en") == (
+    assert await HistorySummarizer().fit(talk.stores.of("alice").summaries, thread, messages, model, "en") == (
         messages,
         None,
     )
@@ -96,7 +96,7 @@ async def test_what_fits_is_left_as_it_is(talk: Any) -> None:
 async def test_the_oldest_turns_are_told_in_short_and_the_originals_stay(talk: Any) -> None:
     thread, model = await a_thread(talk, 6), Model()
     messages, stores = said(thread), talk.stores
-    short, made = await Remembering().fitted(stores.of("alice").summaries, thread, messages, model, "en")
+    short, made = await HistorySummarizer().fit(stores.of("alice").summaries, thread, messages, model, "en")
     assert made is not None
     assert made.text == "They spoke of the harbour."
     assert texts(short[:2]) == ["What have we talked about so far?", "They spoke of the harbour."]
@@ -112,14 +112,14 @@ async def test_the_oldest_turns_are_told_in_short_and_the_originals_stay(talk: A
 
 async def test_a_summary_is_made_once_and_the_next_one_is_made_of_it(talk: Any) -> None:
     thread, model = await a_thread(talk, 6), Model("First summary.", "Second summary.")
-    remembering = Remembering()
-    once, made = await remembering.fitted(talk.stores.of("alice").summaries, thread, said(thread), model, "en")
+    remembering = HistorySummarizer()
+    once, made = await remembering.fit(talk.stores.of("alice").summaries, thread, said(thread), model, "en")
     asked = len(model.asked_to_sum_up)
-    again, nothing = await remembering.fitted(talk.stores.of("alice").summaries, thread, said(thread), model, "en")
+    again, nothing = await remembering.fit(talk.stores.of("alice").summaries, thread, said(thread), model, "en")
     assert (again, nothing, len(model.asked_to_sum_up)) == (once, None, asked)
 
     thread = await a_thread(talk, 4, start=6)
-    short, later = await remembering.fitted(talk.stores.of("alice").summaries, thread, said(thread), model, "en")
+    short, later = await remembering.fit(talk.stores.of("alice").summaries, thread, said(thread), model, "en")
     assert made is not None
     assert later is not None
     assert later.turns > made.turns
@@ -130,19 +130,17 @@ async def test_a_summary_is_made_once_and_the_next_one_is_made_of_it(talk: Any) 
 
 async def test_another_branch_does_not_know_the_summary_of_this_one(talk: Any) -> None:
     thread, model = await a_thread(talk, 6), Model()
-    remembering = Remembering()
-    await remembering.fitted(talk.stores.of("alice").summaries, thread, said(thread), model, "en")
+    remembering = HistorySummarizer()
+    await remembering.fit(talk.stores.of("alice").summaries, thread, said(thread), model, "en")
     other = thread[:1]
-    assert (await remembering.fitted(talk.stores.of("alice").summaries, other, said(other), model, "en"))[0] == said(
-        other
-    )
+    assert (await remembering.fit(talk.stores.of("alice").summaries, other, said(other), model, "en"))[0] == said(other)
 
 
 @pytest.mark.parametrize("summary", [ModelUnavailableError("It is gone."), "", "  \n "])
 async def test_where_none_can_be_made_the_turns_stay_to_be_cut(talk: Any, summary: Any) -> None:
     thread, model = await a_thread(talk, 6), Model(summary)
     messages, stores = said(thread), talk.stores
-    assert await Remembering().fitted(stores.of("alice").summaries, thread, messages, model, "en") == (
+    assert await HistorySummarizer().fit(stores.of("alice").summaries, thread, messages, model, "en") == (
         messages,
         None,
     )
@@ -153,11 +151,11 @@ async def test_a_small_model_and_one_that_is_told_not_to_make_none(talk: Any) ->
     thread, small, model = await a_thread(talk, 6), Model(), Model()
     small.small = True
     messages, stores = said(thread), talk.stores
-    assert await Remembering().fitted(stores.of("alice").summaries, thread, messages, small, "en") == (
+    assert await HistorySummarizer().fit(stores.of("alice").summaries, thread, messages, small, "en") == (
         messages,
         None,
     )
-    assert await Remembering(on=False).fitted(stores.of("alice").summaries, thread, messages, model, "en") == (
+    assert await HistorySummarizer(on=False).fit(stores.of("alice").summaries, thread, messages, model, "en") == (
         messages,
         None,
     )
@@ -168,7 +166,7 @@ async def test_a_single_question_that_is_too_long_is_no_matter_of_summaries(talk
     model, question = Model(), Message("user", LONG * 30)
     thread = [await talk.talks.add_message(talk.id, "user", [question], None)]
     stores = talk.stores
-    assert await Remembering().fitted(stores.of("alice").summaries, thread, [question], model, "en") == (
+    assert await HistorySummarizer().fit(stores.of("alice").summaries, thread, [question], model, "en") == (
         [question],
         None,
     )
@@ -201,9 +199,9 @@ async def test_what_takes_many_calls_is_summed_up_beside_the_reply_and_the_next_
         return await answer(*given, **more)
 
     model.achat = slow
-    async with Remembering() as remembering:
+    async with HistorySummarizer() as remembering:
         for _ in range(2):  # a second question meanwhile begins no second summary
-            assert await remembering.fitted(summaries, thread, messages, model, "en", holding=holding) == (
+            assert await remembering.fit(summaries, thread, messages, model, "en", holding=holding) == (
                 messages,
                 None,
             )
@@ -211,7 +209,7 @@ async def test_what_takes_many_calls_is_summed_up_beside_the_reply_and_the_next_
         (making,) = [task for task in asyncio.all_tasks() if task.get_name() == "summary"]
         await making
         calls = len(model.asked_to_sum_up)
-        short, made = await remembering.fitted(summaries, thread, messages, model, "en")
+        short, made = await remembering.fit(summaries, thread, messages, model, "en")
         assert (made, len(model.asked_to_sum_up)) == (None, calls)
         assert short[1].get_text_content() == "They spoke of the harbour."
         assert held == ["taken", "given back"]
@@ -224,8 +222,8 @@ async def test_a_summary_that_is_being_made_is_given_up_at_the_end(talk: Any) ->
         await asyncio.Event().wait()
 
     model.achat = never
-    async with Remembering() as remembering:
-        await remembering.fitted(talk.stores.of("alice").summaries, thread, said(thread), model, "en")
+    async with HistorySummarizer() as remembering:
+        await remembering.fit(talk.stores.of("alice").summaries, thread, said(thread), model, "en")
     assert not [task for task in asyncio.all_tasks() if task.get_name() == "summary"]
 
 
@@ -252,7 +250,7 @@ def test_a_summary_of_what_was_private_counts_as_private() -> None:
     for replaced, private in (([Message("user", "hello")], False), ([result], True), ([file], True)):
         turn = summary_turn("Short.", replaced, "en")
         assert [message.role for message in turn] == ["user", "assistant"]
-        assert Seen.of(turn).private == private
+        assert Taint.of(turn).private == private
 
 
 async def test_summaries_of_somebody_else_do_not_exist_and_go_with_their_conversation(talk: Any) -> None:

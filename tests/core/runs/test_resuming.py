@@ -25,7 +25,7 @@ from core.runs.log import ApprovalAsked, ApprovalGiven
 from core.runs.manager import Runs
 from core.runs.reply import CallBlock
 from core.runs.resumable import ResumableRun
-from core.runs.run import Run, Terms
+from core.runs.run import Run, RunOptions
 from core.storage.base import Lease
 from core.storage.conversations import ConversationStore
 from core.storage.database import Database
@@ -45,7 +45,7 @@ from pathlib import Path
 from core.agents.basic import FnCallAgent
 from core.messages.message import Message
 from core.runs.manager import Runs
-from core.runs.run import Terms
+from core.runs.run import RunOptions
 from core.storage.base import Lease
 from core.storage.database import Database
 from core.storage.sealing import Sealer
@@ -78,7 +78,7 @@ async def main(told):
     agent = FnCallAgent(tools, ScriptedModel(Reply(calls=[(name, {"text": name}) for name in told["calls"]])))
     question = Message("user", "Write!")
     runs = Runs(stores)
-    terms = Terms(Policy(allow=tuple(told["allow"])))
+    terms = RunOptions(Policy(allow=tuple(told["allow"])))
     run = await runs.of("alice").start(talk.id, agent, user=question, parent_id=None, history=[question], terms=terms)
     async for one in run.log.follow():
         if one.event.kind == "approval_asked" and told["answer"] is not None:
@@ -156,7 +156,7 @@ class Place:
             question = (await talks("alice").thread(talk.id))[0]
             history = [*question.parts, *resumable.messages()]
             self.run = await self.runs.of(resumable.record.owner_id).resume(
-                resumable, agent, history=history, terms=Terms(policy or Policy())
+                resumable, agent, history=history, terms=RunOptions(policy or Policy())
             )
 
         assert await self.runs.recover(resume) == 1

@@ -21,7 +21,7 @@ from core.settings import Settings
 from core.storage.owner_settings import OwnerSettings
 from core.testing.scripted_model import ScriptedModel
 from core.toolbox.choices import Rules as RulesOf
-from core.tools.approval import Asking, Decision, Policy
+from core.tools.approval import ApprovalRequest, Decision, Policy
 from core.workspace.conversation import Conversation
 from core.workspace.services import OwnerServices
 from tests.core.runs.note_tools import Changing, Held, Note, agent_of, writes
@@ -115,7 +115,7 @@ async def test_what_always_allowed_is_seen_and_taken_back_for_the_reply_that_is_
     await rules.talk.decide(await waiting(run), allowed=True, always=True)
     assert await rules.talk.allowed() == [held.name]
     await held.began.wait()
-    await rules.talk.take_back(held.name)
+    await rules.talk.revoke_allowance(held.name)
     assert await rules.talk.allowed() == []
     held.released.set()
     call = await waiting(run)
@@ -145,7 +145,7 @@ async def test_where_the_rules_cannot_be_read_nothing_is_done(
 
 async def test_somebody_elses_conversation_shows_and_loses_nothing(talk: Any) -> None:
     mallory = Rules(talk, "mallory").talk
-    for work in (mallory.allowed(), mallory.take_back("write_note")):
+    for work in (mallory.allowed(), mallory.revoke_allowance("write_note")):
         with pytest.raises(NotFoundError):
             await work
 
@@ -153,7 +153,7 @@ async def test_somebody_elses_conversation_shows_and_loses_nothing(talk: Any) ->
 async def test_always_that_is_taken_back_before_another_call_starts_lets_that_one_wait_again() -> None:
     kept = asyncio.Event()
     asked = Questions(RunLog(), kept.wait, lambda _: None)  # type: ignore[arg-type]
-    wishes = [Asking(name, "note", {}, "writes", {"en": "", "zh": ""}) for name in ("1", "2")]
+    wishes = [ApprovalRequest(name, "note", {}, "writes", {"en": "", "zh": ""}) for name in ("1", "2")]
     first, other = (asyncio.create_task(asked.ask(one, "note")) for one in wishes)
     await asyncio.sleep(0)
     deciding = asyncio.create_task(asked.decide("1", Decision(allowed=True), always=True))
@@ -221,7 +221,7 @@ async def test_always_that_was_taken_back_is_none_after_a_restart(talk: Any, rul
     run = await begun(talk, rules, FnCallAgent([note, held], model))
     await rules.talk.decide(await waiting(run), allowed=True, always=True)
     await held_up(run, held.name)
-    await rules.talk.take_back(note.name)
+    await rules.talk.revoke_allowance(note.name)
     again = await after_restart(run, FnCallAgent([note, held], ScriptedModel(writes("3"), "Not done.")))
     await rules.talk.decide(await held_up(again, held.name), allowed=True)
     await rules.talk.decide(await held_up(again, note.name), allowed=False)

@@ -26,7 +26,7 @@ from core.runs import run as run_module
 from core.runs.log import RunFinished
 from core.runs.manager import Runs
 from core.runs.reply import CallBlock, Reply
-from core.runs.run import Run, Terms
+from core.runs.run import Run, RunOptions
 from core.storage.runs import RunStore
 from core.testing.script import Reply as Say
 
@@ -249,7 +249,7 @@ async def test_the_model_calls_of_a_turn_may_write_only_so_much_together(talk: A
                 yield MessageFinished("calls")
 
     question = Message("user", "q")
-    terms = Terms(letters=25)
+    terms = RunOptions(letters=25)
     run = await talk.runs.of("alice").start(
         talk.id, Talkative(), user=question, parent_id=None, history=[question], terms=terms
     )

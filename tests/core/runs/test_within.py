@@ -11,14 +11,14 @@ from core.agents.basic import FnCallAgent
 from core.messages.content import ContentItem
 from core.messages.events import CallDelta, CallStarted, ItemAdded, MessageStarted, TextDelta, ToolFinished, ToolStarted
 from core.messages.message import Message
-from core.runs.log import ApprovalAsked, LoggedEvent, RunEvent, RunFinished, RunLog, Within
+from core.runs.log import ApprovalAsked, LoggedEvent, NestedEvent, RunEvent, RunFinished, RunLog
 from core.runs.manager import Runs
-from core.runs.nested_events import Inside
+from core.runs.nested_events import NestedEvents
 from core.runs.reply import CallBlock, Reply, TextBlock
 from core.runs.resumable import ResumableRun
 from core.runs.resume import events_to_rerun_call
 from core.runs.rows import logged_of, rows_of
-from core.runs.run import Run, Terms
+from core.runs.run import Run, RunOptions
 from core.storage.base import EventRow
 from core.testing.script import Reply as Say
 from core.testing.scripted_model import ScriptedModel
@@ -121,7 +121,9 @@ async def test_what_an_agent_writes_that_is_called_as_a_tool_counts_as_the_reply
     async def asking(letters: int) -> Run:
         helper = FnCallAgent([], ScriptedModel(Say(text=["word " * 20] * 10, pace=0.001)), name="Helper")
         turns = Say(calls=[("Helper", QUESTION)]), "Done."
-        run = await talk.ask(FnCallAgent([helper], ScriptedModel(*turns), name="Chief"), terms=Terms(letters=letters))
+        run = await talk.ask(
+            FnCallAgent([helper], ScriptedModel(*turns), name="Chief"), terms=RunOptions(letters=letters)
+        )
         await run.wait()
         return run
 
@@ -174,17 +176,17 @@ def test_pieces_of_inner_text_become_one_row_and_come_back_as_they_were() -> Non
     row = Message("function", "It came.", name="t", extra={"function_id": "b"})
     events = [
         CallStarted("a", "Lead"),
-        Within(("a",), MessageStarted("Lead")),
-        Within(("a",), TextDelta("one ")),
-        Within(("a",), TextDelta("two")),
-        Within(("a", "b"), TextDelta("deeper")),
-        Within(("a",), ToolFinished("b", row)),
+        NestedEvent(("a",), MessageStarted("Lead")),
+        NestedEvent(("a",), TextDelta("one ")),
+        NestedEvent(("a",), TextDelta("two")),
+        NestedEvent(("a", "b"), TextDelta("deeper")),
+        NestedEvent(("a",), ToolFinished("b", row)),
     ]
     rows = rows_of(logged(*events))
     assert [one.seq for one in rows] == [1, 2, 4, 5, 6]
     assert [one.event for one in logged_of(rows)] == [
         *events[:2],
-        Within(("a",), TextDelta("one two")),
+        NestedEvent(("a",), TextDelta("one two")),
         *events[4:],
     ]
 
@@ -199,7 +201,7 @@ def test_questions_that_were_kept_before_agents_were_told_of_are_read() -> None:
 
 async def test_text_of_several_agents_at_once_is_joined_and_nothing_is_lost() -> None:
     log = RunLog()
-    inside = Inside(log.append)
+    inside = NestedEvents(log.append)
     for number in range(50):
         inside(("a",), TextDelta(f"a{number} "))
         inside(("b",), TextDelta(f"b{number} "))
@@ -208,21 +210,21 @@ async def test_text_of_several_agents_at_once_is_joined_and_nothing_is_lost() ->
     inside(("a",), TextDelta("too late"))
     inside.close()
     assert [one.event for one in log.since()] == [
-        Within(("a",), TextDelta("".join(f"a{number} " for number in range(50)))),
-        Within(("a",), ToolStarted("c")),
-        Within(("b",), TextDelta("".join(f"b{number} " for number in range(50)))),
+        NestedEvent(("a",), TextDelta("".join(f"a{number} " for number in range(50)))),
+        NestedEvent(("a",), ToolStarted("c")),
+        NestedEvent(("b",), TextDelta("".join(f"b{number} " for number in range(50)))),
     ]
 
 
 async def test_pictures_made_inside_are_not_kept_twice() -> None:
     log = RunLog()
-    inside = Inside(log.append)
+    inside = NestedEvents(log.append)
     picture = ContentItem(image="data:image/png;base64,AAAA")
     extra = {"function_id": "b", "whole": "x", "cut_from": 9}
     inside(("a",), ItemAdded(picture))
     inside(("a",), ToolFinished("b", Message("function", [ContentItem(text="Drawn."), picture], name="t", extra=extra)))
     [one] = log.since()
-    assert isinstance(one.event, Within)
+    assert isinstance(one.event, NestedEvent)
     assert isinstance(one.event.event, ToolFinished)
     assert (one.event.event.message.content, one.event.event.message.extra) == ("Drawn.", {"function_id": "b"})
 
@@ -232,25 +234,27 @@ def test_a_call_made_anew_with_other_words_forgets_what_its_agent_had_done() -> 
         CallStarted("a", "Lead"),
         CallDelta("a", "{}"),
         ToolStarted("a"),
-        Within(("a",), TextDelta("old")),
+        NestedEvent(("a",), TextDelta("old")),
         ToolFinished("a", Message("function", "x", name="Lead", extra={"function_id": "a"})),
         RunFinished("complete"),
     )
-    assert not any(isinstance(one.event, Within) for one in events_to_rerun_call(events, "a", {"question": "other"}))
+    assert not any(
+        isinstance(one.event, NestedEvent) for one in events_to_rerun_call(events, "a", {"question": "other"})
+    )
 
 
 def test_passages_found_inside_are_numbered_before_the_call_is_over() -> None:
     passage = {"document_id": "d", "chunk_id": 1, "text": "t", "number": 1}
     found = Message("function", "x", name="t", extra={"function_id": "b", "passages": [passage]})
     outer = Message("function", "y", name="Lead", extra={"function_id": "a", "passages": [passage]})
-    reply = Reply(logged(CallStarted("a", "Lead"), ToolStarted("a"), Within(("a",), ToolFinished("b", found))))
+    reply = Reply(logged(CallStarted("a", "Lead"), ToolStarted("a"), NestedEvent(("a",), ToolFinished("b", found))))
     assert reply.passages == [passage]
     reply.apply(LoggedEvent(9, 9.0, ToolFinished("a", outer)))
     assert reply.passages == [passage]
 
 
 def test_a_call_inside_is_found_by_its_address() -> None:
-    inner = [Within(("a",), CallStarted("b", "Helper")), Within(("a", "b"), CallStarted("c/1", "note"))]
+    inner = [NestedEvent(("a",), CallStarted("b", "Helper")), NestedEvent(("a", "b"), CallStarted("c/1", "note"))]
     reply = Reply(logged(CallStarted("a", "Lead"), *inner))
     deep = reply.call("a/b/c/1")
     assert deep is not None

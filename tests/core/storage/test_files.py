@@ -184,7 +184,7 @@ async def test_a_file_whose_sender_left_is_not_left_behind(
         go_on.wait(5)
 
     steps: dict[str, Any] = dict(vars(files_module))
-    copied, known = steps["_take_in"], steps["know_owner"]
+    copied, known = steps["_take_in"], steps["insert_owner"]
 
     def copying(source: Path | bytes, draft: Path, name: str) -> tuple[int, str, str]:
         held()
@@ -194,7 +194,7 @@ async def test_a_file_whose_sender_left_is_not_left_behind(
         held()
         known(connection, owner)
 
-    step = ("_take_in", copying) if at == "copying" else ("know_owner", noting)
+    step = ("_take_in", copying) if at == "copying" else ("insert_owner", noting)
     monkeypatch.setattr(files_module, *step)
     putting = asyncio.create_task(store("alice").put("a.txt", b"text"))
     await reached.wait()
@@ -213,21 +213,21 @@ async def test_other_bytes_in_a_file_keep_its_id_and_leave_nothing_of_the_old_on
     store = AllFiles(database, tmp_path / "files").of
     link = await store("alice").put("a · b", b"https://a.example/b", media_type="text/uri-list")
     assert (await store("alice").get(link.id))[0].media_type == "text/uri-list"
-    fresh = await store("alice").refill(link.id, "x/Title.html", b"<html><p>Herons</p></html>")
+    fresh = await store("alice").replace_content(link.id, "x/Title.html", b"<html><p>Herons</p></html>")
     found, path = await store("alice").get(link.id)
     assert found == fresh
     assert (found.id, found.name, found.media_type) == (link.id, "Title.html", "text/html")
     assert [path] == list(path.parent.iterdir())
     assert path.read_bytes() == b"<html><p>Herons</p></html>"
     with pytest.raises(NotFoundError):
-        await store("bob").refill(link.id, "x", b"x")
+        await store("bob").replace_content(link.id, "x", b"x")
 
     def full(*_: object) -> tuple[int, str, str]:
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(files_module, "_take_in", full)
     with pytest.raises(NoSpaceError):
-        await store("alice").refill(link.id, "y", b"y")
+        await store("alice").replace_content(link.id, "y", b"y")
     assert (await store("alice").get(link.id)) == (fresh, path)
 
 
@@ -244,7 +244,7 @@ async def test_a_link_that_is_deleted_while_its_page_is_stored_leaves_no_bytes(
 
     monkeypatch.setattr(files_module, "_take_in", deleted_meanwhile)
     with pytest.raises(NotFoundError):
-        await store("alice").refill(link.id, "Title.html", b"<html><p>Herons</p></html>")
+        await store("alice").replace_content(link.id, "Title.html", b"<html><p>Herons</p></html>")
     assert [path for path in (tmp_path / "files").rglob("*") if path.is_file()] == []
 
 
@@ -280,7 +280,7 @@ async def test_the_bytes_and_the_name_of_a_file_are_on_the_disk_before_anything_
     await store("alice").put("b.txt", b"two")
     assert disk.written == ["bytes", "folder", "row"]
     disk.written.clear()
-    await store("alice").refill(first.id, "a.txt", b"three")
+    await store("alice").replace_content(first.id, "a.txt", b"three")
     assert disk.written == ["bytes", "folder", "row"]
     await database.aclose()
 
@@ -311,7 +311,7 @@ async def test_the_files_of_an_owner_have_so_much_room_and_the_local_owners_all_
     assert [path.name for path in (tmp_path / "files" / "alice").iterdir()] == [store("alice").path_of(first).name]
     await store("alice").put("b.txt", b"b" * 400)
     with pytest.raises(QuotaError):
-        await store("alice").refill(first.id, "a.txt", b"a" * 601)
+        await store("alice").replace_content(first.id, "a.txt", b"a" * 601)
     assert (await store("alice").record(first.id)).size == 600
     await store("bob").put("a.txt", b"a" * 1000)
     await store(LOCAL_OWNER).put("a.txt", b"a" * 5000)

@@ -10,7 +10,7 @@ import pytest
 from core.storage.database import Database
 from core.storage.mcp_servers import McpServerStore
 from core.storage.model_services import ModelServiceStore
-from core.storage.sealing import Sealer, among, in_address, in_arguments
+from core.storage.sealing import Sealer, in_address, in_arguments, secrets_in_pairs
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ def test_a_command_line_may_hold_keys() -> None:
 
 def test_words_numbers_and_places_are_no_keys_unless_called_so() -> None:
     pairs = [("MODE", "production"), ("PORT", 80), ("HOME", "/home/ann"), ("PASS", "word"), ("X", "a-b_1")]
-    assert among(pairs) == ["word", "a-b_1"]
+    assert secrets_in_pairs(pairs) == ["word", "a-b_1"]
 
 
 @pytest.mark.anyio

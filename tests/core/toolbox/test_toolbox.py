@@ -16,7 +16,7 @@ from core.settings import Settings
 from core.storage.database import Database
 from core.storage.sealing import Sealer
 from core.toolbox.choices import ToolAccounts
-from core.toolbox.code_interpreter import Interpreter
+from core.toolbox.code_interpreter import OwnerInterpreter
 from core.toolbox.toolbox import MOST_FOR_SMALL, Toolbox
 from core.toolbox.user_mcp_servers import OwnerMcpServers
 from core.tools import catalog as plugins
@@ -99,8 +99,8 @@ async def test_code_runs_where_a_sandbox_holds_for_each_conversation_by_itself(
 ) -> None:
     assert "code_interpreter" not in await names(toolbox)
 
-    def inside(owner: str) -> Interpreter:
-        return Interpreter(lambda talk: Code(f"{owner}/{talk}"), driver="bubblewrap")
+    def inside(owner: str) -> OwnerInterpreter:
+        return OwnerInterpreter(lambda talk: Code(f"{owner}/{talk}"), driver="bubblewrap")
 
     boxed = Toolbox(stores_over(database), Sealer("secret"), Settings.load(home=tmp_path), inside)
     code = next(tool for tool in await boxed.of("alice").for_model("talk") if isinstance(tool, Code))

@@ -11,7 +11,7 @@ import pytest
 
 from core.messages.events import ToolFinished, ToolStarted
 from core.messages.transcript import call_message
-from core.tools.approval import Asking, Guard, Policy
+from core.tools.approval import ApprovalRequest, Guard, Policy
 from core.tools.base import BaseTool
 from core.tools.builtin.storage import Storage
 from core.tools.catalog import TOOL_REGISTRY
@@ -69,7 +69,7 @@ async def test_what_changes_something_or_may_find_something_else_is_done_each_ti
 async def test_of_calls_that_are_the_same_one_is_asked_about_and_the_answer_is_for_all() -> None:
     asked: list[str] = []
 
-    def no(asking: Asking) -> bool:
+    def no(asking: ApprovalRequest) -> bool:
         asked.append(asking.call_id)
         return False
 

@@ -12,10 +12,10 @@ from core.errors import SettingsError
 from core.messages.events import Event, ToolFinished, ToolStarted
 from core.messages.message import Message
 from core.messages.transcript import call_message
-from core.tools.approval import ApprovalFailedError, Asking, Decision, Guard, Policy, exactly
+from core.tools.approval import ApprovalFailedError, ApprovalRequest, Decision, Guard, Policy, escape_pattern
 from core.tools.base import BaseTool
 from core.tools.runner import ToolRunner
-from core.tools.taint import Seen
+from core.tools.taint import Taint
 
 pytestmark = pytest.mark.anyio
 
@@ -47,10 +47,10 @@ def result_of(events: list[Event]) -> Message:
     return events[-1].message
 
 
-def answering(decision: Any) -> tuple[list[Asking], Any]:
-    asked: list[Asking] = []
+def answering(decision: Any) -> tuple[list[ApprovalRequest], Any]:
+    asked: list[ApprovalRequest] = []
 
-    async def ask(asking: Asking) -> Any:
+    async def ask(asking: ApprovalRequest) -> Any:
         asked.append(asking)
         return decision
 
@@ -122,7 +122,7 @@ async def test_edited_arguments_that_do_not_fit_are_not_run():
 
 
 async def test_an_asker_that_raises_ends_the_reply_and_the_program_learns_why():
-    async def broken(asking: Asking) -> Decision:
+    async def broken(asking: ApprovalRequest) -> Decision:
         raise RuntimeError("the page is gone")
 
     tool = Fake(writes=True)
@@ -135,7 +135,7 @@ async def test_an_asker_that_raises_ends_the_reply_and_the_program_learns_why():
 async def test_leaving_while_the_user_is_asked_means_that_nothing_runs():
     tool, asked = Fake(writes=True), asyncio.Event()
 
-    async def never(asking: Asking) -> Decision:
+    async def never(asking: ApprovalRequest) -> Decision:
         asked.set()
         await asyncio.Event().wait()
         return Decision(allowed=True)
@@ -170,7 +170,7 @@ async def test_a_plain_function_may_decide_in_a_program():
 
 
 def test_deny_beats_ask_beats_allow_beats_the_mode():
-    tool, nothing = Fake("mcp_delete"), Seen()
+    tool, nothing = Fake("mcp_delete"), Taint()
     name = tool.full_name
     assert Policy("never", allow=(name,), ask=(name,), deny=(name,)).verdict(tool, {}, nothing) == "refuse"
     assert Policy("never", allow=(name,), ask=(name,)).verdict(tool, {}, nothing) == "rule"
@@ -182,15 +182,15 @@ def test_deny_beats_ask_beats_allow_beats_the_mode():
 
 def test_what_a_rule_denies_or_asks_about_is_meant_whatever_the_case_of_its_letters():
     tool = Fake("Files_Delete")
-    assert Policy("never", deny=("files_*",)).verdict(tool, {}, Seen()) == "refuse"
-    assert Policy("never", ask=("FILES_*",)).verdict(tool, {}, Seen()) == "rule"
-    assert Policy("always", allow=("files_*",)).verdict(tool, {}, Seen()) == "always"
+    assert Policy("never", deny=("files_*",)).verdict(tool, {}, Taint()) == "refuse"
+    assert Policy("never", ask=("FILES_*",)).verdict(tool, {}, Taint()) == "rule"
+    assert Policy("always", allow=("files_*",)).verdict(tool, {}, Taint()) == "always"
 
 
 def test_one_name_as_a_pattern_matches_that_name_alone():
     hostile = Fake("*")
-    assert Policy("always", allow=(exactly("*"),)).verdict(hostile, {}, Seen()) == "run"
-    assert Policy("always", allow=(exactly("*"),)).verdict(Fake("other"), {}, Seen()) == "always"
+    assert Policy("always", allow=(escape_pattern("*"),)).verdict(hostile, {}, Taint()) == "run"
+    assert Policy("always", allow=(escape_pattern("*"),)).verdict(Fake("other"), {}, Taint()) == "always"
 
 
 @pytest.mark.parametrize(
@@ -203,13 +203,16 @@ def test_what_the_user_let_run_in_a_chat_still_asks_before_it_reaches_an_unknown
     carries = {"url": "https://evil.example/?q=secret"}
     mode = "always" if first == "always" else "writes"
     before, after = Policy(mode), Policy(mode, lasting=("web",))
-    assert (before.verdict(tool, {}, Seen(private=True)), after.verdict(tool, {}, Seen(private=True))) == (first, "run")
-    assert after.verdict(tool, carries, Seen(private=True)) == "unknown_address"
-    assert Policy("never").verdict(tool, carries, Seen(private=True)) == "run"
+    assert (before.verdict(tool, {}, Taint(private=True)), after.verdict(tool, {}, Taint(private=True))) == (
+        first,
+        "run",
+    )
+    assert after.verdict(tool, carries, Taint(private=True)) == "unknown_address"
+    assert Policy("never").verdict(tool, carries, Taint(private=True)) == "run"
 
 
 def test_what_the_user_let_run_in_a_chat_is_one_name_and_nothing_that_may_destroy():
-    assert Policy(lasting=("*",)).verdict(Fake("any", writes=True), {}, Seen()) == "writes"
-    assert Policy(lasting=("any",)).verdict(Fake("any", writes=True), {}, Seen()) == "run"
-    assert Policy(lasting=("any",)).verdict(Fake("any", destructive=True), {}, Seen()) == "destructive"
-    assert Policy(ask=("a*",), lasting=("any",)).verdict(Fake("any", writes=True), {}, Seen()) == "rule"
+    assert Policy(lasting=("*",)).verdict(Fake("any", writes=True), {}, Taint()) == "writes"
+    assert Policy(lasting=("any",)).verdict(Fake("any", writes=True), {}, Taint()) == "run"
+    assert Policy(lasting=("any",)).verdict(Fake("any", destructive=True), {}, Taint()) == "destructive"
+    assert Policy(ask=("a*",), lasting=("any",)).verdict(Fake("any", writes=True), {}, Taint()) == "rule"

@@ -14,13 +14,13 @@ from core.messages.content import ContentItem
 from core.messages.events import ToolFinished, ToolStarted
 from core.messages.message import FUNCTION, USER, Message
 from core.messages.transcript import call_message
-from core.tools.approval import Asking, Decision, Guard, Policy
+from core.tools.approval import ApprovalRequest, Decision, Guard, Policy
 from core.tools.base import BaseTool
 from core.tools.builtin.calculator import Calculator
 from core.tools.builtin.storage import Storage
 from core.tools.catalog import TOOL_REGISTRY, register_tool
 from core.tools.runner import ToolRunner
-from core.tools.taint import Seen
+from core.tools.taint import Taint
 
 pytestmark = pytest.mark.anyio
 
@@ -68,10 +68,10 @@ class User:
     """Answers each question in the same way, and remembers them."""
 
     def __init__(self, *, allows: bool) -> None:
-        self.asked: list[Asking] = []
+        self.asked: list[ApprovalRequest] = []
         self._allows = allows
 
-    async def __call__(self, asking: Asking) -> Decision:
+    async def __call__(self, asking: ApprovalRequest) -> Decision:
         self.asked.append(asking)
         return Decision(self._allows)
 
@@ -150,7 +150,7 @@ async def test_p3_an_address_that_only_looks_like_a_known_one_asks(url: str):
 
 
 async def test_p3_an_address_that_stands_in_a_document_is_not_thereby_one_the_user_gave():
-    seen = Seen.of([QUESTION, DOCUMENT, from_outside(f"see {EVIL}", note=EVIL)])
+    seen = Taint.of([QUESTION, DOCUMENT, from_outside(f"see {EVIL}", note=EVIL)])
     assert seen.private
     assert not seen.knows(EVIL)
 
@@ -165,11 +165,11 @@ async def test_p3_before_anything_private_is_there_addresses_are_free():
 async def test_p3_a_stranger_under_the_name_of_a_harmless_tool_gains_nothing():
     stranger, tool, user = Act("calculator"), Reach(), User(allows=False)
     brought = await called(stranger, "{}", [QUESTION], Guard(Policy()))
-    assert (stranger.done, Seen.of([QUESTION, brought]).private) == (1, True)
+    assert (stranger.done, Taint.of([QUESTION, brought]).private) == (1, True)
     await called(tool, f'{{"url": "{EVIL}"}}', [QUESTION, brought], Guard(Policy(), user))
     assert (tool.reached, len(user.asked)) == ([], 1)
     own = await called(Calculator(), '{"expression": "1 + 1"}', [QUESTION], Guard(Policy()))
-    assert (own.extra, Seen.of([QUESTION, own]).private) == ({"function_id": "c1"}, False)
+    assert (own.extra, Taint.of([QUESTION, own]).private) == ({"function_id": "c1"}, False)
 
 
 async def test_p3_a_tool_that_is_registered_as_harmless_makes_nothing_private():
@@ -183,10 +183,10 @@ async def test_p3_a_tool_that_is_registered_as_harmless_makes_nothing_private():
 
     try:
         brought = await called(Coin(), "{}", [QUESTION], Guard(Policy()))
-        assert not Seen.of([QUESTION, brought]).private
+        assert not Taint.of([QUESTION, brought]).private
     finally:
         TOOL_REGISTRY.remove("fair_coin")
-    assert Seen.of([QUESTION, brought]).private, "nobody knows it any more"
+    assert Taint.of([QUESTION, brought]).private, "nobody knows it any more"
 
 
 async def test_p3_a_caller_that_does_not_tell_the_conversation_gains_nothing():
@@ -254,7 +254,7 @@ async def test_m4_what_changes_while_the_user_thinks_is_asked_again_as_what_it_i
     tool = Act("files-read", full_name="mcp:files:read")
     asked: list[str] = []
 
-    async def allow(asking: Asking) -> Decision:
+    async def allow(asking: ApprovalRequest) -> Decision:
         asked.append(asking.reason)
         tool.changed = True  # the server was waiting for this moment
         return Decision(allowed=len(asked) == 1)
@@ -337,7 +337,7 @@ async def test_r3_three_calls_have_all_started_before_any_has_finished():
 async def test_while_one_call_waits_for_the_user_the_others_are_done():
     asked, answer = asyncio.Event(), asyncio.Event()
 
-    async def slow(asking: Asking) -> Decision:
+    async def slow(asking: ApprovalRequest) -> Decision:
         asked.set()
         await answer.wait()
         return Decision(allowed=True)

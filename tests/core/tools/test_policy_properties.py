@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from core.messages.events import ToolFinished
 from core.messages.message import FUNCTION, USER, Message
 from core.messages.transcript import call_message
-from core.tools.approval import Asking, Decision, Guard, Policy, exactly
+from core.tools.approval import ApprovalRequest, Decision, Guard, Policy, escape_pattern
 from core.tools.base import BaseTool, addresses_in
 from core.tools.runner import ToolRunner
-from core.tools.taint import Seen
+from core.tools.taint import Taint
 
 NAMES = st.one_of(
     st.text(min_size=1, max_size=20).filter(lambda name: bool(name.strip())),
@@ -76,9 +76,9 @@ def runs(tool: Named, guard: Guard, messages: list[Message]) -> bool:
 def test_no_tool_that_may_do_harm_ever_runs_unless_a_rule_the_mode_or_the_user_allowed_it(
     policy: Policy, name: str, flags: dict[str, bool], messages: list[Message], says_yes: bool
 ):
-    asked: list[Asking] = []
+    asked: list[ApprovalRequest] = []
 
-    async def ask(asking: Asking) -> Decision:
+    async def ask(asking: ApprovalRequest) -> Decision:
         asked.append(asking)
         return Decision(says_yes)
 
@@ -98,10 +98,10 @@ def test_no_tool_that_may_do_harm_ever_runs_unless_a_rule_the_mode_or_the_user_a
 def test_deny_always_refuses_and_more_rules_to_deny_or_ask_never_let_more_run(
     policy: Policy, name: str, flags: dict[str, bool], arguments: dict[str, str], messages: list[Message]
 ):
-    tool, seen = Named(name, flags), Seen.of(messages)
+    tool, seen = Named(name, flags), Taint.of(messages)
     verdict = policy.verdict(tool, arguments, seen)
     tighter = Policy(policy.mode, policy.allow, (*policy.ask, "*"), policy.deny).verdict(tool, arguments, seen)
-    tightest = Policy(policy.mode, policy.allow, policy.ask, (*policy.deny, exactly(name))).verdict(
+    tightest = Policy(policy.mode, policy.allow, policy.ask, (*policy.deny, escape_pattern(name))).verdict(
         tool, arguments, seen
     )
     assert tighter != "run"
@@ -113,7 +113,7 @@ def test_deny_always_refuses_and_more_rules_to_deny_or_ask_never_let_more_run(
 def test_what_a_server_says_against_itself_only_tightens(
     name: str, flags: dict[str, bool], arguments: dict[str, str], messages: list[Message], flag: str
 ):
-    seen = Seen.of(messages)
+    seen = Taint.of(messages)
     without = Policy().verdict(Named(name, {**flags, flag: False}), arguments, seen)
     with_it = Policy().verdict(Named(name, {**flags, flag: True}), arguments, seen)
     assert with_it != "run"
@@ -122,19 +122,19 @@ def test_what_a_server_says_against_itself_only_tightens(
 
 @given(NAMES, NAMES)
 def test_the_pattern_of_one_name_matches_that_name_and_no_other(name: str, other: str):
-    policy = Policy("always", allow=(exactly(name),))
-    assert policy.verdict(Named(name, {}), {}, Seen()) == "run"
+    policy = Policy("always", allow=(escape_pattern(name),))
+    assert policy.verdict(Named(name, {}), {}, Taint()) == "run"
     if other != name:
-        assert policy.verdict(Named(other, {}), {}, Seen()) != "run"
+        assert policy.verdict(Named(other, {}), {}, Taint()) != "run"
 
 
 @given(st.text(max_size=200), st.text("abcdefghij/?=&%.-_~", max_size=30))
 def test_an_address_is_known_exactly_if_it_was_written(around: str, path: str):
     url = f"https://host.example/{path}"
     words = around.replace("host.example", "")
-    assert Seen.of([Message(USER, f"{words} {url} {words}")]).knows(url)
-    assert not Seen.of([Message(USER, words)]).knows(url)
-    assert not Seen.of([Message(USER, f"{words} {url} {words}")]).knows(f"{url}x1SECRET")
+    assert Taint.of([Message(USER, f"{words} {url} {words}")]).knows(url)
+    assert not Taint.of([Message(USER, words)]).knows(url)
+    assert not Taint.of([Message(USER, f"{words} {url} {words}")]).knows(f"{url}x1SECRET")
 
 
 @given(
@@ -158,4 +158,4 @@ def test_two_million_letters_are_read_at_once():
         "网" * 2_000_000,
         "a/" * 1_000_000,
     ):
-        assert not Seen.of([Message(USER, text)]).knows("https://evil.example/x")
+        assert not Taint.of([Message(USER, text)]).knows("https://evil.example/x")

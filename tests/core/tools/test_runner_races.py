@@ -14,7 +14,7 @@ import pytest
 from core.bridge.sync import run
 from core.messages.events import Event, ToolFinished
 from core.messages.transcript import call_message
-from core.tools.approval import Asking, Decision, Guard, Policy, guard_for
+from core.tools.approval import ApprovalRequest, Decision, Guard, Policy, guard_for
 from core.tools.base import BaseTool
 from core.tools.runner import ToolRunner
 
@@ -94,9 +94,9 @@ class Sums(BaseTool):
 
 async def test_a_call_that_is_asked_about_when_its_place_comes_runs_as_the_user_changed_it() -> None:
     note = Note()
-    asked: list[Asking] = []
+    asked: list[ApprovalRequest] = []
 
-    def user(asking: Asking) -> Decision:
+    def user(asking: ApprovalRequest) -> Decision:
         asked.append(asking)
         return Decision(allowed=True, arguments={"n": 2}, why="user")
 
@@ -143,7 +143,7 @@ class LeftBehind(BaseTool):
 
 
 async def test_a_thread_that_its_call_left_behind_is_asked_about_no_more_and_does_nothing() -> None:
-    asked: list[Asking] = []
+    asked: list[ApprovalRequest] = []
     slow = LeftBehind(Note())
     guard = Guard(Policy(), lambda asking: not asked.append(asking))
     (told,) = texts(await events_of(ToolRunner({"slow": slow}, guard=guard, deadline=0.1), 1, "slow"))
@@ -157,7 +157,7 @@ async def test_a_thread_that_its_call_left_behind_is_asked_about_no_more_and_doe
 async def test_a_question_from_a_thread_ends_with_the_call_that_is_stopped() -> None:
     is_open, is_over = asyncio.Event(), asyncio.Event()
 
-    async def never(asking: Asking) -> bool:
+    async def never(asking: ApprovalRequest) -> bool:
         is_open.set()
         try:
             await asyncio.Event().wait()
@@ -202,4 +202,4 @@ async def test_a_thread_that_is_started_in_a_copied_context_works_under_the_guar
     guard = Guard(Policy(deny=("note",)), lambda asking: not heard.append(asking.arguments))
     await events_of(ToolRunner({"threaded": tool}, guard=guard), 1, "threaded")
     assert tool.guard is not None
-    assert tool.guard.stands_for(guard)
+    assert tool.guard.wraps(guard)

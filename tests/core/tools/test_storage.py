@@ -15,7 +15,7 @@ from core.errors import BadArgumentsError, SettingsError, ToolError
 from core.tools.approval import Policy
 from core.tools.builtin.storage import KeyNotExistsError, Storage
 from core.tools.notes import KeyFiles, parts_of
-from core.tools.taint import Seen
+from core.tools.taint import Taint
 
 
 @pytest.fixture
@@ -232,10 +232,10 @@ def test_any_text_is_kept_as_it_is(tmp_path_factory: pytest.TempPathFactory, val
 def test_to_forget_is_asked_about_each_time_also_where_notes_may_be_kept_in_this_chat(root: Path) -> None:
     notes = Storage({"storage_root_path": str(root)})
     allowed = Policy(lasting=("storage",))
-    found = {one: allowed.verdict(notes, {"operate": one, "key": "a"}, Seen()) for one in ("put", "get", "delete")}
+    found = {one: allowed.verdict(notes, {"operate": one, "key": "a"}, Taint()) for one in ("put", "get", "delete")}
     assert found == {"put": "run", "get": "run", "delete": "destructive"}
-    assert Policy().verdict(notes, {"operate": "delete", "key": "a"}, Seen()) == "destructive"
-    assert Policy().verdict(notes, {"operate": "put", "key": "a", "value": "b"}, Seen()) == "writes"
+    assert Policy().verdict(notes, {"operate": "delete", "key": "a"}, Taint()) == "destructive"
+    assert Policy().verdict(notes, {"operate": "put", "key": "a", "value": "b"}, Taint()) == "writes"
 
 
 @pytest.mark.parametrize("operate", ["list", "SCAN", "", "put "])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from core.messages.events import CallDelta, CallStarted, MessageStarted, ReasoningDelta, TextDelta, ToolStarted
-from core.runs.log import ApprovalAsked, RunFinished, Within
+from core.runs.log import ApprovalAsked, NestedEvent, RunFinished
 from tests.webui.screen.calls_scenes import FILE, WISHES, At, Scene, came, reply_of, turns
 
 CAST = ("Planner", "Data Analyst", "研究员", "web_reader")
@@ -14,7 +14,7 @@ MENTIONS = (("Planner", "Plans"), ("Data Analyst", "Counts and draws"), ("研究
 
 def inside(calls: tuple[str, ...], *events: At) -> list[At]:
     """The same, in the reply of an agent that was called."""
-    return [(at, Within(calls, event)) for at, event in events]
+    return [(at, NestedEvent(calls, event)) for at, event in events]
 
 
 def ask(call_id: str, name: str, question: str, at: float) -> list[At]:

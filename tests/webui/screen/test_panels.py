@@ -15,7 +15,7 @@ from core.storage.base import ConversationRecord, Folder, History
 from webui.panels.evidence import Lists, ShownPage, evidence_html
 from webui.panels.history import history_html
 from webui.panels.top import status_html, top_html
-from webui.panels.welcome import STARTERS, room_html, starter
+from webui.panels.welcome import STARTERS, greeting_html, starter
 from webui.render.citations import passage_label
 from webui.words import LANGUAGES, Words
 
@@ -303,7 +303,7 @@ def test_each_starter_has_its_question_and_its_file_is_there(lang: str) -> None:
     from webui.bundles import assets_folder
 
     words = Words(lang)
-    tree = parsed(room_html(words))
+    tree = parsed(greeting_html(words))
     assert [link.attributes["href"] for link in tree.css("a.p-do.p-starter")] == [f"#do-starter-{n}" for n in STARTERS]
     samples = [starter(number, words)[1] for number in STARTERS]
     assert sum(sample is not None for sample in samples) == 2

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from core.errors import ToolError
-from core.toolbox.code_interpreter import Interpreter
+from core.toolbox.code_interpreter import OwnerInterpreter
 from core.toolbox.toolbox import CODE, ListedTool
 from core.tools.sandbox import bubblewrap, docker, kernels, landlock, surroundings
 from core.tools.sandbox.self_test import _UNHEARD, Choice, Verdict  # pyright: ignore[reportPrivateUsage]
@@ -69,7 +69,7 @@ def test_what_the_system_said_stays_as_it_is(reason: str, said: str) -> None:
 def test_the_dialog_and_the_error_say_it_in_the_readers_language() -> None:
     lacking = "the program bwrap is not installed (on Debian and Ubuntu: bubblewrap)"
     why = f"bubblewrap: {lacking}; landlock: it needs Linux on x86_64 or aarch64"
-    told = tools_data([ListedTool(None, CODE, on=True)], Interpreter(None, "", why), ZH)[0]["noted"]
+    told = tools_data([ListedTool(None, CODE, on=True)], OwnerInterpreter(None, "", why), ZH)[0]["noted"]
     first = "bubblewrap：未安装程序 bwrap（Debian 和 Ubuntu 中的软件包是 bubblewrap）"
     assert told == f"已关闭：{first}；landlock：需要 x86_64 或 aarch64 上的 Linux。"
     error = ToolError("off", key="sandbox_off", reason=why)

@@ -11,7 +11,7 @@ import pytest
 
 from core.errors import DocumentError, UnsupportedFormatError
 from tests.webui.server.raw_page import RawPage
-from webui.handlers.send import said_of
+from webui.handlers.send import refusal_text
 from webui.words import Words
 
 PROGRAM = b"MZ\x90\x00" + bytes(99)
@@ -73,7 +73,7 @@ def test_each_reason_why_files_are_not_taken_has_a_line_of_its_own() -> None:
         UnsupportedFormatError("", name="d.exe", kind="program"),
     ]
     for lang in ("en", "zh"):
-        lines = said_of(errors, Words(lang)).split("\n")
+        lines = refusal_text(errors, Words(lang)).split("\n")
         assert [name for line in lines for name in ("a.txt", "b.mov", "c.mov", "d.exe") if name in line] == [
             *("a.txt", "b.mov", "c.mov", "d.exe")
         ]
@@ -86,10 +86,10 @@ def test_what_several_files_share_is_said_once() -> None:
         UnsupportedFormatError("", name="b.exe", kind="program"),
         DocumentError("", key="document_empty", name="c.txt"),
     ]
-    said = said_of(errors, Words("en"))
+    said = refusal_text(errors, Words("en"))
     together, apart = said.split("\n")
     assert together.startswith("Parlour cannot read a.zip, b.exe. It reads PDF,")
     assert together.count("It reads") == 1
     assert apart == "c.txt is empty. Check that it was saved, and send it again."
-    assert said_of(errors, Words("zh")).startswith("Parlour 无法读取 a.zip、b.exe。")
-    assert said_of([], Words("en")) == ""
+    assert refusal_text(errors, Words("zh")).startswith("Parlour 无法读取 a.zip、b.exe。")
+    assert refusal_text([], Words("en")) == ""

@@ -13,7 +13,7 @@ import pytest
 
 from core.engine import Engine
 from core.settings import Settings
-from core.storage.base import Opened
+from core.storage.base import ConversationSnapshot
 from core.storage.documents import DocumentStore
 from core.testing.script import Reply
 from core.testing.scripted_model import ScriptedModel
@@ -100,7 +100,7 @@ async def test_a_tab_that_turns_while_it_is_read_shows_one_conversation(
     view = view_of(handlers, request)
     real = DocumentStore.opened
 
-    async def turning(documents: DocumentStore, conversation_id: str) -> Opened:
+    async def turning(documents: DocumentStore, conversation_id: str) -> ConversationSnapshot:
         if conversation_id == old:
             await engine.stores.of("alice").conversations.delete(old)
             view.show(new)

@@ -13,12 +13,12 @@ import httpx2
 from pydantic_core import from_json
 
 from core.errors import ModelMisbehavedError, ModelRefusedError, ModelUnavailableError, SettingsError, extra_for
+from core.known_hosts import is_dashscope
 from core.llm.backends import errors
 from core.llm.backends.dashscope.media import policy_of
 from core.llm.backends.errors import HTTP_ERRORS, INSPECTED, Meaning, seconds_until
 from core.llm.backends.http_clients import AFTER_END_SECONDS, CONNECT_SECONDS, IdleTimeout, http_pool
 from core.llm.wire.reading import EventLines, one_event
-from core.vendor_hosts import is_dashscope
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping

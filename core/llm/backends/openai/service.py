@@ -23,12 +23,12 @@ from core.errors import (
     ParlourError,
     SettingsError,
 )
+from core.known_hosts import is_dashscope
 from core.llm.backends import errors
 from core.llm.backends.dashscope.service import resolve_endpoint
 from core.llm.backends.errors import HTTP_ERRORS, seconds_until
 from core.llm.backends.http_clients import DIRECT, HttpPool, bounded, http_pool, public_client
 from core.net.body import ASKED
-from core.vendor_hosts import is_dashscope
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable

@@ -183,7 +183,7 @@ def test_a_key_named_by_a_variable_stays_named() -> None:
 
 def test_blanks_of_a_prompt_are_filled_once() -> None:
     prompt = PromptConfig.model_validate({"pre_prompt": "Help {{who}} with {{ 事情 }}.", "inputs": {"事情": "{{who}}"}})
-    assert prompt.filled({"who": "Ann"}) == ("Help Ann with {{who}}.", [])
+    assert prompt.render({"who": "Ann"}) == ("Help Ann with {{who}}.", [])
 
 
 def test_a_blank_without_a_value_is_named() -> None:

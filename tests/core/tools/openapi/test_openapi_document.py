@@ -17,7 +17,7 @@ from core.tools.approval import Policy
 from core.tools.openapi.as_tools import ApiTool, tools_of
 from core.tools.openapi.document import Document, parsed
 from core.tools.openapi.operations import operations
-from core.tools.taint import Seen
+from core.tools.taint import Taint
 
 YAML = """
 openapi: 3.0.3
@@ -81,13 +81,13 @@ def test_each_operation_is_a_tool_with_a_name_that_services_accept():
 
 def test_each_operation_has_its_own_risk():
     found = tools()
-    verdicts = {name: Policy().verdict(tool, {}, Seen()) for name, tool in found.items()}
+    verdicts = {name: Policy().verdict(tool, {}, Taint()) for name, tool in found.items()}
     assert verdicts == {"showPet": "run", "delete_pets_petId": "destructive", "create_pet": "writes"}
     assert all(tool.reaches_out for tool in found.values())
     assert {name: tool.idempotent for name, tool in found.items()} == {
         "showPet": True, "delete_pets_petId": True, "create_pet": False,
     }  # fmt: skip
-    assert Policy(deny=("api:*:delete_*",)).verdict(found["delete_pets_petId"], {}, Seen()) == "refuse"
+    assert Policy(deny=("api:*:delete_*",)).verdict(found["delete_pets_petId"], {}, Taint()) == "refuse"
     assert found["create_pet"].wants({}, "en") == "send to Pet shop: create pet!"
     assert found["delete_pets_petId"].wants({}, "zh") == "在 Pet shop 删除：Give a pet away"
 

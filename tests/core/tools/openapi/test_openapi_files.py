@@ -17,7 +17,7 @@ from core.messages.content import ContentItem
 from core.messages.events import ToolFinished
 from core.messages.message import FUNCTION, USER, Message
 from core.messages.transcript import call_message
-from core.tools.approval import Asking, Guard, Policy
+from core.tools.approval import ApprovalRequest, Guard, Policy
 from core.tools.given_files import GivenFile
 from core.tools.openapi import request
 from core.tools.openapi.as_tools import ApiTool
@@ -197,7 +197,7 @@ async def test_files_have_bounds_together(service: Service, monkeypatch: pytest.
 
 
 async def test_whoever_is_asked_sees_the_name_and_the_size(service: Service) -> None:
-    heard: list[Asking] = []
+    heard: list[ApprovalRequest] = []
     tool = upload(service, form(file=BINARY), GivenFile("bill.pdf", "application/pdf", 1_234_567, PDF))
     guard = Guard(Policy(), lambda asking: bool(heard.append(asking)))
     for name in ("bill.pdf", "gone.pdf"):
@@ -208,7 +208,7 @@ async def test_whoever_is_asked_sees_the_name_and_the_size(service: Service) -> 
 
 
 async def test_a_file_never_leaves_unasked_whatever_the_service_calls_it(service: Service) -> None:
-    heard: list[Asking] = []
+    heard: list[ApprovalRequest] = []
     tool = tool_of(service, form(file=BINARY), method="get").with_files({"bill.pdf": pdf()})
     guard = Guard(Policy(), lambda asking: bool(heard.append(asking)))
     decision = await guard.decide(tool, "c1", {"body": {"file": "bill.pdf"}}, [])

@@ -19,7 +19,7 @@ from core.errors import FetchError
 from core.messages.events import ToolFinished
 from core.messages.message import Message
 from core.messages.transcript import call_message
-from core.tools.approval import Asking, Decision, Guard, Policy
+from core.tools.approval import ApprovalRequest, Decision, Guard, Policy
 from core.tools.openapi.as_tools import ApiTool, from_settings
 from core.tools.runner import ToolRunner
 
@@ -134,9 +134,9 @@ async def test_what_it_refuses_is_told_and_its_words_hold_no_key(address: str):
 
 async def test_looking_runs_unasked_and_giving_away_asks(address: str):
     tools = await tools_at(address)
-    asked: list[Asking] = []
+    asked: list[ApprovalRequest] = []
 
-    async def refuse(asking: Asking) -> Decision:
+    async def refuse(asking: ApprovalRequest) -> Decision:
         asked.append(asking)
         return Decision(allowed=False)
 

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from core.tools.openapi.credentials import Way, ways_of
+from core.tools.openapi.credentials import AuthScheme, auth_schemes
 from core.tools.openapi.document import Document
 
 HOME = "https://pets.example/v1"
 
 
-def ways(**schemes: Any) -> list[Way]:
-    return ways_of(Document({"components": {"securitySchemes": schemes}}), HOME)
+def ways(**schemes: Any) -> list[AuthScheme]:
+    return auth_schemes(Document({"components": {"securitySchemes": schemes}}), HOME)
 
 
 def client(**flow: Any) -> dict[str, Any]:
@@ -23,19 +23,22 @@ def client(**flow: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("scheme", "expected"),
     [
-        ({"type": "apiKey", "in": "header", "name": "X-Key"}, [Way("header", "X-Key")]),
-        ({"type": "apiKey", "in": "query", "name": "key"}, [Way("query", "key")]),
-        ({"type": "apiKey", "in": "cookie", "name": "sid"}, [Way("cookie", "sid")]),
-        ({"type": "http", "scheme": "Bearer"}, [Way("bearer")]),
-        ({"type": "http", "scheme": "basic"}, [Way("basic")]),
-        ({"type": "oauth2", "flows": {"authorizationCode": {"tokenUrl": "/t"}}}, [Way("bearer")]),
-        ({"type": "openIdConnect", "openIdConnectUrl": "https://id.example"}, [Way("bearer"), Way("oauth2")]),
+        ({"type": "apiKey", "in": "header", "name": "X-Key"}, [AuthScheme("header", "X-Key")]),
+        ({"type": "apiKey", "in": "query", "name": "key"}, [AuthScheme("query", "key")]),
+        ({"type": "apiKey", "in": "cookie", "name": "sid"}, [AuthScheme("cookie", "sid")]),
+        ({"type": "http", "scheme": "Bearer"}, [AuthScheme("bearer")]),
+        ({"type": "http", "scheme": "basic"}, [AuthScheme("basic")]),
+        ({"type": "oauth2", "flows": {"authorizationCode": {"tokenUrl": "/t"}}}, [AuthScheme("bearer")]),
+        (
+            {"type": "openIdConnect", "openIdConnectUrl": "https://id.example"},
+            [AuthScheme("bearer"), AuthScheme("oauth2")],
+        ),
         ({"type": "mutualTLS"}, []),
         ({"type": "apiKey", "in": "header"}, []),
         ("nonsense", []),
     ],
 )
-def test_each_scheme_of_a_document_is_a_way_to_know_who_asks(scheme: Any, expected: list[Way]) -> None:
+def test_each_scheme_of_a_document_is_a_way_to_know_who_asks(scheme: Any, expected: list[AuthScheme]) -> None:
     assert ways(one=scheme) == expected
 
 
@@ -49,7 +52,9 @@ def test_of_a_client_the_token_address_and_the_scopes_are_told() -> None:
 
 
 def test_a_way_stands_there_once_and_there_are_never_very_many() -> None:
-    assert ways(a={"type": "http", "scheme": "bearer"}, b={"type": "http", "scheme": "bearer"}) == [Way("bearer")]
+    assert ways(a={"type": "http", "scheme": "bearer"}, b={"type": "http", "scheme": "bearer"}) == [
+        AuthScheme("bearer")
+    ]
     many = {f"k{number}": {"type": "apiKey", "in": "header", "name": f"X-{number}"} for number in range(50)}
     assert len(ways(**many)) == 12
 

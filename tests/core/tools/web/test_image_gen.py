@@ -13,7 +13,7 @@ from core.errors import BadArgumentsError, FetchError, SettingsError, ToolError
 from core.tools.approval import Policy
 from core.tools.builtin import image_gen as drawing
 from core.tools.builtin.image_gen import ImageGen
-from core.tools.taint import Seen
+from core.tools.taint import Taint
 
 pytestmark = pytest.mark.anyio
 
@@ -148,4 +148,4 @@ async def test_a_resolution_that_is_none_is_told(service: Any, resolution: str) 
 
 
 def test_it_costs_money_so_it_asks_first() -> None:
-    assert Policy().verdict(ImageGen(), {"prompt": "x"}, Seen()) == "writes"
+    assert Policy().verdict(ImageGen(), {"prompt": "x"}, Taint()) == "writes"

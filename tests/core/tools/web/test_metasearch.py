@@ -11,12 +11,12 @@ from ddgs.exceptions import DDGSException, RatelimitException, TimeoutException
 from ddgs.results import ImagesResult, TextResult
 
 from core.errors import ToolError
-from core.tools.web.base import Found, Wanted
+from core.tools.web.base import SearchHit, SearchRequest
 from core.tools.web.catalog import service_of
 
 pytestmark = pytest.mark.anyio
 
-WANTED = Wanted("reactor cooling", 3)
+WANTED = SearchRequest("reactor cooling", 3)
 
 
 class _Engine(BaseSearchEngine[Any]):
@@ -67,7 +67,7 @@ async def test_pages_come_from_the_engines_of_the_package(service: Any, engine: 
     assert TextResult  # the package's own kind of result
     page = b"<ul><li><a href='https://a.example/x'>Reactor cooling</a><p>Water &amp; heat</p></li></ul>"
     service.says("/html", page, content_type="text/html")
-    assert await service_of({}).pages(WANTED) == [Found("Reactor cooling", "https://a.example/x", "Water & heat")]
+    assert await service_of({}).pages(WANTED) == [SearchHit("Reactor cooling", "https://a.example/x", "Water & heat")]
     assert service.requests[0].query == {"q": "reactor cooling"}
 
 

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from core.errors import FetchError, SettingsError, ToolError, UnknownNameError
-from core.tools.web.base import Found, FoundPicture, Wanted
+from core.tools.web.base import FoundPicture, SearchHit, SearchRequest
 from core.tools.web.catalog import DEFAULT, SEARCH_SERVICES, service_of
 
 pytestmark = pytest.mark.anyio
 
 KEY = "key-CANARY-4711"
-WANTED = Wanted("how reactors are cooled", 5)
-PAGE = Found("Reactor cooling", "https://energy.example/cooling", "Water carries the heat away & out.")
+WANTED = SearchRequest("how reactors are cooled", 5)
+PAGE = SearchHit("Reactor cooling", "https://energy.example/cooling", "Water carries the heat away & out.")
 PATHS = {
     "serper": ("/search", "/images"),
     "tavily": ("/search", "/search"),

@@ -14,7 +14,7 @@ from core.messages.message import FUNCTION, USER, Message
 from core.rag.document import Passage
 from core.tools.approval import Policy
 from core.tools.builtin.web_extractor import WebExtractor
-from core.tools.taint import Seen
+from core.tools.taint import Taint
 from core.tools.web.reading import main_text
 
 pytestmark = pytest.mark.anyio
@@ -189,7 +189,7 @@ async def test_p5_what_a_page_says_stays_inside_its_quotation(service: Any, tool
 
 async def test_p3_an_address_that_nobody_gave_is_asked_about_and_one_that_a_search_found_is_not() -> None:
     found = Message(FUNCTION, "…", name="web_search", extra={"addresses": ["https://a.example/page"], "passages": [{}]})
-    seen = Seen.of([Message(USER, "Look at https://b.example/x"), found])
+    seen = Taint.of([Message(USER, "Look at https://b.example/x"), found])
     tool = WebExtractor()
     for url, verdict in (
         ("https://a.example/page", "run"),

@@ -25,7 +25,7 @@ _LARGEST: Final = 48 * 1024 * 1024  # letters of a `data:` address
 _NAMES: Final = {"image": "picture", "audio": "recording", "video": "video", "file": "file"}
 
 
-async def kept(event: Event, files: FileStore) -> Event:
+async def store_generated(event: Event, files: FileStore) -> Event:
     """The event; an item that holds the thing itself is stored and names it instead.
 
     What cannot be stored stays as it is: the text of the reply matters more. For what the owner has no room, a sentence

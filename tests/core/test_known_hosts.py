@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from core.vendor_hosts import is_dashscope
+from core.known_hosts import is_dashscope
 
 OWN = """
     https://dashscope.aliyuncs.com/api/v1 https://DashScope.aliyuncs.com:443/api/v1

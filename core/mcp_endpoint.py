@@ -55,7 +55,7 @@ class TokenInfo:
     made: float
 
 
-class Outward:
+class McpAccess:
     """The way in for other programs.
 
     Args:
@@ -88,7 +88,7 @@ class Outward:
         if self._serving is None:
             from core.mcp.serving import Serving  # few installations are asked over MCP
 
-            self._serving = Serving(self.let_in)
+            self._serving = Serving(self.authenticate)
         await self._serving(scope, receive, send)
 
     async def __aenter__(self) -> Self:
@@ -101,11 +101,11 @@ class Outward:
         if self._serving is not None:
             await self._serving.aclose()
 
-    def of(self, owner: str) -> OwnerAccess:
+    def of(self, owner: str) -> OwnerMcpAccess:
         """What one owner's other programs may use."""
-        return OwnerAccess(self, owner, self._stores.of(owner).settings)
+        return OwnerMcpAccess(self, owner, self._stores.of(owner).settings)
 
-    async def let_in(self, token: str, visitor: bool) -> OwnerAccess | None:  # noqa: FBT001 - Serving's
+    async def authenticate(self, token: str, visitor: bool) -> OwnerMcpAccess | None:  # noqa: FBT001 - Serving's
         """What whoever shows a token may use; `None` where it is nobody's.
 
         Args:
@@ -120,7 +120,7 @@ class Outward:
         return access if known and not (visitor and owner == LOCAL_OWNER) else None
 
 
-class OwnerAccess:
+class OwnerMcpAccess:
     """What one owner's other programs may use: a token of the owner's, the libraries, and the assistant.
 
     Args:
@@ -129,7 +129,7 @@ class OwnerAccess:
         settings: Where the print of the owner's token is kept.
     """
 
-    def __init__(self, shared: Outward, owner: str, settings: OwnerSettings) -> None:
+    def __init__(self, shared: McpAccess, owner: str, settings: OwnerSettings) -> None:
         self._shared = shared
         self._settings = settings
         self.owner = owner

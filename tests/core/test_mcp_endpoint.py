@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.outward import Outward
+from core.mcp_endpoint import McpAccess
 from core.storage.database import Database
 from core.tools.approval import Policy
 from tests.core.runs.note_tools import Held, agent_of, writes
@@ -42,7 +42,7 @@ async def test_a_rule_set_while_another_program_is_answered_holds_for_the_next_c
 
     workspaces: Any = SimpleNamespace(open=opened)
     stores: Any = SimpleNamespace(of=lambda owner: SimpleNamespace(settings=None))
-    outward = Outward(stores, workspaces, agent=agent_for, seconds=20)
+    outward = McpAccess(stores, workspaces, agent=agent_for, seconds=20)
     answer = asyncio.create_task(outward.of("alice").ask("Write two notes."))
     await held.began.wait()
     rules["alice"] = Policy("never", deny=(held.name,))
@@ -52,21 +52,21 @@ async def test_a_rule_set_while_another_program_is_answered_holds_for_the_next_c
 
 
 @pytest.fixture
-async def door(tmp_path: Path, anyio_backend: str) -> AsyncIterator[Outward]:
+async def door(tmp_path: Path, anyio_backend: str) -> AsyncIterator[McpAccess]:
     """Where other programs come in, over a database of its own."""
     database = await Database.open(tmp_path / "parlour.db")
     nothing: Any = None
-    yield Outward(stores_over(database), nothing, agent=nothing, seconds=20)
+    yield McpAccess(stores_over(database), nothing, agent=nothing, seconds=20)
     await database.aclose()
 
 
-async def owner_of(door: Outward, token: str) -> str | None:
+async def owner_of(door: McpAccess, token: str) -> str | None:
     """Whom a token lets in as."""
-    access = await door.let_in(token, visitor=False)
+    access = await door.authenticate(token, visitor=False)
     return access.owner if access is not None else None
 
 
-async def test_only_the_token_that_was_given_lets_in_and_only_as_its_owner(door: Outward) -> None:
+async def test_only_the_token_that_was_given_lets_in_and_only_as_its_owner(door: McpAccess) -> None:
     of_alice, of_bob = await door.of("alice").renew_token(), await door.of("bob").renew_token()
     assert (await owner_of(door, of_alice), await owner_of(door, of_bob)) == ("alice", "bob")
     beginning, named, secret = of_alice.split(".")
@@ -88,7 +88,7 @@ async def test_only_the_token_that_was_given_lets_in_and_only_as_its_owner(door:
     assert [await owner_of(door, token) for token in wrong] == [None] * len(wrong)
 
 
-async def test_a_token_of_an_owner_without_one_lets_nobody_in(door: Outward) -> None:
+async def test_a_token_of_an_owner_without_one_lets_nobody_in(door: McpAccess) -> None:
     token = await door.of("alice").renew_token()
     named = token.split(".")[1]
     await door.of("alice").revoke_token()
@@ -97,7 +97,7 @@ async def test_a_token_of_an_owner_without_one_lets_nobody_in(door: Outward) -> 
     assert await owner_of(door, f"parlour.{named}.") is None
 
 
-async def test_a_new_token_ends_the_one_before(door: Outward) -> None:
+async def test_a_new_token_ends_the_one_before(door: McpAccess) -> None:
     first, second = await door.of("alice").renew_token(), await door.of("alice").renew_token()
     assert (await owner_of(door, first), await owner_of(door, second)) == (None, "alice")
 
@@ -112,5 +112,5 @@ def test_whatever_is_sent_as_a_token_is_nobodys(token: str) -> None:
 
     nothing: Any = None
     database: Any = Empty()
-    door = Outward(stores_over(database), nothing, agent=nothing, seconds=20)
+    door = McpAccess(stores_over(database), nothing, agent=nothing, seconds=20)
     assert asyncio.run(owner_of(door, token)) is None

@@ -14,7 +14,7 @@ from PIL import Image
 
 from core.engine import Engine
 from core.errors import NotFoundError, StorageError
-from core.made_items import kept
+from core.generated_files import store_generated
 from core.messages.content import ContentItem
 from core.messages.events import ItemAdded, TextDelta, ToolFinished
 from core.messages.message import Message
@@ -105,7 +105,7 @@ async def test_the_model_is_told_its_words_alone_the_next_time(engine: Engine) -
 )
 async def test_what_is_none_of_these_is_not_kept(engine: Engine, item: ContentItem) -> None:
     event = ItemAdded(item)
-    assert await kept(event, engine.stores.of("alice").files) is event
+    assert await store_generated(event, engine.stores.of("alice").files) is event
 
 
 async def test_a_full_disk_costs_the_picture_and_not_the_reply(engine: Engine, monkeypatch) -> None:
@@ -114,9 +114,9 @@ async def test_a_full_disk_costs_the_picture_and_not_the_reply(engine: Engine, m
 
     monkeypatch.setattr(FileStore, "put", full)
     event = ItemAdded(ContentItem(audio="data:audio/wav;base64,AAAA"))
-    assert await kept(event, engine.stores.of("alice").files) is event
+    assert await store_generated(event, engine.stores.of("alice").files) is event
     text = TextDelta("a")
-    assert await kept(text, engine.stores.of("alice").files) is text
+    assert await store_generated(text, engine.stores.of("alice").files) is text
 
 
 def result(*items: ContentItem, **extra: object) -> ToolFinished:
@@ -134,7 +134,7 @@ async def test_what_a_tool_makes_becomes_files_under_their_names(engine: Engine)
         ContentItem(file=data("text/csv", b"a,b\n1,2\n", "%E8%A1%A8.csv")),
         ContentItem(image=data("image/svg+xml", b"<svg onload='x()'></svg>")),
     )
-    after = await kept(event, engine.stores.of("alice").files)
+    after = await store_generated(event, engine.stores.of("alice").files)
     assert isinstance(after, ToolFinished)
     assert [item.type for item in after.message.items] == ["text", "image", "file", "file"]
     records = [(await engine.stores.of("alice").files.get(file_id))[0] for file_id in file_ids([after.message])]
@@ -146,7 +146,7 @@ async def test_what_a_tool_makes_becomes_files_under_their_names(engine: Engine)
 async def test_a_long_result_is_there_whole_as_a_file_of_the_conversation(engine: Engine) -> None:
     long = "头" + "x" * 200_000 + "尾"
     event = ToolFinished("c1", as_message("my tool", ToolResult(long), 64 * 1024, function_id="c1"))
-    after = await kept(event, engine.stores.of("alice").files)
+    after = await store_generated(event, engine.stores.of("alice").files)
     assert isinstance(after, ToolFinished)
     address = (after.message.extra or {})["whole"]
     record, path = await engine.stores.of("alice").files.get(str(address).removeprefix(FILE_ADDRESS))
@@ -159,4 +159,4 @@ async def test_a_long_result_is_there_whole_as_a_file_of_the_conversation(engine
 )
 async def test_a_result_that_names_a_place_is_never_read_from_there(engine: Engine, value: str) -> None:
     event = result(ContentItem(file=value))
-    assert await kept(event, engine.stores.of("alice").files) is event
+    assert await store_generated(event, engine.stores.of("alice").files) is event
