@@ -170,7 +170,7 @@ from core.settings import Settings
 from core.storage.database import Database
 from core.storage.sealing import Sealer
 from core.storage.stores import Stores
-from core.toolbox.code_interpreter import Interpreter
+from core.toolbox.code_interpreter import OwnerInterpreter
 from core.toolbox.toolbox import Toolbox
 from webui.panels.tools import tools_data
 from webui.render.tool_words import label_of
@@ -183,7 +183,7 @@ async def main():
     tools = Toolbox(Stores(database, Path("files"), sealer), sealer, Settings.load(home=Path("home"))).of("alice")
     for lang, label, about in (("en", "Shouting", "Says it louder."), ("zh", "大声说", "说得更响。")):
         words = Words(lang)
-        shown = {one["name"]: one for one in tools_data(await tools.listed(), Interpreter(), words)}["shout"]
+        shown = {one["name"]: one for one in tools_data(await tools.listed(), OwnerInterpreter(), words)}["shout"]
         assert (shown["label"], shown["about"], shown["on"], shown["available"]) == (label, about, True, True), shown
         assert label_of("shout", words) == label
     for small in (False, True):
