@@ -33,7 +33,6 @@ async def store_generated(event: Event, files: FileStore) -> Event:
 
     Args:
         event: Any event of a reply.
-        files: Those of whoever asked.
     """
     if isinstance(event, ToolFinished):
         message = await _result(event.message, files)

@@ -60,7 +60,6 @@ class McpAccess:
 
     Args:
         stores: Where the print of each owner's token is kept; the token itself is shown once and kept nowhere.
-        workspaces: Those of the owners.
         agent: Makes who answers: given what a workspace works with, and the documents within reach.
         seconds: How long an answer may take.
 
@@ -109,7 +108,6 @@ class McpAccess:
         """What whoever shows a token may use; `None` where it is nobody's.
 
         Args:
-            token: As it was shown.
             visitor: It came through a proxy or by an allowed name: there the owner of this machine has no token, for
                 the assistant that answers may start that owner's programs.
         """
@@ -125,7 +123,6 @@ class OwnerMcpAccess:
 
     Args:
         shared: The way in for all.
-        owner: Whose it is.
         settings: Where the print of the owner's token is kept.
     """
 
@@ -170,7 +167,6 @@ class OwnerMcpAccess:
         """Passages of the owner's libraries, the best first.
 
         Args:
-            question: What to look for.
             library: The name of one of them; all if left out.
             k: How many passages.
 

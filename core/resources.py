@@ -26,7 +26,6 @@ class Descriptors:
     """How many there are.
 
     Args:
-        open: In use.
         limit: The most that this process may have.
     """
 

@@ -86,7 +86,6 @@ class Settings(BaseSettings):
             way.
         owners: `cookie` makes each browser an owner of its own even where only this machine can reach the page.
         space_host: The name of the Hugging Face Space that shows the page in its frame.
-        home: The data folder.
         model, model_type, base_url, api_key: The model that answers; left out, a vendor's key or the built-in one.
         model_options: Further keys for the model's back end, as it stands in the file's `[model_options]`.
         generate_cfg: How the model writes: `temperature`, `max_input_tokens` …
@@ -480,7 +479,6 @@ def complaint(error: Exception, file: Path | None, fields: Mapping[str, FieldInf
 
     Args:
         error: As it came from reading or checking the settings.
-        file: The settings file.
         fields: All settings by their names, to find out which one was meant and what it may be.
     """
     if isinstance(error, ValidationError):

@@ -47,7 +47,6 @@ async def open_app(
     """Open the engine, build the application, and close both again.
 
     Args:
-        settings: The settings.
         tell: Called with the engine's readiness whenever it changes.
         take: Is given the engine's readiness as soon as there is one.
         engine: Makes the engine; Parlour's own if left out.
@@ -80,7 +79,6 @@ class Built(NamedTuple):
     """The application.
 
     Args:
-        app: What answers.
         forget: Forgets what waits for a session.
         functions: How many functions the page has.
     """

@@ -52,8 +52,6 @@ class Bundle:
 
     Args:
         name: What it is called under `/assets/`: it changes with what is in it.
-        body: What is in it.
-        media_type: What it is.
     """
 
     name: str
@@ -86,7 +84,6 @@ def joined_script(folder: Path, entry: str) -> str:
     """The module `entry` and all that it imports, each after what it needs itself.
 
     Args:
-        folder: Where the modules lie.
         entry: The name of one, without `.js`.
 
     Raises:
@@ -159,7 +156,6 @@ def packed(body: bytes, coding: Coding) -> bytes:
     """`body` in that coding.
 
     Args:
-        body: What is sent.
         coding: "" leaves it as it is.
     """
     if coding == "br":

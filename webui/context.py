@@ -48,7 +48,6 @@ async def json_body(request: Request, longest: int = _LONGEST) -> dict[str, Any]
     """The JSON object of a request; `None` where the page's script did not send it, or the client has left.
 
     Args:
-        request: The request.
         longest: Bytes that it may have.
     """
     if not request.headers.get("content-type", "").startswith("application/json"):
@@ -75,7 +74,6 @@ async def answered_in_time(work: Coroutine[Any, Any, dict[str, Any]], headers: M
     The work ends with the request.
 
     Args:
-        work: It raises nothing.
         headers: Besides type and length.
     """
     task = asyncio.create_task(work)

@@ -94,7 +94,6 @@ class Frames:
 
     Args:
         engine: Where conversations and replies come from.
-        views: All tabs.
     """
 
     def __init__(self, engine: Engine, views: Views) -> None:
@@ -400,9 +399,7 @@ class Histories:
         """The owner's conversations and folders; the same object for all who ask until something changes.
 
         Args:
-            workspace: The owner's.
             limit: How many at most that are neither pinned nor in a folder.
-            archived: The archived ones instead.
 
         Raises:
             StorageError: The database failed.

@@ -28,9 +28,6 @@ def prepare(uploads: Path) -> None:
     Gradio has no arguments for these. `GRADIO_TEMP_DIR` is where it accepts uploaded files from: inside the data
     folder, never a shared one. The statistics it keeps of each event are recomputed rarely instead of always.
     Nothing is reported to anybody, no Node server is started, no run is recorded, no call is served to programs.
-
-    Args:
-        uploads: The folder of uploads.
     """
     os.environ.update(  # noqa: TID251 - Gradio's settings are written here, Parlour's are never read
         GRADIO_TEMP_DIR=str(uploads),

@@ -19,12 +19,7 @@ _MOST_BYTES = 1024 * 1024  # of a picture: it travels with the page
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """A question to begin with.
-
-    Args:
-        text: The question.
-        files: What comes with it.
-    """
+    """A question to begin with."""
 
     text: str
     files: tuple[Path, ...] = ()

@@ -49,9 +49,7 @@ def serve(
     """Serve until a signal says stop.
 
     Args:
-        settings: The settings.
         secret: Signs the owner cookies.
-        sock: Where to listen.
         engine: Makes the engine, in a thread; Parlour's own if left out.
         look: What a program chose of the page.
 
@@ -88,7 +86,6 @@ def guarded(app: ASGIApp, settings: Settings, secret: str, token: str) -> ProxyM
     """The app behind what looks at every request.
 
     Args:
-        app: What answers.
         settings: Where Parlour listens, and who may come how.
         secret: Signs cookies.
         token: Opens the page; "" where nobody is asked for one.

@@ -25,7 +25,6 @@ class Terminal:
 
     Args:
         address: Where Parlour can be opened.
-        out: Where to write.
     """
 
     def __init__(self, address: str, out: TextIO | None = None) -> None:

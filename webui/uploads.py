@@ -273,9 +273,7 @@ class Uploads:
         """Write the files of a multipart request, in order.
 
         Args:
-            owner: Whose they are.
             content_type: The header of this name.
-            body: What comes.
             upload_id: For `progress`.
             told: Bytes of the request as it tells them; what comes is counted all the same.
             room: Raises `QuotaError` where the owner may not have so many bytes more than are stored.

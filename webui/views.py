@@ -59,7 +59,6 @@ class Place:
 
     Args:
         message_id: The reply that it belongs to.
-        document_id: Of the owner's library.
         page: From 1; `None` where it has none.
         part: Of a long page; `None` for the part with the open passage.
         number: The open passage of the reply; `None` where the reader turned to another page.
@@ -85,8 +84,6 @@ class View:
     """One tab.
 
     Args:
-        owner: Whose tab it is.
-        words: The reader's language.
         conversation_id: What it shows; empty for a new conversation.
         address: The conversation that its address names: for a new one, the name that the page wishes for it.
         window: How many entries of the conversation it shows at least.
@@ -149,7 +146,6 @@ class View:
         """Let the window reach back to a message and a few before it.
 
         Args:
-            message: Its id.
             thread: The ids of the turns that are shown, from the first to the last.
         """
         if message in thread:

@@ -51,8 +51,6 @@ def append_system(messages: Sequence[Message], text: str, *, extra: Mapping[str,
     """A new list whose system message ends with `text`; one is made where there is none.
 
     Args:
-        messages: The conversation.
-        text: The further paragraph.
         extra: Merged into the system message's `extra`.
     """
     more = dict(extra or {})
@@ -108,7 +106,6 @@ def reserve_call_ids(messages: Sequence[Message], ids: Iterable[str]) -> list[Me
     """The conversation for a further agent of the same reply, with call ids that it must not use again.
 
     Args:
-        messages: What the agent reads.
         ids: Ids of calls that other agents made and this one does not see.
     """
     taken = sorted(ids)

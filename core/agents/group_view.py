@@ -42,9 +42,7 @@ def member_view(
     front; how they came by it (thoughts, calls, results) is left out.
 
     Args:
-        name: The member.
         messages: The conversation, which ends with what was said last.
-        told: Its system prompt.
         lang: The language of names like "User".
         person: The name of the group's only person.
     """

@@ -139,7 +139,6 @@ def read_action(action: str, given: str | None, tools: Collection[str]) -> ToolU
 
     Args:
         action: A name, `name(input)`, a JSON object with both, or words around a name.
-        given: The input.
         tools: The names there are; empty where they are not known.
 
     Returns:

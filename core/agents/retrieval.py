@@ -75,7 +75,6 @@ class Finder:
     """Finds passages for one reply of a model.
 
     Args:
-        library: The library to search.
         documents: The ids of the documents to search.
         model: Reads the passages; its size decides how many it is given.
         config: The token limit of the passages, and how the question becomes a query.
@@ -204,7 +203,6 @@ def _read_of(library: Library, found: Sequence[Passage], fitting: Sequence[Passa
 
     Args:
         library: Says how much there is.
-        found: Their first chunks.
         fitting: As the model is given them: several in one passage, the last ones cut or left out.
     """
     parts: list[ReadPart] = []

@@ -153,9 +153,7 @@ class KeywordQuery:
         """The search query.
 
         Args:
-            question: The user's question.
             model: Generates the keywords.
-            lang: The prompt's language.
             known: Finds sample passages, which show the documents' vocabulary; for the strategies with knowledge.
         """
         if self.strategy == "none":

@@ -91,7 +91,6 @@ def transcript_pieces(messages: Sequence[Message], model: BaseChatModel, room: i
     """The messages as text, in pieces for one model call each; of very many only the newest.
 
     Args:
-        messages: The turns.
         model: Counts tokens.
         room: The model's context, in tokens.
     """

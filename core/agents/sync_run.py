@@ -31,7 +31,6 @@ async def run_events(make: Callable[[], Iterable[list[Message]]], speaker: str |
 
     Args:
         make: Calls `_run`; each item is the whole reply so far.
-        speaker: The agent's name.
 
     Raises:
         ModelMisbehavedError: What was said before changed.

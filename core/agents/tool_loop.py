@@ -105,8 +105,6 @@ class OpeningCall:
     """A call that the agent makes before the model is asked.
 
     Args:
-        name: The tool.
-        arguments: The call's arguments.
         quiet: Whether the call is shown only if it found passages.
         told_if_empty: Whether the model sees a call that found nothing; it distracts a small model.
     """

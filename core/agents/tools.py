@@ -121,7 +121,6 @@ class AgentTool(BaseTool):
     Agents that could call each other in a cycle, and more than five nested calls, are refused.
 
     Args:
-        agent: The agent that answers.
         name: The tool's name; the agent's by default.
         description: The tool's description; the agent's by default.
 

@@ -58,7 +58,6 @@ def restore_backup(file: Path, home: Path, *, replace: bool = False) -> Restored
     """Make a data folder of a backup.
 
     Args:
-        file: The backup.
         home: The data folder, made where there is none.
         replace: Where the folder is not empty, keep what is there in a folder of its own within it; a secret stays in
             its place where the backup has none.

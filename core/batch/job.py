@@ -184,8 +184,6 @@ async def run_batch(  # noqa: PLR0913 - four things, and by name how
 
     Args:
         agent: Who answers.
-        questions: Those to ask.
-        file: Where the answers go.
         tally: Kept up to date.
         concurrency: How many are asked at the same time.
         policy: Decides about the calls; what it would ask about is refused, for nobody is there. The `rules` of a

@@ -25,7 +25,6 @@ class BatchQuestion:
     Args:
         id: What its answer is found by: its own, or made of what is asked.
         mark: Of what is asked: another question has another one.
-        messages: The conversation to answer.
         line: Where it stands, from 1.
     """
 

@@ -23,9 +23,6 @@ class ProgramEnd(BaseException):
     """A `SystemExit` or `KeyboardInterrupt` on its way to the program that asked.
 
     It is no `Exception`, so that nothing takes it for a failure of a tool or of a model.
-
-    Args:
-        ending: What was raised.
     """
 
     def __init__(self, ending: SystemExit | KeyboardInterrupt) -> None:

@@ -226,7 +226,6 @@ async def on_loop(loop: asyncio.AbstractEventLoop, make: Callable[[], Coroutine[
     """Await a coroutine on the loop that it belongs to, in the context of the caller.
 
     Args:
-        loop: Where it is awaited.
         make: Makes the coroutine.
 
     Raises:

@@ -94,7 +94,6 @@ class Exporting:
     """Exports conversations of one owner.
 
     Args:
-        whole: The conversations.
         runs: Knows how far a reply has come that is being written.
         secrets: What the owner's keys are, none of which may leave.
     """
@@ -112,8 +111,6 @@ class Exporting:
         Nothing of it is made before `pieces` are read. A reply that is being written is in it as far as it has come.
 
         Args:
-            conversation_id: The conversation.
-            form: Of the file.
             lang: The language of what is not the conversation's own, in Markdown.
 
         Raises:

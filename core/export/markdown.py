@@ -132,7 +132,6 @@ def safe(text: str, *, lines: bool = False, prose: Callable[[str], str] | None =
     """Markdown that stays within its place.
 
     Args:
-        text: The Markdown.
         lines: Whether line breaks are kept, as a person meant them.
         prose: Changes what is not code, after it was made safe.
     """

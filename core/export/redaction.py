@@ -208,7 +208,6 @@ class KnownSecrets:
     """What the installation was started with, where it keeps things, and what one owner typed on the page.
 
     Args:
-        settings: Of the installation.
         keepers: Those who keep what the owner typed: keys of model services; of tools, services and MCP servers. A
             program that brought agents of its own brought keys with them.
     """

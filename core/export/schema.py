@@ -67,7 +67,6 @@ class ExportedCall(_Value):
 
     Args:
         id: What ties it to its result.
-        name: The tool.
         arguments: What it was called with; text where that is no JSON.
         state: How it ended; `failed` names the error of one that failed or was refused.
         message: The index of the message that makes it, among those of its turn.

@@ -38,7 +38,6 @@ def turn_of(whole: WholeTurn, redaction: Redaction, *, shown: bool, so_far: Sequ
     """A turn.
 
     Args:
-        whole: As it is stored.
         redaction: Takes the keys out.
         shown: Whether it is on the branch in sight.
         so_far: Of a reply that is being written, or was when its process was killed, what has happened.

@@ -36,7 +36,6 @@ class Outcome:
         kind: Which check.
         passed: Whether it is met.
         why: Of what is not met: which sentence says so.
-        details: That sentence's blanks.
     """
 
     kind: str
@@ -188,7 +187,6 @@ class Judge:
     """Asks a model about answers.
 
     Args:
-        model: It.
         generate: Over its `generate_cfg`.
     """
 

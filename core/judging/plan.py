@@ -59,7 +59,6 @@ class Plan:
     """A suite ready to be run; a context manager that lets go of models and libraries which were made for it.
 
     Args:
-        suite: It.
         agent: Who is asked, in the place of the suite's own.
         judge: Names the model that judges, in the place of the suite's own.
         cache_dir: Where replies of models are kept; `None`: nowhere but where a model's own settings say.

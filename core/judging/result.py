@@ -21,12 +21,9 @@ class Row:
     """What came of a task.
 
     Args:
-        id: The task's.
         mark: Of the task and, after a dash, of who answers: a row with another one is of another run.
-        question: What was asked.
         answer: What was said; "" where there is none.
         checks: What came of each check, in their order; none where the task failed.
-        lang: The task's language.
         tags: What it is counted under.
         calls: Tools that were called, with their arguments as JSON.
         sources: Places that the answer cites.
@@ -97,9 +94,6 @@ def answer_row(row: Row, answer: Answer, checks: list[Outcome], usage: Usage | N
 
     Args:
         row: With what the task says of itself.
-        answer: It.
-        checks: What came of each.
-        usage: What judging took.
     """
     return Row(
         row.id,
@@ -146,7 +140,6 @@ class Comparison:
     """What changed since a run, as ids of tasks.
 
     Args:
-        before: That run.
         better: Passed now, and did not then.
         worse: Passed then, and do not now.
         new: Were not there.
@@ -167,7 +160,6 @@ class SuiteRun:
     """A run.
 
     Args:
-        suite: The suite's name.
         model: Who answered.
         began: When, in UTC, as ISO 8601.
         rows: What came of each task.

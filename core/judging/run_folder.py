@@ -22,10 +22,6 @@ _log = logging.getLogger(__name__)
 class Runs:
     """Runs of a suite in a folder, which is made where there is none; other suites may have theirs there too.
 
-    Args:
-        folder: It.
-        suite: The suite's name.
-
     Raises:
         OSError: It cannot be made.
     """

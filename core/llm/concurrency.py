@@ -28,7 +28,6 @@ async def in_order(
 
     Args:
         ask: Asks one question.
-        questions: All questions.
         concurrency: At least 1.
         keep_errors: Whether an error takes the place of its answer; else the first one cancels all and is raised.
 

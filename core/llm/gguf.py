@@ -58,7 +58,6 @@ def read_gguf(path: Path, *, whole: bool = False) -> GgufFacts:
     """The facts of a file.
 
     Args:
-        path: The file.
         whole: Read all of the header, and check that no weights are missing. Takes about 0.2 s.
 
     Raises:

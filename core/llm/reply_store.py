@@ -80,8 +80,6 @@ def cache_key(model: Served, request: ChatRequest, account: str) -> str | None:
     to is not read: if that changes, `cache_age` is the limit. Reads files: call it in a thread.
 
     Args:
-        model: The model.
-        request: As it is sent.
         account: The digest of service and key.
 
     Returns:

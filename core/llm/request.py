@@ -49,7 +49,6 @@ class ChatRequest:
     """One request to a model.
 
     Args:
-        messages: The conversation, oldest first.
         functions: Tools on offer: `{"name", "description", "parameters"}`, the parameters as JSON Schema.
         generate: The merged `generate_cfg`.
         lang: The language of what Parlour adds to the prompt.

@@ -38,8 +38,6 @@ class Service:
         name: The host, or the model's type where there is none.
         provider: What OpenTelemetry calls it, else the model's type.
         address: Without user, password and query; empty for a model in this process.
-        host: Of the address.
-        port: Of the address.
         here: Whether it runs on this machine.
     """
 

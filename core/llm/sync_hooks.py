@@ -57,7 +57,6 @@ async def hooks_stream(hooks: Hooks, request: ChatRequest, model: str) -> Stream
     """Run the hooks in a thread and turn their growing messages into events.
 
     Args:
-        hooks: The model's.
         request: Its functions are in `generate_cfg["functions"]`, too.
         model: The name of the model's class, for errors.
 

@@ -42,15 +42,12 @@ class ModelCall:
         usage: Tokens and cost.
         reason: The finish reason; `None` if the reply is incomplete.
         outcome: Whether it finished, failed, or was stopped.
-        error: Of a failed call.
         seconds: From the request to the end.
         first_token_seconds: From the request to the first of the reply; `None` if nothing came.
         retries: How many attempts came after the first.
         cache_hit: Whether the reply came from the cache.
         request_id: Our own id of the call, also in log lines and traces.
         response_id: The service's id of its reply, if there is one.
-        service: Where the model is.
-        model: The model's name.
     """
 
     given: ChatRequest
@@ -88,7 +85,6 @@ def log_call(call: ModelCall, *, with_text: bool) -> None:
     """Write the log line.
 
     Args:
-        call: A finished call.
         with_text: Whether to include the messages' text.
     """
     if not logs_calls():
@@ -187,11 +183,7 @@ def begin_trace(model: Served, request: ChatRequest, request_id: str) -> Trace |
 
 
 class Trace:
-    """The span of a running call.
-
-    Args:
-        span: As OpenTelemetry made it.
-    """
+    """The span of a running call."""
 
     __slots__ = ("_span",)
 
@@ -202,7 +194,6 @@ class Trace:
         """Set the outcome, and end the span.
 
         Args:
-            call: The finished call.
             with_text: Whether to include the messages' text.
         """
         attributes = {name: value for name, value in _outcome(call).items() if value is not None}

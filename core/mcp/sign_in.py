@@ -301,9 +301,7 @@ class _Storage:
     """Tokens where they are kept; the journal is told what it must not repeat.
 
     Args:
-        kept: Where.
         client: As whom the user has registered this program; it registers itself where this is left out.
-        journal: Of the server.
     """
 
     def __init__(self, kept: TokenStorage, client: StaticClient | None, journal: ServerLog) -> None:

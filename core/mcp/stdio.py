@@ -301,8 +301,6 @@ async def process_transport(
     """Start a process and yield the two streams that the client reads from and writes to.
 
     Args:
-        command: What to start.
-        environment: All its variables.
         cwd: The folder that it starts in.
         journal: Takes what it writes on its error output, and what it writes by mistake on the other.
         gone: Called when the process says no more.

@@ -50,7 +50,6 @@ class MCPTool(BaseTool):
     only reads is believed.
 
     Args:
-        session: The connection.
         tool: As the server lists it; an incomplete schema is completed.
         name: The name for models; made of both names if left out.
         trusted: Whether the user believes what the server says of its tools.
@@ -127,7 +126,6 @@ class MCPTool(BaseTool):
         """Run it.
 
         Args:
-            params: The arguments.
             progress: Told how far it is.
             ask_user: Asks who made the call what the server wants to know, where the server may ask.
             call_id: The call, for `ask_user`.
@@ -250,7 +248,6 @@ class _OfServer(BaseTool):
     """Reads what a server holds. It changes nothing, as far as the server can be believed.
 
     Args:
-        session: The connection.
         trusted: Whether the user believes the server.
     """
 

@@ -30,7 +30,6 @@ class FormError(ValueError):
 
     Args:
         said: What is wrong with it.
-        hint: What to write instead.
     """
 
     def __init__(self, said: str, hint: str) -> None:

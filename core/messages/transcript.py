@@ -92,8 +92,6 @@ def call_message(call_id: str, name: str, arguments: str, speaker: str | None = 
 
     Args:
         call_id: Ties it to its result.
-        name: The tool.
-        arguments: What the model wrote.
         speaker: Who calls.
         mend: Whether arguments that are nearly JSON become JSON.
     """

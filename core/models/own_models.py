@@ -73,8 +73,6 @@ class AllModels:
 
     Args:
         settings: How models write, where weights are, and the installation's keys.
-        stores: What owners chose.
-        default: The installation's model.
         changed: Called with the owner whose model changed.
         fixed: The installation's model answers everybody: those who answer bring their own.
         seconds: How long a test may take.
@@ -114,13 +112,7 @@ class AllModels:
 
 
 class OwnerModels:
-    """The models of one owner: which one answers, and what the page's dialog about them does.
-
-    Args:
-        shared: What all owners share.
-        owner: Whose they are.
-        store: What the owner chose.
-    """
+    """The models of one owner: which one answers, and what the page's dialog about them does."""
 
     def __init__(self, shared: AllModels, owner: str, store: ModelServiceStore) -> None:
         self._shared = shared

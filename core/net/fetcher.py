@@ -49,9 +49,7 @@ def name_of(path: str, disposition: str, media_type: str) -> str:
     """The name that a server gives, or the last part of an address; with the ending of its kind. "" for neither.
 
     Args:
-        path: Of the address.
         disposition: The answer's `content-disposition`.
-        media_type: Its media type.
     """
     name = _given(disposition) or unquote(path.rstrip("/").rpartition("/")[2])
     name = name.replace("\\", "/").rpartition("/")[2].strip().lstrip(".")[-_LONGEST_NAME:]
@@ -115,7 +113,6 @@ class Fetched:
         url: Where it came from in the end.
         media_type: As the server says, in small letters; "" if it does not.
         charset: As the server says; "" if it does not.
-        data: The bytes, unpacked.
         name: What to call it: as the server says, or the last part of the address.
     """
 
@@ -132,9 +129,7 @@ class Outgoing:
 
     Args:
         url: Read by `checked`.
-        method: As HTTP calls it.
         headers: Besides the usual ones; they go to this address and no other.
-        content: The body.
     """
 
     url: httpx.URL
@@ -152,7 +147,6 @@ async def fetch(url: str, *, limits: FetchLimits = _USUAL, reach: Reach = _OPEN)
 
     Args:
         url: Begins with `http://` or `https://`.
-        limits: What it may cost.
         reach: How far it may go: the open internet by default.
 
     Raises:

@@ -28,7 +28,6 @@ class Answer:
         host: Who.
         status: As HTTP has it; a redirect is an answer too.
         retry_after: Seconds that it asks to wait; `None` if it says none.
-        data: The bytes, unpacked.
     """
 
     host: str

@@ -75,7 +75,6 @@ class Attached:
     Args:
         name: For display.
         status: How its reading went; `locked` failed for lack of a password.
-        pages: Those read so far.
         total: All of them; `None` if that is not known, or it has none.
         library_id: Its id in the index, if any of it can be found.
         made: The passages that have vectors, and all; `None` if all have.
@@ -132,7 +131,6 @@ def listed(files: Sequence[Attached], lang: Lang, *, brief: bool = False) -> str
 
     Args:
         files: All files of the conversation.
-        lang: The prompt's language.
         brief: In one line, for small models, which copy what they do not need.
     """
     if not files:

@@ -40,7 +40,6 @@ def chunks_of(blocks: Iterable[Block], size: int = 256, overlap: int = 1) -> Ite
     """The chunks of a document.
 
     Args:
-        blocks: In reading order.
         size: Tokens in a chunk, by estimate; a table may have twice as many.
         overlap: How many sentences a chunk repeats from the one before it.
     """

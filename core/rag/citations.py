@@ -42,8 +42,6 @@ def numbered(passages: Sequence[Passage], lang: Lang = "en", *, first: int = 1, 
     """The passages as a text block for a prompt, numbered from `first`; "" for none.
 
     Args:
-        passages: The best first.
-        lang: The prompt's language.
         first: The first number: above 1 if the same reply has earlier passages.
         notice: Whether to say that passages are data; small models copy that into their answer.
     """
@@ -288,7 +286,6 @@ def sentence_of(text: str, number: int, occurrence: int = 0) -> str:
 
     Args:
         text: Markdown with marks such as `[1]`.
-        number: What the mark says.
         occurrence: Which of the marks that say so, from 0; the first, if there are not so many.
     """
     at = _place_of(text, number, occurrence)
@@ -305,7 +302,6 @@ def claim_around(text: str, number: int, occurrence: int = 0) -> str:
 
     Args:
         text: Markdown with marks such as `[1]`.
-        number: What the mark says.
         occurrence: Which of the marks that say so, from 0; the first, if there are not so many.
     """
     at = _place_of(text, number, occurrence)
@@ -324,7 +320,6 @@ def supporting_spans(sentence: str, text: str) -> list[tuple[int, int]]:
     """The spans of the sentences of a passage that support a sentence best, at most two; empty if none does.
 
     Args:
-        sentence: Of a reply.
         text: The passage's; a row of a table counts as a sentence.
     """
     said = words_of(sentence)

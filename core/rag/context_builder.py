@@ -40,11 +40,7 @@ class _Placed:
 
 
 class ContextBuilder:
-    """Builds passages by their positions in their documents.
-
-    Args:
-        file: The library's file.
-    """
+    """Builds passages by their positions in their documents."""
 
     def __init__(self, file: IndexFile) -> None:
         self._file = file

@@ -52,7 +52,6 @@ class Block:
     """One heading, paragraph, table or listing, in reading order.
 
     Args:
-        kind: What it is.
         text: Its words; a table's rows on lines, cells parted by " | ".
         page: The page it stands on, `None` where a format has no pages.
         lines: Where each printed line starts in `text`, and where it stands on the page.
@@ -124,7 +123,6 @@ class Chunk:
     """A piece of a document that is indexed and found as one.
 
     Args:
-        text: Its words.
         page: The one page it stands on.
         heading: The headings above it, outermost first, parted by " > ".
         rectangles: Around the printed lines that it took words from.
@@ -153,7 +151,6 @@ class Document:
         size: Bytes.
         scanned: Pages or pictures in which words were recognised.
         tables: How many it holds.
-        seconds: That reading took.
         invisible: How many invisible characters were taken out of it.
     """
 

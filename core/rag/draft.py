@@ -37,10 +37,6 @@ class Draft:
     """A document that is being read.
 
     Args:
-        document_id: Its id.
-        name: What to call it.
-        media_type: What it is.
-        size: Its bytes.
         config: How it is chunked.
         before: Its record when reading was stopped, to resume it: those chunks are not handed out again.
     """

@@ -49,8 +49,6 @@ class Parts:
     """The parts of a library that ingestion writes to.
 
     Args:
-        file: The index.
-        originals: The files themselves.
         pictures: Rendered pages.
         pages: The content of pages, to be shown.
         retriever: Searches them.
@@ -69,7 +67,6 @@ class Ingestor:
     """Adds documents to a library, removes them, and restores them.
 
     Args:
-        parts: Of the library.
         config: How documents are chunked, and which library reads a PDF.
         limits: What one file may cost.
     """
@@ -86,7 +83,6 @@ class Ingestor:
 
         Args:
             staged: Its bytes; deleted at the end, if they are not kept as the original.
-            document_id: Its id.
             info: What the bytes do not say.
             password: Opens it, if it is encrypted.
             request: Who wants it, and how.

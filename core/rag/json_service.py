@@ -18,7 +18,6 @@ class JsonService:
 
     Args:
         what: What to call it in errors: "embedding service".
-        url: Where to send everything.
         key: Sent as a bearer token; "" for none.
         seconds: How long an answer may take.
 

@@ -64,7 +64,6 @@ class Originals:
         """Copy a file in, and find out its hash on the way.
 
         Args:
-            source: A regular file.
             most: Bytes that a file may have.
             head: How many of the first bytes to give back.
 

@@ -203,7 +203,6 @@ class Contents:
     """The content of documents' pages, cached in the folder of their pictures; the folder may be deleted at any time.
 
     Args:
-        folder: That of the pictures.
         pdf_reader: As in `RAGConfig`.
         limits: What reading one file again may cost.
     """
@@ -238,8 +237,6 @@ class Contents:
         """What is shown of a page.
 
         Args:
-            document: Whose page.
-            original: Its file.
             page: From 1; `None` where it has none.
             part: Which part; by default the one with the quotation, else the first.
             quote: A passage of the page.

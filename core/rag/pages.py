@@ -32,8 +32,6 @@ class Pages:
     """Part of a library; use `Library.pages`.
 
     Args:
-        file: The library's.
-        originals: The files themselves.
         folder: That of the pictures of pages.
         pdf_reader: As in `RAGConfig`.
         limits: What reading one file again may cost.
@@ -51,10 +49,8 @@ class Pages:
         """The content of a page: its blocks with their places.
 
         Args:
-            document_id: Whose page.
             page: From 1; `None` where it has none.
             part: Of a long page, which part; by default the one where `passage` stands, else the first.
-            passage: Of this page.
 
         Raises:
             NotFoundError: There is no such document or page.
@@ -145,8 +141,6 @@ class Pictures:
         """A page as PNG.
 
         Args:
-            document: Whose page.
-            original: Its file.
             page: From 1.
             zoom: Pixels for each point (1/72 inch).
             marks: What to mark, in points.

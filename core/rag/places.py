@@ -29,7 +29,6 @@ class Unit:
     Args:
         block: Which of the blocks it belongs to, from 0.
         row: Which row of that block, from 0; `None` for a block without rows.
-        text: Its words.
         start: Where they begin in the block's text.
     """
 
@@ -52,7 +51,6 @@ def units_of(blocks: Sequence[Block], *, numbered: bool = False) -> list[Unit]:
     """The units of blocks.
 
     Args:
-        blocks: In reading order.
         numbered: Whether the first cell of each row is its number, which is no part of the text.
     """
     units: list[Unit] = []
@@ -68,11 +66,7 @@ def units_of(blocks: Sequence[Block], *, numbered: bool = False) -> list[Unit]:
 
 
 class Places:
-    """Looks for quotations in units.
-
-    Args:
-        units: In reading order.
-    """
+    """Looks for quotations in units."""
 
     def __init__(self, units: Sequence[Unit]) -> None:
         self._units = units
@@ -89,7 +83,6 @@ class Places:
         """The spans of a quotation: in one piece, or line by line if there is something between its lines.
 
         Args:
-            quote: Its text.
             after: Search from the start of these spans first, then everywhere.
         """
         begin = self._bare_at(after[0]) if after else 0

@@ -51,7 +51,6 @@ def goes_on_after(text: str, letter: str) -> bool:
     """Whether the full stop at the end belongs to the number of a section, such as "1.2.", and ends no sentence.
 
     Args:
-        text: The sentence so far.
         letter: What follows after the space; "" if nothing does.
     """
     if not letter or not text.endswith((".", ".\n")):  # most do not, and looking is dear

@@ -35,7 +35,6 @@ class Retriever:
     """Searches a library.
 
     Args:
-        file: The library's file.
         config: How to search; vectors are made only where they are asked for.
     """
 
@@ -271,8 +270,6 @@ class BackgroundIndexer:
     """A thread that keeps derived indexes up to date, one after the other.
 
     Args:
-        what: The quickest first.
-        name: Of the thread.
         then: Called in that thread after each round, whether it succeeded or not.
     """
 

@@ -147,9 +147,7 @@ def path_given(given: object, what: str, hint: str = "Give its path.") -> str:
     """The path as text.
 
     Args:
-        given: What should be one.
         what: What it is the path of, for the error.
-        hint: What to give instead.
 
     Raises:
         SettingsError: It is no path: `None`, or bytes for example.

@@ -96,8 +96,6 @@ def user_message(text: str, files: Sequence[FileRecord], note: str = "", invisib
     """The message as it is stored. Files are named by address; `extra["files"]` has what the page shows of them.
 
     Args:
-        text: What was written.
-        files: What was added.
         note: Names a sentence that the page shows with it (`extra["note"]`).
         invisible: How many invisible characters were taken out of the text (`extra["invisible"]`).
     """
@@ -113,8 +111,6 @@ def with_text(message: Message, text: str, invisible: int = 0) -> Message:
     """The same message, its files and notes included, with other words.
 
     Args:
-        message: The message.
-        text: Its new words.
         invisible: How many invisible characters were taken out of them.
     """
     items = [item for item in message.items if item.type != "text"]
@@ -166,7 +162,6 @@ def for_model(
     """The conversation as the model is given it.
 
     Args:
-        messages: As they are stored.
         model: What it cannot take is named in words instead.
         here: The stored files that are here, by id.
         lang: The language for a question that is made of a document alone.

@@ -129,8 +129,6 @@ class Intake:
         """Read a document in a job of its own, unless there is one; its row says already that it is being read.
 
         Args:
-            record: Its row.
-            password: What opens it.
             before: Its row before, if it is read anew or on.
             restores: It is read again because the index had lost it.
         """

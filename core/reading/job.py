@@ -81,8 +81,6 @@ class ReadingJob:
     """The reading of one document.
 
     Args:
-        record: Its row.
-        stores: Of its owner.
         password: Opens it; kept nowhere but here, and no longer than the job lives.
         before: Its row before, if it was read already and is read anew, or was stopped and the rest is read.
         restores: It is read again because the index had lost it.
@@ -171,7 +169,6 @@ class Lanes:
 
     Args:
         in_all: Readings at once.
-        of_each: Of one owner.
     """
 
     def __init__(self, in_all: int, of_each: int) -> None:

@@ -43,7 +43,6 @@ class Libraries:
     All documents of an owner are in one index, each text once; a named library is a choice of them.
 
     Args:
-        stores: Of the owner.
         intake: Reads them.
         index: Opens the owner's index.
         changed: Called with a conversation when it uses other libraries than before.
@@ -132,7 +131,6 @@ class Libraries:
         """Read a document anew; nothing to one that is being read. Until it was read, what there is of it stays.
 
         Args:
-            document_id: The document.
             password: What opens it, if it is locked and was not opened yet.
 
         Raises:

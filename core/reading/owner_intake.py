@@ -34,7 +34,6 @@ class OwnerIntake:
 
     Args:
         intake: Reads those of everybody.
-        stores: Of the owner.
     """
 
     def __init__(self, intake: Intake, stores: OwnerStores) -> None:
@@ -49,7 +48,6 @@ class OwnerIntake:
 
         Args:
             conversation_id: The conversation that it belongs to; `None` if it belongs to a named library.
-            file: Its bytes.
             collection_id: The named library. Added once more, what was called off there is read after all.
 
         Raises:
@@ -114,7 +112,6 @@ class OwnerIntake:
         Not longer than a few minutes, or until `go_on` is called.
 
         Args:
-            conversation_id: The conversation that waits.
             library_ids: Their ids in the index.
 
         Returns:

@@ -62,7 +62,6 @@ class Preparing:
         """An owner's library was opened: note those documents whose vectors an earlier process did not finish.
 
         Args:
-            owner: Whose they are.
             library: Says which.
             documents: Their ids in it, by their own.
 

@@ -146,8 +146,6 @@ class Questions:
         """Answer a question; the first answer counts. Returns when it is in the table.
 
         Args:
-            call_id: The call.
-            decision: What the user said.
             always: Whether the tool may run unasked from now on; left aside where that cannot be promised.
 
         Returns:
@@ -234,7 +232,6 @@ class RunGuard(Guard):
     """Stands before the calls of a run and asks its user, on the loop of the run: agents may work on another one.
 
     Args:
-        policy: The rules.
         questions: Where the user is asked; without them nobody is there.
         rules: Reads the rules anew.
     """
@@ -315,7 +312,6 @@ class Inputs:
     """The forms of one run. What is typed into them goes to the server, and is not kept.
 
     Args:
-        log: Where they are asked.
         waiting: Told when the run begins to wait for the user, or does so no more.
         within: Seconds until silence counts as a no.
     """
@@ -338,8 +334,6 @@ class Inputs:
 
         Args:
             call_id: The call during which the server asks.
-            server: Its name.
-            message: What it says.
             schema: A flat JSON Schema of an object.
 
         Returns:

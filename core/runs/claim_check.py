@@ -34,7 +34,6 @@ def missing_marks(claims: Iterable[Checked], text: str) -> dict[int, tuple[int, 
     A sentence that ends in a mark has what its author wanted; one that has a mark further in gets no equal one.
 
     Args:
-        claims: Of one text.
         text: That text, with the marks it has.
 
     Returns:

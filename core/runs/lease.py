@@ -91,7 +91,6 @@ class Renewing:
     """Renews the leases of the runs of a process, all in one transaction, as long as there are any.
 
     Args:
-        store: Where they are.
         held: The runs to renew, each with its epoch.
         lost: Called with the runs that another process has taken over.
         beat: Seconds between two renewals.

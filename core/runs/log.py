@@ -66,7 +66,6 @@ class ApprovalAsked:
     """A call waits for the user.
 
     Args:
-        call_id: The call.
         name: The tool's full name, by which rules and allowances know it.
         arguments: What the model wants to call it with; the user may change them.
         reason: Why it is asked, as `core.tools.approval.Reason` names it.
@@ -100,7 +99,6 @@ class ApprovalGiven:
     """A call may run, or may not.
 
     Args:
-        call_id: The call.
         allowed: Which of the two.
         arguments: Those that the user put in place of the model's, if any.
         why: `user`, or `timeout` …, as `core.tools.approval.Decision` names it.
@@ -123,9 +121,7 @@ class InputAsked:
     """A server wants to know something from the user while one of its tools runs.
 
     Args:
-        call_id: The call.
         input_id: Names the question: a call may ask more than once.
-        server: The server's name.
         question: What the server says; not Parlour's words.
         schema: What it wants to know, as `core.mcp.forms` reads it.
         until: When silence counts as a no, in Unix seconds.
@@ -180,7 +176,6 @@ class TurnsSummarised:
     """The model is given a summary in place of the oldest turns of the conversation.
 
     Args:
-        text: The summary.
         turns: How many questions and replies it is of.
     """
 
@@ -234,7 +229,6 @@ class LoggedEvent:
     Args:
         seq: The number. In the table, where neighbouring pieces of text are one row, that of the last piece.
         at: Seconds since the run began.
-        event: What happened.
     """
 
     seq: int

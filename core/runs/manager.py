@@ -74,7 +74,6 @@ class OwnerRuns:
     """The runs of one owner. What is somebody else's does not exist.
 
     Args:
-        owner: Whose they are.
         every: All runs of the process.
         store: Where the owner's are kept.
     """
@@ -128,7 +127,6 @@ class OwnerRuns:
         nothing: whoever is cancelled too late gets the run all the same.
 
         Args:
-            conversation_id: The conversation.
             agent: Who answers.
             user: The question, or `None` for another reply to what `parent_id` is.
             parent_id: The turn that the new one comes after; `None` for the first.
@@ -182,7 +180,6 @@ class OwnerRuns:
         """Let a run of a dead process go on, in the same message, at the calls that have no result.
 
         Args:
-            resumable: What the process left.
             agent: Who answers.
             history: What the agent is given: the conversation, and the reply so far.
             terms: As of `start`.
@@ -261,9 +258,6 @@ class OwnerRuns:
         """Answer the question whether a call may run; the first answer counts.
 
         Args:
-            conversation_id: The conversation.
-            call_id: The call that waits.
-            decision: What the user said.
             always: Whether the tool may run unasked in this run from now on.
 
         Returns:
@@ -284,8 +278,6 @@ class OwnerRuns:
         """Answer what a server wants to know during a call; the first answer counts.
 
         Args:
-            conversation_id: The conversation.
-            input_id: The question.
             values: By name; `None` for a no.
 
         Raises:
@@ -320,7 +312,6 @@ class OwnerRuns:
         """Note for good that passages were found for sentences of a reply that were doubted; it waits for its end.
 
         Args:
-            message: The reply.
             claims: The indices of the sentences in its `claims`.
 
         Raises:

@@ -125,7 +125,6 @@ class NestedEvents:
 
         Args:
             calls: As `NestedEvent` has them.
-            event: What happened.
         """
         if threading.get_ident() == self._thread:
             self._take(calls, event)

@@ -40,7 +40,6 @@ class ResumableRun:
     """A run of a dead process that goes on by itself: in the middle of its calls, or before its turn had come.
 
     Args:
-        record: The run.
         lease: Who held it.
         logged: Its events, numbered from 1.
         may_have_run: The calls without a result that may have begun to run; `None` where no call is to be made first.

@@ -71,7 +71,6 @@ def events_to_rerun_call(
 
     Args:
         logged: What happened in the earlier reply.
-        call_id: The call.
         arguments: For it.
 
     Raises:

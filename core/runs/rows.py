@@ -210,9 +210,6 @@ class Checkpoint:
     into memory. These writes survive the death of the process, not that of the machine; the end of the run does.
 
     Args:
-        store: Where the table is.
-        record: The run.
-        log: What is written.
         gone: Called when the run's rows are gone, deleted with their conversation, or are another process's now.
         stored: How many events of the log are in the table already.
     """

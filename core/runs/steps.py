@@ -113,7 +113,6 @@ def thoughts_of(record: RunRecord, messages: Iterable[Message], logged: Sequence
 
     Args:
         record: The run that made it.
-        messages: The reply.
         logged: Its events, which say when each step was over.
     """
     now = time.time()

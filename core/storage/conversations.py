@@ -121,7 +121,6 @@ class ConversationStore:
         """A new, empty conversation; the owner need not be known yet.
 
         Args:
-            title: Its title.
             wanted: The id it shall have, in the form that `new_id` gives; one that is taken, or none, is not used.
         """
         now = time.time()

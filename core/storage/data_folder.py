@@ -109,7 +109,6 @@ def put_restored(home: Path, fresh: str, aside: str, old: Sequence[str], new: Se
     """Move `old` names of a data folder aside, and `new` ones in.
 
     Args:
-        home: The data folder.
         fresh: The folder in it that holds the new, complete and on the disk.
         aside: The folder in it where the old goes.
         old: Names of what is there.

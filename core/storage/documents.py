@@ -198,8 +198,6 @@ class DocumentStore:
         Args:
             conversation_id: The conversation that it belongs to; `None` if it belongs to a named library.
             file_id: The file. In a conversation the same file is the same document, in a named library the same bytes.
-            name: What to call it.
-            collection_id: The named library.
 
         Raises:
             NotFoundError: The conversation, library or file is not the owner's.

@@ -92,12 +92,7 @@ _SUFFIXES = {
 
 
 def media_type_of(path: Path, name: str) -> str:
-    """The media type of a file: `application/octet-stream` for what is not known, the empty file included.
-
-    Args:
-        path: The file.
-        name: What people call it.
-    """
+    """The media type of a file: `application/octet-stream` for what is not known, the empty file included."""
     with path.open("rb") as file:
         head = file.read(_HEAD)
     return _in_zip(path) if head.startswith(_ZIP) else media_type_of_head(head, name)
@@ -108,7 +103,6 @@ def media_type_of_head(head: bytes, name: str) -> str:
 
     Args:
         head: Its first 64 KiB.
-        name: What people call it.
     """
     suffix = PurePosixPath(name).suffix.lower()
     # Readers accept a PDF that begins late; a text that only speaks of one does not start so early.
@@ -163,7 +157,6 @@ class FileStore:
 
     Args:
         database: Has their rows.
-        owner: Whose they are.
         folder: Has a folder for the bytes of each owner.
         quota: Bytes that they may take, those of the local owner excepted; no limit if left out.
     """

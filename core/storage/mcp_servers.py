@@ -61,7 +61,6 @@ class McpServerStore:
     """The servers of one owner. What is somebody else's does not exist.
 
     Args:
-        database: Where they are kept.
         sealer: Seals their settings.
         owner: Whose they are; need not be known yet.
     """

@@ -29,7 +29,6 @@ class ModelService:
     Args:
         service: Its name in the table of services.
         address: Where it is; empty where the service has one of its own.
-        model: The model's name.
         key: The sealed key, or `None` where there is none; `key_end` is what may be shown of it.
         in_use: Whether it answers the owner's questions.
         updated_at: Unix seconds.
@@ -49,7 +48,6 @@ class ModelServiceStore:
     """The services of one owner, at most one of them in use. What is somebody else's does not exist.
 
     Args:
-        database: Where they are kept.
         sealer: Seals the keys.
         owner: Whose they are; need not be known yet.
     """
@@ -89,8 +87,6 @@ class ModelServiceStore:
 
         Args:
             service: Its name in the table of services.
-            address: Where it is.
-            model: The model's name.
             key: The key itself, empty for none; `None` keeps what there is.
             use: Whether it answers from now on; if not, whichever answered before goes on.
             keeps: Told the address that a kept key was given for, whether the key may go to the new one; else it is

@@ -39,7 +39,6 @@ class OwnerSettings:
         """Change a choice: it is read and written in one transaction, so that no other change is lost.
 
         Args:
-            name: What was chosen.
             change: Given the choice so far (`None` where nothing was chosen), returns the one that replaces it:
                 anything that is JSON, `None` to forget it. It runs in the thread of the database: quick, and free of
                 side effects. What it raises leaves everything as it was.

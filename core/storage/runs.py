@@ -209,8 +209,6 @@ class RunStore:
     """The runs of one owner. What is somebody else's does not exist.
 
     Args:
-        database: Where they are.
-        owner: Whose they are.
         together: Stores checkpoints, those of other owners' runs along with them.
     """
 
@@ -234,11 +232,7 @@ class RunStore:
         """Store a user's message (where there is one), the reply's empty place and the run, all or nothing.
 
         Args:
-            conversation_id: The conversation.
-            user: The user's turn.
-            parent_id: The turn before it.
             model: The name of the model.
-            worker: The process that answers.
             title: For a conversation that has none yet.
             retitled: Titles that it takes the place of as well.
 
@@ -281,8 +275,6 @@ class RunStore:
         """Store events of a run; one that is there already is passed over.
 
         Args:
-            run_id: The run.
-            rows: Its events.
             epoch: The one in which the writer holds the run.
             durable: As of `Database.write`.
             leave: Give the run up as well: another process may go on with it at once.
@@ -350,8 +342,6 @@ class RunStore:
         """Add an event to a run that is over, made from its last one of that kind; without one, nothing happens.
 
         Args:
-            run_id: The run.
-            kind: Of the event.
             revised: The payload of the new event, from that of the last one.
 
         Raises:

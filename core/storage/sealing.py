@@ -38,7 +38,6 @@ class Sealer:
         """The text, unreadable.
 
         Args:
-            text: What to seal.
             place: Names where it is kept, such as its owner; it must be the same to open it.
         """
         nonce = os.urandom(_NONCE)

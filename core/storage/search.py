@@ -66,8 +66,6 @@ class FoundName:
     """A document or library whose name fits.
 
     Args:
-        id: Its own.
-        name: The name.
         marks: Where the words are in it.
         conversation_id: Of a document: the conversation that it is in.
         library_id: Of a document: the named library that it is in.

@@ -31,21 +31,16 @@ class OwnerStores:
     """What is kept of one owner. It holds nothing open, and costs nothing to make.
 
     Args:
-        owner: Whose it is.
         conversations: With their turns.
-        folders: That they are in.
         queued: Messages that wait for the end of a reply.
         whole: The same, to be handed out.
         search: Through all of it, by words.
         documents: Of conversations and libraries, and how far reading them is.
-        libraries: The named ones.
         files: Attachments, and what models and tools made.
         runs: Replies as work, with their events and steps.
-        settings: What the owner chose.
         allowances: What runs unasked in single conversations.
         summaries: Of what models cannot read any more.
         mcp_servers: Those that the owner set up.
-        model_services: The same of models.
     """
 
     owner: str

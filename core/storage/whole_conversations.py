@@ -44,7 +44,6 @@ class Outline:
         turns: The ids of all its turns, in the order in which they came.
         path: The ids of those that are shown, from root to leaf.
         files: Every file that it needs, those of its documents included.
-        documents: Its own documents.
     """
 
     conversation: ConversationRecord

@@ -35,7 +35,6 @@ class ModelServer:
         port: 0 takes a free one.
         api_key: Where given, any other key is answered with 401.
         models: What `/v1/models` lists.
-        host: The address to bind.
     """
 
     def __init__(

@@ -73,7 +73,6 @@ class ToolAccounts:
 
     Args:
         owner: Whose they are; their keys are sealed for this owner alone.
-        choices: Where they are kept.
         sealer: Seals their keys.
     """
 
@@ -172,11 +171,7 @@ class SearchEngine:
 
 
 class Rules:
-    """When one owner is asked before a tool runs.
-
-    Args:
-        choices: Where they are kept.
-    """
+    """When one owner is asked before a tool runs."""
 
     def __init__(self, choices: OwnerSettings) -> None:
         self._choices = choices
@@ -208,7 +203,6 @@ class ToolChoices:
 
     Args:
         owner: Whose choices they are; keys are sealed for this owner alone.
-        choices: Where they are kept.
         sealer: Seals the keys of search services.
     """
 

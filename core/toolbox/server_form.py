@@ -46,7 +46,6 @@ class ServerDraft:
     """A server that somebody wants to have.
 
     Args:
-        name: What to call it.
         settings: What `ServerSettings` takes, with its secrets, fit for JSON.
         enabled: Whether it is to be used.
         wishes: The tools that it asks to run unasked, which is not granted.
@@ -85,7 +84,6 @@ def checked(name: str, entry: object, kept: Mapping[str, Any] | None = None) -> 
     """One server.
 
     Args:
-        name: What to call it.
         entry: Its settings, as `mcpServers` writes them.
         kept: Its settings so far: a variable or header whose value is `None` keeps the value that it has there.
 
@@ -227,7 +225,6 @@ class OfferedTool:
     """A tool of a server.
 
     Args:
-        tool: The tool itself.
         name: The server's own name for it.
         on: Whether it is offered, unless it is marked.
         mark: Whether it is to be looked at before it is offered: it is `new`, or its description has `changed`.
@@ -259,7 +256,6 @@ class OwnServer:
         error: Why it failed.
         command: What would be started; `None` for an address, or where there is no such program.
         print: Names the command, to allow it and no other.
-        tools: Its tools.
         log: The last lines that it printed, without keys.
         page: Where the owner signs in to it now; "" while no answer is waited for.
     """

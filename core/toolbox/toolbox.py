@@ -44,7 +44,6 @@ class ListedTool:
 
     Args:
         tool: The tool itself, to be shown; `None` where it cannot be had.
-        name: Its name.
         on: Whether models are offered it.
     """
 
@@ -141,7 +140,6 @@ class OwnerTools:
         A server that fails brings none and holds nothing up; what a tool needs and has not, leaves that tool out.
 
         Args:
-            conversation_id: The conversation.
             small: Whether it is a small model: then only what it can cope with, or was switched on by name.
 
         Raises:

@@ -54,7 +54,6 @@ class PendingSignIn:
 
     Args:
         server_id: To which server.
-        redirect_uri: Where the answer arrives.
     """
 
     def __init__(self, owner: str, server_id: str, redirect_uri: str) -> None:
@@ -87,8 +86,6 @@ class SignIns:
     """The sign-ins of one owner that are under way, at most one for each server.
 
     Args:
-        owner: Whose they are.
-        store: Where tokens are kept.
         under_way: Those of all owners, by the server's id; each ends when its answer came, or the server stops waiting.
     """
 
@@ -499,7 +496,6 @@ class OwnerMcpServers:
         """A server as it stands. It is started only where it is used, allowed, and `start` says so.
 
         Args:
-            kept: As it was read.
             start: Whether to start it.
             turn: The turn before it was read.
         """

@@ -47,7 +47,6 @@ class ServiceKey:
         name: Of the header, the parameter or the cookie; of `basic` the user, of `oauth2` the client's id.
         value: The key, the password, or the client's secret; "" where only its end is told.
         end: What may be shown of it.
-        token_url: Where tokens are given.
         scope: What a token is for, in words with spaces between; the service's usual where empty.
     """
 
@@ -83,7 +82,6 @@ def sealed_key(key: ServiceKey, sealer: Sealer, *place: str) -> dict[str, Any]:
     """A key as it is kept; only its value is secret.
 
     Args:
-        key: As it was typed.
         sealer: Seals it.
         place: Whose it is and for what; it opens there alone.
 
@@ -138,10 +136,8 @@ class OwnService:
 
     Args:
         name: Before the names of its tools.
-        address: Where it is.
         on: Whether its tools are offered.
         key: Without its value.
-        tools: All of its operations.
         off: The names of those that are not offered.
         error: Why it has no tools.
         ways: How it can know who asks, as its document says.
@@ -200,7 +196,6 @@ class OwnerOpenApi:
 
     Args:
         owner: Whose they are; their keys are sealed for this owner alone.
-        choices: Where they are kept.
         sealer: Seals their keys.
         known: What was read already, of all owners.
         at_home: Whether the owner may name services of this machine and its network.

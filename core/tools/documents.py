@@ -165,8 +165,6 @@ def chunks_as_records(text: Text, address: str, most: int, size: int) -> list[di
     """Its chunks as Qwen-Agent's `doc_parser` has them: `content`, `metadata`, `token`.
 
     Args:
-        text: The document.
-        address: Where it is from.
         most: Tokens up to which all of it is one chunk.
         size: Tokens in a chunk otherwise.
     """
@@ -208,7 +206,6 @@ class ScratchLibrary:
     Args:
         room: Tokens of text that a search may give: chunks are no larger, and not much smaller, for sentences answer.
         cfg: `index_path` is the folder; `embedding_model` and `own_network` are as in `rag_cfg`.
-        how: The search.
     """
 
     def __init__(self, room: int, cfg: Mapping[str, Any], how: RetrievalType) -> None:
@@ -248,8 +245,6 @@ class ScratchLibrary:
         """What answers a question best, as `{"url", "text": [...]}` for each document that has something.
 
         Args:
-            query: In any words.
-            shelved: Where to search.
             room: Tokens of text that are given at most.
         """
         with self._guard:

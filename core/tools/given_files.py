@@ -37,8 +37,6 @@ class GivenFile:
 
     Args:
         name: What it is called there.
-        media_type: What kind it is.
-        size: Its bytes.
         source: Where it is, or its bytes.
     """
 

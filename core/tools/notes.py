@@ -38,7 +38,6 @@ class KeyFiles:
         root: The folder, made when the first value is kept. Each owner of values needs one.
         longest_value: The most bytes (UTF-8) of one value.
         most_bytes: The most bytes of all values together.
-        most_keys: The most values.
     """
 
     def __init__(
@@ -251,11 +250,7 @@ class Note:
 
 
 class OwnerNotes:
-    """The notes of one owner, in the folder that the owner's tool `storage` uses.
-
-    Args:
-        folder: Where they are.
-    """
+    """The notes of one owner, in the folder that the owner's tool `storage` uses."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

@@ -59,8 +59,6 @@ def as_message(name: str, result: ToolResult, limit: int, **about: Any) -> Messa
     """The result as a message. A text that is too long is cut to its ends, and is there whole as its last item.
 
     Args:
-        name: The tool.
-        result: What it gave.
         limit: The most bytes of text that a model is shown.
         about: For `extra`, over what the result brings along. There too: `cut_from`, the bytes that a cut text had,
             `whole`, what the file with all of it is called, and `invisible`, how many invisible characters were taken
@@ -117,7 +115,6 @@ def truncate_middle(text: str, limit: int) -> tuple[str, int]:
     """The text, or its beginning and end with a line between that says how much is missing.
 
     Args:
-        text: A tool's result.
         limit: The most bytes (UTF-8) that may stay, the line between included.
 
     Returns:

@@ -99,7 +99,6 @@ class ProgressReporter:
     """The `progress` of one call: `progress("Reading page 3", 3, 10)`; done and total may be left out.
 
     Args:
-        call_id: The call.
         follow: Gets the call's id, the text, what is done and the total; always on the loop that runs the call.
     """
 

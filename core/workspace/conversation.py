@@ -62,7 +62,6 @@ class Conversation:
         """A user's message, and the run that answers it. What it waits for (model, documents) it waits for inside.
 
         Args:
-            text: What was written.
             file_ids: The files that come with it.
             lang: The language of the page.
             held: The conversation, where the caller has reserved it already.
@@ -228,7 +227,6 @@ class Conversation:
         """Answer the question whether a call may run. The first answer counts.
 
         Args:
-            call_id: The call that waits.
             allowed: Whether it may run.
             arguments: In place of the model's.
             always: Whether the tool may run unasked in this conversation from now on; left aside for what may destroy
@@ -256,7 +254,6 @@ class Conversation:
         """Answer the last question once more, if a document of it is being read that its answer had to do without.
 
         Args:
-            record: The document.
             lang: The language of the page.
             opened: Whether a password has opened it: then an answer from the other files is no whole one either.
         """

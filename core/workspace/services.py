@@ -49,11 +49,7 @@ class Services:
     Args:
         settings: What a reply may take.
         stores: What is kept of owners.
-        intake: Where documents are read.
-        models: The models of owners.
-        toolbox: The tools of owners.
         code: Runs the code of conversations.
-        runs: Where replies are made.
         remembering: Sums up what a model cannot read any more.
         agents: Who answers.
         index: Opens the index of an owner's documents, for an `async with` block.
@@ -81,10 +77,6 @@ class OwnerServices:
     """What one owner's workspace and conversations work with; nothing of it can name another owner's.
 
     It holds nothing open.
-
-    Args:
-        every: What works for everybody.
-        owner: Whose it is.
 
     Attributes:
         installation: What a reply may take, and what else the installation is set to.

@@ -32,12 +32,9 @@ class Turn:
     """The answerer of one turn. All waiting is inside the run, where it can be seen and stopped.
 
     Args:
-        services: What it works with.
-        conversation_id: Where it is asked.
         loader: The model of this turn to its end, whatever is chosen meanwhile; it is told how the model did.
         thread: The turns that the conversation begins with, as they are stored.
         needed: The documents that came with the question: it waits for these, and fails if none of them can be read.
-        lang: The page's language.
     """
 
     def __init__(

@@ -147,7 +147,6 @@ def on_data_folder(
 
     Args:
         parser: Has the command's own arguments; `--home` and `--lang` are added.
-        arguments: What follows the command.
         work: The command. It raises ParlourError, or OSError where something cannot be written.
 
     Returns:
@@ -176,7 +175,6 @@ class ProgressLine:
     """Progress of many questions: one line that is rewritten on a screen, a line now and then in a file.
 
     Args:
-        words: The language.
         out: Where to write; standard error if left out.
         key: The sentence, with blanks for `done`, `total` and `failed`.
     """

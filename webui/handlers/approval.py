@@ -37,9 +37,7 @@ async def allow(desk: Desk, view: View, call_id: str, edits: object, *, always: 
     """Let a call be made, with what was typed into its fields.
 
     Args:
-        desk: What handlers work with.
         view: The tab: the call is one of the conversation that it shows.
-        call_id: The call.
         edits: What stands in the fields that were touched, by the arguments' names.
         always: Ask no more for this tool in this conversation.
         asked: Which question the tab showed: one that was left open long ago is no answer to another.
@@ -65,9 +63,7 @@ async def answer(desk: Desk, view: View, input_id: str, typed: object) -> None:
     """Tell a server what it asks during a call.
 
     Args:
-        desk: What handlers work with.
         view: The tab: the call is one of the conversation that it shows.
-        input_id: The question.
         typed: What stands in the fields of its form, by their names; `None` is a no.
 
     Raises:

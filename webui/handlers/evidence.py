@@ -39,10 +39,6 @@ async def cited(desk: Desk, view: View, message_id: str, number: int, occurrence
     """Open the passage that a mark in a reply names.
 
     Args:
-        desk: The app.
-        view: The tab.
-        message_id: The reply.
-        number: What the mark says.
         occurrence: Which of the marks that say so, from 0: it decides which sentence is looked for in the passage.
 
     Raises:
@@ -64,10 +60,6 @@ async def tried(desk: Desk, view: View, library_id: str, question: str, number: 
     """Open one of the passages that a question finds in a named library.
 
     Args:
-        desk: The app.
-        view: The tab.
-        library_id: The named library.
-        question: As it was tried.
         number: Which of the passages, from 1.
 
     Raises:

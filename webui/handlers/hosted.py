@@ -24,7 +24,6 @@ class HostedDesk:
     """What the script asks for on such a page; everything else goes its usual way.
 
     Args:
-        desk: What handlers work with.
         look: What the program chose of the page.
     """
 

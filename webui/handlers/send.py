@@ -146,7 +146,6 @@ def refusal_text(errors: Sequence[ParlourError], words: Words) -> str:
 
     Args:
         errors: One for each file, with its name among the details.
-        words: Of the reader's language.
     """
     alike: dict[tuple[str, ...], list[ParlourError]] = {}
     for error in errors:

@@ -26,9 +26,6 @@ async def answer(
 
     Args:
         send: Takes the answer.
-        status: As HTTP has it.
-        text: The body.
-        kind: Its media type.
         headers: Besides type and length.
     """
     body = text.encode()
@@ -42,10 +39,7 @@ async def refuse(scope: Scope, send: Send, status: int, key: str, headers: Heade
     """Refuse a request in the reader's language; in JSON where Gradio's script asks, which reads nothing else.
 
     Args:
-        scope: The request.
         send: Takes the answer.
-        status: As HTTP has it.
-        key: Of the sentence.
         headers: Besides type and length.
     """
     sentence = words_of(scope)(key)

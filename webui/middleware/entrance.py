@@ -36,7 +36,6 @@ class Entrance:
     """Answers who has no way in yet.
 
     Args:
-        token: What opens the page.
         owners: Makes owners for browsers that begin afresh.
         kept: The token is one that Parlour made and keeps in its data folder.
         now: Seconds that never go back.
@@ -56,7 +55,6 @@ class Entrance:
         """`GET /?token=…`: the cookie is given, and the token disappears from the address.
 
         Args:
-            scope: The request.
             send: Takes the answer.
             known: The browser has shown the token before, so that a wrong one is no news.
         """
@@ -87,9 +85,7 @@ class Entrance:
         """The page that says where the token is, and takes it.
 
         Args:
-            scope: The request.
             send: Takes the answer.
-            status: As HTTP has it.
             problem: What is wrong with the one that was shown.
         """
         words = words_of(scope)
@@ -233,7 +229,6 @@ def plain_page(title: str, body: str, words: Words, head: str = "") -> str:
     Args:
         title: Text.
         body: Markup.
-        words: The reader's language.
         head: Markup for the head.
     """
     return (

@@ -143,7 +143,6 @@ class GateMiddleware:
     """Lets through what the page needs and what belongs to the owner in `scope["owner"]`.
 
     Args:
-        app: What answers.
         uploads: Files on their way in.
         forgotten: Told of each session whose name is forgotten: what waits for it is not read any more.
         functions: How many functions the page has; `None` where that is not known.

@@ -40,7 +40,6 @@ class OwnerMiddleware:
     `scope["trusted"]` whether whoever asks has shown the token or is the local owner.
 
     Args:
-        app: What answers.
         owners: Knows browsers again.
         hosts: By which names Parlour may be asked.
         token: Opens the page.

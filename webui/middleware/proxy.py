@@ -28,7 +28,6 @@ class ProxyMiddleware:
     """Puts the client's own address and scheme in place, says whether the request was relayed, drops the headers.
 
     Args:
-        app: What comes next.
         trusted: Addresses and networks of proxies.
     """
 

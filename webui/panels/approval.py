@@ -48,7 +48,6 @@ def ask_html(asking: Sequence[CallBlock], words: Words) -> str:
 
     Args:
         asking: The calls that wait, in order.
-        words: The reader's.
     """
     call = _first_waiting(asking)
     if call is None:
@@ -141,9 +140,7 @@ def form_html(asked: InputAsked, of: str, words: Words) -> str:
     """Markup for `#ask`.
 
     Args:
-        asked: What is asked.
         of: Markup with the number of waiting questions.
-        words: The reader's.
     """
     fields = form_of(asked.schema) or ()
     said = "".join(f"<p>{escaped(line)}</p>" for line in asked.question.split("\n") if line.strip())
@@ -241,13 +238,7 @@ Kind: TypeAlias = Literal["text", "number", "truth", "list", "object", "json"]
 
 
 class Field(NamedTuple):
-    """An argument as an editable field: text as it is, anything else as JSON.
-
-    Args:
-        name: The argument's.
-        kind: What it accepts.
-        text: Its text.
-    """
+    """An argument as an editable field: text as it is, anything else as JSON."""
 
     name: str
     kind: Kind

@@ -23,17 +23,13 @@ class Scene:
     """What a tab shows besides the conversation, at the moment of a frame.
 
     Args:
-        words: The reader's language.
         readiness: Of the model that answers the reader.
         conversation_id: Empty for a new conversation.
         title: The conversation's; empty for a new one.
         empty: Nothing was said yet.
-        state: Of the conversation's run.
         ended: The status of the last reply.
         queued: The run waits for the owner's other replies.
         asking: The calls that wait for the reader.
-        hears: The model takes recordings.
-        libraries: The conversation's.
         speakers: The agents of a program's page.
         history: Markup of the list of conversations, which is rendered only where it changed.
     """

@@ -55,10 +55,8 @@ def evidence_html(
     Args:
         passages: The reply's, each with its `number`.
         open_number: The open passage; `None` where the reader turned to another page.
-        words: The reader's.
         message_id: The reply's, for the links.
         page: The shown page; `None` where nothing can be shown.
-        lists: What else is shown.
     """
     lists = lists or Lists()
     opened = next((one for one in passages if one["number"] == open_number), None)
@@ -177,7 +175,6 @@ class Listing:
     """A section of the chunks of a document, in document order.
 
     Args:
-        document_id: Whose.
         total: How many it has.
         start: Index of the first of these.
         chunks: The section; empty where the list is folded.
@@ -208,8 +205,6 @@ def quotes(
 
     Args:
         passages: In order of their numbers.
-        open_number: The open passage.
-        words: The reader's.
         message_id: The reply's, for the links.
         uncited: Numbers of passages that the reply does not cite.
         cited: Evidence spans of the open passage, as start and end in its text.

@@ -26,8 +26,6 @@ class ShownPage:
     """A page of a document.
 
     Args:
-        document_id: In the owner's library.
-        document: Its name.
         page: From 1.
         pages: How many there are, if known.
         size: Width and height in points.
@@ -78,10 +76,6 @@ def picture(
     """A page of a PDF, or a picture, with its passages marked.
 
     Args:
-        page: The shown page.
-        here: The passages on it.
-        open_number: The open passage.
-        words: The reader's.
         message_id: The reply's, for the links.
     """
     marks = "".join(

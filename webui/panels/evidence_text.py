@@ -35,7 +35,6 @@ class Found:
 
     Args:
         number: In the reply; `None` for one that the reply did not find.
-        text: Its words.
         is_open: Whether it is the open one.
         cited: Evidence spans of the open one, as start and end in `text`.
     """
@@ -51,10 +50,7 @@ class ShownText:
     """A page, or part, of a document without page pictures.
 
     Args:
-        document_id: In the owner's library.
-        document: Its name.
         pages: Number of slides or sheets; `None` for a text without pages.
-        content: Of the page.
         found: The passages that may be on it.
     """
 

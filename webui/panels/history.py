@@ -49,7 +49,6 @@ def history_html(  # noqa: PLR0913 - each is a part of the list
         current: The open one; empty for a new one.
         running_ids: Those in which a reply is being written.
         unread: Those with an unseen reply.
-        words: The reader's.
         now: Unix seconds; the clock's if left out.
         asking: Those of `running_ids` in which a tool waits for approval.
         trouble: Whether an MCP server failed, or waits for the reader.

@@ -57,10 +57,8 @@ def library_data(
     """A library with its documents, for the dialog.
 
     Args:
-        opened: The library.
         progress: Gives the progress of a document that is being read.
         preparing: Progress of documents without all embeddings yet, by id.
-        words: The reader's.
     """
     documents: list[dict[str, Any]] = []
     for record in opened.documents:
@@ -96,8 +94,6 @@ def found_data(passages: Sequence[Passage], words: Words, unsearched: Sequence[A
     """The passages that a question found, with their scores, absolute and relative to the best.
 
     Args:
-        passages: The best first.
-        words: The reader's.
         unsearched: Documents that could not be searched completely.
     """
     if not passages:

@@ -28,7 +28,6 @@ def menu_data(kept: Sequence[ModelService], default: str, used: str, words: Word
         kept: The services that the reader set up.
         default: The label of the installation's model.
         used: The chosen service; empty for the installation's model.
-        words: The reader's.
         local: Whether the reader is the owner of this machine.
     """
     mine = {one.service: one for one in kept}

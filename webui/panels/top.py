@@ -31,7 +31,6 @@ class Speakers:
     """The agents of a program whose page this is.
 
     Args:
-        names: What they are called.
         chosen: The index of the one that answers.
         brings_model: Whether they have a model of their own, so that the reader has none to choose.
         model: The label of the chosen agent's own model, if any.
@@ -94,8 +93,6 @@ def top_html(
     Args:
         title: The conversation's; empty for a new one.
         readiness: Of the model that answers the reader.
-        words: The reader's.
-        libraries: The conversation's.
         speakers: The agents of a program's page.
     """
     menu, evidence = escaped(words("top.menu")), escaped(words("top.evidence"))
@@ -224,7 +221,6 @@ def status_html(  # noqa: PLR0913 - each is an attribute of its own
     """Markup for `#status`.
 
     Args:
-        state: Of the conversation's run.
         conversation_id: Empty for a new conversation.
         lang: Code of the page's language.
         empty: Nothing was said yet: the greeting is shown.

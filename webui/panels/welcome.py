@@ -36,7 +36,6 @@ def greeting_html(words: Words, suggestions: Sequence[str] | None = None) -> str
     """Markup for `#hello`. It has all greetings; the script knows the hour and the style shows the right one.
 
     Args:
-        words: The reader's.
         suggestions: Questions in place of Parlour's own; may be empty.
     """
     ask = f"<span>{escaped(words('hello.ask'))}</span>"

@@ -45,9 +45,6 @@ def call_body(
     """The inside of a bubble.
 
     Args:
-        call: The call.
-        words: The reader's.
-        message_id: The reply's.
         numbers: The numbers of passages, by `address_of`.
         again: Whether the call can be run again: the reply is over.
     """
@@ -75,9 +72,6 @@ def agent_outcome(
     """The outcome of an agent's call, as far as its entries do not show it: why it failed, which files it made.
 
     Args:
-        call: The call.
-        words: The reader's.
-        message_id: The reply's.
         numbers: The numbers of passages, by `address_of`.
         again: Whether the agent can be asked again.
     """

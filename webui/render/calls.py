@@ -39,7 +39,6 @@ def adjacent_calls(
     """The adjacent calls from `at` on: reasoning may be between them, but no text.
 
     Args:
-        blocks: Of a reply.
         at: Where the first call is.
         alone: Which calls are never grouped.
 
@@ -70,7 +69,6 @@ class CallDrawing:
 
     Args:
         reply: The whole reply that they belong to.
-        words: The reader's.
         message_id: The reply's, which marks point to.
         cast: The names of all who may speak: a call of one of these is a question to an agent.
         thought: Makes the bubble of reasoning between calls, under a parent.

@@ -68,7 +68,6 @@ def conversation_entries(  # noqa: PLR0913 - each is a part of the page, by name
     Args:
         thread: The turns from the first to the last.
         replies: The replies by message id, live ones too.
-        words: The reader's.
         window: How many turns from the end are shown.
         anchor: The turn to begin with instead.
         documents: The conversation's; each has a card with its question.
@@ -77,7 +76,6 @@ def conversation_entries(  # noqa: PLR0913 - each is a part of the page, by name
         versions: The ids of all versions of a turn, by the id of the shown one.
         free: Whether versions can be switched: not while a reply is being written.
         cast: The names of all who may speak, where that is known; with several, speakers are named.
-        rendered: The cache.
 
     Returns:
         The entries, and for each the id of the message it belongs to ("" for "show earlier").
@@ -185,8 +183,6 @@ def question_entry(
     """The entry of a user's turn.
 
     Args:
-        message: The turn.
-        words: The reader's.
         documents: Documents of the conversation, by the file they come from.
         versions: Markup of the links to its other versions.
     """
@@ -241,7 +237,6 @@ def versions_html(message_id: str, versions: Sequence[str], words: Words, *, fre
     Args:
         message_id: The turn that is shown.
         versions: All its versions, the oldest first.
-        words: The reader's.
         free: Whether another one can be chosen now.
     """
     if len(versions) < 2 or message_id not in versions:

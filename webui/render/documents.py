@@ -36,7 +36,6 @@ def item_html(item: ContentItem, about: Mapping[str, Any], words: Words, documen
     Args:
         item: The picture, file, sound or video.
         about: `name` and `media_type`, where known.
-        words: The reader's.
         document: The file as a document of the conversation.
     """
     stored = file_id(item)
@@ -88,7 +87,6 @@ class DocumentState:
     """A document of a conversation.
 
     Args:
-        record: As it is stored.
         progress: Of its ingestion; `None` while it is queued.
         preparing: Passages with an embedding, and all of them; `None` once all have one.
     """
@@ -126,13 +124,7 @@ def state_line(state: DocumentState, words: Words) -> str:
 
 
 def document_card(state: DocumentState, address: str, words: Words) -> str:
-    """The card of a document: download, state, and actions.
-
-    Args:
-        state: The document.
-        address: Of its file.
-        words: The reader's.
-    """
+    """The card of a document: download, state, and actions."""
     record, line = state.record, escaped(state_line(state, words))
     name = escaped(record.name)
     shape = {"reading": '<span class="p-st p-run"></span>', "failed": '<span class="p-st p-bad"></span>'}

@@ -29,7 +29,6 @@ def bubble(title: str, markdown: str, state: BubbleState, *, bubble_id: str = ""
 
     Args:
         title: Markup, escaped already.
-        markdown: What is inside.
         state: Gradio's; the state of a call is in the title.
         bubble_id: Needed where other bubbles are inside this one.
         parent_id: The bubble that this one is inside; it comes before.
@@ -46,7 +45,6 @@ def inside_bubble(markdown: str, parent_id: str) -> Entry:
     """Text inside a bubble, among the bubbles there: always unfolded, without a line of its own.
 
     Args:
-        markdown: The text.
         parent_id: The bubble; it comes before.
     """
     return bubble('<span class="p-words"></span>', markdown, "pending", parent_id=parent_id)

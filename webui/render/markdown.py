@@ -203,8 +203,6 @@ class Inline:
     """Makes one run of text safe.
 
     Args:
-        cite: What marks become.
-        picture: What foreign pictures become.
         notes: What the marks of our notes become.
     """
 

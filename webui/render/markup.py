@@ -62,12 +62,7 @@ def note_index(mark: str) -> int:
 
 
 def invisible_in(extra: Mapping[str, object] | None, words: Words) -> str:
-    """The note on invisible characters that were removed from a message; empty where none were.
-
-    Args:
-        extra: The message's.
-        words: The reader's.
-    """
+    """The note on invisible characters that were removed from a message; empty where none were."""
     removed = (extra or {}).get("invisible")
     return invisible_note(removed, words) if isinstance(removed, int) else ""
 

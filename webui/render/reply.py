@@ -66,7 +66,6 @@ def reply_entries(  # noqa: PLR0913 - each is a part of the page, by name
     Args:
         message: The turn it is stored as.
         reply: The reply, where there is one; else the stored text is shown.
-        words: The reader's.
         last: Whether it is the last turn: only that one can be continued.
         waiting: The documents that it waits for, if any.
         versions: Markup of the links to its other versions.
@@ -207,9 +206,6 @@ def _block_entries(reply: Reply, words: Words, message_id: str, cast: Collection
     """The entries of all blocks of a reply.
 
     Args:
-        reply: The whole reply.
-        words: The reader's.
-        message_id: The reply's.
         cast: The names of all who may speak in the conversation.
     """
     several = len({*cast, *reply.speakers}) > 1
@@ -228,9 +224,6 @@ class _Drawing:
     """Renders the blocks of a reply, those of nested agents too.
 
     Args:
-        reply: The whole reply.
-        words: The reader's.
-        message_id: The reply's.
         cast: The names of all who may speak.
         cite: Makes the marks of its passages, where it has any.
     """

@@ -34,8 +34,6 @@ class SoFar:
 
     Args:
         asked: The conversation, up to the question.
-        outline: The outline.
-        text: The text so far.
     """
 
     asked: list[Message]
@@ -68,11 +66,7 @@ def up_to(most: int, outline: str) -> str:
 
 
 class ShownPlan:
-    """The part of a streamed outline that can be shown: complete lines, of at most `most` chapters.
-
-    Args:
-        most: The most chapters.
-    """
+    """The part of a streamed outline that can be shown: complete lines, of at most `most` chapters."""
 
     def __init__(self, most: int) -> None:
         self._most, self._text, self._shown = most, "", 0

@@ -105,7 +105,6 @@ def problems_of(
     """A sentence for each error that pydantic found.
 
     Args:
-        error: What pydantic raised.
         given: The value that was validated.
         kinds: Field names to the models that they hold, alone or in a list; "" is the outermost model.
         spellings: Aliases of fields to their proper names: a sentence uses the name that was written.

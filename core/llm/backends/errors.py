@@ -119,7 +119,6 @@ class Translator:
         """Parlour's error for one of `HTTP_ERRORS`.
 
         Args:
-            error: What was raised.
             spoke: Whether part of the reply had come.
         """
         reason = str(error) if isinstance(error, _PROTOCOL_ERRORS) else ""
@@ -190,7 +189,6 @@ class Translator:
         Args:
             meaning: Class, key and hint.
             code: The status, or the service's own code.
-            message: The service's, redacted.
             retry_after: Seconds that the service asks to wait.
             known: Further details for programs; no secrets.
         """
@@ -209,12 +207,7 @@ class Translator:
 
 
 def seconds_until(retry_after: str | None, now: datetime | None = None) -> float | None:
-    """The seconds in a `Retry-After` header, which holds seconds or a date; `None` if it is missing or invalid.
-
-    Args:
-        retry_after: The header's value.
-        now: The present by default.
-    """
+    """The seconds in a `Retry-After` header, which holds seconds or a date; `None` if it is missing or invalid."""
     if not retry_after:
         return None
     try:

@@ -151,7 +151,6 @@ async def public_address(host: str, port: int, resolve: Resolve | None = None) -
 
     Args:
         host: A name, or an address in any form that the system understands.
-        port: Where to connect.
         resolve: Finds the addresses of a name; the system's way if left out.
 
     Raises:

@@ -32,7 +32,6 @@ class Shape:
 
     Args:
         context: Tokens of all concurrent answers, prompts included.
-        threads: Of the processor.
         parallel: Concurrent answers; further ones queue.
     """
 
@@ -45,7 +44,6 @@ class LlamaServer:
     """A model in memory, with threads that answer first come, first served. Loading blocks.
 
     Args:
-        path: The GGUF file.
         shape: How it runs.
 
     Raises:
@@ -142,7 +140,6 @@ class SharedLlama:
     A share that is garbage-collected leaves the model loaded; closing the last share frees the memory.
 
     Args:
-        path: The GGUF file.
         shape: How it runs.
         load: Loads it if it is not there yet.
 

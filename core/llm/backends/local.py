@@ -87,7 +87,6 @@ class Question(Generic[Body, Piece]):
     """One request to a model's threads, and the callback for its answer.
 
     Args:
-        body: The request.
         emit: Called in another thread with each piece of the answer, with an exception if it fails, and last with
             `None`.
         unwanted: Set it to stop the answer.
@@ -144,7 +143,6 @@ async def answers(ask: Callable[[Question[Body, Piece]], None], body: Body) -> A
 
     Args:
         ask: Queues the question.
-        body: The request.
     """
     loop = asyncio.get_running_loop()
     heard: asyncio.Queue[Piece | Exception | None] = asyncio.Queue()

@@ -197,7 +197,6 @@ def read_xml(
     """Names and arguments of the calls; `None` where one has no name.
 
     Args:
-        body: The text.
         functions: The tools on offer. What their schemas call text stays as it is, other values are read as JSON.
         whole: Whether each end tag must be there.
     """

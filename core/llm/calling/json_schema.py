@@ -237,10 +237,6 @@ def needed(question: str, names: Collection[str]) -> str:
     """The tool that a question plainly needs; empty if that is unclear.
 
     Small models answer such questions without their tools unless they are told.
-
-    Args:
-        question: The user's.
-        names: The tools on offer.
     """
     if len(question) > 2 * _SEARCHED:
         question = f"{question[:_SEARCHED]}\n{question[-_SEARCHED:]}"
@@ -360,7 +356,6 @@ def response_format(functions: Sequence[Mapping[str, Any]], only: str = "") -> d
     """The schema of the choice, as OpenAI's `response_format`.
 
     Args:
-        functions: The tools on offer.
         only: The one tool that must be called; empty if the model may choose or answer.
     """
     chosen = [f for f in functions if not only or f.get("name") == only]

@@ -45,7 +45,6 @@ class Untagged:
     """Holds back a reply while all of it may be calls without tags, bare or in a code fence, each of a declared tool.
 
     Args:
-        functions: The tools on offer.
         tagged: Whether to accept `<tool_call>` tags too, which nobody else looks for.
     """
 
@@ -230,8 +229,6 @@ class ReplyReader:
 
     Args:
         request: As it was before the template prepared it.
-        tags: The format's tags.
-        body: The format's calls.
         after_tag: Whether the prompt ended with a tag: a leading colon belongs to it.
     """
 

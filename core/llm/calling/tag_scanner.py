@@ -235,7 +235,6 @@ class TagScanner:
     space around calls and thoughts is dropped.
 
     Args:
-        tags: The format.
         mode: `thought` for a reply that begins inside a thought.
         after_tag: Whether the prompt ended with a tag: white space and a colon at the start belong to it.
     """

@@ -37,7 +37,6 @@ def body_json(
     """The body of a request.
 
     Args:
-        model: The model's name.
         request: Its `generate` becomes `parameters`.
         takes: What a model of the multimodal service takes beside text; `None` for the text service.
         names: Tools' names on the wire; unchanged by default.
@@ -66,7 +65,6 @@ def messages_json(conversation: list[Turn], names: ToolNames | None = None, *, l
     """The messages; a last text of the assistant's is marked as partial.
 
     Args:
-        conversation: As turns.
         names: As for `body_json`.
         listed: Whether contents are lists of parts, as in the multimodal service.
     """

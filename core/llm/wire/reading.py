@@ -38,7 +38,6 @@ class CallPieces:
     Args:
         taken: Call ids of the conversation so far; a repeated one is replaced.
         names: Restores tools' own names.
-        surrogates: The reply's.
     """
 
     taken: set[str]

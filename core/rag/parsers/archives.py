@@ -35,7 +35,6 @@ def zip_kind(name: str, head: bytes) -> str:
 
     Args:
         name: The file's name as the user knows it.
-        head: Its first bytes.
     """
     if not head.startswith(_START):
         return ""
@@ -105,10 +104,8 @@ def package(path: Path, what: str, open_with: Callable[[str], Any], invalid: typ
     """An open Office package; damage raises one error, also while the package is read.
 
     Args:
-        path: The file.
         what: What to call it at the start of a sentence: "The Word document".
         open_with: Opens it.
-        invalid: The library's own error.
 
     Raises:
         BrokenDocumentError: The archive is damaged, too large inside, or another kind of file.

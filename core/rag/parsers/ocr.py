@@ -96,10 +96,7 @@ def turned_back(box: Rectangle, turns: int, width: float, height: float) -> Rect
     """Where a box of a rotated picture is in the original.
 
     Args:
-        box: In the rotated picture.
         turns: Rotations by 90°, counterclockwise.
-        width: Of the original.
-        height: Of the original.
     """
     x0, y0, x1, y1 = box
     match turns % 4:
@@ -230,7 +227,6 @@ def lines_of(picture: Pixels, zoom: float, read: Callable[[bytes, int, int], She
     """The lines of a picture in points, those of a paragraph together; those of headings are bold.
 
     Args:
-        picture: The picture.
         zoom: Its pixels for each point.
         read: The OCR function; `recognise` by default.
 

@@ -27,8 +27,6 @@ def unlock(path: Path, target: Path, password: str) -> bool:
     """Write a decrypted copy of an Office file.
 
     Args:
-        path: The file.
-        target: Where to write.
         password: Opens the file.
 
     Returns:

@@ -169,11 +169,7 @@ def source(path: Path, password: str) -> Generator[Source]:
 
 
 class MuPdf:
-    """An open PDF, read with PyMuPDF.
-
-    Args:
-        document: The library's document.
-    """
+    """An open PDF, read with PyMuPDF."""
 
     def __init__(self, document: Any) -> None:
         self._document = document

@@ -177,8 +177,6 @@ def rotated(box: Sequence[float], degrees: int, width: float, height: float) -> 
     Args:
         box: In points from the upper left corner.
         degrees: A multiple of 90, clockwise.
-        width: Of the page before.
-        height: Of the page before.
     """
     x0, y0, x1, y1 = box
     match degrees % 360:

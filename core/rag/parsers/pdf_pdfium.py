@@ -127,11 +127,7 @@ def _pixels(page: Any, zoom: float) -> Pixels:
 
 
 class Pdfium:
-    """An open PDF.
-
-    Args:
-        document: The library's document.
-    """
+    """An open PDF."""
 
     def __init__(self, document: Any) -> None:
         self._document = document
@@ -199,11 +195,7 @@ _ASKED = 200  # letters of a page, which way round they stand
 
 
 class View:
-    """From the page's own coordinates, which start in its lower left corner, to those of the page as rotated now.
-
-    Args:
-        page: The library's page.
-    """
+    """From the page's own coordinates, which start in its lower left corner, to those of the page as rotated now."""
 
     def __init__(self, page: Any) -> None:
         self._box = page.get_cropbox() or page.get_mediabox()
@@ -251,11 +243,7 @@ def _upright_rotation(text: Any) -> int | None:
 
 
 class Text:
-    """The letters of a page.
-
-    Args:
-        page: The library's page.
-    """
+    """The letters of a page."""
 
     def __init__(self, page: Any) -> None:
         self._raw: Any = import_module("pypdfium2.raw")

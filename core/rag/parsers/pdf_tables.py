@@ -47,7 +47,6 @@ def ruled_tables(
     Args:
         drawn: The boxes of lines and rectangles, as displayed.
         words: Gives the words with their boxes, in reading order; asked for only where lines cross.
-        page: Its number.
     """
     across, down = _rules(drawn)
     found: list[tuple[Rectangle, Block]] = []
@@ -240,9 +239,7 @@ def with_unruled_tables(runs: Runs, drawn: Sequence[Rectangle], page: int) -> Ru
     table has several rows in the same columns, and rules above and below.
 
     Args:
-        runs: In reading order.
         drawn: The boxes of lines and rectangles on the page.
-        page: Its number.
     """
     lines = [line for run in runs for line in run if not line.table]
     rules = [edge for box in drawn for edge in _rules_across(box)]

@@ -99,10 +99,8 @@ def stream(
     The deadline runs only while the worker is waited for, not while the caller handles what it found.
 
     Args:
-        path: The file.
         name: Its name as the user knows it.
         parser: Its parser's name in the catalog.
-        limits: What it may cost.
         options: How it is read, such as with a password.
         stopped: Called from another thread, five times a second; true cancels the reading.
 
@@ -137,7 +135,6 @@ def picture(
     """A page as PNG, rendered in a worker process, with the rectangles highlighted.
 
     Args:
-        path: The file.
         renderer: The module that renders it, from `catalog.renderer_of`.
         page: From 1.
         zoom: Pixels for each point (1/72 inch).
@@ -163,11 +160,9 @@ def unlock(
     """Write a decrypted copy of a file, in a worker process.
 
     Args:
-        path: The file.
         target: Where to write; only its owner can read it.
         decryptor: The module that decrypts it, from `catalog.decryptor_of`.
         password: Opens it.
-        limits: What it may cost.
         stopped: As for `stream`.
 
     Returns:

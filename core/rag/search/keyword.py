@@ -35,7 +35,6 @@ class KeywordSearcher:
     """Words in any order; rare ones count more.
 
     Args:
-        file: The library's file.
         vectors: Not needed.
         quick: The quicker index, if there is one.
     """
@@ -129,7 +128,6 @@ def nearest_first(
     """What was found, the first `LOOKED_AT` in the order of their raised scores.
 
     Args:
-        db: The library.
         asked: The question's terms, each once.
         found: Chunk ids with scores, the best first.
     """

@@ -65,7 +65,6 @@ class NearIndex:
 
     Args:
         file: The library's file; the graph stands beside it.
-        model: Whose vectors.
     """
 
     def __init__(self, file: IndexFile, model: str) -> None:

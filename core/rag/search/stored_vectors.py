@@ -86,8 +86,6 @@ class Vectors:
     """The vectors of one model.
 
     Args:
-        file: The library's file.
-        embedder: The model.
         most: Chunks up to which a library uses this model, a slow one; `None` is any number.
         graph: Finds the nearest in a large library; without it all vectors are compared.
         in_parts: Whether each part of a chunk has a vector, and the best counts; takes longer, and `PARTS` times the
@@ -188,7 +186,6 @@ class Vectors:
         `None` if there is nothing to compare, while a chunk has no vector yet, or if the model does not run.
 
         Args:
-            question: In any words.
             documents: Only chunks of these; of all by default.
             nearest: How many of the nearest are enough, so that a large library need not be compared completely; 0 is
                 all.
@@ -262,7 +259,6 @@ class Vectors:
         """What is in memory, brought up to date: another process may have changed the file.
 
         Args:
-            db: The library.
             since: Only vectors that came after this one are wanted.
         """
         with self._guard:
@@ -321,7 +317,6 @@ def parts_of(title: str, heading: str, text: str) -> list[str]:
     Args:
         title: Of the document; stands before the parts where there is no heading.
         heading: Above the chunk.
-        text: The chunk's.
     """
     about = heading.strip() or title.strip()
     spans = sentence_spans(text)

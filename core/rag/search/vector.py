@@ -29,7 +29,6 @@ class _WithVectors(KeywordSearcher):
     """What searches by meaning, and by words where there are no vectors.
 
     Args:
-        file: The library's file.
         vectors: Those of each model, the best first.
         quick: The quicker index of words, if there is one.
     """

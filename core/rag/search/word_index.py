@@ -306,7 +306,6 @@ class WordFolder:
     """The folder, open.
 
     Args:
-        path: Where it is.
         new: Make it anew, over what is there.
 
     Raises:

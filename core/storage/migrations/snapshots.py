@@ -18,11 +18,7 @@ _COMPANIONS: Final = ("", "-wal", "-shm", "-journal")
 
 
 class Snapshots:
-    """The folder of snapshots of one database, and drafts of what is being made there.
-
-    Args:
-        path: The database.
-    """
+    """The folder of snapshots of one database, and drafts of what is being made there."""
 
     def __init__(self, path: Path) -> None:
         self._stem = path.stem

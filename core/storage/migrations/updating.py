@@ -65,7 +65,6 @@ def alone_with(path: Path, patience: float) -> Generator[sqlite3.Connection]:
     """A connection to the database while no other process has it open, nor can open it.
 
     Args:
-        path: The file.
         patience: Seconds to wait for others to close it.
 
     Raises:

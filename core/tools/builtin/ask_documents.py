@@ -45,10 +45,8 @@ class ReadPart:
     """What was read of a long document where only its beginning was.
 
     Args:
-        name: The document's.
         of: What its parts are called.
         first, last: The parts that were read.
-        total: All of its parts.
     """
 
     name: str

@@ -39,7 +39,6 @@ class CodeInterpreter(BaseToolWithFileAccess):
         cfg: Options; `work_dir` is where a program finds what code makes, `timeout` are the seconds of a call.
         kernels: Where the code runs; left out, this process has its own, which end with it.
         key: The conversation whose variables are meant; without it, this tool has its own.
-        owner: Whose conversation it is.
         files: Gives the files that the code finds in its folder, by name.
     """
 

@@ -44,9 +44,7 @@ class Drawer:
     """A service with a model that draws.
 
     Args:
-        account: Whose.
         model: As the service calls it.
-        speaks: Its protocol.
     """
 
     account: Account
@@ -81,7 +79,6 @@ class Drawer:
         """A picture.
 
         Args:
-            prompt: What it shall show.
             size: Width and height in pixels; the service's own if left out.
 
         Raises:

@@ -52,12 +52,9 @@ class ApiTool(BaseTool):
     """One operation of a service.
 
     Args:
-        operation: What it does.
         title: What the service is called.
-        keys: Its credentials.
         reach: How far the service may be.
         cfg: Options as of every tool; `name` is put before the operation's own.
-        tokens: Those of the service.
     """
 
     reaches_out = True
@@ -200,7 +197,6 @@ def tools_of(  # noqa: PLR0913 - a document, and by name what may be said about 
     """The tools of a document.
 
     Args:
-        document: It.
         credentials: As `Keys` takes them. They go to the document's own servers (or `server`), and to no other.
         name: What the service is called in the tools' names; left out, they have the operations' names alone.
         server: Sent there instead of where the document says.

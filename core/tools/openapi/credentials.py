@@ -189,8 +189,6 @@ class Client:
 
     Args:
         url: The address that gives tokens.
-        client_id: The program.
-        secret: Its secret.
         scope: What the token is for; the service's usual where empty.
     """
 
@@ -209,7 +207,6 @@ def clients_of(keys: Keys, server: str | None) -> dict[str, Client]:
     """Those of the credentials that are for getting a token, by their names.
 
     Args:
-        keys: The service's.
         server: Where it is: an address without `https` must be there, too.
 
     Raises:
@@ -235,8 +232,6 @@ class Tokens:
         """The same keys, with tokens in place of clients; a token that there is serves until shortly before its end.
 
         Args:
-            keys: The service's.
-            server: Where it is.
             reach: How far the address that gives tokens may be.
 
         Raises:
@@ -380,7 +375,6 @@ def auth_schemes(document: Document, server: str) -> list[AuthScheme]:
     """Those of a document, each once, in its order.
 
     Args:
-        document: It.
         server: What an address without a host follows.
     """
     schemes = node(node(document.root.get("components")).get("securitySchemes"))

@@ -34,7 +34,6 @@ class Document:
     """A document.
 
     Args:
-        root: All of it.
         url: Where it came from; "" where that is no web address.
     """
 

@@ -79,9 +79,7 @@ def written(
     """The body with the type to send it as.
 
     Args:
-        media_type: The operation's.
         value: The argument, checked against the schema.
-        files: The operation's.
         given: The file of a name, with its bytes.
 
     Raises:
@@ -233,7 +231,6 @@ class Parameter:
     Args:
         key: What a model calls it.
         name: What the service calls it.
-        where: Where it goes.
         style: How lists and objects are written there.
         explode: Whether each of their parts stands by itself.
     """
@@ -251,15 +248,10 @@ class Operation:
 
     Args:
         name: Unique in its document; letters, digits, `_` and `-`.
-        method: In capitals.
         path: With the names of parameters in braces.
         server: The address that the path follows; `None` where the document names none.
-        summary: What a person reads.
-        description: What a model reads.
-        parameters: Where each argument goes.
         schema: JSON Schema of all arguments.
         body: The argument that is the body; "" for none.
-        media_type: Of the body.
         files: What of the body are files, as `Body` says.
         security: Which schemes will do: any of these sets, each with all of its names.
         invisible: How many invisible characters were taken out of what a model reads.
@@ -284,7 +276,6 @@ def operations(document: Document, *, server: str = "", only: Sequence[str] = ()
     """The operations, in the document's order.
 
     Args:
-        document: Where they are described.
         server: Sent there instead of where the document says.
         only: Patterns of the names that are wanted; all if left out.
 

@@ -48,9 +48,7 @@ def request_of(
     """The request of a call.
 
     Args:
-        operation: What is called.
         arguments: Checked against the operation's schema.
-        keys: What goes along.
         files: Those that a call may name.
 
     Raises:
@@ -172,7 +170,6 @@ async def called(request: Request, keys: Keys, reach: Reach) -> ToolResult:
     """Send it, and the result.
 
     Args:
-        request: What is sent.
         keys: Taken out of whatever comes back.
         reach: How far the service itself may be.
 

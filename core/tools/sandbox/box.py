@@ -73,7 +73,6 @@ class Box:
         folder: Its folder, which this class made.
         user: The user it runs as; None for the own one.
         share: A folder with fonts for all sandboxes.
-        limits: What it may use.
     """
 
     folder: Path
@@ -143,7 +142,6 @@ def spec(box: Box, inner: Places, words: Sequence[str], how: Mapping[str, Any]) 
     """What `confine.py` reads.
 
     Args:
-        box: The sandbox.
         inner: Its folders as the sandbox sees them.
         words: The program to run: a name in the run folder, and its arguments.
         how: The driver's part: `uid`, `landlock` (its version, 0 for none), `anchors`, `already`, `own_signals`; `more`

@@ -166,7 +166,6 @@ class Kernel:
     Args:
         context: For its sockets.
         driver: How it is locked in.
-        box: Its folders.
     """
 
     def __init__(self, context: zmq.asyncio.Context, driver: Driver, box: Box) -> None:

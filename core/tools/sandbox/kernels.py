@@ -199,7 +199,6 @@ class Kernels:
         Args:
             key: A conversation of an owner.
             code: Python, as in a notebook.
-            owner: Whose conversation it is.
             files: Files that the code finds in its folder, by name.
             timeout: Seconds.
             progress: Called with (line, None, None) as it prints.

@@ -33,7 +33,6 @@ class Made:
     Args:
         name: A plain name, without folders; for people, never a path on this machine.
         media_type: `image/png`, or `application/octet-stream` where it is not known.
-        data: The bytes.
     """
 
     name: str
@@ -47,7 +46,6 @@ class CodeResult:
 
     Args:
         text: What was printed, returned and raised, for the model and for people.
-        pictures: What was drawn.
         files: What was written into the work folder.
         failed: Whether it ended with an error.
         lost: Whether the variables of earlier calls are gone.

@@ -39,7 +39,6 @@ class Verdict:
     """What the self-test says of one driver.
 
     Args:
-        driver: Its name.
         held: Whether every case was refused.
         reason: Why it cannot be used; empty where it can.
         cases: What each case met, by its number.

@@ -26,7 +26,6 @@ class SearchRequest:
     """A search.
 
     Args:
-        query: In any words.
         count: How many results at most.
         lang: The language that the one who asks reads.
     """
@@ -42,7 +41,6 @@ class SearchHit:
 
     Args:
         title: As the service gives it.
-        url: Its address.
         snippet: Plain text.
         date: As the service writes it; "" if it does not.
     """
@@ -60,7 +58,6 @@ class FoundPicture:
     Args:
         title: As the service gives it.
         page: The address of the page that it stands on.
-        image: Its own address.
         thumbnail: The address of a small one; "" where there is none.
         size: Width and height in pixels, 0 where they are not known.
     """
@@ -110,11 +107,7 @@ class Account:
 
 
 class SearchService:
-    """Finds pages and pictures. A subclass sets the names and writes `pages`, and `pictures` if it can.
-
-    Args:
-        account: Whose.
-    """
+    """Finds pages and pictures. A subclass sets the names and writes `pages`, and `pictures` if it can."""
 
     label: ClassVar[str] = ""
     home: ClassVar[str] = ""
@@ -173,7 +166,6 @@ async def answer_of(label: str, url: str, *, reach: Reach, **question: Any) -> d
 
     Args:
         label: What to call the service in errors.
-        url: Where it is asked.
         reach: How far the request may go.
         question: `query`, `body` and `headers`, as for `core.net.service.ask`.
 

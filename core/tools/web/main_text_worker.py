@@ -39,7 +39,6 @@ def main_text(page: str, url: str) -> dict[str, str]:
 
     Args:
         page: HTML.
-        url: Where it is from.
     """
     library: Any = import_module("trafilatura")
     found = library.bare_extraction(

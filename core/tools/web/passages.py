@@ -40,7 +40,6 @@ def best_parts(parts: Sequence[str], question: str, room: float) -> Chosen:
     """The parts that fit into `room` tokens; all if they fit.
 
     Args:
-        parts: In order.
         question: What is wanted of them; "" for the beginning and the end.
         room: Tokens, by estimate. The first part chosen is given even if it is larger.
     """
@@ -119,12 +118,9 @@ def passage(
     """A piece of a page of the web. Its document's id can be that of no document in a library.
 
     Args:
-        text: Its words.
         url: The page's address, which a reader is led to.
         title: The page's; its host stands in where it has none.
         chunk_id: Which piece of the page it is.
-        page: Of a PDF.
-        heading: What stands above it.
     """
     host = urlsplit(url).hostname or url
     name = hashlib.sha256(url.encode("utf-8", "replace")).hexdigest()
@@ -141,7 +137,6 @@ def given(
     """Passages before a model, and as they travel with the result.
 
     Args:
-        found: The passages.
         evidence: What was found earlier in the same reply: the numbers go on from there, and these are added to it.
         lang: The language of what stands around them.
         kind: Results of a search, or text of pages.

@@ -54,7 +54,6 @@ async def main_text(page: bytes, url: str) -> MainText:
 
     Args:
         page: HTML, in the encoding that it names or that can be seen from it.
-        url: Where it is from.
     """
     need_packages("The main text of web pages", ["trafilatura"])
     process = await asyncio.create_subprocess_exec(
@@ -106,7 +105,6 @@ class Page:
         url: Where it was in the end.
         title: Its title; "" where it has none.
         date: When it was written, as year-month-day; "" where that is not known.
-        parts: Its text, in order.
     """
 
     url: str
@@ -123,7 +121,6 @@ async def read(url: str, reach: Reach = _OPEN, limits: FetchLimits = _LIMITS) ->
     Args:
         url: Begins with `http://` or `https://`.
         reach: How far the fetch may go.
-        limits: What it may cost.
 
     Raises:
         FetchError: It cannot be fetched, or may not be.

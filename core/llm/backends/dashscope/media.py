@@ -47,7 +47,6 @@ class Media:
         kind: `audio` or `video`.
         name: Of the file; empty where it has none.
         source: The file, or its bytes.
-        size: In bytes.
         subtype: Of its media type, by content.
         fingerprint: The same for the same content.
     """

@@ -119,7 +119,6 @@ class DashScopeService:
     Args:
         address: Up to and with `/api/v1`.
         headers: Sent with every request; they hold the key.
-        model: The model's name.
         translator: Makes errors of refusals.
     """
 
@@ -222,7 +221,6 @@ async def in_time(
 
     Args:
         first: The first piece; `None` where there is none.
-        source: The rest.
         limits: `idle` is the one for each further piece.
         reader: Knows the finish reason.
     """
@@ -321,8 +319,6 @@ def meaning(status: int, code: str, message: str, *, spoke: bool) -> Meaning:
 
     Args:
         status: HTTP status; 0 where it is not known.
-        code: The service's own.
-        message: The service's, redacted.
         spoke: Whether part of the reply had come.
     """
     about = f"{code} {message}"

@@ -95,7 +95,6 @@ async def opened_pictures(turns: Iterable[Json], *, reach: Reach = _OPEN) -> lis
     """Every picture of the turns, in order, as PIL images in RGB.
 
     Args:
-        turns: The conversation.
         reach: Where pictures may be fetched from, redirects included.
 
     Raises:

@@ -140,7 +140,6 @@ class Place:
         folder: With `config.json`, the weights and the tokenizer, or with a GGUF file.
         gguf_file: The GGUF file's name in the folder; empty where there is none.
         device: `auto`, `cpu`, `cuda`, `cuda:1`, `mps` …
-        dtype: Of the weights.
         sees: Whether to load it with vision; `None` if the model can.
         trusts: Whether code that comes with the model may run.
     """

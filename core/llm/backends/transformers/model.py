@@ -60,7 +60,6 @@ class Task:
     """One request to the engine.
 
     Args:
-        turns: The conversation.
         pictures: Its opened pictures, in order.
         sampling: How the reply is sampled.
     """
@@ -77,7 +76,6 @@ class TransformersEngine:
     """Answers with a loaded model, first come, first served.
 
     Args:
-        loaded: The model.
         place: Where it was loaded from, for errors.
     """
 
@@ -264,7 +262,6 @@ class ReplyText:
     """Decodes the tokens of one reply as they come, never showing half a character or part of a stop word.
 
     Args:
-        decode: The tokenizer's.
         stop: Stop words.
 
     Attributes:
