@@ -34,7 +34,7 @@ _LISTED: Mapping[str, str] = {
         core.rag.search.near_index: count_of
     """,
     "hands it on to what is fed, or to what is excused itself": """
-        core.mcp_endpoint: Outward.let_in OwnerAccess.*
+        core.mcp_endpoint: McpAccess.authenticate OwnerMcpAccess.*
         core.reading.attachments: for_model
         core.reading.intake: Intake.take_out take_out
         core.reading.job: read is_known
@@ -42,14 +42,14 @@ _LISTED: Mapping[str, str] = {
         core.reading.owner_intake: OwnerIntake.*
         core.reading.preparing: Preparing.go_on
         core.runs.approvals: RunGuard.decide Questions.* Inputs.* with_allowances
-        core.runs.history_summary: Remembering.fitted
-        core.runs.manager: OwnerRuns.* Runs.on_its_way
+        core.runs.history_summary: HistorySummarizer.fit
+        core.runs.manager: OwnerRuns.* Runs.launch
         core.runs.run: Run.*
         core.models.own_models: OwnerModels.*
         core.toolbox.choices: Rules.change ToolAccounts.* ToolChoices.*
         core.toolbox.server_form: state_of
         core.toolbox.toolbox: OwnerTools.switch
-        core.toolbox.user_mcp_servers: OwnerMcpServers.* SignIns.* Signing.ask
+        core.toolbox.user_mcp_servers: OwnerMcpServers.* SignIns.* PendingSignIn.ask
         core.toolbox.user_openapi: OwnerOpenApi.*
         core.storage.message_texts: keep_text
         core.storage.search: SearchStore.find
@@ -75,11 +75,11 @@ _LISTED: Mapping[str, str] = {
         core.mcp.pool: MCPClient.*
         core.mcp.servers: Servers.* OwnerServers.*
         core.mcp.tools: MCPTool.call ListResources.call ReadResource.call
-        core.tools.approval: Guard.decide PassedOn.decide OnThisLoop.decide BothGuards.decide OneQuestion.decide
+        core.tools.approval: Guard.decide NestedGuard.decide LoopBoundGuard.decide BothGuards.decide OneQuestion.decide
         core.tools.base: BaseTool.call BaseToolWithFileAccess.call
         core.tools.from_function: FunctionTool.call
         core.tools.openapi.as_tools: ApiTool.call
-        core.tools.runner: ToolRunner.run what_it_asks
+        core.tools.runner: ToolRunner.run call_fingerprint
         core.tools.threads: ToolThreads.run
         webui.handlers.act: act
         webui.handlers.evidence: tried
@@ -114,7 +114,7 @@ _LISTED: Mapping[str, str] = {
         core.rag.search.vector: VectorSearcher.* HybridSearcher.*
         core.rag.search.word_index: WordIndex.* Snapshot.* WordWriter.*
         core.rag.search.stored_vectors: Vectors.like
-        core.tools.documents: Shelf.found chunks_as_records source_of
+        core.tools.documents: ScratchLibrary.found chunks_as_records source_of
     """,
     "a process of its own, which is ended after its time": """
         core.rag.embedding.local: LocalEmbedder.* Workers.* _Worker.* loaded
@@ -216,7 +216,7 @@ _LISTED: Mapping[str, str] = {
     """,
     "documents as they were read, which are bounded": """
         core.tools.openapi.as_tools: tools_of
-        core.tools.openapi.credentials: Keys.* clients_of checkable ways_of
+        core.tools.openapi.credentials: Keys.* clients_of checkable auth_schemes
         core.tools.openapi.operations: operations
     """,
     "a model is asked, whose answer is fed where it comes": """

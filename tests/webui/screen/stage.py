@@ -146,11 +146,14 @@ SCENES |= agents_scenes.SCENES | prose_scenes.SCENES | page_scenes.SCENES
 class Stage:
     """Serves the page on a free port; `asked` is what its script put on the bus, `sent` what the composer sent.
 
-    A mark opens a page of a PDF, or what `evidence` makes.
+    A mark opens a page of a PDF, or what `evidence` makes; `found` answers a search, which waits for `searching`.
     """
 
     def __init__(self) -> None:
         self.evidence: Callable[[Words], str] | None = None
+        self.found: Callable[[str], dict[str, Any]] = lambda _: {}
+        self.searching = threading.Event()
+        self.searching.set()
         self.asked: list[dict[str, Any]] = []
         self.sent: list[Any] = []
         self.stops = 0
@@ -160,6 +163,7 @@ class Stage:
         document = pymupdf.open(assets_folder() / "samples" / "policy.pdf")
         picture = cast("Any", document)[1].get_pixmap(dpi=72).tobytes("png")
         drawn = b64decode(calls_scenes.plot().partition(",")[2])
+        app.add_api_route("/search", self._search)
         app.add_api_route("/calls/item", lambda: Response(drawn, media_type="image/png"))
         app.add_api_route("/pages/{document}/{page}.png", lambda: Response(picture, media_type="image/png"))
         app.add_api_route("/uploads/check", lambda: {"refused": [], "said": ""}, methods=["POST"])
@@ -239,6 +243,11 @@ class Stage:
         shape: Any = ((595.0, 842.0), (72.0, 72.0, 523.0, 790.0))
         page = ShownPage("doc", "policy.pdf", number, 3, *shape, letters=LETTERS)
         return evidence_html([{**PASSAGE, "number": 1}], 1, words, message_id="r-1", page=page)
+
+    def _search(self, q: str) -> dict[str, Any]:
+        found = self.found(q)
+        assert self.searching.wait(60), "The search was held and never let go."
+        return found
 
     def _send(self, draft: Any) -> None:
         with self._news:

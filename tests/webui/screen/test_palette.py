@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from playwright.sync_api import Locator, Page, Route, expect
+from playwright.sync_api import Locator, Page, expect
 
 from tests.e2e.axe import findings_everywhere
 from tests.e2e.chat_steps import focus, until
@@ -56,14 +54,13 @@ FOUND = {
 NOTHING: dict[str, Any] = {"conversations": [], "documents": [], "libraries": []}
 
 
-def answer(route: Route) -> None:
-    sought = parse_qs(urlsplit(route.request.url).query).get("q", [""])[0]
-    route.fulfill(json=LATEST if not sought else NOTHING if "zebra" in sought else FOUND)
+@pytest.fixture(autouse=True)
+def _found(stage: Stage) -> None:
+    stage.found = lambda sought: LATEST if not sought else NOTHING if "zebra" in sought else FOUND
 
 
 def opened(page: Page, typed: str = "", key: str = "Control+k") -> Locator:
     """The palette, once it shows what was typed."""
-    page.route("**/search?q=*", answer)
     page.keyboard.press(key)
     palette = page.locator("dialog.p-palette")
     expect(palette.get_by_role("option").first).to_be_visible()
@@ -209,32 +206,23 @@ def test_ctrl_enter_asks_with_the_words_and_a_draft_is_there_again_afterwards(sh
 def test_until_an_answer_comes_the_former_results_stay_and_enter_waits_for_it(show: Show, stage: Stage) -> None:
     page = show("answered")
     palette = opened(page)
-    held: list[Route] = []
-    let_go: list[bool] = []
-
-    def hold(route: Route) -> None:
-        if let_go:
-            answer(route)
-        else:
-            held.append(route)
-
-    page.route("**/search?q=*", hold)
+    held: list[str] = []
+    answer = stage.found
+    stage.found = lambda sought: held.append(sought) or answer(sought)
+    stage.searching.clear()
     page.keyboard.type("claim")
     until(lambda: page.evaluate("1") and held)
     expect(palette).to_contain_text("Number 0")
     press(page, "Enter")
     expect(palette).to_be_visible()
-    let_go.append(True)
-    answer(held[0])
+    stage.searching.set()
     expect(palette).to_have_count(0)
     stage.until(lambda: stage.asked == [{"do": "open", "id": "conv", "message": "r-1"}])
 
 
-def test_a_search_that_fails_says_so_and_leaves_the_commands(show: Show) -> None:
+def test_a_search_that_fails_says_so_and_leaves_the_commands(show: Show, stage: Stage) -> None:
     page = show("answered")
-    page.route(
-        "**/search?q=*", lambda route: route.fulfill(status=200, body=json.dumps({"failed": "The disk failed."}))
-    )
+    stage.found = lambda _: {"failed": "The disk failed."}
     press(page, "Control+k")
     page.keyboard.type("tools")
     palette = page.locator("dialog.p-palette")
@@ -243,7 +231,6 @@ def test_a_search_that_fails_says_so_and_leaves_the_commands(show: Show) -> None
 
 def test_on_a_phone_it_is_the_whole_screen_with_a_cross_and_chips(show: Show) -> None:
     page = show("answered", width=390, height=844, has_touch=True, is_mobile=True)
-    page.route("**/search?q=*", answer)
     page.get_by_role("button", name="Conversations").tap()
     page.locator("#p-find").tap()
     palette = page.locator("dialog.p-palette")
