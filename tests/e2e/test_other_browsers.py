@@ -17,6 +17,10 @@ USABLE = """return Boolean(document.documentElement.dataset.hour
 SAYS = "return document.querySelector(arguments[0])?.innerText.includes(arguments[1])"
 STATE = "return Boolean(document.querySelector(`#status [data-state=${arguments[0]}]`))"
 COUNTED = "return (document.querySelector('#chat').innerText.match(/word\\d+/g) ?? []).length"
+LABELS = "return document.querySelectorAll('#chat .p-acts .p-sr').length"
+HIDDEN_LABELS = """return [...document.querySelectorAll('#chat .p-acts .p-sr')].map((label) => {
+    const box = label.getBoundingClientRect();
+    return box.width <= 1 && box.height <= 1 && getComputedStyle(label).clipPath === 'inset(50%)'; })"""
 COMPOSER = "#composer textarea"
 
 
@@ -42,6 +46,8 @@ def test_the_main_way_works_in_other_browsers(driver: Driver, server: AppProcess
     driver.until(STATE, "idle")
     assert 10 < driver.run(COUNTED) < 200
     driver.until(SAYS, "#chat", "You stopped this reply.")
+    # WebKit painted labels over icons as long as they were hidden by their indent.
+    assert driver.run(HIDDEN_LABELS) == [True] * driver.run(LABELS) != []
     driver.write("#composer input[type=file]", str(SAMPLES / "policy.pdf"))
     driver.until(SAYS, "#composer .p-chips .p-chip:not(.p-sending)", "policy.pdf")
     driver.write(COMPOSER, f"How soon must damage be reported?{ENTER}")
