@@ -21,6 +21,7 @@ from core.resources import descriptors_check, disk_check
 from core.runs.claim_check import ClaimChecker
 from core.runs.history_summary import HistorySummarizer
 from core.runs.manager import Runs
+from core.runs.titles import Titles
 from core.storage.database import Database, count_opening
 from core.storage.sealing import Sealer
 from core.storage.stores import Stores
@@ -100,6 +101,7 @@ class Engine:
             for service in (self.toolbox, self.intake, self.runs):
                 opening.push_async_callback(service.aclose)
             await opening.enter_async_context(self.services.remembering)
+            await opening.enter_async_context(self.services.titles)
             await opening.enter_async_context(self.outward)
             await self._pick_up(database)
             self._open = opening.pop_all()
@@ -176,6 +178,8 @@ class Engine:
             code=code,
             runs=self.runs,
             remembering=HistorySummarizer(on=settings.summarise),
+            # A program's own agents are asked nothing but the reader's questions.
+            titles=Titles(self.runs, on=settings.titles and self.program is None),
             agents=self.program or Assistants(settings.max_iteration),
             index=self._index,
             changed=self._changed,

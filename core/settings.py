@@ -95,6 +95,8 @@ class Settings(BaseSettings):
         max_upload_mb: The largest file taken in, in MiB.
         summarise: Whether the oldest turns of a conversation that is too long for its model are told in short; else
             they are left out.
+        titles: Whether the model that answered a conversation's first question is asked for its title; else the
+            question's first words are its title.
         check_claims: Whether the sentences of an answer from documents are held against its passages.
         retrieval: How documents are searched: by words and meaning, or by words alone, which costs less.
         pdf_reader: The library that reads PDF: `pypdfium2` for who cannot take PyMuPDF's licence, the AGPL.
@@ -152,6 +154,7 @@ class Settings(BaseSettings):
     max_upload_mb: int = Field(default=50, ge=1)
     retrieval: Literal["hybrid", "keyword"] = "hybrid"
     summarise: bool = True
+    titles: bool = True
     check_claims: bool = True
     pdf_reader: Literal["pymupdf", "pypdfium2"] = "pymupdf"
     max_iteration: int = Field(default=20, ge=1, le=99)

@@ -34,6 +34,7 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
         if name.startswith(_OWN_VARIABLES) or name.lower() in _PROXIES:
             monkeypatch.delenv(name)
     monkeypatch.setenv("PARLOUR_CODE", "off")  # trying sandboxes takes a second: for those tests that use one
+    monkeypatch.setenv("PARLOUR_TITLES", "0")  # a call that a script does not reckon with: for those tests that do
     monkeypatch.setenv("GRADIO_ANALYTICS_ENABLED", "False")
     monkeypatch.setenv("HF_HUB_DISABLE_TELEMETRY", "1")
 

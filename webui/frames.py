@@ -295,6 +295,7 @@ class Frames:
         preparing = workspace.intake.preparing()
         return (
             bool(workspace.runs.live_conversations())
+            or workspace.services.titles.is_making
             or shown.readiness["model"].state == "loading"
             or self._views.is_being_created(view.owner, view.conversation_id)
             or any(document.status == "reading" or document.id in preparing for document in shown.documents)

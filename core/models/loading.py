@@ -123,6 +123,11 @@ class ModelLoader:
         self._when_unused = unused
         self._tell_if_unused()
 
+    @property
+    def is_retired(self) -> bool:
+        """Whether nobody is given the model any more."""
+        return self._when_unused is not None
+
     async def aclose(self) -> None:
         """Stop loading and close the model; whoever waits for it after that has it loaded anew."""
         task, self._task = self._task, None

@@ -6,6 +6,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 from urllib.parse import unquote, urlsplit
 
+from core.agents.title import shortened_title
 from core.errors import ModelRefusedError, ParlourError
 from core.messages.content import ContentItem
 from core.messages.invisible import Cleaned, noted, plain_line, without_invisible
@@ -42,7 +43,6 @@ class Named(Protocol):
 LONGEST_TEXT = 2_000_000
 LONGEST_SHOWN = 20_000
 _EXCERPT = 600
-_TITLE = 60
 
 _PROMISES_A_DOCUMENT = frozenset(
     {".pdf", ".docx", ".pptx", ".xlsx", ".xls", ".ods", ".epub", ".txt", ".md", ".html", ".htm", ".csv", ".json"}
@@ -123,12 +123,7 @@ def title_of(message: Message) -> str:
     lines = [line.strip() for line in message.get_text_content().splitlines() if line.strip()]
     files = (message.extra or {}).get("files") or ()
     line = lines[0].lstrip("#>*- ") if lines else str(files[0]["name"]) if files else ""
-    line = plain_line(line)
-    if len(line) <= _TITLE:
-        return line
-    cut = line[: _TITLE - 1]
-    whole = cut.rpartition(" ")[0] if line[_TITLE - 1] != " " else cut
-    return (whole if len(whole) > _TITLE // 2 else cut).rstrip(" ,.;:，。；：") + "…"
+    return shortened_title(plain_line(line))
 
 
 def unsupported_files(files: Sequence[Named], model: BaseChatModel | None) -> list[ParlourError]:

@@ -12,6 +12,7 @@ from core.messages.events import Event
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
 
+    from core.messages.message import Usage
     from core.rag.attribution import Verdict
     from core.storage.base import RunStatus
 
@@ -185,6 +186,24 @@ class TurnsSummarised:
 
 
 @dataclass(frozen=True, slots=True)
+class ModelCalled:
+    """A model was called beside the reply, for something that is no part of it.
+
+    Args:
+        purpose: What for.
+        model: What the page calls the model.
+        usage: The tokens that it took; `None` where the model failed before it said anything.
+        seconds: How long it took.
+    """
+
+    purpose: Literal["title"]
+    model: str
+    usage: Usage | None
+    seconds: float
+    kind: Literal["model_called"] = "model_called"
+
+
+@dataclass(frozen=True, slots=True)
 class Queued:
     """The run waits until other replies of its owner are finished; `waiting` is false once its turn has come."""
 
@@ -214,6 +233,7 @@ RunOwn: TypeAlias = (
     | ToolProgress
     | StepRecorded
     | TurnsSummarised
+    | ModelCalled
     | Queued
     | NestedEvent
     | ClaimsChecked

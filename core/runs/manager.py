@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from core.limits import ConcurrencyLimiter, Slot
     from core.messages.message import Message
-    from core.runs.log import ApprovalAsked
+    from core.runs.log import ApprovalAsked, ModelCalled
     from core.runs.run import Check
     from core.storage.base import AgentThought, EventRow, Lease, RunRecord, StoredMessage
     from core.storage.runs import RunStore
@@ -326,6 +326,17 @@ class OwnerRuns:
             await run.settle()
         await self._store.revise(message.run_id, "claims_checked", lambda payload: borne_out(payload, claims))
         self._table.past.pop((self._owner, message.id), None)
+
+    async def note(self, run: Run, call: ModelCalled) -> None:
+        """Note in the log of a run that is over that a model was called beside its reply.
+
+        Raises:
+            ConflictError: key `busy`: its end is not stored.
+            NotFoundError: The run is gone, with its conversation.
+        """
+        (row,) = rows_of([LoggedEvent(0, 0.0, call)])
+        await self._store.add(run.id, row.kind, row.payload)
+        self._table.past.pop((self._owner, run.message_id), None)
 
     async def thoughts(self, message_id: str) -> list[AgentThought]:
         """The steps of a reply that is over, the first one first. Raises NotFoundError."""

@@ -26,6 +26,7 @@ from core.runs.log import (
     InputAsked,
     InputGiven,
     LoggedEvent,
+    ModelCalled,
     NestedEvent,
     Queued,
     RunFinished,
@@ -179,6 +180,7 @@ __all__ = ["Block", "CallBlock", "CallState", "ItemBlock", "ReasoningBlock", "Re
 
 _OfAMadeCall: TypeAlias = CallDelta | ApprovalAsked | ApprovalGiven | ToolStarted | ToolProgress | ToolFinished
 _OfACall: TypeAlias = CallStarted | _OfAMadeCall
+_Note: TypeAlias = ClaimsChecked | StepRecorded | TurnsSummarised | ModelCalled | Queued | InputAsked | InputGiven
 
 
 class Reply:
@@ -188,8 +190,8 @@ class Reply:
     `"number"` from 1: what `[n]` in the text points to. The same passage found twice keeps both numbers.
     `model` is what the page calls the model that wrote it, where that is known. `claims` is what the passages say to
     its sentences, once it is whole and was checked. `summary` is what its model was given in place of the oldest turns,
-    where that was made for it. `speakers` are the names of those who have spoken in it, in order. `queued` says that
-    it has not begun: other replies of its owner are being written.
+    where that was made for it. `beside` are model calls for what is no part of it. `speakers` are the names of those
+    who have spoken in it, in order. `queued` says that it has not begun: other replies of its owner are being written.
     """
 
     def __init__(self, events: Iterable[LoggedEvent] = (), *, status: RunStatus = "running", within: str = "") -> None:
@@ -201,6 +203,7 @@ class Reply:
         self.model = ""
         self.claims: tuple[Checked, ...] = ()
         self.summary = ""
+        self.beside: list[ModelCalled] = []
         self.queued = False
         self.speakers: dict[str, None] = {}
         self.seen = 0
@@ -239,6 +242,9 @@ class Reply:
             self._add_reasoning(event.text, at)
             return
         self._end_thinking(at)
+        if isinstance(event, _Note):
+            self._note(event)
+            return
         match event:
             case MessageStarted():
                 self._speaker, self._fresh = event.name, True
@@ -248,8 +254,6 @@ class Reply:
                 self.blocks.append(ItemBlock(event.item, self._spoke()))
             case MessageFinished():
                 self._count(event.usage)
-            case ClaimsChecked() | StepRecorded() | TurnsSummarised() | Queued() | InputAsked() | InputGiven():
-                self._note(event)
             case NestedEvent():
                 self._inside(event, logged)
             case RunFinished():
@@ -360,13 +364,15 @@ class Reply:
         elif block is not None:
             block.end_form(event)
 
-    def _note(self, event: ClaimsChecked | StepRecorded | TurnsSummarised | Queued | InputAsked | InputGiven) -> None:
+    def _note(self, event: _Note) -> None:
         if isinstance(event, InputAsked | InputGiven):
             self._ask(event)
         elif isinstance(event, ClaimsChecked):
             self.claims = event.claims
         elif isinstance(event, TurnsSummarised):
             self.summary = event.text
+        elif isinstance(event, ModelCalled):
+            self.beside.append(event)
         elif isinstance(event, Queued):
             self.queued = event.waiting
         elif event.call_id in self._calls:

@@ -34,6 +34,7 @@ from core.runs.log import (
     InputAsked,
     InputGiven,
     LoggedEvent,
+    ModelCalled,
     NestedEvent,
     Queued,
     StepRecorded,
@@ -95,6 +96,7 @@ _CLASSES: dict[str, Callable[..., RunEvent]] = {
     "turns_summarised": TurnsSummarised,
     "queued": Queued,
     "claims_checked": _claims,
+    "model_called": ModelCalled,
     "within": _within,
 }
 _MODELS: dict[str, type[BaseModel]] = {"message": Message, "item": ContentItem, "usage": Usage}
@@ -293,7 +295,7 @@ def _until_tick() -> float:
     return _CHECKPOINT_EVERY - time.monotonic() % _CHECKPOINT_EVERY
 
 
-KEPT_KINDS: Final = frozenset({"claims_checked", "message_finished", "turns_summarised", "within"})
+KEPT_KINDS: Final = frozenset({"claims_checked", "message_finished", "model_called", "turns_summarised", "within"})
 """What stands in the log alone: it stays."""
 
 _FIRST_AFTER: Final = 60.0  # seconds; a start has other things to do

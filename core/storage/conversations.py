@@ -161,11 +161,16 @@ class ConversationStore:
         """Give it another title. Raises NotFoundError."""
         await self._change(conversation_id, title=plain_line(clean(title)), titled_by="person")
 
-    async def name(self, conversation_id: str, title: str) -> bool:
-        """Give it the title that a model made; returns false where a person has named it. Raises NotFoundError."""
+    async def name(self, conversation_id: str, title: str, *, instead_of: str | None = None) -> bool:
+        """Give it the title that a model made; returns false where a person has named it. Raises NotFoundError.
+
+        Args:
+            instead_of: The title that it had when the model was asked: where it has another by now, it keeps that.
+        """
 
         def change(connection: Connection) -> bool:
-            if conversation_of(connection, self._owner, conversation_id).titled_by == "person":
+            known = conversation_of(connection, self._owner, conversation_id)
+            if known.titled_by == "person" or instead_of not in {None, known.title}:
                 return False
             values = {"title": plain_line(clean(title)), "titled_by": "model"}
             connection.execute(update(conversations).where(_is(conversation_id)).values(**values))

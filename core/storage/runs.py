@@ -257,7 +257,10 @@ class RunStore:
                 reply = replace(place, parent_id=asked.id)
             insert_message(connection, self._owner, reply)
             _insert_run(connection, record, lease)
-            made = conversations.c.title.in_(["", *map(clean, retitled)])
+            made = conversations.c.title.in_([*map(clean, retitled)])
+            if retitled:
+                made |= conversations.c.titled_by == "model"
+            made = (conversations.c.title == "") | (made & (conversations.c.titled_by != "person"))
             untitled = (conversations.c.id == conversation_id) & made
             connection.execute(update(conversations).where(untitled).values(title=clean(title), titled_by="question"))
             keep_title(connection, conversation_id)
@@ -359,6 +362,25 @@ class RunStore:
                 _append(connection, self._owner, run_id, [row])
 
         await self._database.write(revise)
+
+    async def add(self, run_id: str, kind: str, payload: dict[str, Any]) -> None:
+        """Add an event to a run that is over, as its last one.
+
+        Raises:
+            ConflictError: key `busy`: the run is not over.
+            NotFoundError: The run is gone, with its conversation, or is not the owner's.
+        """
+
+        def add(connection: Connection) -> None:
+            record = _run_of(connection, self._owner, run_id)
+            if record.status == "running":
+                raise busy()
+            last = select(func.max(run_events.c.seq)).where(run_events.c.run_id == run_id)
+            seq = (connection.execute(last).scalar() or 0) + 1
+            row = EventRow(seq, time.time() - record.started_at, kind, payload)
+            _append(connection, self._owner, run_id, [row])
+
+        await self._database.write(add)
 
     async def holder(self, conversation_id: str) -> str | None:
         """The process that makes the conversation's reply, or did when it died; `None` where none is being made."""

@@ -161,9 +161,11 @@ class Conversation:
         thread = await self._thread_to(place.parent_id)
         history = _said(thread)
         loader = await self.services.models.loader()
-        turn = await self._turn(thread, await self._files_of(*history[-1:]), language_of(history), loader)
+        lang = language_of(history)
+        turn = await self._turn(thread, await self._files_of(*history[-1:]), lang, loader)
         given = [*history, *resumable.messages()]
-        return await self.runs.resume(resumable, turn, history=given, terms=await self.terms())
+        run = await self.runs.resume(resumable, turn, history=given, terms=await self.terms())
+        return self._titled(run, loader, lang)
 
     async def stop(self) -> None:
         """Stop the conversation's run, if one lives; what there is of the reply stays. Raises as `OwnerRuns.stop`."""
@@ -278,7 +280,7 @@ class Conversation:
         files: Sequence[FileRecord] | None = None,
     ) -> Run:
         loader = await self.services.models.loader()
-        return await self.runs.start(
+        run = await self.runs.start(
             self.id,
             await self._turn(thread, await self._files_of(message) if files is None else files, lang, loader),
             user=message,
@@ -289,6 +291,7 @@ class Conversation:
             retitled=made,
             terms=await self.terms(),
         )
+        return self._titled(run, loader, lang)
 
     async def _titles_beside(self, question: StoredMessage) -> list[str]:
         """What the title may be if it was made from a version of the question, and nobody wrote it."""
@@ -305,7 +308,7 @@ class Conversation:
         thread = await self._thread_to(question_id)
         history = _said(thread)
         loader = await self.services.models.loader()
-        return await self.runs.start(
+        run = await self.runs.start(
             self.id,
             await self._turn(thread, await self._files_of(*history[-1:]), lang, loader),
             user=None,
@@ -315,6 +318,12 @@ class Conversation:
             beginning=beginning,
             terms=await self.terms(),
         )
+        return self._titled(run, loader, lang)
+
+    def _titled(self, run: Run, loader: ModelLoader, lang: Lang) -> Run:
+        """The run, after whose end its model is asked for a title, if the conversation has none that stays."""
+        self.services.titles.begin(run, loader, lang, self.services.changed)
+        return run
 
     async def _turn(
         self, thread: Sequence[StoredMessage], files: Sequence[FileRecord], lang: Lang, loader: ModelLoader

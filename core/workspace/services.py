@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from core.reading.intake import Intake
     from core.runs.history_summary import HistorySummarizer
     from core.runs.manager import Runs
+    from core.runs.titles import Titles
     from core.settings import Settings
     from core.storage.stores import Stores
     from core.toolbox.code_interpreter import CodeInterpreters
@@ -51,6 +52,7 @@ class Services:
         stores: What is kept of owners.
         code: Runs the code of conversations.
         remembering: Sums up what a model cannot read any more.
+        titles: Names conversations after their first exchange.
         agents: Who answers.
         index: Opens the index of an owner's documents, for an `async with` block.
         changed: Called with (owner, conversation) when something of it changes.
@@ -64,6 +66,7 @@ class Services:
     code: CodeInterpreters
     runs: Runs
     remembering: HistorySummarizer
+    titles: Titles
     agents: Agents
     index: Callable[[str], AbstractAsyncContextManager[Library]]
     changed: Callable[[str, str | None], None]
@@ -87,6 +90,7 @@ class OwnerServices:
         tools: The owner's tools, and what was chosen about them.
         code: Runs the code of the owner's conversations.
         remembering: Sums up what a model cannot read any more.
+        titles: Names conversations after their first exchange.
         agents: Who answers.
     """
 
@@ -101,6 +105,7 @@ class OwnerServices:
         self.tools = every.toolbox.of(owner)
         self.code = every.code.of(owner)
         self.remembering = every.remembering
+        self.titles = every.titles.of(self.stores)
         self.agents = every.agents
 
     def changed(self, conversation_id: str | None = None) -> None:
