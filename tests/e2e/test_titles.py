@@ -72,7 +72,7 @@ def test_a_chinese_conversation_has_a_chinese_name_and_a_person_s_name_stays(
     may_name.set()
     expect(row).to_have_text("港口重建")
     may_name.clear()
-    page.get_by_role("button", name="新建对话").click()
+    page.get_by_role("button", name="新对话").click()
     ask_and_wait(page, "那么港口由谁出钱？", "forty people")
     page.locator("#history a[data-open]", has_text="由谁出钱").press("F2")
     page.get_by_role("textbox", name="标题").fill("我的港口")

@@ -12,6 +12,7 @@ import pytest
 
 from core.engine import Engine
 from core.errors import NotFoundError
+from core.llm.request import ChatRequest, Stream
 from core.runs.run import Run
 from core.runs.titles import Titles
 from core.settings import Settings
@@ -246,7 +247,7 @@ class AtHome(ScriptedModel):
         self.naming = asyncio.Event()
         super().__init__("An answer.")
 
-    async def _stream(self, request: Any) -> Any:
+    async def _stream(self, request: ChatRequest) -> Stream:
         if "<exchange>" in request.messages[-1].get_text_content():
             self.naming.set()
             await self.may_name.wait()
