@@ -10,9 +10,11 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import docx
+import pymupdf
 import pytest
 import xlsxwriter
 from mcp.types import Tool
+from pptx import Presentation
 
 from core.engine import Engine
 from core.errors import ParlourError
@@ -26,11 +28,13 @@ from core.reading.attachments import link_name
 from core.runs.log import ApprovalAsked
 from core.settings import Settings
 from core.testing.scripted_model import ScriptedModel
+from core.toolbox.server_form import OfferedTool
 from core.tools.base import BaseTool, ToolResult
 from core.tools.openapi.document import Document
 from core.tools.openapi.operations import operations
 from core.tools.results import as_message
 from core.tools.runner import ToolRunner
+from tests.core.rag.parsers.test_epub import ONE, PARTS, book
 from tests.core.talks import libraries_of, talk_of
 from webui.panels.approval import ask_html
 from webui.render.conversation import question_entry
@@ -111,9 +115,43 @@ def as_text(path: Path) -> None:
     path.write_text(f"what,where\nThe mill{HIDDEN} stands.,here\n", encoding="utf-8")
 
 
+def slides(path: Path) -> None:
+    deck: Any = Presentation()
+    deck.slides.add_slide(deck.slide_layouts[5]).shapes.title.text = f"The mill{HIDDEN} stands."
+    deck.save(str(path))
+
+
+def a_book(path: Path) -> None:
+    written = "".join(f"&#{ord(one)};" for one in HIDDEN)
+    book(
+        path.parent, {**PARTS, "OPS/text/one.xhtml": ONE.replace("春眠不觉晓", f"The mill{written} stands.")}, path.name
+    )
+
+
+_MEANT = f"""/CIDInit /ProcSet findresource begin 12 dict begin begincmap /CMapName /Hidden def /CMapType 2 def
+1 begincodespacerange <00> <FF> endcodespacerange
+1 beginbfchar <7E> <{HIDDEN[0].encode("utf-16-be").hex()}> endbfchar endcmap end end"""
+
+
+def a_page(path: Path) -> None:
+    """Letters that are seen on the page as `~`, and which the font says are others."""
+    document: Any = pymupdf.open()
+    page = document.new_page()
+    page.insert_text((72, 72), f"The mill{'~' * COUNT} stands.", fontname="helv")
+    meant = document.get_new_xref()
+    document.update_object(meant, "<<>>")
+    document.update_stream(meant, _MEANT.encode())
+    document.xref_set_key(page.get_fonts()[0][0], "ToUnicode", f"{meant} 0 R")
+    document.save(path)
+
+
 @pytest.mark.parametrize(
     ("name", "parser", "write"),
     [
+        ("a.pdf", "pdf", a_page),
+        ("a.pdf", "pdfium", a_page),
+        ("a.pptx", "slides", slides),
+        ("a.epub", "book", a_book),
         ("a.docx", "word", a_word_document),
         ("a.xlsx", "workbook", a_workbook),
         ("a.html", "web_page", references),
@@ -215,6 +253,9 @@ def test_of_what_a_server_says_of_its_tools() -> None:
     assert tool.description == "Looks."
     assert tool.invisible == 2 * COUNT
     assert "\\U000e0073" in tool.whole_description  # its owner sees what stood there
+    panel: Any = import_module("webui.panels.servers")
+    shown = panel._server_tool(OfferedTool(tool, "look", on=True, mark="", print="x"), Words("en"))
+    assert shown["description"].splitlines()[0] == f"{2 * COUNT} invisible characters removed"
 
 
 def test_of_what_an_openapi_document_says() -> None:

@@ -31,6 +31,7 @@ from core.messages.message import Message
 from core.storage.base import LOCAL_OWNER
 from core.storage.database import Database
 from tests.core.backup.lived_in import KEY, TEXT, add_document, fill, found_in, opened
+from tests.core.storage.test_stored_schemas import SCHEMAS, STORED
 
 pytestmark = pytest.mark.anyio
 
@@ -324,12 +325,11 @@ async def test_a_damaged_database_is_kept_aside_when_a_backup_takes_its_place(
     assert (await found_in(tmp_path / "home"))["titles"] == FILLED["titles"]
 
 
-@pytest.mark.parametrize("schema", ["0001", "0002", "0003", "0008", "0009", "0010"])
+@pytest.mark.parametrize("schema", SCHEMAS)
 async def test_a_backup_of_any_released_schema_is_restored_updated_and_opened(tmp_path: Path, schema: str) -> None:
     home = tmp_path / "home"
     home.mkdir()
-    stored = Path(__file__).parents[1] / "storage" / "stored" / f"{schema}.db.gz"
-    (home / "parlour.db").write_bytes(gzip.decompress(stored.read_bytes()))
+    (home / "parlour.db").write_bytes(gzip.decompress((STORED / f"{schema}.db.gz").read_bytes()))
     backup, manifest = write_backup(home, tmp_path / "old.zip")
     assert manifest.schema == schema
     restore_backup(backup, tmp_path / "elsewhere")

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import os
 import socket
+import subprocess
+import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 
 from core.errors import MissingExtraError
 from webui.__main__ import main
+
+ROOT = Path(__file__).resolve().parents[3]
 
 
 def one_line(capsys: pytest.CaptureFixture[str]) -> str:
@@ -100,6 +105,34 @@ def test_a_data_folder_that_cannot_be_written_is_named(
     monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != tmp_path and asked(path, mode))
     assert main(["--home", str(tmp_path)]) == 1
     assert "cannot be written. Set PARLOUR_HOME" in one_line(capsys)
+
+
+_AS_SOMEBODY = """
+import os, sys
+import webui.__main__, webui.serving
+if os.geteuid() == 0:
+    os.setgroups([])
+    os.setresgid(65534, 65534, 65534)
+    os.setresuid(65534, 65534, 65534)
+sys.exit(webui.__main__.main(["--home", sys.argv[1], "--port", "0"]))
+"""
+
+
+def test_a_start_on_a_folder_that_others_own_ends_with_one_sentence() -> None:
+    with tempfile.TemporaryDirectory() as place:  # not the test's own folder, which nobody else can walk to
+        home = Path(place, "home")
+        home.mkdir()
+        Path(place).chmod(0o755)
+        home.chmod(0o555)
+        command = [sys.executable, "-c", _AS_SOMEBODY, str(home)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, cwd=ROOT)
+        assert list(home.iterdir()) == []
+        home.chmod(0o755)
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert done.stderr.splitlines() == [
+        f"parlour: The data folder {home} cannot be written. Set PARLOUR_HOME to a folder that you may write."
+    ]
 
 
 def test_a_data_folder_that_cannot_be_made_is_named(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
