@@ -1,5 +1,7 @@
 """Updates a database again and again, and ends the process at every moment of it: `killed_updates.py DATABASE STRIDE`.
 
+With a stride above 1 it is ended at one of so many moments, and at each of the last ones, when the new takes its place.
+
 A moment is the beginning of a statement, on whichever connection, and each step of copying pages. The work is done in
 a child that is forked for each moment, so that importing and compiling are paid once. What a killed update leaves
 stays for the next one, as on a machine that fails again and again. Nothing waits for the disk: what a killed process
@@ -28,6 +30,7 @@ from core.storage.migrations.steps import HEAD
 from core.storage.migrations.upgrade import bring_up_to_date
 
 _COMPLETED = 10  # after each so many moments the update is begun once more in a copy, and not killed
+_LAST = 10  # moments that no stride leaves out
 _PAGES = 6  # of one step, of the sixty or so that a stored database has
 
 
@@ -161,7 +164,7 @@ def main() -> None:
                 shutil.rmtree(beside, ignore_errors=True)
                 shutil.copytree(home, beside)
                 wrong += next_start(source, beside, schema, last)
-            last += stride
+            last += stride if last + stride <= moments - _LAST else 1
     print(json.dumps({"moments": moments, "steps": steps, "ends": ends, "wrong": wrong}))
 
 
