@@ -50,7 +50,7 @@ def lean_import() -> Generator[None, None, None]:
     In every call it imports matplotlib and turns its drawing into files, twice: the first call would hold up everybody
     for a second. No handler of the page draws.
     """
-    finder = _WithoutStubs()
+    finder = WithoutStubs()
     sys.meta_path.insert(0, finder)
     gc.disable()
     try:
@@ -62,7 +62,7 @@ def lean_import() -> Generator[None, None, None]:
     utils.MatplotlibBackendMananger = nullcontext
 
 
-class _WithoutStubs(MetaPathFinder):
+class WithoutStubs(MetaPathFinder):
     """Finds the module that writes the stubs, and takes the writing out of it."""
 
     def find_spec(
