@@ -1,6 +1,6 @@
 """Page servers that are forked from a process in which everything is imported already: a start then costs a third.
 
-Run as `python -m bench.kills.forked_page` it is that process: each line it reads names the variables of a server and
+Run as `python -m bench.kills.forked_page` it is that process: each line it reads holds the environment of a server and
 the file of what it prints; it answers with the id of the process.
 """
 
@@ -59,8 +59,13 @@ class Forked:
     def __init__(self, pid: int) -> None:
         self._process = psutil.Process(pid)
 
+    @property
+    def pid(self) -> int:
+        """Its id."""
+        return self._process.pid
+
     def poll(self) -> int | None:
-        """None while it runs."""
+        """None while it runs; how it ended is not known here, and 1 is said."""
         return None if self._process.is_running() else 1
 
     def send_signal(self, sign: signal.Signals) -> None:
@@ -95,14 +100,14 @@ class ForkedApp(AppProcess):
 
     def start(self) -> Self:
         """Start the app and wait until `/readyz` says that every part is ready."""
-        of_parlour = {name: value for name, value in self._environment().items() if name.startswith("PARLOUR_")}
-        self.process = cast("subprocess.Popen[bytes]", Forked(self.origin.fork(of_parlour, self.log)))
+        self.process = cast("subprocess.Popen[bytes]", Forked(self.origin.fork(self._environment(), self.log)))
         self.wait_until_ready()
         return self
 
 
 def _serve(told: dict[str, Any]) -> int:
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    os.environ.clear()
     os.environ.update(told["variables"])
     log = os.open(told["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     for number in (1, 2):

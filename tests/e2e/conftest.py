@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
+from bench.kills.forked_page import ForkedApp, Origin
 from core.testing.behaviour import behave
 from core.testing.model_server import ModelServer
 from core.testing.script import Script
@@ -47,17 +48,33 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AppProcess]:
         app.stop()
 
 
+@pytest.fixture(scope="session")
+def origin() -> Iterator[Origin]:
+    """What apps are forked from, all of which import the same."""
+    origin = Origin()
+    yield origin
+    origin.close()
+
+
 @pytest.fixture
-def start_app(tmp_path: Path) -> Iterator[Callable[..., AppProcess]]:
-    """Start apps of this test's own: `start_app(script, name="…", PORT="…")`; the same name keeps its data folder."""
+def start_app(tmp_path: Path, origin: Origin) -> Iterator[Callable[..., AppProcess]]:
+    """Start apps of this test's own: `start_app(script, name="…", PORT="…")`; the same name keeps its data folder.
+
+    `as_users_do=True` starts a program of its own instead of a fork, where the subject is how it starts or ends.
+    """
     apps: list[AppProcess] = []
     models: list[ModelServer] = []
 
-    def start(script: Script | None = behave, *, name: str = "home", **settings: str) -> AppProcess:
+    def start(
+        script: Script | None = behave, *, name: str = "home", as_users_do: bool = False, **settings: str
+    ) -> AppProcess:
         model = ModelServer(script).start() if script is not None else None
         if model is not None:
             models.append(model)
-        apps.append(AppProcess(tmp_path / name, model, settings))
+        home = tmp_path / name
+        apps.append(
+            AppProcess(home, model, settings) if as_users_do else ForkedApp(home, model, settings, origin=origin)
+        )
         return apps[-1].start()
 
     yield start

@@ -19,7 +19,7 @@ GONE = ("net::ERR_", "network error", "Connection errored out", "Service Unavail
 def test_a_reply_cut_by_a_power_cut_is_there_marked_and_goes_on(
     start_app: Callable[..., AppProcess], open_page: Callable[..., Page]
 ) -> None:
-    app = start_app()
+    app = start_app(as_users_do=True)
     page = open_page(app, expected=GONE)
     ask(page, "count slowly until the lights go out")
     expect(chat(page)).to_contain_text("word30 ")
@@ -47,7 +47,7 @@ def test_told_to_stop_it_ends_at_once_and_keeps_the_reply(
     start_app: Callable[..., AppProcess], open_page: Callable[..., Page]
 ) -> None:
     began = time.monotonic()
-    app = start_app()
+    app = start_app(as_users_do=True)
     at_once = max(5, time.monotonic() - began)  # seconds; a machine that is too busy to start it in five may be later
     page = open_page(app, expected=GONE)
     ask(page, "count slowly until you are told to stop")
@@ -68,7 +68,7 @@ def test_told_to_stop_it_ends_at_once_and_keeps_the_reply(
 def test_a_second_start_at_a_port_that_was_asked_for_says_that_it_is_taken_and_ends(
     start_app: Callable[..., AppProcess],
 ) -> None:
-    first = start_app()
+    first = start_app(as_users_do=True)
     second = AppProcess(first.home.parent / "second", first.model, port=first.port + 1)
     second.settings["PORT"] = str(first.port)
     try:
