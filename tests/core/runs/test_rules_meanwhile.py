@@ -59,6 +59,7 @@ class Rules:
             runs=talk.runs,
             intake=None,
             remembering=None,
+            titles=SimpleNamespace(of=lambda stores: None),
             agents=None,
             models=SimpleNamespace(of=lambda owner: None),
             code=SimpleNamespace(of=lambda owner: None),
