@@ -57,7 +57,10 @@ def test_of_the_evidence_and_of_the_drawer(show: Show) -> None:
     assert findings_in_both_themes(page, "#side") == []
 
 
-@pytest.mark.parametrize("kind", EVIDENCE)
+# In the gate a grid and what comes from the web; slides and the two kinds of text have the same card.
+@pytest.mark.parametrize(
+    "kind", [kind if kind in {"sheet", "web"} else pytest.param(kind, marks=pytest.mark.slow) for kind in EVIDENCE]
+)
 def test_of_the_evidence_of_slides_sheets_texts_and_of_the_web(show: Show, stage: Stage, kind: str) -> None:
     stage.evidence = EVIDENCE[kind]
     page = show("answered")
@@ -67,7 +70,7 @@ def test_of_the_evidence_of_slides_sheets_texts_and_of_the_web(show: Show, stage
     assert findings_everywhere(page, "#evidence") == []
 
 
-@pytest.mark.parametrize("size", [DESK, PHONE], ids=["wide", "narrow"])
+@pytest.mark.parametrize("size", [pytest.param(DESK, marks=pytest.mark.slow), PHONE], ids=["wide", "narrow"])
 def test_of_menus_and_small_questions(show: Show, size: dict[str, int]) -> None:
     page = show("answered", **size)
     row = page.locator("#history a[data-open=conv]")

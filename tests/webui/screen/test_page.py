@@ -155,7 +155,10 @@ def test_on_a_phone_nothing_overflows_and_the_history_is_a_drawer(show: Show) ->
     expect(page.locator("#side")).not_to_be_in_viewport()
 
 
-@pytest.mark.parametrize(("locale", "send", "stop"), [("en-US", "Send", "Stop"), ("zh-CN", "发送", "停止")])
+@pytest.mark.parametrize(
+    ("locale", "send", "stop"),
+    [pytest.param("en-US", "Send", "Stop", marks=pytest.mark.slow), ("zh-CN", "发送", "停止")],
+)
 def test_send_and_stop_share_a_place_and_have_names(
     show: Show, stage: Stage, locale: str, send: str, stop: str
 ) -> None:

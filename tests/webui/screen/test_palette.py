@@ -244,7 +244,9 @@ def test_on_a_phone_it_is_the_whole_screen_with_a_cross_and_chips(show: Show) ->
     expect(palette).to_have_count(0)
 
 
-@pytest.mark.parametrize("lang", LANGUAGES)
+@pytest.mark.parametrize(
+    "lang", [lang if lang == "zh" else pytest.param(lang, marks=pytest.mark.slow) for lang in LANGUAGES]
+)
 def test_axe_finds_nothing_in_it_in_any_language(show: Show, lang: str) -> None:
     page = show("answered", locale={"en": "en-US", "zh": "zh-CN"}[lang])
     palette = opened(page, "claim")

@@ -29,7 +29,9 @@ def log_at_end(page: Page) -> Locator:
     return log
 
 
-@pytest.mark.parametrize("size", [{"width": 1280, "height": 800}, {"width": 390, "height": 844}])
+@pytest.mark.parametrize(
+    "size", [pytest.param({"width": 1280, "height": 800}, marks=pytest.mark.slow), {"width": 390, "height": 844}]
+)
 def test_the_keyboard_stays_in_sight_all_the_way_up_a_long_conversation(show: Show, size: dict[str, int]) -> None:
     page = show("long", **size)
     log = log_at_end(page)
