@@ -45,7 +45,6 @@ _LISTED: Mapping[str, str] = {
         core.runs.history_summary: HistorySummarizer.fit
         core.runs.manager: OwnerRuns.* Runs.launch
         core.runs.run: Run.*
-        core.runs.titles: Titles.begin OwnerTitles.begin
         core.models.own_models: OwnerModels.*
         core.toolbox.choices: Rules.change ToolAccounts.* ToolChoices.*
         core.toolbox.server_form: state_of

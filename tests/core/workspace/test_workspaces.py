@@ -38,7 +38,7 @@ def house(
     stores = Stores(nothing, tmp_path, nothing)
     bound = SimpleNamespace(of=lambda owner: SimpleNamespace(rules=None))
     settings = Settings.load(home=tmp_path, retrieval="keyword")
-    others |= {"runs": Runs(stores), "toolbox": bound, "models": bound, "code": bound}
+    others |= {"runs": Runs(stores), "toolbox": bound, "models": bound, "code": bound, "titles": bound}
     services: Any = SimpleNamespace(stores=stores, settings=settings, **others)
     services.of = partial(OwnerServices, services)
     return aclosing(Workspaces(services, tmp_path, indexed, most=3))

@@ -51,7 +51,7 @@ async def speaking(own: Engine) -> Speakers:
     stores = Stores(nothing, Path(), nothing)
     bound = SimpleNamespace(of=lambda owner: None)
     others: dict[str, Any] = dict.fromkeys(("intake", "settings", "remembering", "agents"))
-    others |= {"runs": Runs(stores), "toolbox": bound, "models": bound, "code": bound}
+    others |= {"runs": Runs(stores), "toolbox": bound, "models": bound, "code": bound, "titles": bound}
     services: Any = SimpleNamespace(stores=stores, **others)
     found = await speakers(own.program, Conversation(OwnerServices(services, "alice"), ""))
     assert found is not None
