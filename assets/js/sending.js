@@ -9,7 +9,9 @@ import { session } from './storage.js';
 const SENT = 'p-sent';
 const TWICE = 1000;  // milliseconds
 const ON_ITS_WAY = 3000;
-let last = { what: '', at: 0 };
+const NOTHING = { what: '', at: 0 };
+let last = NOTHING;
+let room = '';   // the conversation that the page shows
 let sent = '';   // the text that was let through
 let until = 0;   // while it is on its way to the server
 let typed = '';  // what stands in the composer by the reader's own hand
@@ -20,7 +22,7 @@ function held(text, files, waits) {
   if (['running', 'stopping'].includes(status()?.state)) return hint('busy'), true;
   if (onItsWay() && text !== sent) return hint('busy'), true;
   if (waits()) return true;
-  const what = JSON.stringify([status()?.conversation, text, files]);  // elsewhere the same may be asked again
+  const what = JSON.stringify([text, files]);
   if (text.trim() && what === last.what && performance.now() - last.at < TWICE) return true;
   last = { what, at: performance.now() };
   [sent, typed, until, leaving] = [text, text, text.trim() ? last.at + ON_ITS_WAY : 0, text];
@@ -70,7 +72,12 @@ export function start(area, files, waits, sends) {
   const stop = (event) => { event.preventDefault(); event.stopImmediatePropagation(); };
   const go = () => { sends(); toEnd(); };
   addEventListener('input', (event) => { if (event.target === area()) typed = area().value; }, true);
-  onChange(() => putBack(area()));
+  onChange(() => {
+    putBack(area());
+    if (status()?.conversation === room) return;
+    room = status()?.conversation;
+    last = NOTHING;  // elsewhere the same may be asked again
+  });
   addEventListener('keydown', (event) => {
     if (event.target !== area() || event.key !== 'Enter') return;
     // The key that ends the choice of a Chinese character is not the key that sends.

@@ -130,6 +130,41 @@ def test_files_that_are_not_taken_are_named_and_hold_up_neither_the_others_nor_t
     expect(page.locator("#composer .p-chip")).to_have_count(0)
 
 
+_CHOOSE = """(files) => {
+    const data = new DataTransfer();
+    for (const { name, type, text } of files) data.items.add(new File([text], name, { type }));
+    const input = document.querySelector('#composer input[type=file]');
+    input.files = data.files;
+    input.dispatchEvent(new Event('change', { bubbles: true }));
+}"""
+# What browsers call a program, a note and a table, each after the tables of its machine.
+NAMED_TYPES = [
+    ("", "", ""),
+    ("application/octet-stream", "application/octet-stream", "application/octet-stream"),
+    ("application/x-msdownload", "text/markdown", "application/vnd.ms-excel"),
+    ("text/plain", "application/x-msdownload", "image/png"),
+]
+
+
+def test_whatever_type_a_browser_names_a_file_is_taken_or_refused_for_what_it_is(page: Page) -> None:
+    for program, note, prices in NAMED_TYPES:
+        begin_anew(page)
+        page.evaluate(
+            _CHOOSE,
+            [
+                {"name": "program.exe", "type": program, "text": "MZ\0\0 not a document"},
+                {"name": "wren.md", "type": note, "text": "The wren sings."},
+                {"name": "prices.csv", "type": prices, "text": "bird,price\nowl,7\n"},
+            ],
+        )
+        expect(page.locator(".p-left-out")).to_contain_text("Parlour cannot read program.exe.")
+        expect(page.locator("#composer .p-chip")).to_have_text(["wren.mdMD", "prices.csvCSV"])
+        ask(page, "What sings?")
+        expect(chat(page)).to_contain_text("The wren sings.")
+        expect(chat(page).locator(".user-row")).to_contain_text("prices.csv")
+        wait_for_state(page, "idle")
+
+
 def test_a_line_about_files_that_were_not_taken_can_be_closed(page: Page, tmp_path: Path) -> None:
     page.locator("#composer input[type=file]").first.set_input_files(unsupported(tmp_path))
     page.locator(".p-left-out").get_by_role("button", name="Close").click()
