@@ -9,7 +9,7 @@ from playwright.sync_api import Page, expect
 
 from core.testing.script import Reply, Request
 from tests.e2e.app_process import AppProcess
-from tests.e2e.chat_steps import ask, chat, wait_for_state
+from tests.e2e.chat_steps import ask, chat, until, wait_for_state
 
 CODE = """import matplotlib.pyplot as plt
 sales = {"一月": 3, "二月": 5, "三月": 8}
@@ -36,7 +36,7 @@ def test_allowed_code_brings_its_plot_and_its_file(
 ) -> None:
     app = start_app(plots, CODE="auto")
     page = open_page(app)
-    page.wait_for_function("async () => 'code_interpreter' in await (await fetch('/readyz')).json()")
+    until(lambda: "code_interpreter" in page.request.get("/readyz").json())
     told = page.request.get("/readyz").json()["code_interpreter"]
     ask(page, "How many did we sell?")
     if told["state"] == "off":
