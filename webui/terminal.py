@@ -67,7 +67,7 @@ class Terminal:
             self._once(f"model {model.label}", f"{_named(model.label)} is {_state(model)}.")
             if self._buried:
                 self._buried = False
-                self._line(f"Parlour is ready at {self._address}")
+                self._line(f"Open it at {self._address}")
         elif model.state == "failed":
             error = {"key": model.remedy_key, "details": model.details or {}}
             self._once(f"failed {model.remedy_key}", self._words.error(error))

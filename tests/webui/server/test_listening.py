@@ -143,7 +143,7 @@ def test_in_a_log_the_address_stands_last_once_the_model_is_fetched() -> None:
     fetched(log := io.StringIO())
     assert log.getvalue().splitlines()[-2:] == [
         "Small, built in, is ready.",
-        "Parlour is ready at http://127.0.0.1:7860",
+        "Open it at http://127.0.0.1:7860",
     ]
 
 
