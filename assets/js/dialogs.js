@@ -71,7 +71,7 @@ function named(value, verb, called, act, back) {
 
 // What a conversation can be taken along as; the browser saves what comes from these addresses.
 function forms(id) {
-  return ['md', 'json'].map((form) => item(say(`export_${form}`), '', () => {
+  return ['html', 'pdf', 'md', 'json'].map((form) => item(say(`export_${form}`), '', () => {
     const href = `./conversations/${encodeURIComponent(id)}/export?as=${form}`;
     Object.assign(document.createElement('a'), { href, download: '' }).click();
   }));

@@ -12,12 +12,17 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 from urllib.parse import quote
 
 from core.errors import NotFoundError
+from core.export.cited_pages import CitedPages
+from core.export.html_page import HtmlWriter, inline_picture
+from core.export.html_style import PRINTED
 from core.export.markdown import MarkdownWriter
 from core.export.redaction import KnownSecrets, Redaction
 from core.export.schema import ExportedConversation, ExportedDocument, ExportedFile, ExportHead
 from core.export.turns import moment, turn_of
+from core.rag.printing import as_pdf
 from core.runs.lease import seems_held
 from core.runs.manager import Runs
+from core.storage.base import folder_name
 from core.storage.database import Database
 from core.storage.sealing import Sealer
 from core.storage.stores import Stores
@@ -25,11 +30,16 @@ from core.toolbox.toolbox import Toolbox
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
+    from contextlib import AbstractAsyncContextManager
+    from pathlib import Path
 
     from pydantic import BaseModel
 
+    from core.export.cited_pages import PageKey
+    from core.export.html_page import Cited
     from core.export.schema import ExportedTurn
     from core.languages import Lang
+    from core.rag.library import Library
     from core.runs.log import LoggedEvent
     from core.runs.manager import OwnerRuns
     from core.settings import Settings
@@ -75,9 +85,15 @@ def _shortened(text: str) -> str:
     return text.strip(" .")
 
 
-Form: TypeAlias = Literal["md", "json"]
+Form: TypeAlias = Literal["md", "json", "html"]
 
-MEDIA_TYPES: dict[Form, str] = {"md": "text/markdown; charset=utf-8", "json": "application/json"}
+MEDIA_TYPES: dict[Form, str] = {
+    "md": "text/markdown; charset=utf-8",
+    "json": "application/json",
+    "html": "text/html; charset=utf-8",
+}
+OpenIndex: TypeAlias = "Callable[[], AbstractAsyncContextManager[Library]]"
+
 _AT_ONCE = 100  # turns that are in memory
 
 
@@ -96,22 +112,29 @@ class Exporting:
     Args:
         runs: Knows how far a reply has come that is being written.
         secrets: What the owner's keys are, none of which may leave.
+        index: Opens the index of the owner's documents, which draws the pages that replies cite; left out, there are
+            none in what is exported.
     """
 
     def __init__(
-        self, whole: WholeConversations, runs: OwnerRuns, secrets: Callable[[], Awaitable[Iterable[str]]]
+        self,
+        whole: WholeConversations,
+        runs: OwnerRuns,
+        secrets: Callable[[], Awaitable[Iterable[str]]],
+        index: OpenIndex | None = None,
     ) -> None:
         self._whole = whole
         self._runs = runs
         self._secrets = secrets
+        self._index = index
 
     async def export(self, conversation_id: str, form: Form, lang: Lang = "en") -> Exported:
-        """A conversation as a file: `json` has all of it, `md` what is in sight, to be read.
+        """A conversation as a file: `json` has all of it, `md` and `html` what is in sight, to be read.
 
         Nothing of it is made before `pieces` are read. A reply that is being written is in it as far as it has come.
 
         Args:
-            lang: The language of what is not the conversation's own, in Markdown.
+            lang: The language of what is not the conversation's own, in what is to be read.
 
         Raises:
             NotFoundError: There is none such of this owner.
@@ -120,8 +143,50 @@ class Exporting:
         outline = await self._whole.outline(conversation_id)
         redaction = Redaction(await self._secrets())
         name = file_name(redaction.said(outline.conversation.title), form)
+        if form == "html":
+            return Exported(name, MEDIA_TYPES[form], self._html(outline, redaction, lang))
         made = self._json(outline, redaction) if form == "json" else self._markdown(outline, redaction, lang)
         return Exported(name, MEDIA_TYPES[form], made)
+
+    async def printed(self, conversation_id: str, lang: Lang = "en") -> tuple[str, bytes]:
+        """What is in sight of a conversation as PDF, on numbered pages: the name of the file, and its bytes.
+
+        Raises:
+            BrokenDocumentError: key `print_failed`: it cannot be printed.
+            NotFoundError: There is none such of this owner.
+            StorageError: The database failed.
+        """
+        outline = await self._whole.outline(conversation_id)
+        redaction = Redaction(await self._secrets())
+        pieces = [piece async for piece in self._html(outline, redaction, lang, printed=True)]
+        made = await asyncio.to_thread(as_pdf, "".join(pieces), PRINTED)
+        return file_name(redaction.said(outline.conversation.title), "pdf"), made
+
+    async def _html(
+        self, outline: Outline, redaction: Redaction, lang: Lang, *, printed: bool = False
+    ) -> AsyncGenerator[str, None]:
+        files = {f"/files/{one.id}": _file(one, redaction) for one in outline.files}
+        writer = HtmlWriter(files, lang, printed=printed)
+        yield writer.head(_head(outline, redaction), len(outline.turns) - len(outline.path))
+        async for turns in self._turns(outline, outline.path, redaction):
+            files.update((one.id, one) for one in _inside(redaction))
+            yield await asyncio.to_thread(writer.turns, turns)
+        async with self.cited_pages(needed=bool(writer.cited)) as pages:
+            found = writer.pages()
+            yield writer.evidence_begins() if found else "</main>\n"
+            for key, cited in found.items():
+                yield await asyncio.to_thread(_evidence, writer, pages, key, cited)
+            yield "</aside>\n" if found else ""
+        yield writer.foot()
+
+    @asynccontextmanager
+    async def cited_pages(self, *, needed: bool) -> AsyncGenerator[CitedPages, None]:
+        """What draws pages, to the end of an `async with` block; where it is not `needed`, nothing is opened."""
+        if self._index is None or not needed:
+            yield CitedPages(None)
+            return
+        async with self._index() as library:
+            yield CitedPages(library)
 
     async def _json(self, outline: Outline, redaction: Redaction) -> AsyncGenerator[str, None]:
         head = _head(outline, redaction).model_dump_json()
@@ -162,6 +227,11 @@ class Exporting:
         if turn.run is None:
             return ()
         return await self._runs.events(turn.run.id)
+
+
+def _evidence(writer: HtmlWriter, pages: CitedPages, key: PageKey | str, cited: list[Cited]) -> str:
+    picture = pages.picture(key) if isinstance(key, tuple) else None
+    return writer.evidence(cited, pages, picture, inline_picture(picture.png) if picture else "")
 
 
 def _as_it_stands(turn: WholeTurn) -> WholeTurn:
@@ -243,4 +313,24 @@ async def conversations_at_rest(
         opened.push_async_callback(runs.aclose)
         stores = every.of(owner)
         secrets = KnownSecrets(settings, stores.model_services, toolbox.of(owner))
-        yield stores.conversations, Exporting(stores.whole, runs.of(owner), secrets)
+        index = _index_at_rest(settings, settings.home / "libraries" / folder_name(owner))
+        yield stores.conversations, Exporting(stores.whole, runs.of(owner), secrets, index)
+
+
+def _index_at_rest(settings: Settings, folder: Path) -> OpenIndex | None:
+    """What opens an index where nobody else does; `None` where there is none."""
+    if not folder.is_dir():
+        return None
+
+    @asynccontextmanager
+    async def opened() -> AsyncGenerator[Library, None]:
+        from core.rag.library import Library  # brings the document readers with it
+
+        config = {"retrieval_type": settings.retrieval, "pdf_reader": settings.pdf_reader}
+        library = await asyncio.to_thread(Library.open, folder, config)
+        try:
+            yield library
+        finally:
+            await asyncio.to_thread(library.close)
+
+    return opened

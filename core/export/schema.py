@@ -114,7 +114,8 @@ class ExportedThought(_Value):
 class ExportedCitation(_Value):
     """A passage that a reply was given: what `[number]` in its text points to.
 
-    `cited` says whether its text does so; `page` counts from 1.
+    `cited` says whether its text does so; `page` counts from 1; `rectangles` are the places of the passage on it, in
+    points from its top left corner.
     """
 
     number: int
@@ -125,6 +126,7 @@ class ExportedCitation(_Value):
     url: str = ""
     text: str
     cited: bool = False
+    rectangles: tuple[tuple[float, float, float, float], ...] = ()
 
 
 class ExportedRun(_Value):

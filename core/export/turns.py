@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import re
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from math import isfinite
+from typing import TYPE_CHECKING, Any, cast
 
 from core.export.schema import ExportedCall, ExportedCitation, ExportedInner, ExportedRun, ExportedThought, ExportedTurn
 from core.messages.content import ContentItem
@@ -179,7 +180,17 @@ def _citations(reply: Reply) -> Iterable[ExportedCitation]:
             url=str(one.get("url") or ""),
             text=str(one.get("text") or ""),
             cited=one["number"] in cited,
+            rectangles=tuple(_places(one.get("rectangles"))),
         )
+
+
+def _places(given: Any) -> Iterable[tuple[float, float, float, float]]:
+    """Rectangles of a passage; what is none is left out: tools of others may say anything."""
+    for one in cast("list[Any]", given) if isinstance(given, list) else ():
+        corners = cast("list[Any]", one) if isinstance(one, list | tuple) else []
+        if len(corners) == 4 and all(isinstance(at, int | float) and isfinite(at) for at in corners):
+            x0, y0, x1, y1 = map(float, corners)
+            yield (x0, y0, x1, y1)
 
 
 def _thought(step: AgentThought, redaction: Redaction) -> ExportedThought:

@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from core.agents.conversation import language_of
 from core.errors import ConflictError, NotFoundError, StorageError
-from core.export.exporting import Exporting
-from core.export.redaction import KnownSecrets
 from core.messages.events import ToolFinished
 from core.messages.transcript import Transcript
 from core.reading.attachments import LONGEST_SHOWN, checked_text, excerpt, kind_of, title_of, user_message, with_text
@@ -19,6 +17,7 @@ from core.runs.rows import events_of
 from core.runs.run import Beginning, RunOptions
 from core.storage.base import file_ids
 from core.tools.approval import Decision
+from core.workspace.taking import Taking
 from core.workspace.turn import Turn
 
 if TYPE_CHECKING:
@@ -193,9 +192,11 @@ class Conversation:
 
     async def export(self, form: Form, lang: Lang = "en") -> Exported:
         """All of it as a file. Raises as `Exporting.export`."""
-        services = self.services
-        secrets = KnownSecrets(services.installation, services.models, services.tools, services.agents)
-        return await Exporting(self.stores.whole, self.runs, secrets).export(self.id, form, lang)
+        return await Taking(self.services).exporting.export(self.id, form, lang)
+
+    async def printed(self, lang: Lang = "en") -> tuple[str, bytes]:
+        """What is in sight of it as PDF. Raises as `Exporting.printed`."""
+        return await Taking(self.services).exporting.printed(self.id, lang)
 
     # ---- asking first
 

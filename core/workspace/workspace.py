@@ -10,6 +10,7 @@ from core.reading.attachments import takes, unsupported_files
 from core.reading.intake import is_locked
 from core.reading.libraries import Libraries
 from core.workspace.conversation import Conversation
+from core.workspace.taking import Taking
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -45,6 +46,7 @@ class Workspace:
         tools: The owner's tools, and what was chosen about them.
         rules: When the owner is asked before a tool runs.
         models: Which model answers the owner, and those that were set up.
+        taking: Conversations on their way out.
     """
 
     def __init__(
@@ -74,6 +76,7 @@ class Workspace:
         self.tools = services.tools
         self.rules = self.tools.rules
         self.models = services.models
+        self.taking = Taking(services)
         self._open_index = open_index
         self._close_index = close_index
         self._index: asyncio.Future[Library] | None = None

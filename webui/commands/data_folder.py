@@ -17,9 +17,10 @@ from webui.commands.command_line import Parser, on_data_folder
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Sequence
+    from collections.abc import AsyncGenerator, Sequence
 
     from core.export.exporting import Exporting
+    from core.export.together import FileForm
     from core.settings import Settings
     from core.storage.conversations import ConversationStore
     from webui.words import Words
@@ -80,12 +81,18 @@ _ID = re.compile(r"-[\w-]{21}")  # an id that looks like an option; argparse tak
 
 
 def export(arguments: Sequence[str]) -> int:
-    """`parlour export`: write a conversation, or list them all; returns the exit code of `on_data_folder`."""
+    """`parlour export`: write conversations, or list them all; returns the exit code of `on_data_folder`."""
     parser = Parser(
-        prog="parlour export", description="Export a conversation, or list which there are.", allow_abbrev=False
+        prog="parlour export", description="Export conversations, or list which there are.", allow_abbrev=False
     )
-    parser.add_argument("conversation", nargs="?", help="its id, as after ?c= in the page's address; left out: a list")
-    parser.add_argument("--format", choices=("md", "json"), default="md", help="to read, or all of it (md)")
+    parser.add_argument("conversation", nargs="*", help="ids, as after ?c= in the page's address; left out: a list")
+    parser.add_argument(
+        "--format",
+        choices=("md", "json", "html", "pdf"),
+        default="md",
+        help="md, html and pdf are to be read, json is all of it (md)",
+    )
+    parser.add_argument("--all", action="store_true", help="all conversations, as one ZIP")
     parser.add_argument("--out", type=Path, metavar="FILE", help="where to write it (the terminal)")
     parser.add_argument("--owner", default=LOCAL_OWNER, help="whose it is (the owner of this machine)")
     return on_data_folder(parser, [f" {one}" if _ID.fullmatch(one) else one for one in arguments], _export)
@@ -100,10 +107,35 @@ async def _run(given: argparse.Namespace, settings: Settings, words: Words) -> N
     from core.export.exporting import conversations_at_rest  # much to import: other commands do without
 
     async with conversations_at_rest(settings, given.owner) as (conversations, exporting):
-        if given.conversation is None:
-            await _list_conversations(conversations, words)
+        ids = [one.strip() for one in given.conversation]
+        if given.all:
+            ids = [one.id for one in await conversations.list()]
+        if given.all or len(ids) > 1:
+            from core.export.together import zipped
+
+            await _write(zipped(exporting, ids, given.format, words.spoken), given.out)
+        elif ids:
+            await _write(await _pieces(exporting, ids[0], given.format, words), given.out)
         else:
-            await _write_conversation(exporting, given, words)
+            await _list_conversations(conversations, words)
+
+
+async def _pieces(exporting: Exporting, conversation_id: str, form: FileForm, words: Words) -> AsyncGenerator[bytes]:
+    if form != "pdf":
+        made = await exporting.export(conversation_id, form, words.spoken)
+        return _encoded(made.pieces)
+    _, printed = await exporting.printed(conversation_id, words.spoken)
+    return _once(printed)
+
+
+async def _encoded(texts: AsyncGenerator[str]) -> AsyncGenerator[bytes]:
+    async with aclosing(texts):
+        async for text in texts:
+            yield text.encode()
+
+
+async def _once(made: bytes) -> AsyncGenerator[bytes]:
+    yield made
 
 
 async def _list_conversations(conversations: ConversationStore, words: Words) -> None:
@@ -113,16 +145,16 @@ async def _list_conversations(conversations: ConversationStore, words: Words) ->
         _print(f"{one.id}  {when}  {title}\n")
 
 
-async def _write_conversation(exporting: Exporting, given: argparse.Namespace, words: Words) -> None:
-    made = await exporting.export(given.conversation.strip(), given.format, words.spoken)
-    async with aclosing(made.pieces) as pieces:
-        if given.out is None:
+async def _write(made: AsyncGenerator[bytes], named: Path | None) -> None:
+    async with aclosing(made) as pieces:
+        if named is None:
             async for piece in pieces:
-                _print(piece)
+                sys.stdout.buffer.write(piece)
+                sys.stdout.buffer.flush()
             return
-        out, draft = _places(given.out)
+        out, draft = _places(named)
         try:
-            with draft.open("w", encoding="utf-8", newline="\n") as file:
+            with draft.open("wb") as file:
                 async for piece in pieces:
                     file.write(piece)
             if draft != out:

@@ -10,25 +10,35 @@ from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from core.errors import NotFoundError, ParlourError
-from core.export.exporting import Form, attachment
+from core.export.exporting import attachment
+from core.export.together import ZIP, archive_name
 from webui.context import log_text
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Mapping
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 
     from starlette.requests import Request
     from starlette.routing import BaseRoute
 
+    from core.export.exporting import Form
+    from core.export.together import FileForm
+    from core.languages import Lang
+    from core.workspace.workspace import Workspace
     from webui.context import WebContext
 
 _log = logging.getLogger(__name__)
 
 _PRIVATE: Final = {"cache-control": "no-store"}
-_FORMS: Final[Mapping[str, Form]] = {"md": "md", "json": "json"}
+_FORMS: Final[Mapping[str, Form]] = {"md": "md", "json": "json", "html": "html"}
+_FILES: Final[Mapping[str, FileForm]] = {**_FORMS, "pdf": "pdf"}
+_MOST: Final = 1000  # conversations that an address may name
 
 
 class ExportRoutes:
-    """`GET /conversations/{id}/export?as=md` or `json`, for the owner of the conversation."""
+    """`GET /conversations/{id}/export?as=md`, `json`, `html` or `pdf`, for the owner of the conversation.
+
+    `GET /conversations/export` gives many as one archive: those of `id=…&id=…`, those of `folder=…`, or all of them.
+    """
 
     def __init__(self, context: WebContext) -> None:
         self._engine = context.engine
@@ -36,30 +46,66 @@ class ExportRoutes:
 
     def table(self) -> list[BaseRoute]:
         """All of them."""
-        return [Route("/conversations/{conversation_id}/export", self.export, methods=["GET"])]
+        return [
+            Route("/conversations/{conversation_id}/export", self.export, methods=["GET"]),
+            Route("/conversations/export", self.together, methods=["GET"]),
+        ]
 
     async def export(self, request: Request) -> Response:
         """The file, made while it is sent."""
-        owner, form = request.scope["owner"], _FORMS.get(request.query_params.get("as", "md"))
-        if owner is None or form is None:
+        wanted = request.query_params.get("as", "md")
+        conversation_id = request.path_params["conversation_id"]
+
+        async def made(workspace: Workspace, lang: Lang) -> Response:
+            conversation = workspace.conversation(conversation_id)
+            if wanted == "pdf":
+                name, printed = await conversation.printed(lang)
+                return Response(printed, media_type="application/pdf", headers=_saved(name))
+            exported = await conversation.export(_FORMS[wanted], lang)
+            sent = _sent(exported.pieces)
+            return StreamingResponse(sent, media_type=exported.media_type, headers=_saved(exported.name))
+
+        return await self._answered(request, made if wanted in _FILES else None)
+
+    async def together(self, request: Request) -> Response:
+        """An archive of many, made while it is sent."""
+        asked = request.query_params
+        form = _FILES.get(asked.get("as", "md"))
+        ids = asked.getlist("id")
+
+        async def made(workspace: Workspace, lang: Lang) -> Response:
+            chosen = await workspace.taking.chosen(ids, folder=asked.get("folder", ""))
+            sent = _sent(workspace.taking.archive(chosen, form or "md", lang))
+            return StreamingResponse(sent, media_type=ZIP, headers=_saved(archive_name()))
+
+        return await self._answered(request, made if form and len(ids) <= _MOST else None)
+
+    async def _answered(
+        self, request: Request, made: Callable[[Workspace, Lang], Awaitable[Response]] | None
+    ) -> Response:
+        """What was made for the owner who asks; `None` where the request is not one of the page's own."""
+        owner = request.scope["owner"]
+        if owner is None or made is None:
             return PlainTextResponse("", 401 if owner is None else 400, headers=_PRIVATE)
         words = self._words(request.headers.get("accept-language", ""))
         try:
             async with self._engine.workspaces.open(owner) as workspace:
-                made = await workspace.conversation(request.path_params["conversation_id"]).export(form, words.spoken)
+                return await made(workspace, words.spoken)
         except ParlourError as error:
             status = 404 if isinstance(error, NotFoundError) else 503
             return PlainTextResponse(words.error(error), status, headers=_PRIVATE)
-        headers = {**_PRIVATE, "content-disposition": attachment(made.name), "x-content-type-options": "nosniff"}
-        return StreamingResponse(_sent(made.pieces), media_type=made.media_type, headers=headers)
 
 
-async def _sent(pieces: AsyncGenerator[str, None]) -> AsyncGenerator[bytes, None]:
+def _saved(name: str) -> dict[str, str]:
+    return {**_PRIVATE, "content-disposition": attachment(name), "x-content-type-options": "nosniff"}
+
+
+async def _sent(pieces: AsyncGenerator[str, None] | AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
     """The pieces as bytes. A file that breaks off is not ended as if it were whole: the browser sees that it failed."""
     async with aclosing(pieces):
         try:
             async for piece in pieces:
-                yield piece.encode()
+                yield piece.encode() if isinstance(piece, str) else piece
         except ParlourError as error:
             _log.error("An export broke off.\n%s", log_text(error))
             raise

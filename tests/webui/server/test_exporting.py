@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import zipfile
 from collections.abc import AsyncIterator
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +39,12 @@ async def test_the_owner_gets_a_file_and_nobody_else(app: Served) -> None:
     await stores.of("local").conversations.add_message(kept.id, "user", [Message("user", "Hello")], None)
     other = await stores.of("somebody").conversations.create("Theirs")
     async with httpx.AsyncClient(base_url=app.address) as browser:
-        for form, kind in (("md", "text/markdown; charset=utf-8"), ("json", "application/json")):
+        for form, kind in (
+            ("md", "text/markdown; charset=utf-8"),
+            ("html", "text/html; charset=utf-8"),
+            ("pdf", "application/pdf"),
+            ("json", "application/json"),
+        ):
             answer = await browser.get(f"/conversations/{kept.id}/export", params={"as": form})
             assert answer.status_code == 200
             assert answer.headers["content-type"] == kind
@@ -50,9 +57,29 @@ async def test_the_owner_gets_a_file_and_nobody_else(app: Served) -> None:
         assert read_export(answer.text).turns[0].messages[0].content == "Hello"
         assert (await browser.get(f"/conversations/{other.id}/export")).status_code == 404
         assert (await browser.get("/conversations/none/export?as=md")).status_code == 404
-        assert (await browser.get(f"/conversations/{kept.id}/export?as=pdf")).status_code == 400
+        assert (await browser.get(f"/conversations/{kept.id}/export?as=doc")).status_code == 400
         chinese = await browser.get(f"/conversations/{kept.id}/export", headers={"accept-language": "zh-CN"})
         assert "由 Parlour 导出" in chinese.text
+
+
+async def test_many_are_handed_out_as_one_archive_and_none_of_somebody_else(app: Served) -> None:
+    mine, other = app.engine.stores.of("local"), app.engine.stores.of("somebody")
+    folder = await mine.folders.create("Trips")
+    ids = [(await mine.conversations.create(f"Talk {number}")).id for number in range(3)]
+    theirs = await other.conversations.create("Theirs")
+    await mine.folders.put(ids[:1], folder.id)
+    async with httpx.AsyncClient(base_url=app.address) as browser:
+
+        async def names(asked: str) -> list[str]:
+            answer = await browser.get(f"/conversations/export?{asked}")
+            assert answer.headers["content-type"] == "application/zip"
+            return sorted(zipfile.ZipFile(BytesIO(answer.content)).namelist())
+
+        assert await names("as=html") == ["Talk 0.html", "Talk 1.html", "Talk 2.html"]
+        assert await names(f"as=md&id={ids[1]}&id={theirs.id}") == ["Talk 1.md"]
+        assert await names(f"as=json&folder={folder.id}") == ["Talk 0.json"]
+        assert (await browser.get("/conversations/export?as=html&folder=none")).status_code == 404
+        assert (await browser.get("/conversations/export?as=doc")).status_code == 400
 
 
 async def test_a_key_that_the_owner_typed_somewhere_is_in_no_file(app: Served) -> None:

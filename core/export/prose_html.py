@@ -1,0 +1,136 @@
+"""Markdown of models as HTML that can hold no script: every sign is escaped, no picture is fetched, formulas stay."""
+
+from __future__ import annotations
+
+import re
+from html import escape
+from typing import TYPE_CHECKING, Any, Final, cast
+from urllib.parse import urlsplit
+
+from markdown_it import MarkdownIt
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from markdown_it.renderer import RendererHTML
+    from markdown_it.rules_block import StateBlock
+    from markdown_it.rules_inline import StateInline
+    from markdown_it.token import Token
+
+_LONGEST: Final = 200_000  # characters; what is longer is shown as it was written
+_LINK: Final = re.compile(r"(?:https?://|mailto:)", re.IGNORECASE)
+_INLINE: Final = re.compile(
+    r"\\\((?P<a>.+?)\\\)|\\\[(?P<b>.+?)\\\]|\$\$(?P<c>.+?)\$\$|\$(?P<d>[^\s$](?:[^$\n]*[^\s$\\])?)\$(?!\d)", re.DOTALL
+)
+_BLOCK: Final = {"$$": "$$", "\\[": "\\]"}
+_WHITE: Final = re.compile(r"\s+")
+
+
+class Prose:
+    """Makes HTML of Markdown.
+
+    Args:
+        picture: What stands in place of a picture from the web, by its description and host.
+    """
+
+    def __init__(self, picture: Callable[[str, str], str]) -> None:
+        reader = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
+        reader.disable("reference")  # or a line of the text says where the marks of others lead
+        reader.validateLink = _may_be_linked  # what a link says otherwise stays text
+        reader.inline.ruler.before("escape", "formula", _formula)
+        reader.block.ruler.before("fence", "formulas", _formulas, {"alt": ["paragraph", "blockquote", "list"]})
+        for name, rule in (("fence", _fence), ("code_block", _fence), ("formula", _shown), ("text", _text)):
+            reader.add_render_rule(name, rule)
+        reader.add_render_rule("link_open", _link)
+        reader.add_render_rule("image", _no_picture)
+        self._reader, self._picture = reader, picture
+
+    def html(self, text: str, cite: Callable[[str], str] | None = None) -> str:
+        """The text as HTML.
+
+        Args:
+            cite: Puts links in place of marks such as `[1]`; it gets text that is escaped already, never code.
+        """
+        if len(text) > _LONGEST:
+            return f'<pre class="long">{escape(text)}</pre>'
+        return self._reader.render(text, {"cite": cite, "picture": self._picture})
+
+
+def _may_be_linked(url: str) -> bool:
+    return _LINK.match(url) is not None
+
+
+def _host(address: str) -> str:
+    try:
+        return urlsplit(address).hostname or ""
+    except ValueError:
+        return ""
+
+
+def _formula(state: StateInline, silent: bool) -> bool:  # noqa: FBT001 - as markdown-it calls it
+    if state.src[state.pos] not in "\\$":
+        return False
+    found = _INLINE.match(state.src, state.pos, state.posMax)
+    if found is None:
+        return False
+    if not silent:
+        token = state.push("formula", "", 0)
+        token.content = next(part for part in found.groups() if part is not None)
+        token.meta = {"apart": found["b"] is not None or found["c"] is not None}
+    state.pos = found.end()
+    return True
+
+
+def _formulas(state: StateBlock, start: int, end: int, silent: bool) -> bool:  # noqa: FBT001 - as markdown-it calls it
+    """A formula on lines of its own, which may look like a heading or a list."""
+
+    def line(at: int) -> str:
+        return state.src[state.bMarks[at] + state.tShift[at] : state.eMarks[at]].rstrip()
+
+    opening = line(start)
+    closing = _BLOCK.get(opening[:2])
+    if closing is None or state.is_code_block(start):
+        return False
+    lines, at = [opening[2:]], start
+    while not (lines[-1].endswith(closing)):
+        at += 1
+        if at >= end or not line(at):
+            return False
+        lines.append(line(at))
+    if silent:
+        return True
+    token = state.push("formula", "", 0)
+    token.content = "\n".join(lines).removesuffix(closing)
+    token.meta, token.block, token.map = {"apart": True}, True, [start, at + 1]
+    state.line = at + 1
+    return True
+
+
+def _shown(_renderer: RendererHTML, tokens: Sequence[Token], at: int, _options: Any, _env: Any) -> str:
+    token = tokens[at]
+    said = escape(token.content.strip())
+    name = "formula apart" if token.meta.get("apart") else "formula"
+    return f'<div class="{name}">{said}</div>\n' if token.block else f'<code class="{name}">{said}</code>'
+
+
+def _fence(_renderer: RendererHTML, tokens: Sequence[Token], at: int, _options: Any, _env: Any) -> str:
+    language = (tokens[at].info or "").split(maxsplit=1)[0:1]
+    label = f"<span>{escape(language[0][:40])}</span>" if language else ""
+    return f'<div class="code">{label}<pre><code>{escape(tokens[at].content)}</code></pre></div>\n'
+
+
+def _text(_renderer: RendererHTML, tokens: Sequence[Token], at: int, _options: Any, env: Any) -> str:
+    said = escape(tokens[at].content)
+    cite = cast("dict[str, Any]", env).get("cite")
+    return cite(said) if cite is not None else said
+
+
+def _no_picture(_renderer: RendererHTML, tokens: Sequence[Token], at: int, _options: Any, env: Any) -> str:
+    token = tokens[at]
+    said = cast("dict[str, Any]", env)["picture"](token.content, _host(str(token.attrs.get("src") or "")))
+    return f"<em>{escape(said)}</em>"
+
+
+def _link(_renderer: RendererHTML, tokens: Sequence[Token], at: int, _options: Any, _env: Any) -> str:
+    address = _WHITE.sub("%20", str(tokens[at].attrs.get("href") or ""))
+    return f'<a href="{escape(address)}" rel="noreferrer noopener" title="{escape(address)}">'

@@ -1,0 +1,61 @@
+"""An owner's conversations on their way out: alone, many in one archive, all of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from core.export.exporting import Exporting
+from core.export.redaction import KnownSecrets
+from core.export.together import zipped
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Sequence
+
+    from core.export.together import FileForm
+    from core.languages import Lang
+    from core.workspace.services import OwnerServices
+
+
+class Taking:
+    """Takes an owner's conversations along.
+
+    Args:
+        services: What it works with, of its owner.
+    """
+
+    def __init__(self, services: OwnerServices) -> None:
+        self._services = services
+        self._stores = services.stores
+
+    @property
+    def exporting(self) -> Exporting:
+        """What exports single conversations."""
+        services = self._services
+        secrets = KnownSecrets(services.installation, services.models, services.tools, services.agents)
+        return Exporting(self._stores.whole, services.runs, secrets, services.index)
+
+    async def chosen(self, ids: Sequence[str] = (), *, folder: str = "") -> list[str]:
+        """The owner's conversations, the one used last first.
+
+        Args:
+            ids: Those that are wanted; ids of others are passed over.
+            folder: Those in this folder.
+
+        Returns:
+            Their ids; of all of them, those that are archived included, where nothing is wanted.
+
+        Raises:
+            NotFoundError: There is no such folder of this owner.
+        """
+        listed = await self._stores.conversations.list()
+        if ids:
+            wanted = frozenset(ids)
+            return [one.id for one in listed if one.id in wanted]
+        if folder:
+            inside = (await self._stores.folders.get(folder)).id
+            return [one.id for one in listed if one.folder_id == inside]
+        return [one.id for one in listed]
+
+    def archive(self, ids: Sequence[str], form: FileForm, lang: Lang = "en") -> AsyncGenerator[bytes, None]:
+        """Conversations as one ZIP, made while it is read. Raises as `core.export.together.zipped`."""
+        return zipped(self.exporting, ids, form, lang)
