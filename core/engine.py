@@ -28,6 +28,7 @@ from core.storage.stores import Stores
 from core.toolbox.code_interpreter import CodeInterpreters
 from core.toolbox.toolbox import Toolbox
 from core.workspace.assistants import Assistants
+from core.workspace.sending import Sending
 from core.workspace.services import Services
 from core.workspace.workspaces import Workspaces
 
@@ -67,6 +68,7 @@ class Engine:
     outward: McpAccess
     services: Services
     workspaces: Workspaces
+    sending: Sending
 
     def __init__(
         self, settings: Settings, *, model: BaseChatModel | None = None, program: Program | None = None
@@ -104,6 +106,7 @@ class Engine:
             await opening.enter_async_context(self.services.titles)
             await opening.enter_async_context(self.outward)
             await self._pick_up(database)
+            await opening.enter_async_context(self.sending)
             self._open = opening.pop_all()
         self.readiness.mark("database", "ready")
         self._loader.start()
@@ -185,6 +188,7 @@ class Engine:
             changed=self._changed,
         )
         self.workspaces = Workspaces(self.services, home / "libraries", _indexed)
+        self.sending = Sending(self.runs, stores.queued, self.workspaces.open)
         self.outward = McpAccess(
             stores,
             self.workspaces,

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import Counter
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 from weakref import WeakSet
 
 from core.bridge.cancellation import run_shielded
-from core.bridge.pool import BoundedDict
 from core.errors import ConflictError, NotFoundError, ParlourError
 from core.limits import Slots
 from core.messages.transcript import Transcript
@@ -23,6 +20,7 @@ from core.runs.resumable import ResumableRun
 from core.runs.rows import borne_out, events_of, is_pruned, logged_of, prune_daily, restored, rows_of
 from core.runs.run import Answerer, Beginning, Run, RunOptions, messages_at_end
 from core.runs.steps import ended_steps, thoughts_of
+from core.runs.table import Reservation, RunTable
 from core.storage.base import busy
 
 if TYPE_CHECKING:
@@ -32,7 +30,7 @@ if TYPE_CHECKING:
     from core.messages.message import Message
     from core.runs.log import ApprovalAsked, ModelCalled
     from core.runs.run import Check
-    from core.storage.base import AgentThought, EventRow, Lease, RunRecord, StoredMessage
+    from core.storage.base import AgentThought, EventRow, Lease, QueuedMessage, RunRecord, StoredMessage
     from core.storage.runs import RunStore
     from core.storage.stores import Stores
     from core.tools.approval import Decision
@@ -40,34 +38,6 @@ if TYPE_CHECKING:
 Resume: TypeAlias = "Callable[[ResumableRun], Awaitable[object]]"
 
 _LOG = logging.getLogger(__name__)
-_REMEMBERED = 256
-
-
-@dataclass(frozen=True, slots=True)
-class Reservation:
-    """Its holder, and nobody else in this process, may begin to answer the conversation."""
-
-    owner: str
-    conversation_id: str
-
-
-@dataclass(frozen=True, slots=True)
-class RunTable:
-    """The runs that this process knows.
-
-    Args:
-        live: Those that live, by their conversations.
-        unsettled: Those whose end is still to be stored.
-        past: Replies that are over, by owner and message.
-        reserved: Conversations whose next run is being prepared or stored, and how many blocks say so.
-    """
-
-    live: dict[str, Run] = field(default_factory=dict[str, "Run"])
-    unsettled: dict[str, Run] = field(default_factory=dict[str, "Run"])
-    past: BoundedDict[tuple[str, str], Reply] = field(
-        default_factory=lambda: BoundedDict[tuple[str, str], Reply](_REMEMBERED)
-    )
-    reserved: Counter[Reservation] = field(default_factory=Counter[Reservation])
 
 
 class OwnerRuns:
@@ -85,7 +55,9 @@ class OwnerRuns:
         self._store = store
 
     @contextmanager
-    def reserve(self, conversation_id: str, held: Reservation | None = None) -> Generator[Reservation]:
+    def reserve(
+        self, conversation_id: str, held: Reservation | None = None, *, stopping: bool = False
+    ) -> Generator[Reservation]:
         """Be the one who answers the conversation next, to the end of the block.
 
         The one place that decides whether a conversation is free, before anything is stored for a reply. Other
@@ -94,6 +66,7 @@ class OwnerRuns:
         Args:
             conversation_id: The conversation, or a name for one that is not there yet.
             held: What the caller reserved before; where that is this conversation, it is used.
+            stopping: Whether the caller will stop the reply that is being written, and answer next.
 
         Raises:
             ConflictError: key `busy`: it is being answered, or somebody else has reserved it.
@@ -102,7 +75,7 @@ class OwnerRuns:
         if held is not None and held == wanted:
             yield held
             return
-        if self.live(conversation_id) is not None or self._table.reserved[wanted]:
+        if (self.live(conversation_id) is not None and not stopping) or self._table.reserved[wanted]:
             raise busy()
         with self._every.reserving(wanted):
             yield wanted
@@ -120,6 +93,7 @@ class OwnerRuns:
         retitled: Sequence[str] = (),
         beginning: Beginning = Beginning(),  # noqa: B008 - frozen
         terms: RunOptions | None = None,
+        queued: QueuedMessage | None = None,
     ) -> Run:
         """Commit the user's message and the reply's place, then start to answer, as soon as it is the run's turn.
 
@@ -136,10 +110,11 @@ class OwnerRuns:
             retitled: Titles that it takes the place of as well.
             beginning: What a continued reply begins with.
             terms: What the run may do; the tools that change something ask, if it is left out.
+            queued: The waiting message that becomes the question.
 
         Raises:
-            ConflictError: key `busy`: the conversation has a live run.
-            NotFoundError: The conversation or parent is not the owner's.
+            ConflictError: key `busy`: the conversation has a live run; `queue_changed`: what waits was changed.
+            NotFoundError: The conversation or parent is not the owner's, or the message does not wait any more.
             NoSpaceError: The disk is full; nothing was stored.
             TooManyRequestsError: Too many replies of the owner wait for their turn already.
         """
@@ -161,6 +136,7 @@ class OwnerRuns:
                         worker=self._every.worker,
                         title=title,
                         retitled=retitled,
+                        queued=queued,
                     )
                 except BaseException:
                     slot.release()

@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, Row, delete, func, insert, select, update
+from sqlalchemy import Connection, Row, delete, func, insert, select, text, update
 
-from core.errors import NotFoundError
+from core.errors import ConflictError, NotFoundError
 from core.storage.base import QueuedMessage, new_id
 from core.storage.conversations import clean, conversation_of, use_files
-from core.storage.tables import queued_messages
+from core.storage.tables import file_uses, queued_messages, runs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -64,21 +64,81 @@ class QueuedMessages:
         await self._database.write(change)
 
     async def remove(self, message_id: str) -> QueuedMessage:
-        """Take one out, and return it. Raises NotFoundError: it was sent or removed."""
+        """Take one out, and return it; its files are not the conversation's any more.
+
+        Raises:
+            NotFoundError: It was sent or removed.
+        """
 
         def take(connection: Connection) -> QueuedMessage:
             found = self._of(connection, message_id)
             connection.execute(delete(queued_messages).where(queued_messages.c.id == message_id))
+            uses = (file_uses.c.conversation_id == found.conversation_id) & file_uses.c.file_id.in_(found.file_ids)
+            connection.execute(delete(file_uses).where(uses))
             return found
 
         return await self._database.write(take)
+
+    async def get(self, message_id: str) -> QueuedMessage:
+        """One of them. Raises NotFoundError: it was sent or removed."""
+        return await self._database.read(lambda c: self._of(c, message_id))
+
+    async def due(self, conversation_id: str) -> QueuedMessage | None:
+        """The next one, if it is time to send it: the conversation's newest reply is whole. Raises NotFoundError."""
+
+        def load(connection: Connection) -> QueuedMessage | None:
+            conversation_of(connection, self._owner, conversation_id)
+            newest = select(runs.c.status).where(runs.c.conversation_id == conversation_id)
+            status = connection.execute(newest.order_by(runs.c.started_at.desc(), runs.c.id).limit(1)).scalar()
+            if status != "complete":
+                return None
+            return next(iter(_listed(connection, conversation_id)), None)
+
+        return await self._database.read(load)
 
     def _of(self, connection: Connection, message_id: str) -> QueuedMessage:
         these = (queued_messages.c.id == message_id) & (queued_messages.c.owner_id == self._owner)
         row = connection.execute(select(queued_messages).where(these)).first()
         if row is None:
-            raise NotFoundError("This message does not wait any more.", kind="queued_message")
+            raise _gone()
         return _message(row)
+
+
+class AllQueuedMessages:
+    """Those of all owners: for whoever sends what a dead process left unsent."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def due(self) -> list[tuple[str, str, str]]:
+        """Owner, conversation and message of what could be sent now, one for each conversation."""
+        running = select(runs.c.conversation_id).where(text("runs.status = 'running'"))
+        columns = (queued_messages.c.owner_id, queued_messages.c.conversation_id, queued_messages.c.id)
+        query = select(*columns).where(queued_messages.c.conversation_id.not_in(running))
+        query = query.order_by(queued_messages.c.position.desc(), queued_messages.c.id.desc())
+        rows = await self._database.read(lambda c: c.execute(query).all())
+        firsts = {str(row.conversation_id): (str(row.owner_id), str(row.id)) for row in rows}
+        return [(owner, conversation, message) for conversation, (owner, message) in firsts.items()]
+
+
+def take_queued(connection: Connection, owner: str, message: QueuedMessage) -> None:
+    """Take one out inside the transaction that makes it a question, so that it is sent once.
+
+    Raises:
+        ConflictError: key `queue_changed`: it was changed since it was read.
+        NotFoundError: It was sent or removed.
+    """
+    these = (queued_messages.c.id == message.id) & (queued_messages.c.owner_id == owner)
+    row = connection.execute(select(queued_messages).where(these)).first()
+    if row is None:
+        raise _gone()
+    if _message(row) != message:
+        raise ConflictError("This message was changed.", hint="Look at it again.", key="queue_changed")
+    connection.execute(delete(queued_messages).where(these))
+
+
+def _gone() -> NotFoundError:
+    return NotFoundError("This message does not wait any more.", key="queue_gone", kind="queued_message")
 
 
 def _listed(connection: Connection, conversation_id: str) -> list[QueuedMessage]:

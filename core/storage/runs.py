@@ -18,13 +18,14 @@ from core.messages.message import Usage
 from core.storage.base import AgentThought, EventRow, Lease, RunRecord, StoredMessage, busy, file_ids, new_id
 from core.storage.conversations import clean, conversation_of, dumped, insert_message, message_of, use_files
 from core.storage.message_texts import keep_text, keep_title
+from core.storage.queued_messages import take_queued
 from core.storage.tables import conversations, message_agent_thoughts, messages, run_events, runs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
     from core.messages.message import Message
-    from core.storage.base import RunStatus
+    from core.storage.base import QueuedMessage, RunStatus
     from core.storage.database import Database
 
 
@@ -228,6 +229,7 @@ class RunStore:
         worker: str = "",
         title: str = "",
         retitled: Sequence[str] = (),
+        queued: QueuedMessage | None = None,
     ) -> tuple[RunRecord, StoredMessage]:
         """Store a user's message (where there is one), the reply's empty place and the run, all or nothing.
 
@@ -235,13 +237,14 @@ class RunStore:
             model: The name of the model.
             title: For a conversation that has none yet.
             retitled: Titles that it takes the place of as well.
+            queued: The waiting message that becomes the question, and waits no more.
 
         Returns:
             The run, and the reply's place.
 
         Raises:
-            ConflictError: key `busy`: the conversation has a live run.
-            NotFoundError: The conversation or the parent is not the owner's.
+            ConflictError: key `busy`: the conversation has a live run; `queue_changed`: what waits was changed.
+            NotFoundError: The conversation or the parent is not the owner's, or the message does not wait any more.
         """
         lease = Lease(worker, time.time() + LEASE_SECONDS)
         now, run_id = time.time(), new_id()
@@ -251,6 +254,8 @@ class RunStore:
 
         def begin(connection: Connection) -> StoredMessage:
             reply = place
+            if queued is not None:
+                take_queued(connection, self._owner, queued)
             if user is not None:
                 asked = StoredMessage(new_id(), conversation_id, parent_id, "user", tuple(user), None, "complete", now)
                 insert_message(connection, self._owner, asked)

@@ -12,7 +12,7 @@ from core.storage.folders import FolderStore
 from core.storage.mcp_servers import McpServerStore
 from core.storage.model_services import ModelServiceStore
 from core.storage.owner_settings import OwnerSettings
-from core.storage.queued_messages import QueuedMessages
+from core.storage.queued_messages import AllQueuedMessages, QueuedMessages
 from core.storage.runs import AllRuns
 from core.storage.search import SearchStore
 from core.storage.whole_conversations import WholeConversations
@@ -73,6 +73,7 @@ class Stores:
         documents: Those of all owners.
         files: The same.
         runs: The same.
+        queued: The same.
     """
 
     def __init__(self, database: Database, files: Path, sealer: Sealer, *, quota: int | None = None) -> None:
@@ -81,6 +82,7 @@ class Stores:
         self.documents = AllDocuments(database)
         self.files = AllFiles(database, files, quota=quota)
         self.runs = AllRuns(database)
+        self.queued = AllQueuedMessages(database)
 
     def of(self, owner: str) -> OwnerStores:
         """Those of one owner, who need not be known yet."""

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from core.runs.manager import Reservation
     from core.runs.resumable import ResumableRun
     from core.runs.run import Run
-    from core.storage.base import ConversationRecord, DocumentRecord, FileRecord, StoredMessage
+    from core.storage.base import ConversationRecord, DocumentRecord, FileRecord, QueuedMessage, StoredMessage
     from core.tools.approval import Policy
     from core.workspace.services import OwnerServices
 
@@ -56,7 +56,12 @@ class Conversation:
     # ---- questions and replies
 
     async def ask(
-        self, text: str, file_ids: Sequence[str] = (), lang: Lang = "en", held: Reservation | None = None
+        self,
+        text: str,
+        file_ids: Sequence[str] = (),
+        lang: Lang = "en",
+        held: Reservation | None = None,
+        queued: QueuedMessage | None = None,
     ) -> Run:
         """A user's message, and the run that answers it. What it waits for (model, documents) it waits for inside.
 
@@ -64,11 +69,12 @@ class Conversation:
             file_ids: The files that come with it.
             lang: The language of the page.
             held: The conversation, where the caller has reserved it already.
+            queued: The waiting message that this is, which waits no more.
 
         Raises:
             ParlourError: key `empty_message` or `message_too_long`.
-            ConflictError: key `busy`: the conversation is being answered.
-            NotFoundError: The conversation or a file is not the owner's.
+            ConflictError: key `busy`: the conversation is being answered; `queue_changed`: `queued` was changed.
+            NotFoundError: The conversation or a file is not the owner's, or `queued` does not wait any more.
             NoSpaceError: The disk is full; nothing was stored.
         """
         plain, removed = checked_text(text, len(file_ids))
@@ -84,12 +90,21 @@ class Conversation:
                 plain = excerpt(plain)
             message = user_message(plain, files, "pasted_as_document" if pasted is not None else "", removed)
             try:
-                return await self._asked(message, thread, lang, files=files)
+                return await self._asked(message, thread, lang, files=files, queued=queued)
             except BaseException:
                 if pasted is not None:  # no message names it
                     with suppress(StorageError):
                         await self.stores.files.delete(pasted.id)
                 raise
+
+    async def ask_now(
+        self, text: str, file_ids: Sequence[str] = (), lang: Lang = "en", held: Reservation | None = None
+    ) -> Run:
+        """Stop the reply that is being written, and ask at once; what waits, waits on. Raises as `ask` and `stop`."""
+        checked_text(text, len(file_ids))
+        with self.runs.reserve(self.id, held, stopping=True) as mine:
+            await self.stop()
+            return await self.ask(text, file_ids, lang, mine)
 
     async def edit(self, message_id: str, text: str, lang: Lang = "en") -> Run:
         """A changed question beside the old one, with its files, and the run that answers it. Raises as `ask`."""
@@ -279,6 +294,7 @@ class Conversation:
         *,
         made: Sequence[str] = (),
         files: Sequence[FileRecord] | None = None,
+        queued: QueuedMessage | None = None,
     ) -> Run:
         loader = await self.services.models.loader()
         run = await self.runs.start(
@@ -291,6 +307,7 @@ class Conversation:
             title=title_of(message),
             retitled=made,
             terms=await self.terms(),
+            queued=queued,
         )
         return self._titled(run, loader, lang)
 

@@ -10,6 +10,7 @@ from core.reading.attachments import takes, unsupported_files
 from core.reading.intake import is_locked
 from core.reading.libraries import Libraries
 from core.workspace.conversation import Conversation
+from core.workspace.queue import ConversationQueue
 from core.workspace.taking import Taking
 
 if TYPE_CHECKING:
@@ -85,6 +86,10 @@ class Workspace:
     def conversation(self, conversation_id: str) -> Conversation:
         """One of the owner's conversations. That it is there shows when something is done in it."""
         return Conversation(self.services, conversation_id)
+
+    def queue(self, conversation_id: str) -> ConversationQueue:
+        """The messages that wait for the end of a conversation's reply."""
+        return ConversationQueue(self.conversation(conversation_id))
 
     # ---- the model
 
