@@ -29,6 +29,7 @@ STYLES = (
     "agents",
     "approval",
     "composer",
+    "queue",
     "evidence",
     "paper",
     "room",

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from core.runs.reply import Reply
     from core.runs.run import Run
     from core.storage.base import ConversationRecord, DocumentRecord, NamedLibrary, StoredMessage
+    from core.workspace.queue import Waiting
     from core.workspace.workspace import Workspace
     from webui.panels.top import Speakers, State
     from webui.views import View, Views
@@ -74,6 +75,7 @@ class _Shown:
     documents: list[DocumentRecord] = field(default_factory=list["DocumentRecord"])
     libraries: Sequence[NamedLibrary] = ()  # that it uses
     versions: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])  # of turns that have any
+    waiting: Sequence[Waiting] = ()  # for the end of the reply
     readiness: Readiness = field(default_factory=Readiness)  # of the model that answers this owner
     speakers: Speakers | None = None  # of a program
     fresh: bool = True  # not painted yet
@@ -177,6 +179,7 @@ class Frames:
             opened = await workspace.documents.opened(wanted)
             shown.current, shown.thread, shown.documents = opened.conversation, opened.thread, opened.documents
             shown.libraries, shown.versions = opened.libraries, opened.versions
+            shown.waiting = await workspace.queue(wanted).list()
             for message in shown.thread[_anchor(view, shown.thread) :]:
                 if message.role == "assistant":
                     shown.replies[message.id] = await workspace.runs.reply(message)
@@ -241,6 +244,8 @@ class Frames:
             asking=shown.replies[run.message_id].asking if run is not None else (),
             hears=shown.hears,
             libraries=shown.libraries,
+            waiting=shown.waiting,
+            coming=run is not None or self._engine.sending.is_sending(view.owner),
             speakers=shown.speakers,
             history=self._history(workspace, view, shown, live, unread),
         )
@@ -296,6 +301,7 @@ class Frames:
         return (
             bool(workspace.runs.live_conversations())
             or workspace.services.titles.is_making
+            or self._engine.sending.is_sending(view.owner)
             or shown.readiness["model"].state == "loading"
             or self._views.is_being_created(view.owner, view.conversation_id)
             or any(document.status == "reading" or document.id in preparing for document in shown.documents)

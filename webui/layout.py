@@ -5,6 +5,7 @@
                  #status (hidden state)
                  #chat
                  #ask    (a tool that waits to be allowed)
+                 #queue  (messages that wait for the end of the reply)
                  #composer
                  #bus, #bus-go (hidden: what the page's own script asks for)
 """

@@ -15,6 +15,7 @@ from webui.handlers.approval import CallRoutes
 from webui.handlers.documents import DocumentRoutes, LibraryRoutes
 from webui.handlers.exporting import ExportRoutes
 from webui.handlers.models import ModelRoutes
+from webui.handlers.queue import QueueRoutes
 from webui.handlers.search import SearchRoutes
 from webui.handlers.send import AttachingRoutes
 from webui.handlers.services import ServiceRoutes
@@ -59,6 +60,7 @@ class Routes:
         self._attaching = AttachingRoutes(context, uploads)
         self._exports = ExportRoutes(context)
         self._search = SearchRoutes(context)
+        self._queue = QueueRoutes(context)
 
     def table(self) -> list[BaseRoute]:
         """All of them."""
@@ -78,6 +80,7 @@ class Routes:
             *self._calls.table(),
             *self._exports.table(),
             *self._search.table(),
+            *self._queue.table(),
             *asset_routes(),
         ]
 

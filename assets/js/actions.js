@@ -11,6 +11,7 @@ import { openModels } from './models.js';
 import { openPalette } from './palette.js';
 import { larger, occurrence, stay, unfold, whole } from './paper.js';
 import { closeEvidence, drawer, escape, evidence, nameAhead, openConversation, toggleTheme } from './places.js';
+import { removeQueued, sendQueued, stopReply, takeBack } from './queue.js';
 import { keepPlace, keepThere, toEnd } from './scroll.js';
 import { questionText, replyText } from './source.js';
 import { speak } from './speech.js';
@@ -45,6 +46,9 @@ const BUTTONS = {
   keys: openKeys,
   find: openPalette,
   tools: () => openTools(),
+  requeue: takeBack,
+  unqueue: removeQueued,
+  sendqueued: sendQueued,
   allow: decide,
   always: decide,
   refuse: decide,
@@ -129,10 +133,12 @@ function clicked(event) {
   if (act && link.classList.contains('p-do')) LINKS[act]?.(id, link);
 }
 
+// The first press closes what is open, and only the next one stops the reply.
 function pressed(event) {
-  if (event.key === 'Escape' && !event.isComposing && !document.querySelector('dialog[open]')) {
+  const composing = event.isComposing || event.keyCode === 229;
+  if (event.key === 'Escape' && !composing && !document.querySelector('dialog[open], #p-mention')) {
     const card = document.querySelector('.p-ready[open]');
-    if (closeMenu({ back: true }) || (card && !(card.open = false)) || escape()) event.stopPropagation();
+    if (closeMenu({ back: true }) || (card && !(card.open = false)) || escape() || stopReply()) event.stopPropagation();
   }
   const link = event.target.closest?.('a[role="button"]');
   if (link && event.key === ' ') { event.preventDefault(); link.click(); }

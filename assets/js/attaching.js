@@ -79,7 +79,7 @@ async function changed(event) {
 }
 
 // To Gradio, as if the reader had chosen these alone.
-function hand(files, input = document.querySelector(INPUT)) {
+export function hand(files, input = document.querySelector(INPUT)) {
   if (!input || !files.length) return;
   for (const file of files) chosen.add(file);
   input.files = listOf(files);

@@ -9,7 +9,7 @@ const MAC = /Mac|iPhone|iPad/.test(navigator.platform);
 const CTRL = MAC ? '⌘' : 'Ctrl';
 const KEYS = {
   anywhere: [['find', CTRL, 'K'], ['find_too', '/'], ['new', CTRL, MAC ? '⇧' : 'Shift', 'O'], ['list', '?'], ['list_too', CTRL, '/'], ['escape', 'Esc']],
-  writing: [['send', 'Enter'], ['line', MAC ? '⇧' : 'Shift', 'Enter'], ['again', CTRL, 'Enter']],
+  writing: [['send', 'Enter'], ['line', MAC ? '⇧' : 'Shift', 'Enter'], ['now', CTRL, 'Enter'], ['again', CTRL, 'Enter']],
   conversations: [['walk', '↑', '↓'], ['ends', 'Home', 'End'], ['open', 'Enter'], ['menu', '→'], ['rename', 'F2'], ['archive', 'E'], ['delete', 'Del']],
 };
 const ALTERNATIVES = new Set(['walk', 'ends']);  // either key, not both at once

@@ -1,4 +1,5 @@
-// What Enter does not do: send twice, send into a reply that is being written, or send before the files are there.
+// What Enter does: it sends, or lets the message wait for the end of the reply. What it does not do: send twice, send
+// before the files are there, or send the letters that a Chinese keyboard is still choosing from.
 import { put } from './bus.js';
 import { hint } from './hint.js';
 import { nameAhead } from './places.js';
@@ -9,6 +10,7 @@ import { session } from './storage.js';
 const SENT = 'p-sent';
 const TWICE = 1000;  // milliseconds
 const ON_ITS_WAY = 3000;
+const CHOSEN = 30;  // some keyboards end the choice of a character first, and then say which key has ended it
 const NOTHING = { what: '', at: 0 };
 let last = NOTHING;
 let room = '';   // the conversation that the page shows
@@ -16,16 +18,20 @@ let sent = '';   // the text that was let through
 let until = 0;   // while it is on its way to the server
 let typed = '';  // what stands in the composer by the reader's own hand
 let leaving = null;  // the text that was let through, until its request leaves the page
+let hurried = false;  // whether the reply is stopped for it
+let chosen = -CHOSEN;  // when a character was chosen last
 
 // `waits` tells whether files are still on their way; it says so, too.
-function held(text, files, waits) {
-  if (['running', 'stopping'].includes(status()?.state)) return hint('busy'), true;
+function held(text, files, waits, now) {
+  const state = status()?.state;
+  if (['running', 'stopping'].includes(state) && !text.trim() && !files.length) return true;
   if (onItsWay() && text !== sent) return hint('busy'), true;
   if (waits()) return true;
   const what = JSON.stringify([text, files]);
   if (text.trim() && what === last.what && performance.now() - last.at < TWICE) return true;
   last = { what, at: performance.now() };
   [sent, typed, until, leaving] = [text, text, text.trim() ? last.at + ON_ITS_WAY : 0, text];
+  hurried = state === 'stopping' || state === 'running' && now;
   if (!text.trim() && !files.length) return false;
   const name = nameAhead();
   if (name) session.set(SENT, JSON.stringify([name, text]));
@@ -50,27 +56,35 @@ function putBack(field) {
 }
 
 // Gradio reads the composer some turns after Enter; the question is what stood there at Enter.
-function asItStood(body) {
-  if (leaving === null || typeof body !== 'string') return body;
+function asItStood(options) {
+  if (leaving === null || typeof options?.body !== 'string') return options;
   let call;
-  try { call = JSON.parse(body); } catch { return body; }
+  try { call = JSON.parse(options.body); } catch { return options; }
   const [draft] = call?.data ?? [];
-  if (typeof draft?.text !== 'string' || !Array.isArray(draft.files)) return body;
+  if (typeof draft?.text !== 'string' || !Array.isArray(draft.files)) return options;
   draft.text = leaving;
   leaving = null;
-  return JSON.stringify(call);
+  const headers = new Headers(options.headers);
+  if (hurried) headers.set('x-parlour-send', 'now');
+  return { ...options, headers, body: JSON.stringify(call) };
 }
 
 function guardRequests() {
   const send = window.fetch;
-  window.fetch = (to, options) => send(to, options?.body ? { ...options, body: asItStood(options.body) } : options);
+  window.fetch = (to, options) => send(to, asItStood(options));
 }
+
+const composing = (event) => event.isComposing || event.keyCode === 229;
+const ended = (event) => event.timeStamp - chosen < CHOSEN;
 
 export function start(area, files, waits, sends) {
   guardRequests();
   let stopped = false;  // a key that was held back stays so from its first event to its last
   const stop = (event) => { event.preventDefault(); event.stopImmediatePropagation(); };
-  const go = () => { sends(); toEnd(); };
+  // Who lets a message wait reads on where they are.
+  const go = () => { sends(); if (status()?.state !== 'running' || hurried) toEnd(); };
+  let now = false;
+  addEventListener('compositionend', (event) => { if (event.target === area()) chosen = event.timeStamp; }, true);
   addEventListener('input', (event) => { if (event.target === area()) typed = area().value; }, true);
   onChange(() => {
     putBack(area());
@@ -81,20 +95,29 @@ export function start(area, files, waits, sends) {
   addEventListener('keydown', (event) => {
     if (event.target !== area() || event.key !== 'Enter') return;
     // The key that ends the choice of a Chinese character is not the key that sends.
-    if (event.isComposing || event.keyCode === 229) return event.stopImmediatePropagation();
+    if (composing(event)) return event.stopImmediatePropagation();
+    if (ended(event)) return stop(event);
     if (event.shiftKey) return;
+    if (event.ctrlKey || event.metaKey) {  // not every system types Enter then: its button is pressed instead
+      stop(event);
+      now = true;
+      document.querySelector('#composer .submit-button')?.click();
+      now = false;
+      return;
+    }
     stopped = held(area().value, files(), waits);
     if (stopped) stop(event);
     else go();
   }, true);
   addEventListener('keypress', (event) => {
     if (event.target !== area() || event.key !== 'Enter') return;
-    if (event.isComposing || event.keyCode === 229) event.stopImmediatePropagation();
+    if (composing(event)) event.stopImmediatePropagation();
+    else if (ended(event)) stop(event);
     else if (!event.shiftKey && stopped) stop(event);
   }, true);
   addEventListener('click', (event) => {
     if (!event.target.closest?.('#composer .submit-button')) return;
-    if (held(area()?.value ?? '', files(), waits)) stop(event);
+    if (held(area()?.value ?? '', files(), waits, now)) stop(event);
     else go();
   }, true);
 }

@@ -55,13 +55,13 @@ class ConversationQueue:
         """Let a message wait as the last one; where the reply has ended meanwhile, it is sent at once.
 
         Raises:
-            ParlourError: key `empty_message`, `message_too_long` or `queue_full`.
+            ParlourError: key `empty_message`, `message_too_long` or `messages_full`.
             NotFoundError: The conversation is not the owner's.
         """
         checked_text(text, len(file_ids))
         if len(await self._queued.list(self._conversation.id)) >= MOST:
             hint = "Wait until some of them are sent."
-            raise ParlourError("Too many messages wait already.", hint=hint, key="queue_full", most=MOST)
+            raise ParlourError("Too many messages wait already.", hint=hint, key="messages_full", most=MOST)
         added = await self._queued.add(self._conversation.id, text.replace("\0", ""), file_ids)
         self._services.changed(self._conversation.id)
         with suppress(ConflictError, NotFoundError):  # the reply goes on, or somebody else has sent it

@@ -54,6 +54,7 @@ _LISTED: Mapping[str, str] = {
         core.storage.message_texts: keep_text
         core.storage.search: SearchStore.find
         core.workspace.conversation: Conversation.*
+        core.workspace.queue: ConversationQueue.*
         core.workspace.program: _Guest.stream Program.path_of
         core.workspace.turn: Turn.stream
         core.bridge.pool: Pool.use

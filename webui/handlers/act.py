@@ -11,6 +11,7 @@ from webui.context import text_of
 from webui.handlers.approval import allow, answer, refuse, rerun
 from webui.handlers.documents import ask_now, cancel, forget, read_again
 from webui.handlers.evidence import chosen, cited, listed, paged, tried
+from webui.handlers.queue import send_queued, unqueue
 from webui.handlers.send import drop, start
 from webui.panels.welcome import starter
 from webui.views import LISTED, WINDOW
@@ -265,6 +266,14 @@ async def _drop(desk: Desk, view: View, asked: Asked) -> None:
     await drop(desk, view, _text(asked, "upload"))
 
 
+async def _unqueue(desk: Desk, view: View, asked: Asked) -> None:
+    await unqueue(desk, view, _text(asked, "id"))
+
+
+async def _sendqueued(desk: Desk, view: View, asked: Asked) -> None:
+    await send_queued(desk, view, _text(asked, "id"))
+
+
 async def _use(desk: Desk, view: View, asked: Asked) -> None:
     """Let the conversation use a library, or no more; a new one remembers it until its first question."""
     library, on = _text(asked, "id"), asked.get("on") is True
@@ -357,6 +366,8 @@ _ACTIONS: dict[str, Callable[[Desk, View, Asked], Awaitable[None]]] = {
     "earlier": _earlier,
     "older": _older,
     "drop": _drop,
+    "unqueue": _unqueue,
+    "sendqueued": _sendqueued,
     "retry": _retry,
     "use": _use,
     "cancel": _cancel,

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any, TypedDict, cast
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
-from core.errors import NotFoundError, QuotaError
+from core.errors import ConflictError, NotFoundError, QuotaError
 from core.rag.parsers.catalog import HEAD
 from core.reading.attachments import LINK, link_name
 from core.storage.files import media_type_of_head
 from webui.context import json_body, text_of
+from webui.handlers.queue import queue_up
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -190,42 +191,56 @@ class Draft(TypedDict):
     files: list[str]
 
 
-async def send(desk: Desk, view: View, draft: Draft | None) -> None:
+async def send(desk: Desk, view: View, draft: Draft | None, *, now: bool = False) -> None:
     """Send what stands in the composer; it is emptied once the message is kept, and left alone if it is refused.
+
+    Args:
+        now: Stop the reply that is being written, instead of waiting for its end.
 
     Raises:
         ParlourError: The message is refused; nothing of it is kept.
     """
     text, paths = (draft["text"] or "", draft["files"] or []) if draft else ("", [])
     uploads = [desk.uploads.of(view.owner, path) for path in paths]
-    await start(desk, view, text, [(upload.path, upload.name) for upload in uploads])
+    await start(desk, view, text, [(upload.path, upload.name) for upload in uploads], now=now)
     for upload in uploads:
         desk.uploads.forget(upload)
 
 
-async def start(desk: Desk, view: View, text: str, files: Sequence[tuple[Path, str]]) -> None:
+async def start(desk: Desk, view: View, text: str, files: Sequence[tuple[Path, str]], *, now: bool = False) -> None:
     """Put files, and links to pages that shall be read, into the store and ask, in the tab's conversation or a new one.
 
-    It is the conversation that the tab shows now: storing takes a while, and the reader may turn to another one.
+    It is the conversation that the tab shows now: storing takes a while, and the reader may turn to another one. While
+    it is being answered, here or by another process, the message waits in its queue.
+
+    Args:
+        now: Stop the reply that is being written, instead of waiting for its end.
 
     Raises:
-        ConflictError: key `busy`: the conversation is being answered, or another message is on its way into it.
+        ConflictError: key `busy`: another message is on its way into the conversation, which is new.
         ParlourError: A file cannot be used, or storing failed; nothing is kept.
     """
-    into = _Into(view.conversation_id, view.address, view.libraries)
+    into = _Into(view.conversation_id, view.address, view.libraries, now)
     # One that is not there yet goes by the name that the page wishes for it, else by its tab.
     name = into.conversation_id or f"new {into.wanted or id(view)}"
     kept: list[FileRecord] = []
     async with desk.workspace(view) as workspace:
-        with workspace.runs.reserve(name) as held, into.expected(desk, view.owner):
+        try:
             try:
-                await _store(workspace, text, files, kept)
-                await _ask(workspace, view, text, kept, into, held)
-            except BaseException:
-                for file in kept:
-                    with suppress(NotFoundError):
-                        await workspace.files.delete(file.id)
-                raise
+                with workspace.runs.reserve(name, stopping=now) as held, into.expected(desk, view.owner):
+                    await _store(workspace, text, files, kept)
+                    await _ask(workspace, view, text, kept, into, held)
+            except ConflictError as error:
+                if not into.conversation_id or error.words_key != "busy":
+                    raise
+                if not kept:
+                    await _store(workspace, text, files, kept)
+                await queue_up(workspace, view, into.conversation_id, text, kept)
+        except BaseException:
+            for file in kept:
+                with suppress(NotFoundError):
+                    await workspace.files.delete(file.id)
+            raise
 
 
 async def _store(workspace: Workspace, text: str, files: Sequence[tuple[Path, str]], kept: list[FileRecord]) -> None:
@@ -246,11 +261,13 @@ class _Into:
         conversation_id: The conversation; empty for a new one.
         wanted: What the page calls that new one in its address already.
         libraries: Those that it uses from the start.
+        now: Whether the reply that is being written is stopped for it.
     """
 
     conversation_id: str
     wanted: str
     libraries: Sequence[str]
+    now: bool
 
     def expected(self, desk: Desk, owner: str) -> AbstractContextManager[None]:
         """While it is being stored: who loads the page again now gets the new conversation, not an empty room."""
@@ -258,7 +275,12 @@ class _Into:
 
 
 async def _ask(
-    workspace: Workspace, view: View, text: str, files: Sequence[FileRecord], into: _Into, held: Reservation
+    workspace: Workspace,
+    view: View,
+    text: str,
+    files: Sequence[FileRecord],
+    into: _Into,
+    held: Reservation,
 ) -> None:
     fresh, wanted = not into.conversation_id, into.conversation_id
     for refused in await workspace.unsupported_files(files):
@@ -270,7 +292,8 @@ async def _ask(
         for library in into.libraries if fresh else ():
             with suppress(NotFoundError):  # deleted meanwhile
                 await workspace.libraries.use(wanted, library, on=True)
-        await conversation.ask(text, [file.id for file in files], view.words.spoken, held)
+        ask = conversation.ask_now if into.now else conversation.ask
+        await ask(text, [file.id for file in files], view.words.spoken, held)
     except BaseException:
         if fresh:
             await conversation.delete()

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncGenerator  # noqa: TC003
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import gradio as gr  # noqa: TC002
 
@@ -61,9 +61,10 @@ class Handlers:
         await guarded(view, self._hosted.begin(view))
 
     async def send(self, draft: Draft | None, request: gr.Request) -> Any:
-        """Send what stands in the composer."""
+        """Send what stands in the composer: into the queue while a reply is written, unless the request says `now`."""
         view = self._desk.views.of(request)
-        return await guarded(view, send(self._desk, view, draft))
+        now = cast("Any", request).headers.get("x-parlour-send") == "now"
+        return await guarded(view, send(self._desk, view, draft, now=now))
 
     async def stop(self, request: gr.Request) -> None:
         """Stop the reply."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from webui.panels.approval import announced, ask_html
+from webui.panels.queue import queue_html
 from webui.panels.top import status_html, top_html
 
 if TYPE_CHECKING:
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from core.readiness import Readiness
     from core.runs.reply import CallBlock
     from core.storage.base import NamedLibrary
+    from core.workspace.queue import Waiting
     from webui.panels.top import Speakers, State
     from webui.words import Words
 
@@ -30,6 +32,8 @@ class Scene:
         ended: The status of the last reply.
         queued: The run waits for the owner's other replies.
         asking: The calls that wait for the reader.
+        waiting: Messages that wait for the end of the reply.
+        coming: Whether these are sent by themselves.
         speakers: The agents of a program's page.
         history: Markup of the list of conversations, which is rendered only where it changed.
     """
@@ -45,6 +49,8 @@ class Scene:
     asking: Sequence[CallBlock] = field(default_factory=tuple)
     hears: bool = False
     libraries: Sequence[NamedLibrary] = ()
+    waiting: Sequence[Waiting] = ()
+    coming: bool = False
     speakers: Speakers | None = None
     history: str = ""
 
@@ -90,9 +96,14 @@ def _ask(scene: Scene) -> str:
     return ask_html(scene.asking, scene.words)
 
 
+def _queue(scene: Scene) -> str:
+    return queue_html(scene.waiting, scene.words, coming=scene.coming)
+
+
 PANELS: Final[tuple[Panel, ...]] = (
     Panel("top", "above", _top),
     Panel("status", "above", _status, first=status_html("idle")),
     Panel("history", "side", _history),
     Panel("ask", "below", _ask),
+    Panel("queue", "below", _queue),
 )

@@ -226,7 +226,7 @@ async def test_only_so_many_wait_and_only_in_ones_own_conversation(engine: Engin
         waits = await queue.add(f"message {number}")
     with pytest.raises(ParlourError) as caught:
         await queue.add("one more")
-    assert caught.value.words_key == "queue_full"
+    assert caught.value.words_key == "messages_full"
     for stranger in (world_of(engine, "bob").queue(talk.id), (await begun(engine))[1]):
         with pytest.raises(NotFoundError):
             await stranger.take(waits.id)

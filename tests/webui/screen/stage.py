@@ -31,7 +31,8 @@ from core.messages.message import Message
 from core.readiness import Readiness
 from core.runs.log import LoggedEvent, RunFinished
 from core.runs.reply import Reply
-from core.storage.base import ConversationRecord, History, StoredMessage
+from core.storage.base import ConversationRecord, FileRecord, History, QueuedMessage, StoredMessage
+from core.workspace.queue import Waiting
 from tests.webui.screen import agents_scenes, calls_scenes, page_scenes, prose_scenes
 from webui.bundles import assets_folder
 from webui.layout import Handles, build
@@ -40,6 +41,7 @@ from webui.page_files import asset_routes
 from webui.panels.approval import announced, ask_html
 from webui.panels.evidence import ShownPage, evidence_html
 from webui.panels.history import history_html
+from webui.panels.queue import queue_html
 from webui.panels.top import Speakers, status_html, top_html
 from webui.panels.welcome import I18N
 from webui.render.conversation import conversation_entries
@@ -138,8 +140,18 @@ def _running() -> tuple[list[StoredMessage], dict[str, Reply]]:
     return thread, {"r1": _reply((0, MessageStarted()), (0.1, ReasoningDelta("Well")), *_call("a", "calculator", 2))}
 
 
+def _waits(number: int, text: str, *names: str) -> Waiting:
+    files = tuple(FileRecord(f"f{one}", "o", one, "text/plain", 1, "", 0.0) for one in names)
+    return Waiting(QueuedMessage(f"w{number}", "conv", text, tuple(one.id for one in files), number, 0.0), files)
+
+
+QUEUE = [
+    _waits(1, "Now as a chart, one bar per size.", "sizes.csv"),
+    _waits(2, "And put <b>the mean</b> *under* it. " * 9),
+]
 VERSIONS = {"q2": ("q2-old", "q2"), "r2": ("r2-old", "r2", "r2-new")}
 SCENES = {"answered": _answered, "versions": _answered, "hostile": _hostile, "running": _running, **calls_scenes.SCENES}
+SCENES |= {"queued": _running, "standing": _answered}
 SCENES |= agents_scenes.SCENES | prose_scenes.SCENES | page_scenes.SCENES
 
 
@@ -164,6 +176,8 @@ class Stage:
         picture = cast("Any", document)[1].get_pixmap(dpi=72).tobytes("png")
         drawn = b64decode(calls_scenes.plot().partition(",")[2])
         app.add_api_route("/search", self._search)
+        app.add_api_route("/conversations/{talk}/queue/take", self._take, methods=["POST"])
+        app.add_api_route("/files/{name}", lambda name: Response(f"in {name}", media_type="text/plain"))
         app.add_api_route("/calls/item", lambda: Response(drawn, media_type="image/png"))
         app.add_api_route("/pages/{document}/{page}.png", lambda: Response(picture, media_type="image/png"))
         app.add_api_route("/uploads/check", lambda: {"refused": [], "said": ""}, methods=["POST"])
@@ -221,14 +235,15 @@ class Stage:
         readiness = Readiness()
         readiness.mark("model", "ready", label="Small 0.5B, built in", in_process=True, built_in=True)
         current = "conv" if thread else ""
-        running = scene in {"running", "everything"} or scene in calls_scenes.RUNNING | agents_scenes.RUNNING
+        running = scene in {"running", "queued", "everything"} or scene in calls_scenes.RUNNING | agents_scenes.RUNNING
         asking = [call for reply in replies.values() for call in reply.asking]
         said, state = announced(asking, words), "running" if running else "idle"
         status = status_html(state, current, lang=words.lang, empty=not thread, asks=said)
         history = history_html(History(tuple(conversations)), current, ["old"], [], words)
         several = Speakers(cast, brings_model=True, cast=cast, mentions=agents_scenes.MENTIONS) if cast else None
         top = top_html(conversations[0].title if thread else "", readiness, words, speakers=several)
-        return chat, top, status, history, ask_html(asking, words), ""
+        queue = queue_html(QUEUE if scene in {"queued", "standing"} else [], words, coming=running)
+        return chat, top, status, history, ask_html(asking, words), queue, ""
 
     def _ask(self, message: str, request: gr.Request) -> str:
         with self._news:
@@ -249,9 +264,21 @@ class Stage:
         assert self.searching.wait(60), "The search was held and never let go."
         return found
 
-    def _send(self, draft: Any) -> None:
+    def _take(self, given: dict[str, Any]) -> Any:
         with self._news:
-            self.sent.append(draft)
+            self.asked.append({"do": "take", **given})
+            self._news.notify_all()
+        found = next((one for one in QUEUE if one.message.id == given["id"]), None)
+        if found is None:
+            return {"failed": "It was sent already."}
+        return {
+            "text": found.message.text,
+            "files": [{"name": f.name, "address": f"./files/{f.name}"} for f in found.files],
+        }
+
+    def _send(self, draft: Any, request: gr.Request) -> None:
+        with self._news:
+            self.sent.append(draft | {"now": True} if request.headers.get("x-parlour-send") == "now" else draft)
             self._news.notify_all()
 
     def _stop(self) -> None:
