@@ -85,6 +85,7 @@ _LISTED: Mapping[str, str] = {
         webui.handlers.act: act
         webui.handlers.evidence: tried
         webui.handlers.hosted: HostedDesk.act
+        webui.handlers.queue: queue_up unqueue send_queued
         webui.handlers.send: start drop
         webui.handlers.wiring: Handlers.act
         webui.middleware.answers: answer refuse replayed
