@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,8 @@ import pytest
 
 from core.engine import Engine
 from core.errors import ConflictError, ModelUnavailableError, NotFoundError, ParlourError
+from core.llm.request import ChatRequest
+from core.messages.events import Event
 from core.messages.message import Message
 from core.settings import Settings
 from core.storage.base import StoredMessage
@@ -55,7 +57,7 @@ async def engine(tmp_path: Path, gate: Gate, anyio_backend: str) -> AsyncIterato
 
 def model_of(gate: Gate) -> Any:
     class Held(ScriptedModel):
-        async def _stream(self, request: Any) -> Any:
+        async def _stream(self, request: ChatRequest) -> AsyncGenerator[Event, None]:
             await gate.go.wait()
             async for event in super()._stream(request):
                 yield event
@@ -222,8 +224,7 @@ async def test_several_who_look_at_one_queue_send_each_message_once(engine: Engi
 
 async def test_only_so_many_wait_and_only_in_ones_own_conversation(engine: Engine) -> None:
     talk, queue = await begun(engine)
-    for number in range(MOST):
-        waits = await queue.add(f"message {number}")
+    waits = [await queue.add(f"message {number}") for number in range(MOST)][-1]
     with pytest.raises(ParlourError) as caught:
         await queue.add("one more")
     assert caught.value.words_key == "messages_full"
