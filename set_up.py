@@ -123,7 +123,13 @@ def install(purpose: str) -> None:
     if not uv:
         installer.append("--no-compile")  # bytecode is 200 MB; Python writes that of what is imported by itself
     say("Installing {} packages{}".format(count(LOCKS[purpose]), " with uv" if uv else ""))
-    run([*installer, "--no-deps", "-r", str(ROOT / LOCKS[purpose])], count(LOCKS[purpose]))
+    if not uv:
+        fetch(ROOT / LOCKS[purpose])
+        installer += ["--no-index", "--find-links", str(WHEELS)]
+    run([*installer, "--no-deps", "-r", str(ROOT / LOCKS[purpose])])
+    if not uv:
+        shutil.rmtree(WHEELS)
+        installer = installer[: installer.index("--no-index")]
     run([*installer, "--no-deps", "--no-build-isolation", "--quiet", "-e", str(ROOT)])
     STAMP.write_text(wanted_stamp(purpose))
     for name in ("pip", "uv"):
