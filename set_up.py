@@ -11,7 +11,9 @@ import platform
 import shutil
 import subprocess
 import sys
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Dict, List, NoReturn, Optional
 
@@ -32,6 +34,8 @@ NPM_SERVERS = [
     "@modelcontextprotocol/server-filesystem@2026.8.31",
     "@modelcontextprotocol/server-memory@2026.8.31",
 ]
+WHEELS = CACHE / "wheels"
+FETCHED_AT_ONCE = 4  # pip fetches one package after another, and waits for the index most of that time
 PROXIES = CACHE / "proxies"
 PROXY_NAMES = ["nginx", "caddy", "haproxy"]
 OTHER_BROWSERS = {
@@ -137,6 +141,24 @@ def install(purpose: str) -> None:
     say("Set up in {:.0f} s".format(time.time() - started))
 
 
+def fetch(lock: Path) -> None:
+    """Put the wheels of what a lock file names into `WHEELS`; several pips share the work."""
+    shutil.rmtree(str(WHEELS), ignore_errors=True)
+    WHEELS.mkdir(parents=True)
+    lines = lock.read_text().splitlines()
+    parts = [WHEELS / "part-{}.txt".format(number) for number in range(FETCHED_AT_ONCE)]
+    for number, part in enumerate(parts):
+        part.write_text("\n".join(lines[number::FETCHED_AT_ONCE]))
+    progress = Progress(len(lines))
+
+    def fetch_part(part: Path) -> None:
+        wheels = [str(PYTHON), "-m", "pip", "wheel", "--no-deps", "--no-cache-dir", "-w", str(WHEELS)]
+        run([*wheels, "-r", str(part)], progress)
+
+    with ThreadPoolExecutor(FETCHED_AT_ONCE) as pool:
+        list(pool.map(fetch_part, parts))
+
+
 def add_local_models() -> None:
     """Add what the tests of Transformers models need. With pip, which knows where its user gets torch from."""
     stamp = VENV / "parlour-local-models"
@@ -144,7 +166,10 @@ def add_local_models() -> None:
     if stamp.exists() and stamp.read_text() == wanted:
         return
     say("Installing torch for the tests of local models (once; 1 GB, several where the index has the build for CUDA)")
-    run([str(PYTHON), "-m", "pip", "install", "-c", str(ROOT / LOCKS["test"]), "-r", str(ROOT / LOCAL_MODELS)], 12)
+    run(
+        [str(PYTHON), "-m", "pip", "install", "-c", str(ROOT / LOCKS["test"]), "-r", str(ROOT / LOCAL_MODELS)],
+        Progress(12),
+    )
     stamp.write_text(wanted)
     shutil.rmtree(CACHE / "pip", ignore_errors=True)
 
@@ -160,7 +185,7 @@ def add_mcp_servers(name: str, requirements: str) -> None:
     shutil.rmtree(place, ignore_errors=True)
     run([str(PYTHON), "-m", "venv", "--without-pip", str(place)])
     python = place / PYTHON.relative_to(VENV)
-    run([str(PYTHON), "-m", "pip", "--python", str(python), "install", "-r", str(ROOT / requirements)], 50)
+    run([str(PYTHON), "-m", "pip", "--python", str(python), "install", "-r", str(ROOT / requirements)], Progress(50))
     stamp.write_text(wanted)
     shutil.rmtree(CACHE / "pip", ignore_errors=True)
 
@@ -201,27 +226,42 @@ def make_environment(uv: Optional[str]) -> None:
         run([sys.executable, "-m", "venv", str(VENV)])
 
 
-def run(command: List[str], total: int = 0) -> None:
+class Progress:
+    """Counts the packages that pip names, for one command or for several side by side.
+
+    Args:
+        total: How many there are.
+    """
+
+    def __init__(self, total: int) -> None:
+        self.total = total
+        self.seen = 0
+        self._lock = threading.Lock()
+
+    def show(self, package: str) -> None:
+        """Print that this package is the next one."""
+        with self._lock:
+            self.seen += 1
+            print("   {} of {}  {}".format(self.seen, self.total, package), flush=True)
+
+
+def run(command: List[str], progress: Optional[Progress] = None) -> None:
     """Run `command`, showing how far it is; where it fails, say why in one sentence and stop.
 
     pip says much, so of its lines only the packages are counted; what uv and apt-get say is shown as it is.
     """
     last = []
-    seen = 0
-    process = subprocess.Popen(
+    with subprocess.Popen(
         command, cwd=ROOT, env=own_environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT, universal_newlines=True, errors="replace",
-    )  # fmt: skip
-    for line in process.stdout or ():
-        last = [*last[-30:], line]
-        if "pip" not in command or "uv" in Path(command[0]).stem:
-            print("   " + line, end="", flush=True)
-        elif line.startswith(("Collecting", "Processing", "Requirement already")):
-            seen += 1
-            print("   {} of {}  {}".format(seen, total, package_of(line)), flush=True)
-        elif line.startswith("Installing collected"):
-            print("   unpacking", flush=True)
-    if process.wait() != 0:
+    ) as process:  # fmt: skip
+        for line in process.stdout or ():
+            last = [*last[-30:], line]
+            if "pip" not in command or "uv" in Path(command[0]).stem:
+                print("   " + line, end="", flush=True)
+            elif progress and line.startswith(("Collecting", "Processing", "Requirement already")):
+                progress.show(package_of(line))
+    if process.returncode != 0:
         explain(last)
 
 

@@ -200,3 +200,31 @@ def test_other_browsers_are_installed_where_that_may_be_and_else_asked_for(monke
     commands.clear()
     set_up.add_other_browsers()
     assert commands == []
+
+
+def test_several_pips_fetch_each_package_once(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lock = project / "requirements-dev.lock"
+    wanted = [f"package{number}==1" for number in range(11)]
+    lock.write_text("\n".join(wanted) + "\n", encoding="utf-8")
+    monkeypatch.setattr(set_up, "WHEELS", project / ".cache" / "wheels")
+    asked: list[list[str]] = []
+
+    def run(command: list[str], _progress: set_up.Progress) -> None:
+        asked.append(Path(command[-1]).read_text(encoding="utf-8").split())
+
+    monkeypatch.setattr(set_up, "run", run)
+    set_up.fetch(lock)
+    assert len(asked) == set_up.FETCHED_AT_ONCE
+    assert sorted(name for part in asked for name in part) == sorted(wanted)
+
+
+def test_a_pip_that_fails_among_several_ends_the_set_up_in_a_sentence(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(set_up, "WHEELS", project / ".cache" / "wheels")
+    monkeypatch.setattr(set_up, "PYTHON", Path("/bin/echo"))
+    monkeypatch.setattr(set_up, "explain", lambda _said: set_up.stop("The disk is full."))
+    set_up.fetch(project / "requirements.lock")  # echo says nothing bad
+    monkeypatch.setattr(set_up, "PYTHON", Path("/bin/false"))
+    with pytest.raises(SystemExit, match="The disk is full"):
+        set_up.fetch(project / "requirements.lock")
