@@ -73,6 +73,8 @@ ALLOWED = {
     "core.models.pool.ModelPool.drop": SHARES,
     "core.models.pool.ModelPool.get": SHARES,
     "core.models.pool.ModelPool.put": SHARES,
+    "core.models.pool.ModelPool.remember_usual": SHARES,
+    "core.models.pool.ModelPool.usual": SHARES,
     "core.reading.job.Lanes.lane": SHARES,
     "core.reading.preparing.Preparing._followed": SHARES,
     "core.reading.preparing.Preparing._over": SHARES,

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-from functools import cache
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from core.messages.message import Usage
@@ -106,6 +108,50 @@ async def cost_of(usage: Usage, model: str, service: Service) -> float | None:
     if not _list.cache_info().currsize:
         await asyncio.to_thread(_list)
     return _cost(usage, model, service.address)
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """What the price list knows of a model.
+
+    Args:
+        asked: US dollars for a million tokens of a question; `None` where it is not told.
+        answered: The same for a reply.
+        context: How many tokens it takes.
+    """
+
+    asked: float | None = None
+    answered: float | None = None
+    context: int | None = None
+
+
+async def listed(models: Iterable[str], address: str) -> dict[str, Listed]:
+    """What the price list knows of a service's models; one that it does not know is left out.
+
+    Args:
+        models: Their names, as the service has them.
+        address: The service's, on the open internet.
+    """
+    return await asyncio.to_thread(lambda: {name: found for name in models if (found := _listed(name, address))})
+
+
+@lru_cache(8_192)
+def _listed(model: str, address: str) -> Listed | None:
+    if _list() is None:
+        return None
+    from genai_prices.data_snapshot import get_snapshot
+
+    try:
+        _, known = get_snapshot().find_provider_model(model, None, None, address)
+        prices = known.get_prices(datetime.now(UTC))
+    except (LookupError, ValueError):
+        return None
+    return Listed(_base(prices.input_mtok), _base(prices.output_mtok), known.context_window)
+
+
+def _base(price: Any) -> float | None:
+    """The price of the first tokens, where more of them cost more."""
+    return None if price is None else float(getattr(price, "base", price))
 
 
 @cache

@@ -10,6 +10,7 @@ from urllib.parse import SplitResult, urlsplit, urlunsplit
 
 from core.errors import SettingsError
 from core.llm.local_files import BUILT_IN
+from core.models.model_name import UNSAID, Abilities
 from core.settings import DASHSCOPE_ADDRESS, DASHSCOPE_DEFAULT_MODEL, NO_KEY, OPENAI_DEFAULT_MODEL
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ class MenuService:
         model_type: The back end that speaks to it.
         here: It runs on the machine that runs Parlour: only for whom that machine belongs to.
         inside: It runs in Parlour's own process: it has no address and no key, but takes memory.
+        keys_at: Where its makers hand out keys.
     """
 
     label: str
@@ -52,9 +54,17 @@ class MenuService:
     model_type: str = "openai"
     here: bool = False
     inside: bool = False
+    keys_at: str = ""
 
 
 _QWEN = (DASHSCOPE_DEFAULT_MODEL, "qwen-max", "qwen-turbo", "qwen-vl-plus")
+_CLAUDE = ("claude-sonnet-4-5", "claude-opus-4-5", "claude-haiku-4-5")
+_GEMINI = ("gemini-2.5-flash", "gemini-2.5-pro", "gemini-2.5-flash-lite")
+_MISTRAL = ("mistral-medium-latest", "mistral-small-latest", "mistral-large-latest", "pixtral-large-latest")
+_GROQ = ("llama-3.3-70b-versatile", "openai/gpt-oss-120b", "openai/gpt-oss-20b", "llama-3.1-8b-instant")
+_DEEPSEEK = ("deepseek-chat", "deepseek-reasoner")
+_KIMI = ("kimi-k2.6", "kimi-k3")
+_GOOGLE = "https://generativelanguage.googleapis.com/v1beta/openai"
 _ABROAD = "https://dashscope-intl.aliyuncs.com/compatible-mode/v1"
 _FREE: dict[str, Any] = {"typed": True, "wants_key": "optional", "here": True}
 _INSIDE: dict[str, Any] = {"wants_key": "none", "here": True, "inside": True}
@@ -62,12 +72,23 @@ _INSIDE: dict[str, Any] = {"wants_key": "none", "here": True, "inside": True}
 MENU: Mapping[str, MenuService] = {
     BUILT_IN: MenuService("", model_type=BUILT_IN, **_INSIDE),
     "transformers": MenuService("Transformers", model_type="transformers", **_INSIDE),
-    "openai": MenuService("OpenAI", "https://api.openai.com/v1", models=(OPENAI_DEFAULT_MODEL,)),
+    "openai": MenuService(
+        "OpenAI", "https://api.openai.com/v1", models=(OPENAI_DEFAULT_MODEL,), keys_at="platform.openai.com"
+    ),
     "dashscope": MenuService("DashScope", DASHSCOPE_ADDRESS, models=_QWEN),
     "dashscope_intl": MenuService("", _ABROAD, models=_QWEN),
     "azure": MenuService("Azure OpenAI", typed=True, model_type="azure"),
-    "deepseek": MenuService("DeepSeek", "https://api.deepseek.com/v1", models=("deepseek-chat", "deepseek-reasoner")),
-    "openrouter": MenuService("OpenRouter", "https://openrouter.ai/api/v1"),
+    "anthropic": MenuService(
+        "Anthropic", "https://api.anthropic.com/v1", models=_CLAUDE, keys_at="platform.claude.com"
+    ),
+    "gemini": MenuService("Google Gemini", _GOOGLE, models=_GEMINI, keys_at="aistudio.google.com"),
+    "mistral": MenuService("Mistral", "https://api.mistral.ai/v1", models=_MISTRAL, keys_at="console.mistral.ai"),
+    "groq": MenuService("Groq", "https://api.groq.com/openai/v1", models=_GROQ, keys_at="console.groq.com"),
+    "deepseek": MenuService(
+        "DeepSeek", "https://api.deepseek.com/v1", models=_DEEPSEEK, keys_at="platform.deepseek.com"
+    ),
+    "moonshot": MenuService("Moonshot", "https://api.moonshot.ai/v1", models=_KIMI, keys_at="platform.moonshot.ai"),
+    "openrouter": MenuService("OpenRouter", "https://openrouter.ai/api/v1", keys_at="openrouter.ai"),
     "ollama": MenuService("Ollama", "http://127.0.0.1:11434/v1", **_FREE),
     "lm_studio": MenuService("LM Studio", "http://127.0.0.1:1234/v1", **_FREE),
     "vllm": MenuService("vLLM", "http://127.0.0.1:8000/v1", **_FREE),
@@ -164,14 +185,22 @@ def same_place(one: str, other: str) -> bool:
     return _server(urlsplit(one)) == _server(urlsplit(other))
 
 
-def model_cfg(service: MenuService, address: str, model: str, key: str, *, local: bool) -> dict[str, Any]:
-    """What `get_chat_model` is given. Address and key are always said: a vendor's package would look for its own."""
+def model_cfg(
+    service: MenuService, address: str, model: str, key: str, *, local: bool, abilities: Abilities = UNSAID
+) -> dict[str, Any]:
+    """What `get_chat_model` is given. Address and key are always said: a vendor's package would look for its own.
+
+    Args:
+        abilities: What the owner said that the model can do.
+    """
     if service.inside:
         return {"model_type": service.model_type, **({"model": model} if model else {})}
     where = "azure_endpoint" if service.model_type == "azure" else "base_url"
     stranger = service.typed and service.model_type == "openai" and not local
     kind = "openai_public" if stranger else service.model_type
-    return {"model_type": kind, "model": model, where: address, "api_key": key or NO_KEY}
+    cfg: dict[str, Any] = {"model_type": kind, "model": model, where: address, "api_key": key or NO_KEY}
+    senses = {"vision": abilities.sees, "audio": abilities.hears}
+    return cfg | {name: value for name, value in senses.items() if value is not None}
 
 
 def _server(parts: SplitResult) -> tuple[str, str | None, int | None]:

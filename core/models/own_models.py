@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import time
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from core.bridge.pool import BoundedDict
 from core.errors import (
     ConflictError,
     ModelMisbehavedError,
@@ -28,11 +29,14 @@ from core.models.menu import (
     checked_address,
     checked_key,
     checked_model,
+    kind_of,
     model_cfg,
     same_place,
     service_named,
 )
+from core.models.model_name import INSTALLED, UNSAID, Abilities, ModelName
 from core.models.pool import ActiveModel, Choice, ModelPool
+from core.models.remembered import ModelNotes
 from core.readiness import Readiness
 from core.settings import NO_KEY
 from core.storage.base import LOCAL_OWNER
@@ -41,6 +45,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from core.llm.base import BaseChatModel
+    from core.models.menu import MenuService
+    from core.readiness import Part
     from core.settings import Settings
     from core.storage.model_services import ModelService, ModelServiceStore
     from core.storage.stores import Stores
@@ -48,6 +54,7 @@ if TYPE_CHECKING:
 _TEST_SECONDS = 30.0
 _PATIENCE = 3  # times as long a model may take that is to be used: it may have to be loaded first
 _AT_ONCE = 20
+_REMEMBERED = 1_000
 _QUESTION = "Reply with the word yes."
 
 
@@ -60,12 +67,14 @@ class Draft:
         address: Where it is; empty for its usual place.
         model: Empty for its usual model.
         key: `None` where the kept one is meant, empty where there is none.
+        abilities: What the model can do, by hand; `None` leaves what was said before.
     """
 
     service: str
     address: str = ""
     model: str = ""
     key: str | None = field(default=None, repr=False)
+    abilities: Abilities | None = None
 
 
 class AllModels:
@@ -80,6 +89,7 @@ class AllModels:
     Attributes:
         pool: Those that are open.
         trying: The owners who test one.
+        silent: The owners and services where nobody answered last, and when.
         listing: How many services are being asked for their models.
     """
 
@@ -99,12 +109,14 @@ class AllModels:
         self.seconds = seconds
         self.pool = ModelPool(default)
         self.trying: set[str] = set()
+        self.silent = BoundedDict[tuple[str, str], float](_REMEMBERED)
         self.listing = 0
         self._stores = stores
 
     def of(self, owner: str) -> OwnerModels:
         """Those of one owner."""
-        return OwnerModels(self, owner, self._stores.of(owner).model_services)
+        stores = self._stores.of(owner)
+        return OwnerModels(self, owner, stores.model_services, ModelNotes(stores.settings))
 
     async def aclose(self) -> None:
         """Close all models but the installation's."""
@@ -112,9 +124,14 @@ class AllModels:
 
 
 class OwnerModels:
-    """The models of one owner: which one answers, and what the page's dialog about them does."""
+    """The models of one owner: which one answers, and what the page's dialog about them does.
 
-    def __init__(self, shared: AllModels, owner: str, store: ModelServiceStore) -> None:
+    Attributes:
+        notes: Favourites, what models can do, and which ones services offered.
+    """
+
+    def __init__(self, shared: AllModels, owner: str, store: ModelServiceStore, notes: ModelNotes) -> None:
+        self.notes = notes
         self._shared = shared
         self._pool = shared.pool
         self._owner = owner
@@ -123,24 +140,76 @@ class OwnerModels:
 
     # ---- the one that answers
 
-    async def chosen(self) -> ActiveModel:
-        """The model that answers the owner; it is made, or fetched, from now on.
+    async def chosen(self, name: ModelName | None = None) -> ActiveModel:
+        """The model of that name, else the one that answers the owner; it is made, or fetched, from now on.
+
+        One of this process is only fetched by whoever looks at it where no other has to leave the memory for it. One
+        that is not there any more is there as one that fails, key `model_gone`, and nothing takes its place: what is
+        written for one service is not sent to another.
 
         Raises:
             StorageError: The database failed.
         """
         if self._shared.fixed:
             return self._pool.default
-        while (found := self._pool.get(self._owner)) is None:
+        while True:
             changes = self._pool.changes
-            kept = await self._store.in_use()
-            if changes == self._pool.changes and self._pool.get(self._owner) is None:
-                self._pool.put(self._owner, self._opened(kept) if kept is not None else self._pool.default)
-        return found
+            wanted = name if name is not None else self._pool.usual(self._owner)
+            if wanted is not None and (found := self._pool.get(self._owner, wanted)) is not None:
+                return found
+            kept = {one.service: one for one in await self._store.list()}
+            said = (await self.notes.all()).said
+            if changes != self._pool.changes:
+                continue
+            if wanted is None:
+                used = next((one for one in kept.values() if one.in_use), None)
+                wanted = ModelName(used.service, used.model) if used is not None else INSTALLED
+                self._pool.remember_usual(self._owner, wanted)
+            if self._pool.get(self._owner, wanted) is None:
+                opened = self._opened(wanted, kept.get(wanted.service), said.get(wanted, UNSAID))
+                self._pool.put(self._owner, wanted, opened)
 
-    async def loader(self) -> ModelLoader:
-        """What gets it ready. Raises StorageError."""
-        return (await self.chosen()).loader
+    async def loader(self, name: ModelName | None = None) -> ModelLoader:
+        """What gets the model of that name ready, else the one that answers the owner, to be worked with.
+
+        Raises:
+            StorageError: The database failed.
+        """
+        active = await self.chosen(name)
+        self._pool.make_room(active)
+        return active.loader
+
+    async def usual(self) -> ModelName:
+        """Which model answers conversations that have none of their own. Raises StorageError."""
+        await self.chosen()
+        return self._pool.usual(self._owner) or INSTALLED
+
+    async def named(self, name: ModelName) -> ModelName:
+        """A model as a conversation may have it: one that is there now, with its name in full.
+
+        Raises:
+            SettingsError: It is not on the menu, has no name, wants a key that is not there, or (key `model_gone`) its
+                service was not set up.
+            StorageError: The database failed, or the kept key cannot be read.
+            ConflictError: key `model_of_agent`: those who answer bring their own.
+        """
+        self._check_free()
+        if not name.service:
+            return INSTALLED
+        choice = self._choice(name, await self._store.get(name.service))
+        choice.check_key()
+        return ModelName(name.service, choice.model)
+
+    async def use_for_all(self, name: ModelName) -> None:
+        """Let a model answer every conversation that has none of its own. Raises as `named`."""
+        name = await self.named(name)
+        kept = await self._store.get(name.service) if name.service else None
+        if name.service:
+            address = kept.address if kept is not None else service_named(name.service, local=self.is_local).address
+            await self._store.save(name.service, address=address, model=name.model, key=None, use=True)
+        else:
+            await self._store.use("")
+        self._renew()
 
     def made(self, choice: Choice, **generate: Any) -> BaseChatModel:
         """The model of a choice; `generate` goes over how the settings say that models write.
@@ -153,9 +222,10 @@ class OwnerModels:
 
         choice.check_key()
 
-        cfg = model_cfg(choice.service, choice.address, choice.model, choice.key, local=self.is_local)
-        whole = self._shared.settings.completed(cfg)
-        return get_chat_model({**whole, "generate_cfg": {**whole["generate_cfg"], **generate}})
+        able, of = choice.abilities, (choice.service, choice.address, choice.model, choice.key)
+        whole = self._shared.settings.completed(model_cfg(*of, local=self.is_local, abilities=able))
+        calls = {"use_raw_api": able.calls} if able.calls is not None else {}
+        return get_chat_model({**whole, "generate_cfg": {**whole["generate_cfg"], **calls, **generate}})
 
     # ---- choosing
 
@@ -190,8 +260,12 @@ class OwnerModels:
             use=use,
             keeps=partial(same_place, choice.address),
         )
-        if answers:  # else what does stays, and stays loaded
-            self._renew()
+        if draft.abilities is not None and not choice.service.inside:
+            await self.notes.say(ModelName(draft.service, choice.model), draft.abilities)
+        if answers:
+            self._renew(draft.service)
+        else:  # what answers stays, and stays loaded
+            self._replaced(draft.service)
 
     async def take(self, draft: Draft) -> None:
         """Keep a choice and let it answer, if it answers a tiny question: what a test would refuse is not taken.
@@ -219,8 +293,11 @@ class OwnerModels:
         self._check_free()
         kept = await self._store.get(service)
         await self._store.delete(service)
+        await self.notes.forget(service)
         if kept is not None and kept.in_use:
-            self._renew()
+            self._renew(service)
+        else:
+            self._replaced(service)
 
     async def use(self, service: str) -> None:
         """Let a kept service answer; an empty name means the installation's model.
@@ -310,43 +387,120 @@ class OwnerModels:
         address = checked_address(draft.address, service, local=self.is_local)
         model = checked_model(draft.model, service) if named else ""
         key = checked_key(draft.key) if draft.key is not None else await self._kept_key(draft.service, address)
-        return Choice(service, address, model, key or self._known_key(address))
+        able = draft.abilities
+        if able is None:
+            able = await self.notes.said_of(ModelName(draft.service, model))
+        return Choice(service, address, model, key or self._known_key(address), able)
+
+    # ---- what is known of them, for whoever shows them side by side
+
+    @property
+    def default_model(self) -> BaseChatModel | None:
+        """The installation's model, once it is made."""
+        return self._pool.default.loader.model
+
+    def known_part(self, name: ModelName) -> Part | None:
+        """How ready a model is, where it is open."""
+        active = self._pool.get(self._owner, name)
+        return active.readiness["model"] if active is not None else None
+
+    def has_key(self, kept: ModelService | None, address: str) -> bool:
+        """Whether there is a key for a service: the owner's own, or the installation's."""
+        own = kept is not None and kept.key is not None
+        return own or self._known_key(address) not in {"", NO_KEY}
+
+    def is_silent(self, service: str) -> bool:
+        """Whether nobody answered when the service was asked for its models last."""
+        return (self._owner, service) in self._shared.silent
+
+    async def ask_offer(self, kept: ModelService) -> bool:
+        """Ask a service that was set up for its models, and remember them; returns whether it was asked.
+
+        Raises:
+            StorageError: They cannot be kept.
+        """
+        service = MENU.get(kind_of(kept.service))
+        needs = service is not None and service.wants_key == "needed"
+        if service is None or service.model_type != "openai" or self._shared.listing >= _AT_ONCE:
+            return False
+        if needs and not self.has_key(kept, kept.address):
+            return False
+        from core.llm.backends.openai.service import listed_models
+
+        self._shared.listing += 1
+        try:
+            key = self._store.key_of(kept) or self._known_key(kept.address)
+            stranger = service.typed and not self.is_local
+            found = await listed_models(kept.address, key, public_only=stranger)
+        except StorageError:  # the key cannot be read; whoever asks the model is told
+            return False
+        finally:
+            self._shared.listing -= 1
+        if found is None:
+            self._shared.silent[self._owner, kept.service] = time.time()
+            return True
+        self._shared.silent.pop((self._owner, kept.service), None)
+        await self.notes.keep_offer(kept.service, kept.address, found)
+        return True
 
     # ---- inside
 
-    def _renew(self) -> None:
+    def _renew(self, service: str = "") -> None:
         """The owner chose: the next question asks another model. Replies that are being written keep theirs."""
         self._pool.drop(self._owner)
+        self._replaced(service)
+
+    def _replaced(self, service: str) -> None:
+        """The settings of a service changed: what a conversation has of it is made anew."""
+        if service:
+            self._pool.drop(self._owner, service)
         self._shared.changed(self._owner)
 
     def _known_key(self, address: str) -> str:
         """The installation's key for this vendor: for whoever runs it, never for a reader of a shared page."""
         return self._shared.settings.key_for(address) if self.is_local else ""
 
-    def _opened(self, kept: ModelService) -> ActiveModel:
-        if self._is_the_default(kept):
-            return ActiveModel(self._pool.default.loader, self._pool.default.readiness, kept.service)
+    def _opened(self, name: ModelName, kept: ModelService | None, said: Abilities) -> ActiveModel:
+        service = MENU.get(kind_of(name.service))
+        inside = service is not None and service.inside
+        for loader in self._same_inside(name, service) if service is not None and inside else ():
+            known = self._pool.default if loader is self._pool.default.loader else self._pool.with_loader(loader)
+            if known is not None:
+                return ActiveModel(known.loader, known.readiness, name.service, inside=True)
         readiness = Readiness(changed=partial(self._shared.changed, self._owner))
-        place = urlsplit(kept.address).hostname or ""
-        label = f"{kept.model} · {place}" if place else kept.model
-        loader = ModelLoader(partial(self._remade, kept), readiness, label, room=self._pool.wait_closed)
-        loader.start()
-        return ActiveModel(loader, readiness, kept.service)
+        place = urlsplit(kept.address if kept is not None else service.address if service is not None else "").hostname
+        model = name.model or (kept.model if kept is not None else "") or name.service
+        label = f"{model} · {place}" if place else model
+        loader = ModelLoader(partial(self._remade, name, kept, said), readiness, label, room=self._pool.wait_closed)
+        if inside and self._pool.has_inside:  # to look at it is no reason to unload another
+            readiness.mark("model", "ready", label=label)
+        else:
+            loader.start()
+        return ActiveModel(loader, readiness, name.service, inside=inside)
 
-    def _remade(self, kept: ModelService) -> BaseChatModel:
-        """The kept choice as a model. What could be chosen once may not be any more, so it is checked again."""
-        service = service_named(kept.service, local=self.is_local)
+    def _choice(self, name: ModelName, kept: ModelService | None) -> Choice:
+        """A model with all that is needed to ask it. What could be chosen once may not be any more: it is checked."""
+        service = service_named(name.service, local=self.is_local)
         if service.inside:
-            return self.made(Choice(service, "", kept.model, ""))
-        address = checked_address(kept.address, service, local=self.is_local)
-        key = self._store.key_of(kept) or self._known_key(address)
-        return self.made(Choice(service, address, kept.model, key))
+            return Choice(service, "", checked_model(name.model, service), "")
+        known = "" if service.typed else self._known_key(service.address)
+        if kept is None and known in {"", NO_KEY}:
+            raise _gone(name)
+        address = checked_address(kept.address if kept is not None else "", service, local=self.is_local)
+        model = checked_model(name.model or (kept.model if kept is not None else ""), service)
+        key = (self._store.key_of(kept) if kept is not None else "") or self._known_key(address)
+        return Choice(service, address, model, key)
 
-    def _is_the_default(self, kept: ModelService) -> bool:
-        """Whether the installation runs this model in this process already: it is loaded once."""
-        service, cfg = MENU.get(kept.service), self._shared.settings.model_cfg()
-        same_kind = service is not None and service.inside and cfg.get("model_type") == service.model_type
-        return same_kind and kept.model in {"", cfg.get("model")}
+    def _remade(self, name: ModelName, kept: ModelService | None, said: Abilities) -> BaseChatModel:
+        return self.made(replace(self._choice(name, kept), abilities=said))
+
+    def _same_inside(self, name: ModelName, service: MenuService) -> list[ModelLoader]:
+        """What has this very model of this process already, or gets it: it is loaded once."""
+        cfg = self._shared.settings.model_cfg()
+        is_default = cfg.get("model_type") == service.model_type and name.model in {"", cfg.get("model")}
+        loaded = self._pool.loaded(service.model_type)
+        same = [loader for loader in loaded if loader.model is not None and loader.model.model == name.model]
+        return [self._pool.default.loader, *same] if is_default else same
 
     def _check_free(self) -> None:
         if self._shared.fixed:
@@ -355,13 +509,18 @@ class OwnerModels:
     async def _answering(self, service: str, choice: Choice) -> ModelLoader | None:
         """What gets the owner's model ready, if that is exactly this choice."""
         kept = await self._store.get(service)
-        if kept is None or not kept.in_use or (kept.address, kept.model) != (choice.address, choice.model):
+        if kept is None or kept.address != choice.address:
             return None
         try:
             key = self._store.key_of(kept) or self._known_key(kept.address)
         except StorageError:  # nor can what answers read it
             return None
-        return await self.loader() if key == choice.key else None
+        if key != choice.key:
+            return None
+        if kept.in_use and kept.model == choice.model:
+            return await self.loader()
+        active = self._pool.get(self._owner, ModelName(service, choice.model))
+        return active.loader if active is not None else None
 
     async def _kept_key(self, service: str, address: str) -> str:
         """The key that the owner gave for this very server."""
@@ -419,6 +578,12 @@ async def _first_answer(model: BaseChatModel) -> float:
             if isinstance(event, TextDelta | ReasoningDelta | CallStarted):
                 return time.monotonic() - began
     raise ModelMisbehavedError(message="The model answered with nothing.", hint="Try another.", key="model_silent")
+
+
+def _gone(name: ModelName) -> SettingsError:
+    hint = "Choose another under its name, or set its service up again."
+    said = f"The model {name.model or name.service} is not there any more."
+    return SettingsError(said, hint=hint, key="model_gone", model=name.model or name.service)
 
 
 def _slow(host: str) -> ModelUnavailableError:

@@ -145,8 +145,12 @@ class WholeConversations:
             works = {turn.run_id: new_id() for turn in thread if turn.run_id is not None}
             copying = _Copying(connection, self._owner, conversation_id, fresh)
             names = {"title": source.title, "titled_by": source.titled_by, "folder_id": source.folder_id}
+            chosen = connection.execute(
+                select(conversations.c.settings).where(conversations.c.id == source.id)
+            ).scalar()
             record = {"id": fresh, "owner_id": self._owner, "created_at": now, "updated_at": now, **names}
-            connection.execute(insert(conversations).values(**record, leaf_id=ids[message_id]))
+            inserted = insert(conversations).values(**record, leaf_id=ids[message_id], settings=chosen or {})
+            connection.execute(inserted)
             keep_title(connection, fresh)
             for turn in thread:
                 parent = ids.get(turn.parent_id or "")

@@ -9,6 +9,7 @@ from core.agents.conversation import language_of
 from core.errors import ConflictError, NotFoundError, StorageError
 from core.messages.events import ToolFinished
 from core.messages.transcript import Transcript
+from core.models.model_name import ModelName
 from core.reading.attachments import LONGEST_SHOWN, checked_text, excerpt, kind_of, title_of, user_message, with_text
 from core.runs.approvals import with_allowances
 from core.runs.log import LoggedEvent, message_events
@@ -34,6 +35,9 @@ if TYPE_CHECKING:
     from core.storage.base import ConversationRecord, DocumentRecord, FileRecord, QueuedMessage, StoredMessage
     from core.tools.approval import Policy
     from core.workspace.services import OwnerServices
+
+
+_MODEL = "model"  # among the settings of a conversation
 
 
 class Conversation:
@@ -118,16 +122,23 @@ class Conversation:
             made = await self._titles_beside(old) if old.parent_id is None else ()
             return await self._asked(with_text(old.parts[0], plain, removed), thread, lang, made=made)
 
-    async def regenerate(self, message_id: str, lang: Lang = "en") -> Run:
+    async def regenerate(self, message_id: str, lang: Lang = "en", *, model: ModelName | None = None) -> Run:
         """Another reply beside `message_id` (or to it, where it is a question).
+
+        Args:
+            model: Which one writes this reply alone; the conversation keeps the one that it has.
 
         Raises:
             ConflictError: key `busy`.
             NotFoundError: There is no such message in this conversation.
+            SettingsError: The model cannot be had; as `OwnerModels.named`.
         """
         message = await self._message(message_id)
+        if model is not None:
+            model = await self.services.models.named(model)
         with self.runs.reserve(self.id):
-            return await self._answered(message.id if message.role == "user" else message.parent_id, lang)
+            question = message.id if message.role == "user" else message.parent_id
+            return await self._answered(question, lang, model=model)
 
     async def continue_(self, message_id: str, lang: Lang = "en") -> Run:
         """A reply beside `message_id` that begins with all there is of it and goes on: the button *Continue*.
@@ -174,7 +185,7 @@ class Conversation:
         place = await self.stores.conversations.message(resumable.record.message_id)
         thread = await self._thread_to(place.parent_id)
         history = _said(thread)
-        loader = await self.services.models.loader()
+        loader = await self._loader()
         lang = language_of(history)
         turn = await self._turn(thread, await self._files_of(*history[-1:]), lang, loader)
         given = [*history, *resumable.messages()]
@@ -197,6 +208,32 @@ class Conversation:
         await self.services.code.forget(self.id)
         freed, unread = await self.stores.conversations.delete(self.id)
         await self.services.intake.delete_unneeded(freed, unread)
+        self.services.changed(self.id)
+
+    # ---- its model
+
+    async def model(self) -> ModelName | None:
+        """The model that was chosen for this conversation; `None` where the owner's usual one answers.
+
+        Raises:
+            NotFoundError: There is no such conversation of this owner.
+        """
+        return ModelName.read((await self.stores.conversations.settings(self.id)).get(_MODEL))
+
+    async def choose_model(self, name: ModelName | None) -> None:
+        """Let a model answer in this conversation from its next question on; `None` is the owner's usual one.
+
+        Raises:
+            NotFoundError: There is no such conversation of this owner.
+            SettingsError: The model cannot be had; as `OwnerModels.named`.
+        """
+        chosen = await self.services.models.named(name) if name is not None else None
+
+        def choose(settings: dict[str, Any]) -> dict[str, Any]:
+            others = {key: value for key, value in settings.items() if key != _MODEL}
+            return {**others, _MODEL: chosen.as_json()} if chosen is not None else others
+
+        await self.stores.conversations.configure(self.id, choose)
         self.services.changed(self.id)
 
     # ---- all of it
@@ -296,7 +333,7 @@ class Conversation:
         files: Sequence[FileRecord] | None = None,
         queued: QueuedMessage | None = None,
     ) -> Run:
-        loader = await self.services.models.loader()
+        loader = await self._loader()
         run = await self.runs.start(
             self.id,
             await self._turn(thread, await self._files_of(message) if files is None else files, lang, loader),
@@ -311,6 +348,10 @@ class Conversation:
         )
         return self._titled(run, loader, lang)
 
+    async def _loader(self, model: ModelName | None = None) -> ModelLoader:
+        """Gets the model ready that answers here, or another for once."""
+        return await self.services.models.loader(model if model is not None else await self.model())
+
     async def _titles_beside(self, question: StoredMessage) -> list[str]:
         """What the title may be if it was made from a version of the question, and nobody wrote it."""
         versions = await self.stores.conversations.siblings(question.id)
@@ -322,10 +363,12 @@ class Conversation:
         lang: Lang,
         said: Sequence[Message] = (),
         beginning: Beginning = Beginning(),  # noqa: B008 - frozen
+        *,
+        model: ModelName | None = None,
     ) -> Run:
         thread = await self._thread_to(question_id)
         history = _said(thread)
-        loader = await self.services.models.loader()
+        loader = await self._loader(model)
         run = await self.runs.start(
             self.id,
             await self._turn(thread, await self._files_of(*history[-1:]), lang, loader),

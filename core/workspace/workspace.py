@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from core.errors import ParlourError
     from core.languages import Lang
+    from core.models.model_name import ModelName
     from core.rag.library import Library
     from core.reading.attachments import Named
     from core.storage.base import DocumentRecord
@@ -93,13 +94,17 @@ class Workspace:
 
     # ---- the model
 
-    async def unsupported_files(self, files: Sequence[Named]) -> list[ParlourError]:
-        """What the owner's model cannot take, one error for each such file; none while no model is loaded."""
-        return unsupported_files(files, (await self.models.chosen()).loader.model)
+    async def unsupported_files(self, files: Sequence[Named], name: ModelName | None = None) -> list[ParlourError]:
+        """What a model cannot take, one error for each such file; none while it is not loaded.
 
-    async def accepts_audio(self) -> bool:
-        """Whether the owner's model takes recordings; false while no model is loaded."""
-        model = (await self.models.chosen()).loader.model
+        Args:
+            name: Which model; the owner's usual one where it is left out.
+        """
+        return unsupported_files(files, (await self.models.chosen(name)).loader.model)
+
+    async def accepts_audio(self, name: ModelName | None = None) -> bool:
+        """Whether a model takes recordings, the owner's usual one if none is named; false while it is not loaded."""
+        model = (await self.models.chosen(name)).loader.model
         return model is not None and takes(model, "sound")
 
     # ---- documents

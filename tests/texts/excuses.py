@@ -45,7 +45,10 @@ _LISTED: Mapping[str, str] = {
         core.runs.history_summary: HistorySummarizer.fit
         core.runs.manager: OwnerRuns.* Runs.launch
         core.runs.run: Run.*
+        core.models.choices: ModelMenu.*
         core.models.own_models: OwnerModels.*
+        core.models.pool: ModelPool.*
+        core.models.remembered: ModelNotes.*
         core.toolbox.choices: Rules.change ToolAccounts.* ToolChoices.*
         core.toolbox.server_form: state_of
         core.toolbox.toolbox: OwnerTools.switch
@@ -154,7 +157,7 @@ _LISTED: Mapping[str, str] = {
         core.llm.backends.dashscope.media: with_uploads
         core.llm.backends.dashscope.service: DashScopeService.ask in_time
         core.llm.backends.moderation: ModerationService.look
-        core.llm.backends.openai.service: offered_models
+        core.llm.backends.openai.service: listed_models offered_models
         core.net.addresses: system_addresses
         core.net.body: Body.feed
         core.net.fetcher: fetch body_of
@@ -195,7 +198,7 @@ _LISTED: Mapping[str, str] = {
         core.llm.reply_store: cache_key
         core.llm.telemetry: begin_trace
         core.llm.tokens: Vocabulary.* shortened
-        core.llm.usage: cost_of
+        core.llm.usage: cost_of listed
         core.llm.weights: main
         core.mcp.sign_in: SignIn.tokens
         core.rag.parsers.base: is_ideograph
@@ -231,6 +234,7 @@ _LISTED: Mapping[str, str] = {
         webui.panels.approval: form_html
         webui.panels.evidence_page: paper
         webui.panels.history: history_html
+        webui.panels.model_menu: choices_data
         webui.panels.models: menu_data
         webui.panels.tools: account_data allowed_data tools_data
         webui.panels.top: status_html top_html

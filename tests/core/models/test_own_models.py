@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from core.models.loading import ModelLoader
+from core.models.model_name import ModelName
 from core.models.own_models import AllModels, Draft, OwnerModels
 from core.models.pool import ActiveModel, ModelPool
 from core.readiness import Readiness
@@ -132,18 +133,79 @@ async def test_at_the_end_models_are_closed_that_somebody_still_works_with(house
 
 
 async def test_the_model_of_whom_nobody_asked_about_for_longest_makes_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("core.models.pool._REMEMBERED", 2)
+    monkeypatch.setattr("core.models.pool._OPEN", 2)
     pool = ModelPool(ActiveModel(ModelLoader(ScriptedModel, Readiness()), Readiness()))
     models = {owner: Counted(owner) for owner in ("ann", "bob", "eve")}
+    name = ModelName("ollama", "m")
     for owner, model in models.items():
         loader = ModelLoader(lambda model=model: model, Readiness())
         await loader.ready()
-        pool.put(owner, ActiveModel(loader, Readiness()))
-        assert pool.get("ann") is not None
+        pool.put(owner, name, ActiveModel(loader, Readiness()))
+        assert pool.get("ann", name) is not None
     async with asyncio.timeout(10):
         while not models["bob"].closed:
             await asyncio.sleep(0)
-    assert pool.get("bob") is None
+    assert pool.get("bob", name) is None
     assert (models["ann"].closed, models["eve"].closed) == (0, 0)
     await pool.aclose()
     assert (models["ann"].closed, models["eve"].closed) == (1, 1)
+
+
+async def test_models_of_one_service_are_open_side_by_side_until_its_settings_change(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    models = house.models.of(ME)
+    monkeypatch.setattr(OwnerModels, "made", lambda self, choice, **more: Counted(choice.model))
+    await models.save(Draft("ollama", "", "a"), use=True)
+    first, second = [await models.loader(ModelName("ollama", name)) for name in ("a", "b")]
+    assert await models.loader() is first
+    opened = [await one.ready() for one in (first, second)]
+    assert await models.loader(ModelName("ollama", "b")) is second
+    await models.save(Draft("ollama", "http://127.0.0.1:1", "a"), use=False)
+    async with asyncio.timeout(10):
+        while not all(getattr(one, "closed", 0) for one in opened):
+            await asyncio.sleep(0)
+    assert await models.loader(ModelName("ollama", "b")) is not second
+
+
+class Inside(Heavy):
+    """One of this process, by the model's name."""
+
+    def __init__(self, name: str, memory: list[str]) -> None:
+        super().__init__(name, memory)
+        self.model, self.model_type = name, "transformers"
+        self.may_leave.set()
+
+
+async def test_one_model_of_this_process_is_in_memory_at_a_time_and_looking_at_another_loads_nothing(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory: list[str] = []
+    monkeypatch.setattr(OwnerModels, "made", lambda self, choice, **more: Inside(choice.model, memory))
+    models, small, large = house.models.of(ME), ModelName("transformers", "small"), ModelName("transformers", "large")
+    await (await models.loader(small)).ready()
+    for name in (small, large, small, large):
+        looked_at = await models.chosen(name)
+        assert looked_at.readiness["model"].state == "ready"
+        assert await models.chosen(name) is looked_at
+    await house.models.pool.wait_closed()
+    assert memory == ["small in"]
+    await (await models.loader(large)).ready()
+    assert memory == ["small in", "small out", "large in"]
+    await (await models.loader(large)).ready()
+    assert memory == ["small in", "small out", "large in"]
+
+
+async def test_a_model_that_makes_room_finishes_what_it_is_writing(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory: list[str] = []
+    monkeypatch.setattr(OwnerModels, "made", lambda self, choice, **more: Inside(choice.model, memory))
+    models = house.models.of(ME)
+    small = await models.loader(ModelName("transformers", "small"))
+    with small.in_use():
+        await small.ready()
+        await (await models.loader(ModelName("transformers", "large"))).ready()
+        assert memory == ["small in", "large in"]
+    await house.models.pool.wait_closed()
+    assert memory == ["small in", "large in", "small out"]

@@ -31,6 +31,7 @@ from core.llm.backends.openai.service import (
 from core.llm.base import BaseChatModel
 from core.llm.layers.call_prompting import native_first
 from core.llm.media import inlined
+from core.llm.model_names import hears_by_name, sees_by_name, watches_by_name
 from core.llm.request import ChatRequest, Progress, Stream, call_ids, is_on
 from core.llm.service import Service, account_mark, service_of
 from core.llm.validation import read_config
@@ -44,13 +45,6 @@ if TYPE_CHECKING:
 
     from openai import RequestOptions
 
-_SEES: Final = re.compile(
-    r"gpt-4o|gpt-4\.1|gpt-5|\bo[134]\b|vl\b|-vl|vision|gemma-?3|llava|pixtral|claude|gemini|qvq|omni|minicpm-v|internvl"
-    r"|llama-?4",
-    re.IGNORECASE,
-)
-_HEARS: Final = re.compile(r"gpt-4o(?:-mini)?-audio|gpt-audio|omni|voxtral|qwen\d?-audio|gemini", re.IGNORECASE)
-_WATCHES: Final = re.compile(r"qwen.*vl|vl.*qwen|qvq|omni|minicpm-v|internvl|gemini", re.IGNORECASE)
 _NO_STREAM: Final = re.compile(
     r'"param":\s*"stream"|verified to stream|(?:stream|streaming) (?:is|are) not supported|not support stream',
     re.IGNORECASE,
@@ -95,11 +89,11 @@ class OpenAIModel(BaseChatModel):
         official = self.always_native or host == urlsplit(OFFICIAL).hostname
         native = official and "fncall_prompt_type" not in self.generate_cfg
         self.native_calls = is_on(self.generate_cfg.get("use_raw_api", native))
-        sees = self.always_sees or bool(_SEES.search(self.model))
+        sees = self.always_sees or sees_by_name(self.model)
         self.support_multimodal_input = sees if config.vision is None else config.vision
-        hears = self.always_hears or bool(_HEARS.search(self.model))
+        hears = self.always_hears or hears_by_name(self.model)
         self.support_audio_input = hears if config.audio is None else config.audio
-        watches = self.always_sees or bool(_WATCHES.search(self.model))
+        watches = self.always_sees or watches_by_name(self.model)
         watches = watches and self.support_multimodal_input
         self.support_video_input = watches if config.video is None else config.video
         self._senses = Senses(self.support_multimodal_input, self.support_audio_input, self.support_video_input)

@@ -189,7 +189,12 @@ _LONGEST = 200
 
 
 async def offered_models(address: str, key: str, *, public_only: bool = False) -> list[str]:
-    """The names of the service's models, sorted; empty where it does not list them.
+    """The names of the service's models, sorted; empty where it does not list them. As `listed_models` otherwise."""
+    return await listed_models(address, key, public_only=public_only) or []
+
+
+async def listed_models(address: str, key: str, *, public_only: bool = False) -> list[str] | None:
+    """The names of the service's models, sorted; empty where it does not list them, `None` where nobody answers.
 
     Args:
         address: Of a service that speaks the OpenAI protocol.
@@ -202,7 +207,9 @@ async def offered_models(address: str, key: str, *, public_only: bool = False) -
         async with asyncio.timeout(_WITHIN), client:
             raw = await _read(client, f"{address.rstrip('/')}/models", key)
         return _names(json.loads(raw))
-    except (httpx2.HTTPError, httpx2.InvalidURL, ParlourError, ValueError, TimeoutError):
+    except (httpx2.TransportError, TimeoutError):
+        return None
+    except (httpx2.HTTPError, httpx2.InvalidURL, ParlourError, ValueError):
         return []
 
 

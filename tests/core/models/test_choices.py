@@ -1,0 +1,157 @@
+"""The models that can be chosen, side by side: what is known of each, and nothing that is not."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.engine import Engine
+from core.errors import ParlourError
+from core.llm.usage import Listed, listed
+from core.models.choices import Choosable, ModelMenu, ServiceChoices, is_near
+from core.models.model_name import Abilities, ModelName
+from core.models.own_models import Draft
+from core.models.remembered import Notes
+from core.settings import Settings
+from core.storage.base import LOCAL_OWNER
+from core.testing.model_server import ModelServer
+from core.testing.script import Reply
+from core.testing.scripted_model import ScriptedModel
+from tests.core.talks import models_of, world_of
+
+pytestmark = pytest.mark.anyio
+
+ME = LOCAL_OWNER
+KEY = "sk-CANARY-0123456789abcdef"
+
+
+@pytest.fixture
+async def engine(tmp_path: Path, anyio_backend: str) -> AsyncIterator[Engine]:
+    async with Engine(Settings.load(home=tmp_path / "home"), model=ScriptedModel()) as running:
+        yield running
+
+
+async def services(engine: Engine, owner: str = ME) -> dict[str, ServiceChoices]:
+    return {one.service: one for one in await ModelMenu(models_of(engine, owner)).services()}
+
+
+async def model(engine: Engine, service: str, name: str) -> Choosable:
+    found = (await services(engine))[service].models
+    return next(one for one in found if one.name.model == name)
+
+
+async def test_a_service_without_a_key_is_there_with_its_usual_model_and_comes_last(engine: Engine) -> None:
+    every = await services(engine)
+    assert next(iter(every)) == ""
+    assert [one.state for one in every["anthropic"].models] == ["no_key"]
+    assert {"gemini", "mistral", "groq", "deepseek", "moonshot", "openai"} <= set(every)
+    assert "ollama" not in every  # there may be none: it stands there once it was set up
+    await models_of(engine, ME).save(Draft("groq", "", "", KEY), use=False)
+    names = [*await services(engine)]
+    assert names.index("groq") < names.index("anthropic")
+    assert all(one.state == "untried" for one in (await services(engine))["groq"].models)
+
+
+async def test_nobody_else_is_shown_what_runs_on_this_machine(engine: Engine) -> None:
+    assert "llama_cpp" in await services(engine)
+    assert "llama_cpp" not in await services(engine, "reader")
+
+
+async def test_what_a_service_offers_is_asked_for_once_and_remembered(engine: Engine) -> None:
+    with ModelServer(Reply(text="x"), api_key=KEY, models=["a", "vl-b"]) as server:
+        models = models_of(engine, ME)
+        await models.save(Draft("compatible", server.base_url, "mine", KEY), use=False)
+        menu = ModelMenu(models)
+        assert [one.name.model for one in (await services(engine))["compatible"].models] == ["mine"]
+        assert await menu.refresh()
+        assert not await menu.refresh()
+    found = (await services(engine))["compatible"].models  # also where it does not answer any more
+    assert [(one.name.model, one.state, one.sees, one.free) for one in found] == [
+        ("mine", "ready", False, True),
+        ("a", "ready", False, True),
+        ("vl-b", "ready", True, True),
+    ]
+
+
+async def test_a_service_that_does_not_answer_says_so(engine: Engine) -> None:
+    models = models_of(engine, ME)
+    await models.save(Draft("compatible", "http://127.0.0.1:9", "m"), use=False)
+    assert await ModelMenu(models).refresh()
+    assert (await model(engine, "compatible", "m")).state == "no_answer"
+
+
+async def test_a_model_that_answered_is_ready_and_one_that_failed_is_not(engine: Engine) -> None:
+    with ModelServer(Reply(text="x"), api_key=KEY) as server:
+        models = models_of(engine, ME)
+        await models.save(Draft("compatible", server.base_url, "m", KEY), use=True)
+        talk = await engine.stores.of(ME).conversations.create()
+        assert await (await world_of(engine, ME).conversation(talk.id).ask("Hi")).wait() == "complete"
+        assert (await model(engine, "compatible", "m")).state == "ready"
+        server.api_key = "another"
+        assert await (await world_of(engine, ME).conversation(talk.id).ask("Hi")).wait() == "error"
+        assert (await model(engine, "compatible", "m")).state == "no_key"
+
+
+async def test_what_was_said_by_hand_counts_for_what_is_shown_accepted_and_sent(engine: Engine) -> None:
+    with ModelServer(Reply(text="x"), api_key=KEY) as server:
+        models, name = models_of(engine, ME), ModelName("compatible", "plain")
+        said = Abilities(sees=True, hears=True, calls=False)
+        await models.save(Draft("compatible", server.base_url, "plain", KEY, said), use=False)
+        shown = await model(engine, "compatible", "plain")
+        assert (shown.sees, shown.hears, shown.calls) == (True, True, False)
+        made = await (await models.loader(name)).ready()
+        assert (made.support_multimodal_input, made.support_audio_input, made.native_calls) == (True, True, False)
+        assert await world_of(engine, ME).accepts_audio(name)
+        await models.save(Draft("compatible", server.base_url, "plain", None, Abilities()), use=False)
+        made = await (await models.loader(name)).ready()
+        assert (made.support_multimodal_input, made.support_audio_input, made.native_calls) == (False, False, True)
+
+
+async def test_nine_models_can_be_favourites_and_one_whose_service_is_removed_is_none(engine: Engine) -> None:
+    models = models_of(engine, ME)
+    await models.save(Draft("openai", "", "m", KEY), use=False)
+    menu, names = ModelMenu(models), [ModelName("openai", f"m{number}") for number in range(10)]
+    await asyncio.gather(*(menu.star(name, on=True) for name in names[:9]))
+    for work in (menu.star(names[9], on=True), menu.star(ModelName("martian", "m"), on=True)):
+        with pytest.raises(ParlourError) as caught:
+            await work
+        assert caught.value.words_key in {"favourites_full", "service_not_offered"}
+    await menu.star(names[0], on=False)
+    await menu.star(names[9], on=True)
+    assert set((await models.notes.all()).favourites) == set(names[1:])
+    await models.remove("openai")
+    assert (await models.notes.all()).favourites == ()
+
+
+@pytest.mark.parametrize(
+    "kept", [None, [], "x", {"favourites": 1, "said": {}, "offered": [1]}, {"favourites": [1, {}]}]
+)
+def test_notes_that_nobody_can_have_made_are_none(kept: Any) -> None:
+    notes = Notes.read(kept)
+    assert (notes.favourites, dict(notes.said), dict(notes.offered)) == ((), {}, {})
+
+
+async def test_a_price_is_the_lists_and_one_that_it_does_not_know_is_none() -> None:
+    found = await listed(["gpt-4o", "no such model"], "https://api.openai.com/v1")
+    assert found == {"gpt-4o": Listed(2.5, 10.0, 128_000)}
+    assert await listed(["gpt-4o"], "https://models.example/v1") == {}
+
+
+@pytest.mark.parametrize(
+    ("address", "near"),
+    [
+        ("http://127.0.0.1:8000/v1", True),
+        ("http://192.168.1.20/v1", True),
+        ("http://workshop:80/v1", True),
+        ("http://box.local/v1", True),
+        ("https://api.openai.com/v1", False),
+        ("https://8.8.8.8/v1", False),
+        ("", False),
+    ],
+)
+def test_what_runs_near_is_free(address: str, near: bool) -> None:
+    assert is_near(address) is near
