@@ -35,6 +35,7 @@ STYLES = (
     "room",
     "narrow",
     "models",
+    "choosing",
     "libraries",
     "tools",
     "services",

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
 from core.errors import NotFoundError
+from core.models.model_name import INSTALLED, ModelName
 from core.models.own_models import is_local
 from core.readiness import Readiness
 from core.storage.base import History
@@ -76,7 +77,9 @@ class _Shown:
     libraries: Sequence[NamedLibrary] = ()  # that it uses
     versions: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])  # of turns that have any
     waiting: Sequence[Waiting] = ()  # for the end of the reply
-    readiness: Readiness = field(default_factory=Readiness)  # of the model that answers this owner
+    model: ModelName | None = None  # of this conversation alone
+    answers: ModelName = INSTALLED
+    readiness: Readiness = field(default_factory=Readiness)  # of the model that answers
     speakers: Speakers | None = None  # of a program
     fresh: bool = True  # not painted yet
     seconds: float = 0.0  # of CPU, for the entries of the last frame
@@ -158,8 +161,10 @@ class Frames:
     async def _read_around(self, workspace: Workspace, view: View, shown: _Shown) -> None:
         """What stands around the conversation, from memory: the others, and the model."""
         shown.history = await self._histories.of(workspace, view.listed, archived=view.archived)
-        shown.readiness = (await workspace.models.chosen()).readiness
-        shown.hears = await workspace.accepts_audio()
+        name = shown.model if shown.conversation_id else view.model
+        shown.readiness = (await workspace.models.chosen(name)).readiness
+        shown.hears = await workspace.accepts_audio(name)
+        shown.answers = name if name is not None else await workspace.models.usual()
 
     async def _read(self, workspace: Workspace, view: View) -> _Shown:
         """What stands in the tables: read when it may have changed, not for each frame."""
@@ -180,6 +185,7 @@ class Frames:
             shown.current, shown.thread, shown.documents = opened.conversation, opened.thread, opened.documents
             shown.libraries, shown.versions = opened.libraries, opened.versions
             shown.waiting = await workspace.queue(wanted).list()
+            shown.model = await workspace.conversation(wanted).model()
             for message in shown.thread[_anchor(view, shown.thread) :]:
                 if message.role == "assistant":
                     shown.replies[message.id] = await workspace.runs.reply(message)
@@ -243,6 +249,7 @@ class Frames:
             queued=run is not None and run.reply().queued,
             asking=shown.replies[run.message_id].asking if run is not None else (),
             hears=shown.hears,
+            model=shown.answers,
             libraries=shown.libraries,
             waiting=shown.waiting,
             coming=run is not None or self._engine.sending.is_sending(view.owner),

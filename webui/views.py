@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     import gradio as gr
 
+    from core.models.model_name import ModelName
     from webui.words import Words
 
 WINDOW = 40
@@ -98,6 +99,7 @@ class View:
         place: What the evidence panel shows.
         looks: Counts what the evidence panel was asked for; what was asked for earlier comes too late.
         libraries: What a new conversation will be answered from, besides what comes with its questions.
+        model: Which model will answer a new conversation; `None` for the owner's usual one.
         stale: What it shows must be read from the store again.
         urgent: What changed does not wait for the next frame.
         wake: Something changed.
@@ -120,6 +122,7 @@ class View:
     place: Place | None = None
     looks: int = 0
     libraries: tuple[str, ...] = ()
+    model: ModelName | None = None
     stale: bool = True
     urgent: asyncio.Event = field(default_factory=asyncio.Event)
     wake: asyncio.Event = field(default_factory=asyncio.Event)
@@ -138,7 +141,7 @@ class View:
         """Turn to another conversation."""
         self.conversation_id = conversation_id
         self.window, self.anchor = WINDOW, None
-        self.stopping, self.libraries = False, ()
+        self.stopping, self.libraries, self.model = False, (), None
         self.close_evidence()
         self.wake_up(stale=True)
 

@@ -2,6 +2,7 @@
 import { decide } from './approval.js';
 import { ask } from './bus.js';
 import { runAgain, showLarge, showWhole } from './calls.js';
+import { closeChoosing, openChoosing, writeAgain } from './choosing.js';
 import { closeMenu, editQuestion, openMenu } from './dialogs.js';
 import { keepFocus } from './focus.js';
 import { fold } from './keeping.js';
@@ -42,6 +43,7 @@ const BUTTONS = {
   retry: () => ask({ do: 'retry' }),
   menu: openMenu,
   models: openModels,
+  choose: openChoosing,
   libraries: () => openLibraries(),
   keys: openKeys,
   find: openPalette,
@@ -64,7 +66,7 @@ const LINKS = {
   older: () => ask({ do: 'older' }),
   fold: (_, link) => fold(link),
   earlier: () => { keepPlace(); ask({ do: 'earlier' }); },
-  regenerate: (id) => { ask({ do: 'regenerate', id }); toEnd(); },
+  regenerate: (id, link) => writeAgain(id, link, (model) => { ask({ do: 'regenerate', id, ...model }); toEnd(); }),
   continue: (id) => { ask({ do: 'continue', id }); toEnd(); },
   fork: (id) => { ask({ do: 'fork', id }); document.querySelector('#composer textarea')?.focus(); },
   speak: (_, link) => speak(replyText(link.closest('.message-row')), link),
@@ -115,6 +117,7 @@ function cite(link) {
 
 function clicked(event) {
   if (!event.target.closest?.('.p-float, .p-menu')) closeMenu();
+  if (!event.target.closest?.('.p-choose, [data-do="choose"]')) closeChoosing();
   const card = document.querySelector('.p-ready[open]');
   if (card && (!card.contains(event.target) || event.target.closest('[data-do="models"]'))) card.open = false;
   const code = event.target.closest?.('.copy_code_button');
@@ -138,7 +141,7 @@ function pressed(event) {
   const composing = event.isComposing || event.keyCode === 229;
   if (event.key === 'Escape' && !composing && !document.querySelector('dialog[open], #p-mention')) {
     const card = document.querySelector('.p-ready[open]');
-    if (closeMenu({ back: true }) || (card && !(card.open = false)) || escape() || stopReply()) event.stopPropagation();
+    if (closeMenu({ back: true }) || closeChoosing({ back: true }) || (card && !(card.open = false)) || escape() || stopReply()) event.stopPropagation();
   }
   const link = event.target.closest?.('a[role="button"]');
   if (link && event.key === ' ') { event.preventDefault(); link.click(); }

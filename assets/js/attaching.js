@@ -2,6 +2,7 @@
 import { hint } from './hint.js';
 import { inOurWords } from './in_front.js';
 import { request } from './request.js';
+import { status } from './state.js';
 import { say } from './words.js';
 
 const HEAD = 64 * 1024;  // bytes of a file that tell its kind
@@ -43,12 +44,18 @@ async function offer(files, input) {
 }
 
 // Those of `files` that are taken; a line above the composer says why the others are not.
+// The model that the question will be sent to.
+function answering() {
+  const now = status();
+  return now && { service: now.service, model: now.model };
+}
+
 async function taken(files) {
   const some = files.slice(0, MOST);
   const heads = await Promise.all(some.map((file) => inBase64(file.slice(0, HEAD))));
   const told = some.map((file, index) => ({ name: file.name, size: file.size, head: heads[index] }));
   // Where nobody answers, the upload itself tells what is wrong.
-  const { said = '', refused = [] } = await request('./uploads/check', 'lost', { files: told });
+  const { said = '', refused = [] } = await request('./uploads/check', 'lost', { files: told, model: answering() });
   const many = files.length > MOST ? say('attach_many', { most: MOST }) : '';
   refuse([said, many].filter(Boolean).join('\n'));
   return some.filter((_, index) => !refused.includes(index));

@@ -11,11 +11,11 @@ const rowOf = (id) => `#history .p-menu:is([data-id="${CSS.escape(id)}"], [data-
 
 export function closeMenu({ back = false } = {}) {
   if (!menu) return false;
-  const { button, element } = menu;
+  const { button, element, home } = menu;
   menu = null;
   button.setAttribute('aria-expanded', 'false');
   element.remove();
-  if (back) keepFocus(rowOf(button.dataset.id ?? button.dataset.of));
+  if (back) keepFocus(home ?? rowOf(button.dataset.id ?? button.dataset.of));
   return true;
 }
 
@@ -77,9 +77,16 @@ function forms(id) {
   }));
 }
 
-function show(button, items) {
+// A menu of names and what each does, elsewhere on the page; `back` finds what it hangs on, which may be drawn anew.
+export function float(button, lines, { label, back }) {
+  closeMenu();
+  show(button, lines.map(([name, act]) => item(name, '', act)), label, back);
+}
+
+function show(button, items, label, home) {
   const element = Object.assign(document.createElement('div'), { className: 'p-float' });
   element.setAttribute('role', 'menu');
+  if (label) element.setAttribute('aria-label', label);
   element.append(...items);
   (document.querySelector('main') ?? document.body).append(element);
   const place = button.getBoundingClientRect();
@@ -92,7 +99,7 @@ function show(button, items) {
     if (event.key === 'Tab') closeMenu({ back: true });
   });
   element.firstChild.focus();
-  menu = { button, element };
+  menu = { button, element, home };
 }
 
 function item(label, className, act) {

@@ -8,7 +8,7 @@ import { say } from './words.js';
 const MAC = /Mac|iPhone|iPad/.test(navigator.platform);
 const CTRL = MAC ? '⌘' : 'Ctrl';
 const KEYS = {
-  anywhere: [['find', CTRL, 'K'], ['find_too', '/'], ['new', CTRL, MAC ? '⇧' : 'Shift', 'O'], ['list', '?'], ['list_too', CTRL, '/'], ['escape', 'Esc']],
+  anywhere: [['find', CTRL, 'K'], ['find_too', '/'], ['new', CTRL, MAC ? '⇧' : 'Shift', 'O'], ['list', '?'], ['list_too', CTRL, '/'], ['favourite', 'Alt', '1–9'], ['escape', 'Esc']],
   writing: [['send', 'Enter'], ['line', MAC ? '⇧' : 'Shift', 'Enter'], ['now', CTRL, 'Enter'], ['again', CTRL, 'Enter']],
   conversations: [['walk', '↑', '↓'], ['ends', 'Home', 'End'], ['open', 'Enter'], ['menu', '→'], ['rename', 'F2'], ['archive', 'E'], ['delete', 'Del']],
 };

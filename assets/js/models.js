@@ -11,10 +11,10 @@ let open = null;
 
 const request = (what, body) => requested(`./models/${what}`, 'models_failed', body);
 
-export function openModels() {
+export function openModels(service) {
   if (open) return;
   open = new Dialog();
-  open.show();
+  open.show(typeof service === 'string' ? service : undefined);
 }
 
 class Dialog {
@@ -32,6 +32,7 @@ class Dialog {
     service.addEventListener('change', () => this.choose());
     address.addEventListener('input', () => { this.list([]); this.drawKey(); });
     for (const field of [address, key]) field.addEventListener('change', () => this.offered());
+    model.addEventListener('change', () => this.drawAbilities());
     for (const field of [address, key, model]) field.addEventListener('input', () => this.changed());
     key.addEventListener('input', () => { this.gone = false; this.meant = address.value; this.drawKey(); });
     remove.addEventListener('click', () => { this.gone = true; key.value = ''; this.drawKey(); key.focus(); });
@@ -43,7 +44,7 @@ class Dialog {
     element.addEventListener('close', () => this.left());
   }
 
-  async show() {
+  async show(wanted) {
     const { element, service } = this.parts;
     document.body.append(element);
     element.showModal();
@@ -53,7 +54,7 @@ class Dialog {
     if (menu.failed) return this.tell('bad', menu.failed);
     this.tell();
     if (menu.fixed) return this.said(menu.fixed);
-    this.take(menu);
+    this.take(menu, wanted);
     service.focus();
   }
 
@@ -91,7 +92,7 @@ class Dialog {
   get draft() {
     const { service, address, model, key } = this.parts;
     const typed = key.value.trim();
-    const draft = { service: service.value, address: address.value, model: model.value };
+    const draft = { service: service.value, address: address.value, model: model.value, abilities: this.parts.able.get() };
     return typed || this.gone ? { ...draft, key: typed } : draft;
   }
 
@@ -116,6 +117,8 @@ class Dialog {
     parts.rows.address.hidden = !chosen?.typed;
     parts.rows.model.hidden = !chosen;
     parts.rows.key.hidden = !chosen || chosen.key === 'none';
+    parts.able.element.hidden = parts.rows.key.hidden;
+    this.drawAbilities();
     parts.save.disabled = !chosen;
     parts.forget.hidden = !chosen?.kept;
     this.list(chosen?.models ?? []);
@@ -124,9 +127,13 @@ class Dialog {
     this.offered();
   }
 
+  // What was said of the model whose name stands there.
+  drawAbilities() { this.parts.able.set(this.chosen?.said[this.parts.model.value.trim()]); }
+
   drawKey() {
     const { chosen, keeps, parts } = this;
-    const empty = chosen?.key === 'optional' ? say('models_key_none') : say('models_key_type');
+    const made = chosen?.keys_at ? say('models_key_from', { host: chosen.keys_at }) : say('models_key_type');
+    const empty = chosen?.key === 'optional' ? say('models_key_none') : made;
     parts.key.placeholder = keeps ? say('models_key_kept', { end: chosen.key_end }) : this.gone ? say('models_key_gone') : empty;
     parts.remove.hidden = !keeps || Boolean(parts.key.value);
     const host = chosen && chosen.key !== 'none' ? place(parts.address.value.trim() || chosen.usual) : '';

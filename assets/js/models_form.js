@@ -31,6 +31,7 @@ export function fields() {
   const count = make('span', { id: 'p-models-count', className: 'p-count' });
   const key = field('key', { type: 'password', attributes: { autocomplete: 'new-password', 'aria-describedby': 'p-models-note' } });
   const remove = button('p-remove', say('models_key_remove'));
+  const able = abilities();
   const note = make('p', { id: 'p-models-note', className: 'p-note' });
   const told = make('p', { className: 'p-told', attributes: { role: 'status' } });
   const forget = button('p-forget', say('models_remove'));
@@ -42,14 +43,31 @@ export function fields() {
   const [modelRow, modelCaption] = row('model', say('models_model'), model, models, count);
   const [keyRow] = row('key', say('models_key'), make('div', { className: 'p-with' }, key, remove));
   // Until the menu has come: what is typed before would be written over.
-  const body = make('fieldset', { className: 'p-fields', disabled: true }, serviceRow, addressRow, modelRow, keyRow, note);
+  const body = make('fieldset', { className: 'p-fields', disabled: true }, serviceRow, addressRow, modelRow, keyRow, able.element, note);
   const actions = make('fieldset', { className: 'p-row', disabled: true }, test, forget, save, use);
   const form = make('form', { method: 'dialog', noValidate: true },
     make('header', {}, title, close), body, told, actions);
   const element = make('dialog', { className: 'p-dialog p-models', attributes: { 'aria-labelledby': 'p-models-title' } }, form);
   return {
-    element, form, body, actions, service, address, model, models, count, key, remove, note, told, close, test, save, use, forget,
+    element, form, body, actions, service, address, model, models, count, key, remove, note, told, close, test, save, use, forget, able,
     rows: { address: addressRow, model: modelRow, key: keyRow }, captions: { model: modelCaption },
+  };
+}
+
+// What the model can do besides writing: by its name, or as it is said here.
+function abilities() {
+  const selects = Object.fromEntries(['sees', 'hears', 'calls'].map((what) => [what, make('select', { id: `p-models-${what}` },
+    ...['auto', 'yes', 'no'].map((value) => make('option', { value, textContent: say(`models_${value}`) })))]));
+  const rows = Object.entries(selects).map(([what, select]) => make('div', { className: 'p-able' },
+    make('label', { htmlFor: select.id, textContent: say(`models_able_${what}`) }), select));
+  const element = make('details', { className: 'p-abilities' }, make('summary', { textContent: say('models_abilities') }), ...rows);
+  return {
+    element,
+    set(said = {}) {
+      for (const [what, select] of Object.entries(selects)) select.value = { true: 'yes', false: 'no' }[said[what]] ?? 'auto';
+      element.open = Object.keys(said).length > 0;
+    },
+    get: () => Object.fromEntries(Object.entries(selects).map(([what, { value }]) => [what, { yes: true, no: false }[value] ?? null])),
   };
 }
 

@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any, cast
 
 from core.errors import NotFoundError
+from core.models.model_name import ModelName
 from webui.bundles import assets_folder
 from webui.context import text_of
 from webui.handlers.approval import allow, answer, refuse, rerun
@@ -218,7 +219,8 @@ async def _edit(desk: Desk, view: View, asked: Asked) -> None:
 async def _regenerate(desk: Desk, view: View, asked: Asked) -> None:
     _attended(view)
     async with desk.conversation(view) as conversation:
-        await conversation.regenerate(_text(asked, "id"), view.words.spoken)
+        model = _model_name(asked) if "service" in asked else None
+        await conversation.regenerate(_text(asked, "id"), view.words.spoken, model=model)
 
 
 async def _fork(desk: Desk, view: View, asked: Asked) -> None:
@@ -290,7 +292,27 @@ async def _use(desk: Desk, view: View, asked: Asked) -> None:
 async def _retry(desk: Desk, view: View, asked: Asked) -> None:
     del asked
     async with desk.workspace(view) as workspace:
-        (await workspace.models.chosen()).loader.retry()
+        shown = view.conversation_id
+        name = await workspace.conversation(shown).model() if shown else view.model
+        (await workspace.models.chosen(name)).loader.retry()
+
+
+async def _model(desk: Desk, view: View, asked: Asked) -> None:
+    """Let a model answer in the conversation from now on, or (`all`) wherever none was chosen, here too."""
+    name = _model_name(asked)
+    async with desk.workspace(view) as workspace:
+        if asked.get("all") is True:
+            await workspace.models.use_for_all(name)
+        chosen = None if asked.get("all") is True else await workspace.models.named(name)
+        if view.conversation_id:
+            await workspace.conversation(view.conversation_id).choose_model(chosen)
+        else:
+            view.model = chosen
+    view.wake_up(stale=True)
+
+
+def _model_name(asked: Asked) -> ModelName:
+    return ModelName(_text(asked, "service"), _text(asked, "model"))
 
 
 async def _cancel(desk: Desk, view: View, asked: Asked) -> None:
@@ -369,6 +391,7 @@ _ACTIONS: dict[str, Callable[[Desk, View, Asked], Awaitable[None]]] = {
     "unqueue": _unqueue,
     "sendqueued": _sendqueued,
     "retry": _retry,
+    "model": _model,
     "use": _use,
     "cancel": _cancel,
     "reread": _reread,

@@ -9,8 +9,11 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from core.errors import ConflictError, ParlourError
+from core.models.choices import ModelMenu
+from core.models.model_name import Abilities, ModelName
 from core.models.own_models import Draft
 from webui.context import answered_in_time, json_body, log_text, text_of
+from webui.panels.model_menu import choices_data
 from webui.panels.models import failure, menu_data
 
 if TYPE_CHECKING:
@@ -31,7 +34,7 @@ _PRIVATE = {"cache-control": "no-store"}
 
 
 class ModelRoutes:
-    """`GET /models/menu`, and `POST /models/save`, `save_anyway`, `use`, `remove`, `test`, `offered`, for who asks."""
+    """The dialog (`GET /models/menu`, and what it does) and the menu (`GET /models/choices` …), for who asks."""
 
     def __init__(self, context: WebContext) -> None:
         self._engine = context.engine
@@ -47,7 +50,35 @@ class ModelRoutes:
             Route("/models/remove", self._answering(self.remove), methods=["POST"]),
             Route("/models/test", self._answering(self.test), methods=["POST"]),
             Route("/models/offered", self._answering(self.offered), methods=["POST"]),
+            Route("/models/choices", self._answering(self.choices), methods=["GET"]),
+            Route("/models/refresh", self._answering(self.refresh), methods=["POST"]),
+            Route("/models/star", self._answering(self.star), methods=["POST"]),
+            Route("/models/unstar", self._answering(self.unstar), methods=["POST"]),
         ]
+
+    async def choices(self, models: OwnerModels, draft: Draft, words: Words) -> dict[str, Any]:
+        """All models that can be chosen, from what is known: no service is asked."""
+        del draft
+        if self._engine.program is not None and self._engine.program.brings_model:
+            return {"favourites": [], "groups": []}
+        services = await ModelMenu(models).services()
+        favourites = (await models.notes.all()).favourites
+        return choices_data(services, favourites, self._engine.default_label, words)
+
+    async def refresh(self, models: OwnerModels, draft: Draft, words: Words) -> dict[str, Any]:
+        """The same, after the services whose list is old were asked for their models."""
+        await ModelMenu(models).refresh()
+        return await self.choices(models, draft, words)
+
+    async def star(self, models: OwnerModels, draft: Draft, words: Words) -> dict[str, Any]:
+        """Make a model a favourite."""
+        await ModelMenu(models).star(ModelName(draft.service, draft.model), on=True)
+        return await self.choices(models, draft, words)
+
+    async def unstar(self, models: OwnerModels, draft: Draft, words: Words) -> dict[str, Any]:
+        """A model is no favourite any more."""
+        await ModelMenu(models).star(ModelName(draft.service, draft.model), on=False)
+        return await self.choices(models, draft, words)
 
     async def opened(self, models: OwnerModels, draft: Draft, words: Words) -> dict[str, Any]:
         """The menu, or why there is none: a program's agents may have a model of their own."""
@@ -60,7 +91,8 @@ class ModelRoutes:
         del draft
         kept = await models.kept()
         used = next((one.service for one in kept if one.in_use), "")
-        return menu_data(kept, self._engine.default_label, used, words, local=models.is_local)
+        said = (await models.notes.all()).said
+        return menu_data(kept, self._engine.default_label, used, words, local=models.is_local, said=said)
 
     async def save(self, models: OwnerModels, draft: Draft, words: Words) -> dict[str, Any]:
         """Keep a choice; where it is what answers, only if it works: else the settings in use stay as they are."""
@@ -146,7 +178,8 @@ async def _draft(request: Request) -> Draft | None:
     if given is None:
         return None
     texts = {name: text_of(given.get(name)) for name in ("service", "address", "model")}
-    return Draft(**texts, key=text_of(given["key"]) if isinstance(given.get("key"), str) else None)
+    able = Abilities.read(given["abilities"]) if isinstance(given.get("abilities"), dict) else None
+    return Draft(**texts, key=text_of(given["key"]) if isinstance(given.get("key"), str) else None, abilities=able)
 
 
 def _told(draft: Draft, error: ParlourError, words: Words, more: str = "") -> str:

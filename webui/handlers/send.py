@@ -12,6 +12,7 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from core.errors import ConflictError, NotFoundError, QuotaError
+from core.models.model_name import ModelName
 from core.rag.parsers.catalog import HEAD
 from core.reading.attachments import LINK, link_name
 from core.storage.files import media_type_of_head
@@ -101,19 +102,21 @@ class AttachingRoutes:
     async def check(self, request: Request) -> Response:
         """Which of `{"files": [{"name", "size", "head"}]}` would be refused; `head` is the first 64 KiB in base64.
 
+        `model` (`{"service", "model"}`) is the one that the page will ask; without it the owner's usual one.
         Answers `{"refused": [index, …], "said": sentences}`.
         """
         owner = request.scope["owner"]
         if owner is None:
             return JSONResponse({}, 401, _PRIVATE)
-        files = _offered(await json_body(request, _LARGEST_REQUEST) or {})
+        asked = await json_body(request, _LARGEST_REQUEST) or {}
+        files, model = _offered(asked), ModelName.read(asked.get("model"))
         if files is None:
             return JSONResponse({}, 400, _PRIVATE)
         refused: dict[int, ParlourError] = {}
         before = self._uploads.size_held(owner)
         async with self._engine.workspaces.open(owner) as workspace:
             for index, file in enumerate(files):
-                error = await self._advice(workspace, file, before)
+                error = await self._advice(workspace, file, before, model)
                 if error is not None:
                     refused[index] = error
                 else:
@@ -122,14 +125,16 @@ class AttachingRoutes:
         answer = {"refused": list(refused), "said": refusal_text(list(refused.values()), words)}
         return JSONResponse(answer, headers=_PRIVATE)
 
-    async def _advice(self, workspace: Workspace, file: _Offered, before: int) -> ParlourError | None:
+    async def _advice(
+        self, workspace: Workspace, file: _Offered, before: int, model: ModelName | None
+    ) -> ParlourError | None:
         """Why a file would be refused, asked of what decides when its bytes are there.
 
         Size and kind are decided as it arrives (`Uploads.receive`), the model when it is sent (`_ask`), and the room
         in the transaction that stores it (`FileStore.put`).
         """
         error = self._uploads.refusal(file.name, file.size, file.head)
-        error = error or next(iter(await workspace.unsupported_files([file])), None)
+        error = error or next(iter(await workspace.unsupported_files([file], model)), None)
         return error or await _no_room(workspace, file, before)
 
 
@@ -220,7 +225,7 @@ async def start(desk: Desk, view: View, text: str, files: Sequence[tuple[Path, s
         ConflictError: key `busy`: another message is on its way into the conversation, which is new.
         ParlourError: A file cannot be used, or storing failed; nothing is kept.
     """
-    into = _Into(view.conversation_id, view.address, view.libraries, now)
+    into = _Into(view.conversation_id, view.address, view.libraries, now, view.model)
     # One that is not there yet goes by the name that the page wishes for it, else by its tab.
     name = into.conversation_id or f"new {into.wanted or id(view)}"
     kept: list[FileRecord] = []
@@ -262,12 +267,14 @@ class _Into:
         wanted: What the page calls that new one in its address already.
         libraries: Those that it uses from the start.
         now: Whether the reply that is being written is stopped for it.
+        model: Its own from the start, if any.
     """
 
     conversation_id: str
     wanted: str
     libraries: Sequence[str]
     now: bool
+    model: ModelName | None
 
     def expected(self, desk: Desk, owner: str) -> AbstractContextManager[None]:
         """While it is being stored: who loads the page again now gets the new conversation, not an empty room."""
@@ -283,12 +290,15 @@ async def _ask(
     held: Reservation,
 ) -> None:
     fresh, wanted = not into.conversation_id, into.conversation_id
-    for refused in await workspace.unsupported_files(files):
+    model = into.model if fresh else await workspace.conversation(wanted).model()
+    for refused in await workspace.unsupported_files(files, model):
         raise refused
     if fresh:
         wanted = (await workspace.conversations.create(wanted=into.wanted)).id
     conversation = workspace.conversation(wanted)
     try:
+        if fresh and model is not None:
+            await conversation.choose_model(model)
         for library in into.libraries if fresh else ():
             with suppress(NotFoundError):  # deleted meanwhile
                 await workspace.libraries.use(wanted, library, on=True)

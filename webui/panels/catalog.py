@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
+from core.models.model_name import INSTALLED, ModelName
 from webui.panels.approval import announced, ask_html
 from webui.panels.queue import queue_html
 from webui.panels.top import status_html, top_html
@@ -34,6 +35,7 @@ class Scene:
         asking: The calls that wait for the reader.
         waiting: Messages that wait for the end of the reply.
         coming: Whether these are sent by themselves.
+        model: Which one the next question will be answered by.
         speakers: The agents of a program's page.
         history: Markup of the list of conversations, which is rendered only where it changed.
     """
@@ -48,6 +50,7 @@ class Scene:
     queued: bool = False
     asking: Sequence[CallBlock] = field(default_factory=tuple)
     hears: bool = False
+    model: ModelName = INSTALLED
     libraries: Sequence[NamedLibrary] = ()
     waiting: Sequence[Waiting] = ()
     coming: bool = False
@@ -81,6 +84,7 @@ def _status(scene: Scene) -> str:
         ended=scene.ended,
         asks=words("reply.queued") if scene.queued else announced(scene.asking, words),
         hears=scene.hears,
+        model=scene.model,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -9,10 +10,11 @@ from core.errors import ModelServiceError
 from core.models.menu import kind_of, menu, next_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from core.errors import ParlourError
     from core.models.menu import MenuService
+    from core.models.model_name import Abilities, ModelName
     from core.storage.model_services import ModelService
     from webui.words import Words
 
@@ -21,7 +23,15 @@ _SAID = frozenset({"model_refused", "model_misbehaved", "model_service"})
 """Errors that are best explained in the service's own words, if any."""
 
 
-def menu_data(kept: Sequence[ModelService], default: str, used: str, words: Words, *, local: bool) -> dict[str, Any]:
+def menu_data(
+    kept: Sequence[ModelService],
+    default: str,
+    used: str,
+    words: Words,
+    *,
+    local: bool,
+    said: Mapping[ModelName, Abilities] = MappingProxyType({}),
+) -> dict[str, Any]:
     """The dialog's contents.
 
     Args:
@@ -29,6 +39,7 @@ def menu_data(kept: Sequence[ModelService], default: str, used: str, words: Word
         default: The label of the installation's model.
         used: The chosen service; empty for the installation's model.
         local: Whether the reader is the owner of this machine.
+        said: What models can do, by hand.
     """
     mine = {one.service: one for one in kept}
     first = words("models.default", model=words.model(default)) if default else words("models.default_unnamed")
@@ -39,6 +50,8 @@ def menu_data(kept: Sequence[ModelService], default: str, used: str, words: Word
         more = next_of(kind, of_kind)
         if one.typed and more:
             services.append(_service(more, one, None, words, another=bool(of_kind)))
+    for one in services:
+        one["said"] = {name.model: able.as_json() for name, able in said.items() if name.service == one["name"]}
     return {"default": first, "used": used, "local": local, "services": services}
 
 
@@ -66,6 +79,7 @@ def _service(
         "typed": service.typed,
         "key": service.wants_key,
         "hint": words(f"models.hint.{name}") if f"models.hint.{name}" in words else "",
+        "keys_at": service.keys_at,
         "kind": service.model_type,
         "model": kept.model if kept is not None else next(iter(service.models), ""),
         "models": list(service.models),

@@ -7,6 +7,7 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from core.agents.protocol import nested_agents
+from core.models.model_name import INSTALLED, ModelName
 from webui.panels.libraries import uses_html
 from webui.render.entries import face
 from webui.render.markup import escaped, exact
@@ -143,13 +144,29 @@ def _ready_html(readiness: Readiness, words: Words, speakers: Speakers | None) -
     label = words("ready.inside", model=name) if inside and name else name
     agents = speakers is not None and len(speakers.names) > 1
     label = f"{speakers.names[speakers.chosen]} · {label}" if speakers is not None and agents else label
+    fixed = speakers is not None and speakers.brings_model
+    if not agents and not fixed:
+        return _choosing_html(
+            model, said, label, _card(model, name, words, inside=inside, here=here, fixed=True), words
+        )
     return (
         f'<details class="p-ready" data-ready="{model.state}"><summary>'
         f'<span class="p-st {_SHAPES[model.state]}"></span>'
         f'<span class="p-said">{escaped(said)}</span> <span class="p-model">{escaped(label)}</span></summary>'
         f'<div class="p-card">{_agents_html(speakers, words) if speakers is not None and agents else ""}'
-        f"{_card(model, name, words, inside=inside, here=here, fixed=speakers is not None and speakers.brings_model)}"
+        f"{_card(model, name, words, inside=inside, here=here, fixed=fixed)}"
         "</div></details>"
+    )
+
+
+def _choosing_html(model: Part, said: str, label: str, card: str, words: Words) -> str:
+    """The line as the button of the menu of models; the script shows the card above them."""
+    title = escaped(words("models.open"))
+    return (
+        f'<div class="p-ready" data-ready="{model.state}"><button type="button" data-do="choose" aria-haspopup="menu" '
+        f'aria-expanded="false" title="{title}"><span class="p-st {_SHAPES[model.state]}"></span>'
+        f'<span class="p-said">{escaped(said)}</span> <span class="p-model">{escaped(label)}</span></button>'
+        f'<div class="p-card" hidden>{card}</div></div>'
     )
 
 
@@ -169,7 +186,7 @@ def _agents_html(speakers: Speakers, words: Words) -> str:
 def _said(model: Part, words: Words, *, here: bool) -> str:
     if model.state == "ready" and not here and not model.answered and model.label:
         return words("ready.set_up")  # a service that was not asked yet may be unreachable
-    if model.state == "failed" and model.remedy_key.startswith("model_"):
+    if model.state == "failed" and model.remedy_key.startswith("model_") and model.remedy_key != "model_gone":
         answered = model.remedy_key == "model_unavailable" and (model.details or {}).get("code")
         return words("ready.answers_errors") if answered else words("ready.not_answering")
     if model.state != "loading":
@@ -217,6 +234,7 @@ def status_html(  # noqa: PLR0913 - each is an attribute of its own
     ended: str = "complete",
     asks: str = "",
     hears: bool = False,
+    model: ModelName = INSTALLED,
 ) -> str:
     """Markup for `#status`.
 
@@ -227,11 +245,13 @@ def status_html(  # noqa: PLR0913 - each is an attribute of its own
         ended: How the last reply ended, by its status.
         asks: The approval or input that the reply waits for, as a sentence.
         hears: The model takes recordings: the composer shows the button that makes one.
+        model: Which one the next question will be answered by.
     """
     room = "empty" if empty else "full"
     said = (asks or _heard(state, ended, lang)) if conversation_id and not empty else ""
     attributes = f'data-state="{state}" data-conversation="{escaped(conversation_id)}" data-lang="{escaped(lang)}"'
     attributes += f' data-room="{room}" data-hears="{int(hears)}"'
+    attributes += f' data-service="{exact(model.service)}" data-model="{exact(model.model)}"'
     return f'<div class="p-status" role="status" {attributes}>{escaped(said)}</div>'
 
 

@@ -54,6 +54,7 @@ def stage(_served: Stage) -> Stage:
     _served.sent.clear()
     _served.stops = 0
     _served.evidence = None
+    _served.models = {"favourites": [], "groups": []}
     _served.searching.set()
     return _served
 

@@ -7,6 +7,7 @@ import threading
 import time
 from base64 import b64decode
 from collections.abc import Callable
+from functools import partial
 from typing import Any, cast
 from urllib.parse import parse_qs, urlsplit
 
@@ -14,6 +15,7 @@ import gradio as gr
 import pymupdf
 import uvicorn
 from fastapi import FastAPI
+from starlette.requests import Request
 from starlette.responses import Response
 
 from core.messages.content import ContentItem
@@ -164,6 +166,7 @@ class Stage:
     def __init__(self) -> None:
         self.evidence: Callable[[Words], str] | None = None
         self.found: Callable[[str], dict[str, Any]] = lambda _: {}
+        self.models: dict[str, Any] = {"favourites": [], "groups": []}
         self.searching = threading.Event()
         self.searching.set()
         self.asked: list[dict[str, Any]] = []
@@ -181,6 +184,9 @@ class Stage:
         app.add_api_route("/calls/item", lambda: Response(drawn, media_type="image/png"))
         app.add_api_route("/pages/{document}/{page}.png", lambda: Response(picture, media_type="image/png"))
         app.add_api_route("/uploads/check", lambda: {"refused": [], "said": ""}, methods=["POST"])
+        app.add_api_route("/models/choices", lambda: self.models)
+        for what in ("refresh", "star", "unstar"):
+            app.add_api_route(f"/models/{what}", partial(self._models, what), methods=["POST"])
         page: Any = build(cast("Any", None), self._wire)
         page._queue.ANAYLTICS_CACHE_FREQUENCY = 10**6  # Gradio's spelling; its statistics are not wanted here
         mounted = cast("Any", gr).mount_gradio_app(
@@ -263,6 +269,12 @@ class Stage:
         found = self.found(q)
         assert self.searching.wait(60), "The search was held and never let go."
         return found
+
+    async def _models(self, what: str, request: Request) -> dict[str, Any]:
+        with self._news:
+            self.asked.append({"do": what, **await request.json()})
+            self._news.notify_all()
+        return self.models
 
     def _take(self, given: dict[str, Any]) -> Any:
         with self._news:

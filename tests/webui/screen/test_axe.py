@@ -74,9 +74,9 @@ def test_of_the_evidence_of_slides_sheets_texts_and_of_the_web(show: Show, stage
 def test_of_menus_and_small_questions(show: Show, size: dict[str, int]) -> None:
     page = show("answered", **size)
     row = page.locator("#history a[data-open=conv]")
-    page.locator(".p-ready summary").click()
-    expect(page.locator(".p-ready .p-card")).to_be_visible()
-    assert findings_in_both_themes(page, "#top") == []
+    page.locator(".p-ready button").click()
+    expect(page.locator(".p-choose")).to_be_visible()
+    assert findings_in_both_themes(page, "") == []
     page.keyboard.press("Escape")
     for item, what in (("", "[role=menu]"), ("Export…", "[role=menu]"), ("Rename", "dialog"), ("Delete", "dialog")):
         if size == PHONE and page.locator("html").get_attribute("data-drawer") != "open":

@@ -119,7 +119,7 @@ def test_the_top_line_says_which_model_answers_and_whether_it_is_ready() -> None
 def test_the_card_says_that_the_built_in_model_is_small_and_leads_to_another() -> None:
     tree = parsed(top_html("", ready("ready", label="Qwen 0.5B, built in", in_process=True, built_in=True), EN))
     assert "small model" in one(tree, ".p-card").text()
-    assert one(tree, ".p-card button[data-do=models]").text() == "Choose a model"
+    assert one(tree, ".p-ready button[data-do=choose]").attributes["title"] == "Choose a model"
     assert one(tree, ".p-top > button[data-do=models]").attributes["aria-label"] == "Model settings"
 
 

@@ -219,3 +219,43 @@ async def test_a_key_in_a_failure_that_nobody_foresaw_is_not_logged(caplog: pyte
     assert answer.json()["failed"].startswith("Something went wrong")
     assert "ZeroDivisionError" in caplog.text
     assert "CANARY" not in caplog.text + answer.text
+
+
+def test_the_menu_lists_models_side_by_side_and_never_a_price_of_nothing(page: RawPage, service: ModelServer) -> None:
+    ask(page, "save", service="compatible", address=service.base_url, model="one", key=KEY)
+    told = ask(page, "refresh")
+    rows = {(one["service"], one["model"]): one for group in told["groups"] for one in group["models"]}
+    assert (rows["compatible", "two"]["said"], rows["compatible", "two"]["price"]) == ("ready", "free")
+    assert (rows["anthropic", "claude-sonnet-4-5"]["said"], rows["anthropic", "claude-sonnet-4-5"]["price"]) == (
+        "needs key",
+        "$3.00 / $15.00",
+    )
+    assert rows["anthropic", "claude-sonnet-4-5"]["can"] == "Anthropic · sees, tools, 200k"
+    assert rows["dashscope", "qwen-plus"]["price"] == "price unknown"
+    starred = ask(page, "star", service="compatible", model="two")["favourites"]
+    assert [(one["model"], one["star"]) for one in starred] == [("two", 1)]
+    assert page.client.get(f"{page.url}/models/choices").json()["favourites"] == starred
+    assert ask(page, "unstar", service="compatible", model="two")["favourites"] == []
+    assert "cannot be chosen" in ask(page, "star", service="martian", model="x")["failed"]
+    ask(page, "remove", service="compatible")
+
+
+def test_a_tab_chooses_for_its_conversation_and_a_new_one_has_the_choice_from_its_first_question(
+    page: RawPage, service: ModelServer
+) -> None:
+    ask(page, "save", service="compatible", address=service.base_url, model="one", key=KEY)
+    page.act(do="new")
+    page.act(do="model", service="compatible", model="two")
+    page.send("Hello?")
+    page.paint(page.number("composer", "submit"))
+    assert service.requests[-1].body["model"] == "two"
+    page.act(do="model", service="compatible", model="one")
+    page.send("And now?")
+    page.paint(page.number("composer", "submit"))
+    assert service.requests[-1].body["model"] == "one"
+    page.act(do="model", service="martian", model=7)
+    page.act(do="new")
+    page.send("Elsewhere?")
+    chat, _ = page.paint(page.number("composer", "submit"))
+    assert "From the service." not in chat
+    ask(page, "remove", service="compatible")

@@ -1,0 +1,66 @@
+"""Two services, a conversation each: whatever the other is answered by, and after a reload too."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import closing
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from core.testing.behaviour import behave
+from core.testing.model_server import ModelServer
+from core.testing.script import Reply, Request
+from tests.e2e.app_process import AppProcess
+from tests.e2e.chat_steps import ask_and_wait
+
+KEY = "sk-CANARY-0123456789abcdef"
+
+
+def _answer(request: Request) -> Reply:
+    return Reply(text=f"This is {request['model']}.")
+
+
+@pytest.fixture
+def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AppProcess]:
+    """An app with two services that were set up, neither of which answers yet."""
+    with (
+        ModelServer(behave) as model,
+        ModelServer(_answer, api_key=KEY, models=["alpha"]) as first,
+        ModelServer(_answer, models=["beta", "gamma"]) as second,
+    ):
+        running = AppProcess(tmp_path_factory.mktemp("models") / "home", model, {"RETRIEVAL": "keyword"}).start()
+        with closing(running.client()) as client:
+            for given in (
+                {"service": "compatible", "address": first.base_url, "model": "alpha", "key": KEY},
+                {"service": "compatible~2", "address": second.base_url, "model": "beta"},
+            ):
+                assert "failed" not in client.post("/models/save", json=given).json()
+        yield running
+        running.stop()
+
+
+def choose(page: Page, model: str) -> None:
+    page.locator("#top .p-ready button").click()
+    page.get_by_role("menuitemradio", name=model).first.click()
+    expect(page.locator("#top .p-model")).to_contain_text(model)
+
+
+def test_each_conversation_is_answered_by_its_own_model_after_a_reload_too(
+    app: AppProcess, open_page: Callable[..., Page]
+) -> None:
+    page = open_page(app)
+    choose(page, "alpha")  # of a conversation that is not there yet
+    ask_and_wait(page, "Who are you?", "This is alpha.")
+    first = page.url
+    page.locator("#house .p-new").click()
+    expect(page.locator("#top .p-model")).to_contain_text("scripted")
+    ask_and_wait(page, "Hello?", "You said: Hello?")
+    choose(page, "gamma")
+    ask_and_wait(page, "Who are you?", "This is gamma.")
+    second = page.url
+    for address, model in ((first, "alpha"), (second, "gamma")):
+        page.goto(address)
+        expect(page.locator("#top .p-model")).to_contain_text(model)
+        ask_and_wait(page, f"Still {model}?", f"This is {model}.")
+    expect(page.locator("#chat .p-by")).to_contain_text(["scripted", "gamma", "gamma"])

@@ -1,0 +1,178 @@
+"""The menu under the model's name: opened at once, by keyboard and by finger, and what it asks of the server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from tests.e2e.axe import findings_in_both_themes
+from tests.webui.screen.stage import Stage
+
+Show = Callable[..., Page]
+PHONE = {"width": 390, "height": 844}
+
+
+def row(service: str, model: str, label: str = "", **more: Any) -> dict[str, Any]:
+    base = {"can": f"{service} · tools, 128k", "price": "free", "state": "ready", "shape": "ok", "said": "ready"}
+    return {"service": service, "model": model, "label": label or model, "star": 0, **base, **more}
+
+
+QWEN = row("groq", "qwen3", "Qwen3 30B", price="$0.29 / $0.59", star=1)
+CLAUDE = row("anthropic", "claude", "Claude <b>", state="no_key", shape="ask", said="needs key", price="price unknown")
+VL = row("ollama", "qwen3-vl", state="no_answer", shape="bad", said="no answer")
+GEMMA = row("llama_cpp", "gemma", state="untried", shape="off", said="not tried yet")
+DEFAULT = row("", "", "Small 0.5B")
+MODELS = {
+    "favourites": [QWEN],
+    "groups": [
+        {"label": "Parlour's default", "models": [DEFAULT]},
+        {"label": "Groq", "models": [QWEN, row("groq", "llama")]},
+        {"label": "Built in", "models": [GEMMA]},
+        {"label": "Ollama", "models": [VL]},
+        {"label": "Anthropic", "models": [CLAUDE]},
+    ],
+}
+
+
+@pytest.fixture(autouse=True)
+def _models(stage: Stage) -> None:
+    stage.models = MODELS
+
+
+def opened(page: Page) -> Locator:
+    page.locator("#top .p-ready button").click()
+    menu = page.get_by_role("menu", name="Models")
+    expect(menu.get_by_role("menuitemradio", name="Qwen3 30B").first).to_be_visible()
+    return menu
+
+
+def at(page: Page) -> str:
+    return str(
+        page.evaluate(
+            "document.activeElement.querySelector('.p-name')?.textContent ?? document.activeElement.textContent"
+        )
+    )
+
+
+def heard(stage: Stage, do: str) -> dict[str, Any]:
+    stage.until(lambda: any(one["do"] == do for one in stage.asked))
+    return next(one for one in stage.asked if one["do"] == do)
+
+
+def test_favourites_stand_first_and_each_model_says_what_it_can_and_costs(show: Show) -> None:
+    menu = opened(show("answered"))
+    expect(menu.get_by_role("group").nth(0)).to_have_attribute("aria-label", "Favourites")
+    expect(menu.locator(".p-pick").nth(0)).to_contain_text("Qwen3 30Bgroq · tools, 128k$0.29 / $0.59ready")
+    expect(menu.get_by_role("menuitemradio", name="Claude <b>")).to_contain_text("needs key")
+    expect(menu.locator(".p-pick[aria-checked=true]")).to_have_count(1)
+    expect(menu.locator(".p-pick[aria-checked=true]")).to_contain_text("Small 0.5B")
+    assert "$0.00" not in menu.inner_text()
+
+
+def test_a_choice_counts_for_this_conversation_and_at_a_wish_for_all_new_ones(show: Show, stage: Stage) -> None:
+    page = show("answered")
+    opened(page).get_by_role("menuitemradio", name="llama groq").click()
+    assert heard(stage, "model") == {"do": "model", "service": "groq", "model": "llama", "all": False}
+    expect(page.get_by_role("menu", name="Models")).to_have_count(0)
+    expect(page.locator("#top .p-ready button")).to_be_focused()
+    stage.asked.clear()
+    menu = opened(page)
+    expect(menu.get_by_role("menuitemradio", name="this conversation")).to_have_attribute("aria-checked", "true")
+    menu.get_by_role("menuitemradio", name="all new ones").click()
+    menu.get_by_role("menuitemradio", name="Qwen3 30B").first.click()
+    assert heard(stage, "model") == {"do": "model", "service": "groq", "model": "qwen3", "all": True}
+
+
+def test_by_keyboard(show: Show, stage: Stage) -> None:
+    page = show("answered")
+    menu = opened(page)
+    press = page.keyboard.press
+    assert at(page) == "Small 0.5B"
+    for key, there in (
+        ("Home", "Qwen3 30B"),
+        ("ArrowUp", "Qwen3 30B"),
+        ("ArrowDown", "Small 0.5B"),
+        ("c", "Claude <b>"),
+        ("End", "Services …prices: per million tokens, in / out"),
+        ("q", "Qwen3 30B"),
+    ):
+        press(key)
+        assert at(page) == there, key
+    press("ArrowRight")
+    expect(menu.get_by_role("menuitemcheckbox", name="Favourite: Qwen3 30B").first).to_be_focused()
+    press("Enter")
+    assert heard(stage, "unstar") == {"do": "unstar", "service": "groq", "model": "qwen3"}
+    press("ArrowLeft")
+    press("Escape")
+    expect(menu).to_have_count(0)
+    expect(page.locator("#top .p-ready button")).to_be_focused()
+    press("Alt+1")
+    assert heard(stage, "model") == {"do": "model", "service": "groq", "model": "qwen3", "all": False}
+
+
+def test_many_models_are_found_by_what_is_typed(show: Show, stage: Stage) -> None:
+    many = [row("openrouter", f"maker/model-{number}") for number in range(200)]
+    stage.models = {"favourites": [], "groups": [{"label": "OpenRouter", "models": [*many, QWEN]}]}
+    page = show("answered")
+    page.locator("#top .p-ready button").click()
+    field = page.get_by_role("searchbox", name="Models")
+    expect(field).to_be_focused()
+    expect(field).to_have_attribute("placeholder", "Find among 201 models")
+    expect(page.locator(".p-pick")).to_have_count(12)
+    page.keyboard.type("model-17")
+    expect(page.locator(".p-pick")).to_have_count(11)
+    page.keyboard.type("7")
+    expect(page.locator(".p-pick")).to_have_count(1)
+    page.keyboard.press("Enter")
+    assert heard(stage, "model")["model"] == "maker/model-177"
+
+
+def test_it_opens_within_a_tenth_of_a_second(show: Show, stage: Stage) -> None:
+    many = [row("openrouter", f"maker/model-{number}") for number in range(300)]
+    stage.models = {"favourites": [QWEN], "groups": [{"label": "OpenRouter", "models": many}]}
+    page = show("answered")
+    opened(page)
+    page.keyboard.press("Escape")
+    took = page.evaluate(
+        """() => { const from = performance.now(); document.querySelector('#top .p-ready button').click();
+                   document.querySelector('.p-choose').getBoundingClientRect(); return performance.now() - from; }"""
+    )
+    assert took < 100, took
+
+
+def test_a_reply_is_written_again_by_the_same_model_or_by_a_favourite(show: Show, stage: Stage) -> None:
+    page = show("answered")
+    opened(page)
+    page.keyboard.press("Escape")
+    page.locator("#chat .p-regenerate").last.click()
+    menu = page.get_by_role("menu", name="Again with")
+    expect(menu.get_by_role("menuitem")).to_have_text(["Same model", "Qwen3 30B"])
+    menu.get_by_role("menuitem", name="Qwen3 30B").click()
+    asked = heard(stage, "regenerate")
+    assert (asked["service"], asked["model"]) == ("groq", "qwen3")
+    stage.asked.clear()
+    page.locator("#chat .p-regenerate").last.click()
+    menu.get_by_role("menuitem", name="Same model").click()
+    assert "service" not in heard(stage, "regenerate")
+
+
+@pytest.mark.parametrize("locale", ["en-US", "zh-CN"])
+def test_on_a_phone_it_is_a_sheet_from_below(show: Show, locale: str) -> None:
+    page = show("answered", **PHONE, locale=locale)
+    page.locator("#top .p-ready button").click()
+    sheet = page.locator(".p-choose")
+    expect(sheet.locator(".p-pick").first).to_be_visible()
+    box = sheet.bounding_box()
+    assert box is not None
+    assert (box["x"], round(box["y"] + box["height"])) == (0, 844)
+    assert box["width"] == 390
+    assert sheet.evaluate("one => one.scrollWidth <= one.clientWidth")
+
+
+def test_of_axe(show: Show) -> None:
+    page = show("answered")
+    opened(page)
+    assert findings_in_both_themes(page, ".p-choose") == []

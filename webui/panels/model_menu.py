@@ -1,0 +1,110 @@
+"""The data of the menu under the model's name: models side by side, what each can do and costs. Never a key."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from core.llm.local_files import BUILT_IN
+from core.models.menu import MENU, kind_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from core.models.choices import Choosable, ServiceChoices
+    from core.models.model_name import ModelName
+    from webui.words import Words
+
+_MB = 1_000_000
+_SHAPES = {"ready": "ok", "untried": "off", "loading": "open", "no_answer": "bad", "no_key": "ask"}
+_CENTS = 0.1  # dollars: what costs less needs more figures
+
+
+def choices_data(
+    services: Sequence[ServiceChoices], favourites: Sequence[ModelName], default: str, words: Words
+) -> dict[str, Any]:
+    """The menu's contents.
+
+    Args:
+        services: With their models.
+        favourites: In the order of their keys.
+        default: The label of the installation's model.
+    """
+    groups: list[dict[str, Any]] = [
+        {"label": _label(one, words), "models": [_row(model, one, default, favourites, words) for model in one.models]}
+        for one in services
+        if one.models
+    ]
+    rows = {(row["service"], row["model"]): row for group in groups for row in group["models"]}
+    starred = [rows[one.service, one.model] for one in favourites if (one.service, one.model) in rows]
+    return {"favourites": starred, "groups": groups}
+
+
+def _label(one: ServiceChoices, words: Words) -> str:
+    """What a service is called, with its place where there may be several of its kind."""
+    if not one.service:
+        return words("models.default_unnamed")
+    kind = kind_of(one.service)
+    service = MENU[kind]
+    if service.typed and one.address:
+        name = service.label or words("models.own_server")
+        return words("models.at", label=name, host=urlsplit(one.address).netloc)
+    return service.label or words(f"models.{kind}")
+
+
+def _row(
+    model: Choosable, of: ServiceChoices, default: str, favourites: Sequence[ModelName], words: Words
+) -> dict[str, Any]:
+    name = model.name
+    return {
+        "service": name.service,
+        "model": name.model,
+        "label": words.model(default) if not name.service else _model_label(name),
+        "can": _can(model, _label(of, words), words),
+        "price": _price(model, words),
+        "state": model.state,
+        "shape": _SHAPES[model.state],
+        "said": _said(model, words),
+        "star": favourites.index(name) + 1 if name in favourites else 0,
+    }
+
+
+def _model_label(name: ModelName) -> str:
+    if name.service == BUILT_IN:
+        from core.llm.weights_catalog import WEIGHTS
+
+        if name.model in WEIGHTS:
+            return WEIGHTS[name.model].label
+    return name.model
+
+
+def _can(model: Choosable, place: str, words: Words) -> str:
+    """Where it is, and what it can do, in words."""
+    able = [words(f"models.{what}") for what in ("sees", "hears", "calls") if getattr(model, what)]
+    able += [_size(model.listed.context)] if model.listed.context else []
+    return f"{place} · {words('lang.comma').join(able)}" if able else place
+
+
+def _size(tokens: int) -> str:
+    """How many tokens fit, as makers write it: 32k, 128k, 1M."""
+    unit = 1000 if tokens % 1000 == 0 else 1024
+    return f"{round(tokens / unit)}k" if tokens < unit * 1000 else f"{round(tokens / unit**2, 1):g}M"
+
+
+def _price(model: Choosable, words: Words) -> str:
+    asked, answered = model.listed.asked, model.listed.answered
+    if model.free or (asked == 0 and answered == 0):
+        return words("models.free")
+    if asked is None or answered is None:
+        return words("models.no_price")
+    return f"{_dollars(asked)} / {_dollars(answered)}"
+
+
+def _dollars(price: float) -> str:
+    return f"${price:.2f}" if price >= _CENTS else f"${price:.3g}"
+
+
+def _said(model: Choosable, words: Words) -> str:
+    if model.state == "loading" and model.total:
+        return words("models.part", done=model.done // _MB, total=model.total // _MB)
+    return words(f"models.state_{model.state}")
