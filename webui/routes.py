@@ -14,6 +14,7 @@ from core.mcp_endpoint import PATH as MCP_PATH
 from webui.handlers.approval import CallRoutes
 from webui.handlers.documents import DocumentRoutes, LibraryRoutes
 from webui.handlers.exporting import ExportRoutes
+from webui.handlers.importing import ImportRoutes
 from webui.handlers.models import ModelRoutes
 from webui.handlers.queue import QueueRoutes
 from webui.handlers.search import SearchRoutes
@@ -59,6 +60,7 @@ class Routes:
         self._calls = CallRoutes(context)
         self._attaching = AttachingRoutes(context, uploads)
         self._exports = ExportRoutes(context)
+        self._imports = ImportRoutes(context, uploads)
         self._search = SearchRoutes(context)
         self._queue = QueueRoutes(context)
 
@@ -79,6 +81,7 @@ class Routes:
             *self._attaching.table(),
             *self._calls.table(),
             *self._exports.table(),
+            *self._imports.table(),
             *self._search.table(),
             *self._queue.table(),
             *asset_routes(),

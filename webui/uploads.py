@@ -260,7 +260,7 @@ class Uploads:
         self._held.clear()
         give_up(self.folder)
 
-    async def receive(
+    async def receive(  # noqa: PLR0913 - what a request tells, and what is wanted of it
         self,
         owner: str,
         content_type: str,
@@ -269,6 +269,7 @@ class Uploads:
         *,
         told: int = 0,
         room: Room | None = None,
+        any_kind: bool = False,
     ) -> list[Upload]:
         """Write the files of a multipart request, in order.
 
@@ -277,6 +278,7 @@ class Uploads:
             upload_id: For `progress`.
             told: Bytes of the request as it tells them; what comes is counted all the same.
             room: Raises `QuotaError` where the owner may not have so many bytes more than are stored.
+            any_kind: Take what is no document, too: it is for Parlour, and no conversation.
 
         Raises:
             BadUploadError: It is not a multipart request with files.
@@ -302,7 +304,8 @@ class Uploads:
                 counted = max(counted, incoming.files)
                 _move(progress, len(piece), incoming.name)
             arrived = await incoming.end()
-            await to_thread.run_sync(self._check_kinds, arrived)
+            if not any_kind:
+                await to_thread.run_sync(self._check_kinds, arrived)
             uploads = [Upload(owner, path, path.name, size, time.monotonic()) for path, size in arrived]
         except BaseException as error:
             await to_thread.run_sync(incoming.discard)

@@ -1,6 +1,7 @@
 // What the page does by itself. Everything that changes state goes over the bus to the server.
 import { start as actions } from './actions.js';
 import { start as approval } from './approval.js';
+import { start as bringing } from './bringing.js';
 import { start as choosing } from './choosing.js';
 import { start as commands } from './commands.js';
 import { start as composer } from './composer.js';
@@ -22,7 +23,7 @@ import { watch } from './state.js';
 import { start as tables } from './tables.js';
 import { start as tabs } from './tabs.js';
 
-for (const start of [places, paper, history, keeping, actions, keys, approval, mentions, composer, connection, focus, microphone, reading, rows, scrolling, speech, tables, tabs, commands, jump, choosing]) {
+for (const start of [places, paper, history, keeping, bringing, actions, keys, approval, mentions, composer, connection, focus, microphone, reading, rows, scrolling, speech, tables, tabs, commands, jump, choosing]) {
   // What a browser refuses one part keeps no other from beginning.
   try { start(); } catch (error) { reportError(error); }
 }

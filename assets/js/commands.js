@@ -1,4 +1,5 @@
 // What the palette can do besides finding: each command is one that the page has a button for.
+import { bringIn } from './bringing.js';
 import { openKeys } from './keys.js';
 import { openLibraries } from './libraries.js';
 import { openModels } from './models.js';
@@ -12,8 +13,7 @@ const MAC = /Mac|iPhone|iPad/.test(navigator.platform);
 
 function begin() { openConversation(''); document.querySelector('#composer textarea')?.focus(); }
 
-function take() {
-  const href = `./conversations/${encodeURIComponent(status().conversation)}/export?as=md`;
+function take(href) {
   Object.assign(document.createElement('a'), { href, download: '' }).click();
 }
 
@@ -28,7 +28,10 @@ function commands() {
     { icon: 'keyboard', name: say('keys_title'), keys: '?', act: openKeys },
     { icon: isDark() ? 'sun' : 'moon', name: say('theme', { theme: say(isDark() ? 'light' : 'dark') }), act: toggleTheme },
   ];
-  if (status()?.conversation) all.push({ icon: 'file', name: say('palette_export'), act: take });
+  all.push({ icon: 'file', name: say('palette_import'), act: bringIn });
+  all.push({ icon: 'file', name: say('palette_export_all'), act: () => take('./conversations/export?as=bundle') });
+  const id = status()?.conversation;
+  if (id) all.push({ icon: 'file', name: say('palette_export'), act: () => take(`./conversations/${encodeURIComponent(id)}/export?as=html`) });
   return all.filter((one) => !one.there || document.querySelector(one.there));
 }
 

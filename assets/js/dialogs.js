@@ -42,6 +42,10 @@ export function openMenu(button) {
 function folderItems(id, title) {
   return [
     item(say('rename'), '', () => named(title, say('save'), say('rename'), (name) => ask({ do: 'folder', id, name }), [rowOf(id)])),
+    item(say('export_folder'), '', () => {
+      const href = `./conversations/export?as=bundle&folder=${encodeURIComponent(id)}`;
+      Object.assign(document.createElement('a'), { href, download: '' }).click();
+    }),
     item(say('delete'), 'p-danger', () => {
       const text = Object.assign(document.createElement('p'), { textContent: say('folder_delete_ask', { title }) });
       question('', text, say('delete'), () => ask({ do: 'folder', id }), { kind: 'p-danger', back: [rowOf(id), '#house .p-new'] });
@@ -71,7 +75,7 @@ function named(value, verb, called, act, back) {
 
 // What a conversation can be taken along as; the browser saves what comes from these addresses.
 function forms(id) {
-  return ['html', 'pdf', 'md', 'json'].map((form) => item(say(`export_${form}`), '', () => {
+  return ['bundle', 'html', 'pdf', 'md', 'json'].map((form) => item(say(`export_${form}`), '', () => {
     const href = `./conversations/${encodeURIComponent(id)}/export?as=${form}`;
     Object.assign(document.createElement('a'), { href, download: '' }).click();
   }));

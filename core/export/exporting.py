@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from pydantic import BaseModel
 
-    from core.export.cited_pages import PageKey
+    from core.export.cited_pages import PageKey, PagePicture
     from core.export.html_page import Cited
     from core.export.schema import ExportedTurn
     from core.languages import Lang
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from core.runs.manager import OwnerRuns
     from core.settings import Settings
     from core.storage.base import ConversationRecord, DocumentRecord, FileRecord
-    from core.storage.conversations import ConversationStore
+    from core.storage.stores import OwnerStores
     from core.storage.whole_conversations import Outline, WholeConversations, WholeTurn
 
 
@@ -94,6 +94,7 @@ MEDIA_TYPES: dict[Form, str] = {
 }
 OpenIndex: TypeAlias = "Callable[[], AbstractAsyncContextManager[Library]]"
 
+Placed: TypeAlias = "Callable[[PageKey, PagePicture], str]"
 _AT_ONCE = 100  # turns that are in memory
 
 
@@ -123,7 +124,7 @@ class Exporting:
         secrets: Callable[[], Awaitable[Iterable[str]]],
         index: OpenIndex | None = None,
     ) -> None:
-        self._whole = whole
+        self.whole = whole
         self._runs = runs
         self._secrets = secrets
         self._index = index
@@ -140,13 +141,22 @@ class Exporting:
             NotFoundError: There is none such of this owner.
             StorageError: The database failed.
         """
-        outline = await self._whole.outline(conversation_id)
-        redaction = Redaction(await self._secrets())
+        outline, redaction = await self.opened(conversation_id)
         name = file_name(redaction.said(outline.conversation.title), form)
         if form == "html":
             return Exported(name, MEDIA_TYPES[form], self._html(outline, redaction, lang))
         made = self._json(outline, redaction) if form == "json" else self._markdown(outline, redaction, lang)
         return Exported(name, MEDIA_TYPES[form], made)
+
+    async def opened(self, conversation_id: str, *, keeps_files: bool = False) -> tuple[Outline, Redaction]:
+        """What is in a conversation, and what takes the keys out of it; `keeps_files` as of `Redaction`.
+
+        Raises:
+            NotFoundError: There is none such of this owner.
+            StorageError: The database failed.
+        """
+        outline = await self.whole.outline(conversation_id)
+        return outline, Redaction(await self._secrets(), keeps_files=keeps_files)
 
     async def printed(self, conversation_id: str, lang: Lang = "en") -> tuple[str, bytes]:
         """What is in sight of a conversation as PDF, on numbered pages: the name of the file, and its bytes.
@@ -156,8 +166,7 @@ class Exporting:
             NotFoundError: There is none such of this owner.
             StorageError: The database failed.
         """
-        outline = await self._whole.outline(conversation_id)
-        redaction = Redaction(await self._secrets())
+        outline, redaction = await self.opened(conversation_id)
         pieces = [piece async for piece in self._html(outline, redaction, lang, printed=True)]
         made = await asyncio.to_thread(as_pdf, "".join(pieces), PRINTED)
         return file_name(redaction.said(outline.conversation.title), "pdf"), made
@@ -165,17 +174,28 @@ class Exporting:
     async def _html(
         self, outline: Outline, redaction: Redaction, lang: Lang, *, printed: bool = False
     ) -> AsyncGenerator[str, None]:
-        files = {f"/files/{one.id}": _file(one, redaction) for one in outline.files}
-        writer = HtmlWriter(files, lang, printed=printed)
+        writer = HtmlWriter({}, lang, printed=printed)
+        async for piece in self.page(outline, redaction, writer, lambda _, picture: inline_picture(picture.png)):
+            yield piece
+
+    async def page(
+        self, outline: Outline, redaction: Redaction, writer: HtmlWriter, placed: Placed
+    ) -> AsyncGenerator[str, None]:
+        """What is in sight of a conversation as a page.
+
+        Args:
+            placed: Puts the picture of a page somewhere; returns its address.
+        """
+        writer.files.update((f"/files/{one.id}", _file(one, redaction)) for one in outline.files)
         yield writer.head(_head(outline, redaction), len(outline.turns) - len(outline.path))
         async for turns in self._turns(outline, outline.path, redaction):
-            files.update((one.id, one) for one in _inside(redaction))
+            writer.files.update((one.id, one) for one in _inside(redaction))
             yield await asyncio.to_thread(writer.turns, turns)
         async with self.cited_pages(needed=bool(writer.cited)) as pages:
             found = writer.pages()
             yield writer.evidence_begins() if found else "</main>\n"
             for key, cited in found.items():
-                yield await asyncio.to_thread(_evidence, writer, pages, key, cited)
+                yield await asyncio.to_thread(_evidence, writer, pages, key, cited, placed)
             yield "</aside>\n" if found else ""
         yield writer.foot()
 
@@ -212,8 +232,8 @@ class Exporting:
     ) -> AsyncGenerator[list[ExportedTurn], None]:
         conversation, path = outline.conversation, frozenset(outline.path)
         for start in range(0, len(ids), _AT_ONCE):
-            found = await self._whole.turns(conversation.id, ids[start : start + _AT_ONCE])
-            so_far = {one.message.id: await self._so_far(one) for one in found if one.message.status == "running"}
+            found = await self.whole.turns(conversation.id, ids[start : start + _AT_ONCE])
+            so_far = {one.message.id: await self.so_far(one) for one in found if one.message.status == "running"}
 
             def made(found: list[WholeTurn] = found, so_far: dict[str, Any] = so_far) -> list[ExportedTurn]:
                 events = (so_far.get(one.message.id, ()) for one in found)
@@ -222,16 +242,17 @@ class Exporting:
 
             yield await asyncio.to_thread(made)
 
-    async def _so_far(self, turn: WholeTurn) -> Sequence[LoggedEvent]:
+    async def so_far(self, turn: WholeTurn) -> Sequence[LoggedEvent]:
         """What has happened in a reply that is being written: here, or in another process."""
         if turn.run is None:
             return ()
         return await self._runs.events(turn.run.id)
 
 
-def _evidence(writer: HtmlWriter, pages: CitedPages, key: PageKey | str, cited: list[Cited]) -> str:
+def _evidence(writer: HtmlWriter, pages: CitedPages, key: PageKey | str, cited: list[Cited], placed: Placed) -> str:
     picture = pages.picture(key) if isinstance(key, tuple) else None
-    return writer.evidence(cited, pages, picture, inline_picture(picture.png) if picture else "")
+    source = placed(key, picture) if picture is not None and isinstance(key, tuple) else ""
+    return writer.evidence(cited, pages, picture, source)
 
 
 def _as_it_stands(turn: WholeTurn) -> WholeTurn:
@@ -290,10 +311,8 @@ def _inside(redaction: Redaction) -> list[ExportedFile]:
 
 
 @asynccontextmanager
-async def conversations_at_rest(
-    settings: Settings, owner: str
-) -> AsyncGenerator[tuple[ConversationStore, Exporting], None]:
-    """An owner's conversations in a data folder, and what exports them; no model is loaded and no server started.
+async def conversations_at_rest(settings: Settings, owner: str) -> AsyncGenerator[tuple[OwnerStores, Exporting], None]:
+    """What an owner has in a data folder, and what exports them; no model is loaded and no server started.
 
     Raises:
         NotFoundError: Nothing was ever kept there.
@@ -314,7 +333,7 @@ async def conversations_at_rest(
         stores = every.of(owner)
         secrets = KnownSecrets(settings, stores.model_services, toolbox.of(owner))
         index = _index_at_rest(settings, settings.home / "libraries" / folder_name(owner))
-        yield stores.conversations, Exporting(stores.whole, runs.of(owner), secrets, index)
+        yield stores, Exporting(stores.whole, runs.of(owner), secrets, index)
 
 
 def _index_at_rest(settings: Settings, folder: Path) -> OpenIndex | None:

@@ -52,6 +52,8 @@ MORE: Final[Mapping[Lang, Mapping[str, str]]] = {
 _WHEN: Final = "%Y-%m-%d %H:%M"
 _STATES: Final = {"done": "", "failed": "bad", "refused": "bad"}
 _PICTURES: Final = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
+_SPACED_MARK: Final = re.compile(f" ?{MARK.pattern}")
+_JOINED: Final = "\u2060"  # keeps a mark on the line of its word
 _UNFIT: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
 
 
@@ -82,14 +84,14 @@ class HtmlWriter:
 
     def __init__(
         self,
-        files: Mapping[str, ExportedFile],
+        files: dict[str, ExportedFile],
         lang: Lang = "en",
         *,
         printed: bool = False,
         images: str = "data:",
         source: Callable[[str], str] = lambda _: "",
     ) -> None:
-        self._files, self._printed = files, printed
+        self.files, self._printed = files, printed
         self._lang: Lang = lang
         self._words: Mapping[str, str] = {**LABELS[lang], **MORE[lang]}
         self._images, self._source = images, source
@@ -150,7 +152,7 @@ class HtmlWriter:
             yield self._folded(_text(self._words["thought"]), self._prose.html(_plain(message.reasoning_content)))
 
         def cite(text: str) -> str:
-            return MARK.sub(lambda mark: self._marks(mark, known), text)
+            return _SPACED_MARK.sub(lambda mark: self._marks(mark, known), text)
 
         for item in message.items:
             if item.type != "text":
@@ -168,7 +170,7 @@ class HtmlWriter:
         if any(number not in known for number in numbers):
             return mark[0]
         links = (f'<a class="mark" href="#{self._anchor(number)}">{number}</a>' for number in numbers)
-        return "".join(f"<sup>{one}</sup>" if self._printed else one for one in links)
+        return _JOINED + "".join(f"<sup>{one}</sup>" if self._printed else one for one in links)
 
     def _call(self, call: ExportedCall, turn: ExportedTurn) -> str:
         words = self._words
@@ -196,7 +198,7 @@ class HtmlWriter:
         lines: list[str] = []
         for value in values:
             address = str(cast("dict[str, Any]", value).get("data", "") if isinstance(value, dict) else value)
-            known, source = self._files.get(address), self._source(address)
+            known, source = self.files.get(address), self._source(address)
             name = _text((known.name if known else "") or self._words[item.type])
             if known is None and re.match(r"https?://", address):
                 name = _text(address)

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 _LONGEST: Final = 200_000  # characters; what is longer is shown as it was written
 _LINK: Final = re.compile(r"(?:https?://|mailto:)", re.IGNORECASE)
 _INLINE: Final = re.compile(
-    r"\\\((?P<a>.+?)\\\)|\\\[(?P<b>.+?)\\\]|\$\$(?P<c>.+?)\$\$|\$(?P<d>[^\s$](?:[^$\n]*[^\s$\\])?)\$(?!\d)", re.DOTALL
+    r"\\\((?P<a>.{1,1000}?)\\\)|\\\[(?P<b>.{1,4000}?)\\\]|\$\$(?P<c>.{1,4000}?)\$\$"
+    r"|\$(?P<d>[^\s$](?:[^$\n]{0,300}[^\s$\\])?)\$(?!\d)",
+    re.DOTALL,
 )
 _BLOCK: Final = {"$$": "$$", "\\[": "\\]"}
 _WHITE: Final = re.compile(r"\s+")

@@ -14,6 +14,7 @@ from urllib.parse import quote, unquote_to_bytes
 from pydantic import SecretStr
 
 from core.mcp.journal import BEARER, KEYS, NAMED
+from core.messages.message import FUNCTION
 from core.storage.sealing import in_address
 
 if TYPE_CHECKING:
@@ -48,12 +49,14 @@ class Redaction:
 
     Args:
         secrets: What is known to be one.
+        keeps_files: Leave the bytes of files where they stand.
 
     Attributes:
         files: What stood in the values themselves: `(media type, bytes, sha256)` by the address that took its place.
     """
 
-    def __init__(self, secrets: Iterable[str] = ()) -> None:
+    def __init__(self, secrets: Iterable[str] = (), *, keeps_files: bool = False) -> None:
+        self._keeps_files = keeps_files
         given = {key.strip() for secret in secrets for key in (secret, secret.partition(" ")[2])}
         whole = {key for key in given if len(key) >= _SHORTEST}
         written = whole | {quote(key, "") for key in whole} | {json.dumps(key)[1:-1] for key in whole}
@@ -87,6 +90,8 @@ class Redaction:
     def address(self, value: Any) -> Any:
         """Where a file is, of one on this machine its name alone; what stands there itself is named by its hash."""
         found = _DATA.fullmatch(value) if isinstance(value, str) and value.startswith("data:") else None
+        if found is not None and self._keeps_files:
+            return value
         if found is None:
             is_place = isinstance(value, str) and _PLACE.match(value)
             return self.value(re.split(r"[\\/]", value.rstrip("\\/"))[-1] if is_place else value)
@@ -103,7 +108,12 @@ class Redaction:
 
     def _shaped(self, text: str) -> str:
         text = text.encode(errors="replace").decode()  # halves of surrogate pairs, which no file can hold
-        text = _INLINE.sub(lambda found: self.address(found[0]), text)
+        if self._keeps_files and (inline := _INLINE.findall(text)):
+            between = map(self._without_keys, _INLINE.split(text))
+            return next(between) + "".join(file + after for file, after in zip(inline, between, strict=True))
+        return self._without_keys(_INLINE.sub(lambda found: self.address(found[0]), text))
+
+    def _without_keys(self, text: str) -> str:
         for secret in self._known:
             text = text.replace(secret, HIDDEN)
         text = _COOKIES.sub(_if_assigned, _PEM.sub(HIDDEN, text))
@@ -118,13 +128,60 @@ class Redaction:
         if is_called_secret(name):
             return self.value(_blank(value), machine=machine, depth=depth)
         if name == "data" and isinstance(value, str) and len(value) > 256 and (raw := _plain_base64(value)) is not None:
-            return self._noted("application/octet-stream", raw)
+            return value if self._keeps_files else self._noted("application/octet-stream", raw)
         return self.value(value, machine=machine, depth=depth)
 
     def _noted(self, media_type: str, data: bytes) -> str:
         digest = sha256(data).hexdigest()
         self.files.setdefault(f"sha256:{digest}", (media_type, len(data), digest))
         return f"sha256:{digest}"
+
+
+def cleaned_parts(parts: Iterable[dict[str, Any]], redaction: Redaction) -> list[dict[str, Any]]:
+    """The messages of a turn as they are stored, without keys; as they were where nothing had to go."""
+    return [_cleaned_message(one, redaction) for one in parts]
+
+
+def cleaned_event(kind: str, payload: Mapping[str, Any], redaction: Redaction) -> dict[str, Any]:
+    """What a row of a run's log holds, without keys; as it was where nothing had to go."""
+    if kind == "within":
+        inner = dict(payload["event"])
+        name = str(inner.pop("kind", ""))
+        return {**payload, "event": {"kind": name, **cleaned_event(name, inner, redaction)}}
+    cleaned: dict[str, Any] = {}
+    for name, value in payload.items():
+        if name == "message" and isinstance(value, Mapping):
+            cleaned[name] = _cleaned_message(cast("Mapping[str, Any]", value), redaction)
+        elif kind == "call_delta" and name == "arguments" and isinstance(value, str):
+            cleaned[name] = redaction.arguments(value) if _is_json(value) else redaction.machine(value)
+        else:
+            cleaned[name] = redaction.value(value, machine=kind not in {"text_delta", "reasoning_delta"})
+    return cleaned
+
+
+def _cleaned_message(message: Mapping[str, Any], redaction: Redaction) -> dict[str, Any]:
+    is_machine = message.get("role") == FUNCTION
+    cleaned: dict[str, Any] = {}
+    for name, value in message.items():
+        if name == "function_call" and isinstance(value, Mapping):
+            call = cast("Mapping[str, Any]", value)
+            cleaned[name] = {**call, "arguments": redaction.arguments(str(call.get("arguments") or ""))}
+        elif name == "extra" and isinstance(value, Mapping):
+            own = cast("Mapping[str, Any]", value)
+            cleaned[name] = {
+                key: redaction.value({key: one}, machine=key != "passages")[key] for key, one in own.items()
+            }
+        else:
+            cleaned[name] = redaction.value(value, machine=is_machine)
+    return cleaned
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def is_called_secret(name: str) -> bool:

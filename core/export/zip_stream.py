@@ -5,22 +5,20 @@ from __future__ import annotations
 import time
 import zipfile
 from hashlib import sha256
-from io import RawIOBase
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
-class _Pieces(RawIOBase):
+class _Pieces:
     """Keeps what is written until it is taken; it cannot be gone back in."""
 
     def __init__(self) -> None:
-        super().__init__()
         self.pieces: list[bytes] = []
 
-    def writable(self) -> bool:
-        return True
+    def flush(self) -> None:
+        """Nothing waits anywhere."""
 
     def write(self, data: Any, /) -> int:
         piece = bytes(data)
@@ -37,7 +35,7 @@ class ZipStream:
 
     def __init__(self) -> None:
         self._sink = _Pieces()
-        self._zip = zipfile.ZipFile(self._sink, "w", zipfile.ZIP_DEFLATED, allowZip64=True)
+        self._zip = zipfile.ZipFile(cast("Any", self._sink), "w", zipfile.ZIP_DEFLATED, allowZip64=True)
         self._now = time.localtime()[:6]
         self.entries: dict[str, tuple[int, str]] = {}
 
@@ -47,6 +45,7 @@ class ZipStream:
         Args:
             packed: False for what is packed already.
         """
+        name = self.free_name(name)
         with self._opened(name, packed=packed) as entry:
             digest, size = sha256(), 0
             for piece in pieces:

@@ -18,7 +18,7 @@ from sqlalchemy import Connection, Row, delete, func, insert, select, update
 from core.bridge.cancellation import run_to_end
 from core.errors import NotFoundError, QuotaError, StorageError
 from core.messages.invisible import plain_line
-from core.storage.base import LOCAL_OWNER, FileRecord, folder_name, new_id
+from core.storage.base import LOCAL_OWNER, FileRecord, folder_name, is_id, new_id
 from core.storage.conversations import clean, insert_owner, needed_files
 from core.storage.data_folder import make_folder, put_in_place, translated
 from core.storage.tables import files
@@ -167,20 +167,21 @@ class FileStore:
         self._folder = folder / folder_name(owner)
         self._quota = quota
 
-    async def put(self, name: str, source: Path | bytes, *, media_type: str = "") -> FileRecord:
+    async def put(self, name: str, source: Path | bytes, *, media_type: str = "", wanted: str = "") -> FileRecord:
         """Copy a file in.
 
         Args:
             name: What it is called; only its last part is kept, without control characters, at most 120 letters.
             source: The file to copy, or its bytes.
             media_type: What kind it is; found in its content by default.
+            wanted: The id that it shall have, which nothing else may have.
 
         Raises:
             NoSpaceError: The disk is full; nothing is left behind.
             QuotaError: The owner's files take too much room with it; nothing is left behind.
             StorageError: The source or the store cannot be used.
         """
-        file_id, shown = new_id(), shown_name(name)
+        file_id, shown = wanted if is_id(wanted) else new_id(), shown_name(name)
         draft = self._folder / f".{file_id}.part"
         path = None
         try:

@@ -119,14 +119,23 @@ def keep_text(
     connection: Connection, owner: str, conversation_id: str, message_id: str, role: str, parts: Sequence[Message]
 ) -> None:
     """Let a message be found by what it says now, inside a transaction."""
-    said = spaced(text_of(role, parts))
-    this = message_texts.c.message_id == message_id
-    if not _WORD.search(said):
-        connection.execute(delete(message_texts).where(this))
+    rows = text_row(owner, conversation_id, message_id, role, parts)
+    if not rows:
+        connection.execute(delete(message_texts).where(message_texts.c.message_id == message_id))
         return
+    adding = insert(message_texts).values(rows)
+    connection.execute(adding.on_conflict_do_update(index_elements=["message_id"], set_={"words": rows[0]["words"]}))
+
+
+def text_row(
+    owner: str, conversation_id: str, message_id: str, role: str, parts: Sequence[Message]
+) -> list[dict[str, str]]:
+    """The row by which a message is found; none where it has no words."""
+    said = spaced(text_of(role, parts))
+    if not _WORD.search(said):
+        return []
     row = {"message_id": message_id, "conversation_id": conversation_id, "owner_id": owner}
-    adding = insert(message_texts).values(**row, owner_key=owner_key(owner), title="", words=said)
-    connection.execute(adding.on_conflict_do_update(index_elements=["message_id"], set_={"words": said}))
+    return [{**row, "owner_key": owner_key(owner), "title": "", "words": said}]
 
 
 def keep_title(connection: Connection, conversation_id: str) -> None:

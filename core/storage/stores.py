@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from core.storage.arriving import ArrivingConversations
 from core.storage.conversations import Allowances, ConversationStore, SummaryStore
 from core.storage.documents import AllDocuments, DocumentStore, LibraryStore
 from core.storage.files import AllFiles
@@ -34,6 +35,7 @@ class OwnerStores:
         conversations: With their turns.
         queued: Messages that wait for the end of a reply.
         whole: The same, to be handed out.
+        arriving: The same, on their way in.
         search: Through all of it, by words.
         documents: Of conversations and libraries, and how far reading them is.
         files: Attachments, and what models and tools made.
@@ -48,6 +50,7 @@ class OwnerStores:
     folders: FolderStore
     queued: QueuedMessages
     whole: WholeConversations
+    arriving: ArrivingConversations
     search: SearchStore
     documents: DocumentStore
     libraries: LibraryStore
@@ -93,6 +96,7 @@ class Stores:
             folders=FolderStore(database, owner),
             queued=QueuedMessages(database, owner),
             whole=WholeConversations(database, owner),
+            arriving=ArrivingConversations(database, owner),
             search=SearchStore(database, owner),
             documents=DocumentStore(database, owner),
             libraries=LibraryStore(database, owner),

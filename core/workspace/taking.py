@@ -1,23 +1,27 @@
-"""An owner's conversations on their way out: alone, many in one archive, all of them."""
+"""An owner's conversations on their way out, and conversations from elsewhere on their way in."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from core.export.bundle import bundled
 from core.export.exporting import Exporting
 from core.export.redaction import KnownSecrets
 from core.export.together import zipped
+from core.importing.importing import bring_in
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Sequence
+    from collections.abc import AsyncGenerator, Callable, Sequence
+    from pathlib import Path
 
     from core.export.together import FileForm
+    from core.importing.importing import Imported
     from core.languages import Lang
     from core.workspace.services import OwnerServices
 
 
 class Taking:
-    """Takes an owner's conversations along.
+    """Takes an owner's conversations along, and brings others in.
 
     Args:
         services: What it works with, of its owner.
@@ -59,3 +63,22 @@ class Taking:
     def archive(self, ids: Sequence[str], form: FileForm, lang: Lang = "en") -> AsyncGenerator[bytes, None]:
         """Conversations as one ZIP, made while it is read. Raises as `core.export.together.zipped`."""
         return zipped(self.exporting, ids, form, lang)
+
+    def bundle(self, ids: Sequence[str], lang: Lang = "en") -> AsyncGenerator[bytes, None]:
+        """Conversations as a bundle, made while it is read. Raises as `core.export.bundle.bundled`."""
+        return bundled(self.exporting, self._stores, ids, lang)
+
+    async def bring_in(self, path: Path, *, name: str = "", told: Callable[[float], None] = lambda _: None) -> Imported:
+        """Take a file's conversations in, and begin to read their documents; as `core.importing.importing.bring_in`.
+
+        Raises:
+            NoSpaceError: The disk is full; nothing was taken in.
+            QuotaError: The owner's files take too much room with it; nothing was taken in.
+            StorageError: The database failed; nothing was taken in.
+            UnsupportedFormatError: It is no such file, or not as it should be; nothing was taken in.
+        """
+        imported = await bring_in(path, self._stores, name=name, told=told)
+        for conversation_id, file in imported.documents:
+            await self._services.intake.add(conversation_id, file)
+        self._services.changed(None)
+        return imported

@@ -31,10 +31,16 @@ _LISTED: Mapping[str, str] = {
         core.storage.queued_messages: QueuedMessages.*
         core.storage.runs: RunStore.* AllRuns.*
         core.storage.whole_conversations: WholeConversations.*
+        core.storage.arriving: ArrivingConversations.*
         core.rag.search.near_index: count_of
     """,
     "hands it on to what is fed, or to what is excused itself": """
         core.mcp_endpoint: McpAccess.authenticate OwnerMcpAccess.*
+        core.export.bundle: bundled _Bundling.*
+        core.export.together: zipped
+        core.importing.importing: bring_in
+        core.importing.stage: Stage.*
+        core.workspace.taking: Taking.*
         core.reading.attachments: for_model
         core.reading.intake: Intake.take_out take_out
         core.reading.job: read is_known
@@ -198,10 +204,12 @@ _LISTED: Mapping[str, str] = {
         core.llm.reply_store: cache_key
         core.llm.telemetry: begin_trace
         core.llm.tokens: Vocabulary.* shortened
+        core.importing.problems: problem
         core.llm.usage: cost_of listed
         core.llm.weights: main
         core.mcp.sign_in: SignIn.tokens
         core.rag.parsers.base: is_ideograph
+        core.rag.printing: main
         core.rag.sources: file_here
         core.registry: Registry.*
         core.storage.data_folder: put_restored

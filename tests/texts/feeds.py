@@ -16,7 +16,11 @@ import numpy
 
 from core.agents.file_library import FileLibrary
 from core.agents.react_parser import StepParser
+from core.export.cited_pages import CitedPages
+from core.export.html_page import Cited
 from core.export.redaction import Redaction
+from core.export.schema import ExportedCitation
+from core.importing.tree import Foreign, Node
 from core.llm.calling.qwen import MarkedBody
 from core.llm.calling.tag_scanner import TAGGED
 from core.llm.layers.fit_context import Costs
@@ -69,6 +73,9 @@ REQUEST = ChatRequest((Message("user", "a"),), (TOOL,))
 PASSAGE = Passage("It rains in Spain. The plain is 12 km wide. 西班牙下雨。", 1.0, "a.pdf", "a", page=1)
 
 
+CITATION = ExportedCitation(number=1, document="a.pdf", text=PASSAGE.text)
+
+
 def hidden(module: str, name: str) -> Any:
     """What a module has for itself."""
     return vars(import_module(module))[name]
@@ -105,6 +112,17 @@ VALUES: Mapping[str, Callable[[], Any]] = {
     "tuple[str, ...]": lambda: ("a",),
     "list[str]": lambda: ["a"],
     "Path | str | bytes": lambda: "a.txt",
+    "Library | None": lambda: None,
+    "dict[str, ExportedFile]": dict,
+    "ExportedCitation": lambda: CITATION,
+    "list[Cited]": lambda: [Cited("a", CITATION, ("a",))],
+    "PagePicture | None": lambda: None,
+    "CitedPages": lambda: CitedPages(None),
+    "Keep": lambda: lambda one: None,
+    "Redaction": lambda: Redaction(["a secret"]),
+    "Callable[[str, str], str]": lambda: lambda alt, host: alt,
+    "Node": lambda: Node("a", None, "user", "a"),
+    "Foreign": lambda: Foreign("a", [Node("a", None, "user", "a")]),
     "str | Mapping[str, Any]": lambda: "a",
     "Sequence[FileRecord]": list,
     "set[str]": lambda: {"a"},
@@ -187,6 +205,7 @@ MADE: Mapping[str, Callable[[], Any]] = {
     "core.agents.file_library:FileLibrary": lambda: FileLibrary(["a.txt"], RAGConfig()),
     "core.mcp.journal:ServerLog": lambda: ServerLog(["a secret"]),
     "core.export.redaction:Redaction": lambda: Redaction(["a secret"]),
+    "core.importing.tree:_Turn": lambda: hidden("core.importing.tree", "_Turn")("a", None, "assistant", 0.0),
     "core.storage.excerpts:Sought": lambda: Sought.of("a b"),
     "core.llm.tokens:Counter.shortened()": lambda: {"limit": 20},
     "core.agents.tool_loop:with_citations()": lambda: {"events": _said()},

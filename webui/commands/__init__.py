@@ -16,6 +16,7 @@ COMMANDS: Final[Mapping[str, str]] = {  # names to `module:function`
     "check": "webui.commands.agent_files:check",
     "eval": "webui.commands.eval:main",
     "export": "webui.commands.data_folder:export",
+    "import": "webui.commands.bringing:bring_in",
     "restore": "webui.commands.data_folder:restore",
     "schema": "webui.commands.agent_files:schema",
     "serve": "webui.commands.agent_files:serve",

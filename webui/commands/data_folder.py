@@ -93,6 +93,12 @@ def export(arguments: Sequence[str]) -> int:
         help="md, html and pdf are to be read, json is all of it (md)",
     )
     parser.add_argument("--all", action="store_true", help="all conversations, as one ZIP")
+    parser.add_argument(
+        "--bundle",
+        type=Path,
+        metavar="FILE",
+        help="write them whole (all, where none is named) into a ZIP that is read without Parlour and comes in again",
+    )
     parser.add_argument("--out", type=Path, metavar="FILE", help="where to write it (the terminal)")
     parser.add_argument("--owner", default=LOCAL_OWNER, help="whose it is (the owner of this machine)")
     return on_data_folder(parser, [f" {one}" if _ID.fullmatch(one) else one for one in arguments], _export)
@@ -106,11 +112,17 @@ def _export(given: argparse.Namespace, settings: Settings, words: Words) -> tupl
 async def _run(given: argparse.Namespace, settings: Settings, words: Words) -> None:
     from core.export.exporting import conversations_at_rest  # much to import: other commands do without
 
-    async with conversations_at_rest(settings, given.owner) as (conversations, exporting):
+    async with conversations_at_rest(settings, given.owner) as (stores, exporting):
+        conversations = stores.conversations
         ids = [one.strip() for one in given.conversation]
         if given.all:
             ids = [one.id for one in await conversations.list()]
-        if given.all or len(ids) > 1:
+        if given.bundle is not None:
+            from core.export.bundle import bundled
+
+            wanted = ids or [one.id for one in await conversations.list()]
+            await _write(bundled(exporting, stores, wanted, words.spoken), given.bundle)
+        elif given.all or len(ids) > 1:
             from core.export.together import zipped
 
             await _write(zipped(exporting, ids, given.format, words.spoken), given.out)

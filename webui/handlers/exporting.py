@@ -31,11 +31,12 @@ _log = logging.getLogger(__name__)
 _PRIVATE: Final = {"cache-control": "no-store"}
 _FORMS: Final[Mapping[str, Form]] = {"md": "md", "json": "json", "html": "html"}
 _FILES: Final[Mapping[str, FileForm]] = {**_FORMS, "pdf": "pdf"}
+BUNDLE: Final = "bundle"
 _MOST: Final = 1000  # conversations that an address may name
 
 
 class ExportRoutes:
-    """`GET /conversations/{id}/export?as=md`, `json`, `html` or `pdf`, for the owner of the conversation.
+    """`GET /conversations/{id}/export?as=md`, `json`, `html`, `pdf` or `bundle`, for the owner of the conversation.
 
     `GET /conversations/export` gives many as one archive: those of `id=…&id=…`, those of `folder=…`, or all of them.
     """
@@ -58,6 +59,9 @@ class ExportRoutes:
 
         async def made(workspace: Workspace, lang: Lang) -> Response:
             conversation = workspace.conversation(conversation_id)
+            if wanted == "bundle":
+                await workspace.conversations.get(conversation_id)
+                return _archive(workspace.taking.bundle([conversation_id], lang), "conversation")
             if wanted == "pdf":
                 name, printed = await conversation.printed(lang)
                 return Response(printed, media_type="application/pdf", headers=_saved(name))
@@ -65,20 +69,21 @@ class ExportRoutes:
             sent = _sent(exported.pieces)
             return StreamingResponse(sent, media_type=exported.media_type, headers=_saved(exported.name))
 
-        return await self._answered(request, made if wanted in _FILES else None)
+        return await self._answered(request, made if wanted in {*_FILES, BUNDLE} else None)
 
     async def together(self, request: Request) -> Response:
         """An archive of many, made while it is sent."""
         asked = request.query_params
-        form = _FILES.get(asked.get("as", "md"))
-        ids = asked.getlist("id")
+        wanted, ids = asked.get("as", "md"), asked.getlist("id")
 
         async def made(workspace: Workspace, lang: Lang) -> Response:
             chosen = await workspace.taking.chosen(ids, folder=asked.get("folder", ""))
-            sent = _sent(workspace.taking.archive(chosen, form or "md", lang))
-            return StreamingResponse(sent, media_type=ZIP, headers=_saved(archive_name()))
+            if wanted == BUNDLE:
+                return _archive(workspace.taking.bundle(chosen, lang))
+            return _archive(workspace.taking.archive(chosen, _FILES[wanted], lang))
 
-        return await self._answered(request, made if form and len(ids) <= _MOST else None)
+        is_known = wanted in {*_FILES, BUNDLE} and len(ids) <= _MOST
+        return await self._answered(request, made if is_known else None)
 
     async def _answered(
         self, request: Request, made: Callable[[Workspace, Lang], Awaitable[Response]] | None
@@ -94,6 +99,10 @@ class ExportRoutes:
         except ParlourError as error:
             status = 404 if isinstance(error, NotFoundError) else 503
             return PlainTextResponse(words.error(error), status, headers=_PRIVATE)
+
+
+def _archive(pieces: AsyncGenerator[bytes, None], what: str = "conversations") -> Response:
+    return StreamingResponse(_sent(pieces), media_type=ZIP, headers=_saved(archive_name(what)))
 
 
 def _saved(name: str) -> dict[str, str]:

@@ -14,6 +14,7 @@ from core.backup.problems import SENTENCES as BACKUP
 from core.batch.problems import SENTENCES as BATCH
 from core.errors import ParlourError
 from core.extras import in_checkout, install_command
+from core.importing.problems import SENTENCES as IMPORTING
 from core.judging.problems import SENTENCES as JUDGING
 from core.languages import spoken
 
@@ -49,8 +50,8 @@ def _english_of_core() -> dict[str, str]:
     """The errors whose English is in `core`, which has to say them without a page, too."""
     return {
         **{f"error.{key}": sentence for key, sentence in {**CONFIG, **BATCH, **JUDGING}.items()},
-        **{f"error.{key}": happened for key, (happened, _) in BACKUP.items()},
-        **{f"error.{key}.do": remedy for key, (_, remedy) in BACKUP.items() if remedy},
+        **{f"error.{key}": happened for key, (happened, _) in {**BACKUP, **IMPORTING}.items()},
+        **{f"error.{key}.do": remedy for key, (_, remedy) in {**BACKUP, **IMPORTING}.items() if remedy},
     }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -43,6 +44,27 @@ def test_a_conversation_is_listed_and_written(tmp_path: Path, capsys: pytest.Cap
     assert main(["export", talk, "--format", "json", "--out", str(path), *home]) == 0
     assert read_export(path).turns[0].messages[0].content == "Where to?"
     assert not list(tmp_path.glob(".*.part"))
+
+
+def test_a_bundle_of_all_comes_into_another_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    here, there, bundle = tmp_path / "here", tmp_path / "there", tmp_path / "all.zip"
+    here.mkdir()
+    talk = kept(here)
+    assert main(["export", "--bundle", str(bundle), "--home", str(here), "--lang", "en"]) == 0
+    assert main(["import", str(bundle), "--home", str(there), "--lang", "en"]) == 0
+    assert capsys.readouterr().out == "1 conversation came in from Parlour: 1 messages, 0 files.\n"
+    assert main(["export", talk, "--home", str(there), "--lang", "en"]) == 0
+    assert "Where to?" in capsys.readouterr().out
+    bundle.write_bytes(bundle.read_bytes()[:-40])
+    assert main(["import", str(bundle), "--home", str(there), "--lang", "en"]) == 1
+    assert capsys.readouterr().err.startswith("parlour: all.zip is damaged or was changed at all.zip.")
+
+
+def test_several_are_one_archive(tmp_path: Path) -> None:
+    talks = [kept(tmp_path), kept(tmp_path)]
+    out = tmp_path / "talks.zip"
+    assert main(["export", *talks, "--format", "html", "--out", str(out), "--home", str(tmp_path), "--lang", "en"]) == 0
+    assert sorted(zipfile.ZipFile(out).namelist()) == ["A trip (2).html", "A trip.html"]
 
 
 def test_a_file_is_written_where_it_was_named_and_nowhere_else(

@@ -82,6 +82,33 @@ async def test_many_are_handed_out_as_one_archive_and_none_of_somebody_else(app:
         assert (await browser.get("/conversations/export?as=doc")).status_code == 400
 
 
+async def test_a_bundle_comes_in_over_the_page_with_its_progress(app: Served) -> None:
+    stores = app.engine.stores.of("local")
+    talk = await stores.conversations.create("Talk")
+    await stores.conversations.add_message(talk.id, "user", [Message("user", "Hello")], None)
+    async with httpx.AsyncClient(base_url=app.address) as browser:
+        made = (await browser.get(f"/conversations/{talk.id}/export?as=bundle")).content
+
+        async def brought(data: bytes, **headers: str) -> httpx.Response:
+            files = {"files": ("a.zip", data)}
+            return await browser.post("/conversations/import", files=files, headers=headers)
+
+        assert (await brought(made)).status_code == 400  # another site's page could send this
+        told = [json.loads(line) for line in (await brought(made, **{"x-parlour": "1"})).text.splitlines()]
+        assert all(0 < one["share"] <= 1 for one in told[:-1])
+        fresh = told[-1]["open"]
+        assert fresh != talk.id
+        assert told[-1] == {
+            "done": "1 conversation came in from Parlour: 1 messages, 0 files.",
+            "left": [],
+            "open": fresh,
+        }
+        assert len(await stores.conversations.thread(fresh)) == 1
+        refused = (await brought(made[:-40], **{"x-parlour": "1"})).text.splitlines()
+        assert "a.zip is damaged or was changed at a.zip" in json.loads(refused[-1])["failed"]
+        assert len(await stores.conversations.list()) == 2
+
+
 async def test_a_key_that_the_owner_typed_somewhere_is_in_no_file(app: Served) -> None:
     engine = app.engine
     server = {

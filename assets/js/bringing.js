@@ -1,0 +1,55 @@
+// Conversations from elsewhere: a file is chosen and sent, the line under the list says how far it is and what came in.
+import { openConversation } from './places.js';
+import { say } from './words.js';
+
+let line = null;
+
+function tell(text, { more = [], act = null } = {}) {
+  const foot = document.querySelector('#history .p-side-foot')?.getBoundingClientRect().top ?? innerHeight;
+  const body = Object.assign(document.createElement('div'), { className: 'p-told' });
+  body.append(...[text, ...more].map((said) => Object.assign(document.createElement('p'), { textContent: said })));
+  const close = Object.assign(document.createElement('button'), { type: 'button', textContent: say(act ? 'import_open' : 'import_close') });
+  close.addEventListener('click', () => { line.classList.remove('p-there'); act?.(); });
+  line.replaceChildren(body, close);
+  line.style.bottom = `${innerHeight - foot + 8}px`;
+  line.classList.add('p-there');
+}
+
+function read(text) {
+  try { return JSON.parse(text.trim().split('\n').at(-1)); } catch { return {}; }
+}
+
+function send(file) {
+  const going = new XMLHttpRequest();
+  const body = new FormData();
+  body.append('files', file, file.name);
+  going.open('POST', './conversations/import');
+  going.setRequestHeader('x-parlour', '1');
+  const percent = (share) => Math.floor(share * 100);
+  going.upload.addEventListener('progress', ({ loaded, total }) => tell(say('import_sending', { name: file.name, n: total ? percent(loaded / total) : 0 })));
+  going.addEventListener('progress', () => {
+    const { share } = read(going.responseText);
+    if (share !== undefined) tell(say('import_reading', { name: file.name, n: percent(share) }));
+  });
+  going.addEventListener('load', () => {
+    const { done, left, open, failed } = read(going.responseText);
+    if (!done) return tell(failed ?? say('import_failed'));
+    tell(done, { more: left, act: open ? () => openConversation(open) : null });
+  });
+  for (const end of ['error', 'abort', 'timeout']) going.addEventListener(end, () => tell(say('import_failed')));
+  going.send(body);
+}
+
+export function bringIn() {
+  const input = Object.assign(document.createElement('input'), { type: 'file', accept: '.zip,.json', hidden: true });
+  input.addEventListener('change', () => { if (input.files.length) send(input.files[0]); input.remove(); });
+  input.addEventListener('cancel', () => input.remove());
+  document.body.append(input);
+  input.click();
+}
+
+export function start() {
+  line = Object.assign(document.createElement('div'), { className: 'p-undo p-bringing' });
+  line.setAttribute('role', 'status');
+  document.body.append(line);
+}

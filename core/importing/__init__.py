@@ -1,0 +1,1 @@
+"""Conversations from elsewhere: Parlour's bundles, and what other applications export."""

@@ -1,0 +1,35 @@
+"""The applications whose exports can be read, each with its reader."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from core.importing import chatgpt, claude, librechat, open_webui
+
+if TYPE_CHECKING:
+    from collections import Counter
+    from collections.abc import Callable
+
+    from core.importing.tree import Foreign
+
+
+class Reader(NamedTuple):
+    """What reads the conversations of one application.
+
+    Args:
+        name: What the application is called.
+        takes: Whether an object of the file is a conversation of it.
+        read: The conversation, of the object, what is left out, and what finds an entry by the beginning of its name.
+    """
+
+    name: str
+    takes: Callable[[dict[str, Any]], bool]
+    read: Callable[[dict[str, Any], Counter[str], Callable[[str], str]], Foreign]
+
+
+READERS: Final = (
+    Reader("ChatGPT", chatgpt.takes, chatgpt.read),
+    Reader("Claude", claude.takes, claude.read),
+    Reader("Open WebUI", open_webui.takes, open_webui.read),
+    Reader("LibreChat", librechat.takes, librechat.read),
+)

@@ -1,0 +1,115 @@
+"""Brings conversations in: all of a file is read and checked first, then it is stored together, or nothing is."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Final
+
+from core.importing.archive import Archive
+from core.importing.bundle import BundleReader, is_bundle
+from core.importing.foreign import Foreign
+from core.importing.problems import problem
+from core.importing.stage import Stage
+from core.storage.data_folder import translated
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from core.storage.base import FileRecord
+    from core.storage.stores import OwnerStores
+
+OWN: Final = "Parlour"
+_ZIP: Final = b"PK\x03\x04"
+_READ: Final = 0.9  # the share of the work that reading is
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """What was brought in.
+
+    Args:
+        source: Whose export it was.
+        conversations: The ids that they have now.
+        messages: How many turns they have.
+        files: How many files came along.
+        left_out: How much was left out, by the reason: `tool_results`, `files`, `hidden`, `broken`, `cut`, `empty`.
+        documents: The conversations and files that are to be read.
+    """
+
+    source: str
+    conversations: tuple[str, ...]
+    messages: int
+    files: int
+    left_out: Mapping[str, int] = field(default_factory=dict[str, int])
+    documents: tuple[tuple[str, FileRecord], ...] = ()
+
+
+async def bring_in(
+    path: Path, stores: OwnerStores, *, name: str = "", told: Callable[[float], None] = lambda _: None
+) -> Imported:
+    """Take a file's conversations in.
+
+    Args:
+        path: A bundle of Parlour's, or an export of ChatGPT, Claude, Open WebUI or LibreChat: ZIP or JSON.
+        stores: Of whom they are from now on.
+        name: What the reader calls the file; its own name if left out.
+        told: Called with the share of the work that is done, in another thread.
+
+    Raises:
+        NoSpaceError: The disk is full; nothing was taken in.
+        QuotaError: The owner's files take too much room with it; nothing was taken in.
+        StorageError: The database failed; nothing was taken in.
+        UnsupportedFormatError: It is none of these, or not as it should be; nothing was taken in.
+    """
+    shown = name or path.name
+    with TemporaryDirectory(prefix="parlour-import-") as folder:
+        left_out: Counter[str] = Counter()
+        stage = Stage(Path(folder))
+        try:
+            source = await asyncio.to_thread(_read, path, shown, stage, left_out, lambda share: told(share * _READ))
+        except OSError as error:
+            raise translated(error, Path(folder)) from error
+        imported = await _stored(stage, stores, source, left_out)
+    told(1.0)
+    return imported
+
+
+def _read(path: Path, name: str, stage: Stage, left_out: Counter[str], told: Callable[[float], None]) -> str:
+    if not path.is_file():
+        raise problem("import_no_file", file=name)
+    with path.open("rb") as file:
+        is_zip = file.read(len(_ZIP)) == _ZIP
+    if not is_zip:
+        return Foreign(path, name, None, stage, left_out, told).read()
+    with Archive(path, name) as archive:
+        if is_bundle(archive):
+            BundleReader(archive, stage, told).read()
+            return OWN
+        return Foreign(path, name, archive, stage, left_out, told).read()
+
+
+async def _stored(stage: Stage, stores: OwnerStores, source: str, left_out: Counter[str]) -> Imported:
+    fresh: dict[str, FileRecord] = {}
+    renamed: dict[str, str] = {}
+    try:
+        await stores.files.check_room(sum(one.path.stat().st_size for one in stage.files.values()))
+        for one in stage.files.values():
+            is_taken, is_same = await stores.arriving.known_file(one.id, one.sha256)
+            if is_same:
+                continue
+            record = await stores.files.put(one.name, one.path, wanted="" if is_taken else one.id)
+            fresh[one.id] = record
+            if is_taken:
+                renamed[one.id] = record.id
+        ids = await stores.arriving.take_in(lambda: stage, renamed)
+    except BaseException:
+        for record in fresh.values():
+            await stores.files.delete(record.id)
+        raise
+    read = [(talk, renamed.get(one, one)) for talk, each in zip(ids, stage, strict=True) for one in each.documents]
+    documents = [(talk, await stores.files.record(file_id)) for talk, file_id in read]
+    return Imported(source, tuple(ids), stage.messages, len(fresh), dict(left_out), tuple(documents))

@@ -1,0 +1,34 @@
+"""What can be wrong with a file that is brought in: sentences by their keys."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from core.errors import UnsupportedFormatError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+SENTENCES: Final[Mapping[str, tuple[str, str]]] = {
+    "import_no_file": ("There is no file {file}.", ""),
+    "import_unknown": (
+        "{file} is no export that Parlour can read.",
+        "It reads its own bundles, and exports of ChatGPT, Claude, Open WebUI and LibreChat; nothing was taken in.",
+    ),
+    "import_damaged": ("{file} is damaged or was changed at {where}.", "Export it again; nothing was taken in."),
+    "import_unsafe": (
+        "{file} names a place that no export has: {where}.",
+        "Do not use it; nothing was taken in.",
+    ),
+    "import_newer": ("{file} was made by a newer Parlour.", "Update Parlour, then bring it in; nothing was taken in."),
+    "import_too_large": (
+        "{file} holds more than is taken in at once: {where}.",
+        "Export less at a time; nothing was taken in.",
+    ),
+}
+
+
+def problem(key: str, **blanks: Any) -> UnsupportedFormatError:
+    """The error that says it."""
+    text, hint = SENTENCES[key]
+    return UnsupportedFormatError(text.format(**blanks), hint=hint.format(**blanks), key=key, **blanks)

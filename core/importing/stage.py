@@ -1,0 +1,84 @@
+"""Where what is brought in waits until all of it was read: rows in a file, the bytes of files in a folder."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from core.storage.arriving import ArrivingConversation, ArrivingTurn
+from core.storage.base import FileRecord, new_id
+from core.storage.files import media_type_of, shown_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class StagedFile:
+    """A file that came along, by the id that messages name it by."""
+
+    id: str
+    name: str
+    path: Path
+    media_type: str
+    sha256: str = ""
+
+    @property
+    def record(self) -> FileRecord:
+        """What its row will say, but for whose it is."""
+        return FileRecord(self.id, "", self.name, self.media_type, self.path.stat().st_size, self.sha256, 0.0)
+
+
+class Stage:
+    """Keeps conversations and files in a folder; only one conversation is in memory.
+
+    Attributes:
+        conversations: How many there are.
+        messages: How many turns they have.
+        files: What came along.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._rows = folder / "rows.jsonl"
+        self._rows.touch()
+        self.conversations = self.messages = 0
+        self.files: dict[str, StagedFile] = {}
+
+    def add(self, one: ArrivingConversation) -> None:
+        """Keep a conversation. Raises OSError."""
+        self.conversations += 1
+        self.messages += len(one.turns)
+        turns = [{"row": turn.row, "run": turn.run, "log": turn.log, "steps": turn.steps} for turn in one.turns]
+        kept = {"row": one.row, "turns": turns, "files": one.files, "documents": one.documents}
+        line = json.dumps(kept, ensure_ascii=True, separators=(",", ":"))
+        with self._rows.open("a", encoding="ascii") as rows:
+            rows.write(f"{line}\n")
+
+    def place(self) -> Path:
+        """Where the bytes of the next file go."""
+        return self._folder / f"{len(self.files)}.bin"
+
+    def keep(self, name: str, path: Path, *, file_id: str = "", sha256: str = "") -> StagedFile:
+        """Note a file whose bytes are at its place."""
+        shown = shown_name(name)
+        file = StagedFile(file_id or new_id(), shown, path, media_type_of(path, shown), sha256)
+        self.files[file.id] = file
+        return file
+
+    def name(self, file_id: str, name: str) -> None:
+        """Call a file what its conversation calls it."""
+        file = self.files[file_id]
+        self.files[file_id] = replace(file, name=name, media_type=media_type_of(file.path, name))
+
+    def __iter__(self) -> Iterator[ArrivingConversation]:
+        with self._rows.open(encoding="ascii") as rows:
+            for line in rows:
+                one = json.loads(line)
+                turns = tuple(
+                    ArrivingTurn(turn["row"], turn["run"], tuple(turn["log"]), tuple(turn["steps"]))
+                    for turn in one["turns"]
+                )
+                yield ArrivingConversation(one["row"], turns, tuple(one["files"]), tuple(one["documents"]))

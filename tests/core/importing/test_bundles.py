@@ -1,0 +1,216 @@
+"""What is taken along comes back as it was, byte for byte; what somebody changed comes in not at all."""
+
+from __future__ import annotations
+
+import json
+import re
+import stat
+import zipfile
+from collections.abc import Callable
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from core.errors import ParlourError, QuotaError, UnsupportedFormatError
+from core.export.bundle import MANIFEST
+from core.importing.archive import is_safe
+from core.importing.importing import bring_in
+from core.messages.message import Message
+from core.storage.arriving import LONGEST_TITLE
+from core.storage.files import FileStore
+from tests.core.importing.talks import KEY, Home, changed, home
+
+pytestmark = pytest.mark.anyio
+
+
+def written(folder: Path, made: bytes) -> Path:
+    path = folder / "a.zip"
+    path.write_bytes(made)
+    return path
+
+
+def lines(change: Callable[[list[dict[str, Any]]], None]) -> Callable[[bytes], bytes]:
+    def changed_lines(data: bytes) -> bytes:
+        rows = [json.loads(line) for line in data.splitlines()]
+        change(rows)
+        return b"".join(json.dumps(row).encode() + b"\n" for row in rows)
+
+    return changed_lines
+
+
+async def refused(of: Home, folder: Path, made: bytes) -> ParlourError:
+    before = of.rows()
+    with pytest.raises(UnsupportedFormatError) as raised:
+        await bring_in(written(folder, made), of.stores)
+    assert of.rows() == before
+    assert await of.stores.conversations.list() == []
+    assert not list((of.path / "files" / "local").iterdir())
+    return raised.value
+
+
+async def test_a_deleted_conversation_comes_back_as_it_was_log_for_log(tmp_path: Path) -> None:
+    async with home(tmp_path) as of:
+        before, made = of.rows(), await of.bundle()
+        await of.delete()
+        assert of.rows()["messages"] == []
+        imported = await bring_in(written(tmp_path, made), of.stores)
+        assert of.rows() == before
+        assert imported.conversations == (of.id,)
+        assert (imported.source, imported.messages, imported.files) == ("Parlour", 3, 1)
+        record, path = await of.stores.files.get((await of.stores.whole.outline(of.id)).files[0].id)
+        assert (record.name, path.read_bytes()) == ("notes.txt", b"Bring a coat.")
+
+
+async def test_beside_the_one_that_is_there_it_gets_ids_of_its_own(tmp_path: Path) -> None:
+    async with home(tmp_path) as of:
+        made = await of.bundle()
+        path = written(tmp_path, made)
+        again = await bring_in(path, of.stores)
+        other = await bring_in(path, of.of("somebody"))
+        assert len({of.id, *again.conversations, *other.conversations}) == 3
+        assert (again.files, other.files) == (0, 1)  # the owner has the file already; nobody else may share it
+        thread = await of.of("somebody").conversations.thread(other.conversations[0])
+        named = re.findall(r"/files/([\w-]{22})", json.dumps([part.model_dump() for part in thread[0].parts]))
+        record = await of.of("somebody").files.record(named[0])
+        assert thread[0].parts[0].extra == {"files": [{"id": record.id, "name": "notes.txt"}]}
+        assert len(await of.of("somebody").conversations.siblings(thread[1].id)) == 2
+
+
+async def test_keys_are_not_in_it_and_pages_need_nothing(tmp_path: Path) -> None:
+    async with home(tmp_path) as of:
+        await of.stores.conversations.add_message(of.id, "user", [Message("user", f"It is {KEY}.")], None)
+        archive = zipfile.ZipFile(BytesIO(await of.bundle()))
+        assert not [name for name in archive.namelist() if KEY.encode() in archive.read(name)]
+        page = archive.read("index.html").decode()
+        assert "Another version" in page or "It is …" in page
+        assert "<script" not in page
+        assert not re.search(r'(?:src|href)="(?:https?:)?//', page)
+        assert json.loads(archive.read(MANIFEST))["version"] == 1
+
+
+def _circle(rows: list[dict[str, Any]]) -> None:
+    rows[0]["parent_id"] = rows[-1]["id"]
+
+
+def _system(rows: list[dict[str, Any]]) -> None:
+    rows[1]["parts"][0]["role"] = "system"
+
+
+def _odd_passage(rows: list[dict[str, Any]]) -> None:
+    rows[1]["parts"][1]["extra"]["passages"][0]["rectangles"] = "everywhere"
+
+
+BAD_ROWS: dict[str, tuple[str, Callable[[list[dict[str, Any]]], None]]] = {
+    "a circle": ("messages.jsonl", _circle),
+    "words that only the house may say": ("messages.jsonl", _system),
+    "passages that cannot be shown": ("messages.jsonl", _odd_passage),
+    "a message twice": ("messages.jsonl", lambda rows: rows.append(rows[-1])),
+    "one run for two replies": ("messages.jsonl", lambda rows: rows[2].update(run=rows[1]["run"])),
+    "a step left out": ("messages.jsonl", lambda rows: rows[1]["thoughts"][0].update(position=2)),
+    "an unknown role": ("messages.jsonl", lambda rows: rows[0].update(role="root")),
+    "a reply that is still being written": ("messages.jsonl", lambda rows: rows[1].update(status="running")),
+    "a time that is none": ("messages.jsonl", lambda rows: rows[0].update(created_at="now")),
+    "a missing field": ("messages.jsonl", lambda rows: rows[0].pop("parts")),
+    "an id that is none": ("messages.jsonl", lambda rows: rows[0].update(id="../x")),
+    "events out of order": (".jsonl", lambda rows: rows.reverse() if "seq" in rows[0] else None),
+    "an event without a time": (".jsonl", lambda rows: rows[0].update(at=None) if "seq" in rows[0] else None),
+}
+
+
+@pytest.mark.parametrize("what", BAD_ROWS)
+async def test_rows_that_were_edited_by_hand_are_refused_and_nothing_is_half_in(what: str, tmp_path: Path) -> None:
+    async with home(tmp_path) as of:
+        ending, change = BAD_ROWS[what]
+        made = changed(await of.bundle(), entries={ending: lines(change)})
+        await of.delete()
+        assert (await refused(of, tmp_path, made)).words_key == "import_damaged"
+
+
+def _link(made: bytes) -> bytes:
+    sink = BytesIO(made)
+    with zipfile.ZipFile(sink, "a") as archive:
+        info = zipfile.ZipInfo("files/link")
+        info.external_attr = (stat.S_IFLNK | 0o777) << 16
+        archive.writestr(info, "/etc/passwd")
+    return sink.getvalue()
+
+
+def _newer(about: dict[str, Any]) -> None:
+    about["version"] = 2
+
+
+BAD_FILES: dict[str, tuple[str, Callable[[bytes], bytes]]] = {
+    "a changed byte": ("import_damaged", lambda made: changed(made, entries={".txt": lambda _: b"X"}, honest=False)),
+    "an entry that nobody named": (
+        "import_damaged",
+        lambda made: changed(made, added={"index.html": b""}, honest=False),
+    ),
+    "a newer version": ("import_newer", lambda made: changed(made, manifest=_newer)),
+    "a way out of the folder": ("import_unsafe", lambda made: changed(made, added={"files/../../x": b""})),
+    "an absolute name": ("import_unsafe", lambda made: changed(made, added={"/etc/x": b""})),
+    "a name for Windows": ("import_unsafe", lambda made: changed(made, added={"C:\\x": b""})),
+    "a place that no bundle has": ("import_unsafe", lambda made: changed(made, added={"run.exe": b""})),
+    "a link": ("import_unsafe", _link),
+    "a bomb": ("import_too_large", lambda made: changed(made, added={"conversation-1.html": bytes(80 << 20)})),
+    "half of it": ("import_damaged", lambda made: made[: len(made) // 2]),
+    "no manifest that can be read": ("import_damaged", lambda made: changed(made, manifest=dict.clear)),
+}
+
+
+@pytest.mark.parametrize("what", BAD_FILES)
+async def test_files_that_are_not_as_they_were_are_refused_in_a_sentence(what: str, tmp_path: Path) -> None:
+    async with home(tmp_path) as of:
+        key, change = BAD_FILES[what]
+        made = change(await of.bundle())
+        await of.delete()
+        error = await refused(of, tmp_path, made)
+        assert error.words_key == key
+        assert "a.zip" in str(error)
+
+
+async def test_a_title_of_ten_thousand_letters_is_cut(tmp_path: Path) -> None:
+    def longer(data: bytes) -> bytes:
+        about = json.loads(data)
+        about["conversation"]["title"] = "x" * 10_000
+        return json.dumps(about).encode()
+
+    async with home(tmp_path) as of:
+        made = changed(await of.bundle(), entries={"conversation.json": longer})
+        await of.delete()
+        await bring_in(written(tmp_path, made), of.stores)
+        assert (await of.stores.conversations.get(of.id)).title == "x" * LONGEST_TITLE
+
+
+async def test_who_has_no_room_gets_nothing_of_it(tmp_path: Path) -> None:
+    async with home(tmp_path) as of:
+        path = written(tmp_path, await of.bundle())
+        poor = of.of("poor")
+        database: Any = vars(poor.files)["_database"]
+        object.__setattr__(poor, "files", FileStore(database, "poor", tmp_path / "files", quota=5))
+        with pytest.raises(QuotaError):
+            await bring_in(path, poor)
+        assert await poor.conversations.list() == []
+        assert not list((tmp_path / "files").glob("poor/*"))
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.sampled_from(["..", ".", "", "a", "b.txt", "\\", ":", "\0", "C:"]), max_size=5).map("/".join))
+def test_a_safe_name_stays_in_its_folder(name: str) -> None:
+    if is_safe(name):
+        inside = (Path("/there") / name).resolve()
+        assert inside.is_relative_to("/there")
+        assert inside != Path("/there")
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.binary(max_size=2000))
+async def test_bytes_of_anything_are_refused_in_a_sentence(data: bytes) -> None:
+    from tempfile import TemporaryDirectory
+
+    nothing: Any = None
+    with TemporaryDirectory() as folder, pytest.raises(UnsupportedFormatError):
+        await bring_in(written(Path(folder), data), nothing)

@@ -1,0 +1,122 @@
+"""Conversations from elsewhere: a file is sent up, and what becomes of it is told while it is read."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from starlette.requests import ClientDisconnect
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from core.errors import NoSpaceError, ParlourError, QuotaError, TooManyRequestsError
+from webui.context import log_text
+from webui.render.imported import import_left_out, import_told
+from webui.uploads import TooLargeError, size_of
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable
+    from contextlib import AbstractAsyncContextManager
+
+    from starlette.requests import Request
+    from starlette.routing import BaseRoute
+
+    from core.workspace.workspace import Workspace
+    from webui.context import WebContext
+    from webui.uploads import Upload, Uploads
+    from webui.words import Words
+
+Opened: TypeAlias = "Callable[[], AbstractAsyncContextManager[Workspace]]"
+
+_log = logging.getLogger(__name__)
+_PRIVATE: Final = {"cache-control": "no-store"}
+_OURS: Final = "x-parlour"  # a page of another site cannot send this along without asking first
+_STEP: Final = 0.01
+
+
+class ImportRoutes:
+    """`POST /conversations/import`: one file, for the owner of the request.
+
+    The answer is lines of JSON: `{"share"}` while it is read, at the end `{"done", "left", "open"}` or `{"failed"}`.
+    """
+
+    def __init__(self, context: WebContext, uploads: Uploads) -> None:
+        self._engine = context.engine
+        self._words = context.words
+        self._uploads = uploads
+
+    def table(self) -> list[BaseRoute]:
+        """All of them."""
+        return [Route("/conversations/import", self.bring_in, methods=["POST"])]
+
+    async def bring_in(self, request: Request) -> Response:
+        """Take the file in, and tell how it goes."""
+        owner = request.scope["owner"]
+        if owner is None or _OURS not in request.headers:
+            return JSONResponse({}, 401 if owner is None else 400, _PRIVATE)
+        words = self._words(request.headers.get("accept-language", ""))
+        kind, size = request.headers.get("content-type", ""), size_of(request)
+        try:
+            async with self._engine.workspaces.open(owner) as workspace:
+                room = workspace.files.check_room
+                uploads = await self._uploads.receive(
+                    owner, kind, request.stream(), told=size, room=room, any_kind=True
+                )
+        except ClientDisconnect:
+            return Response(status_code=400)
+        except ParlourError as error:
+            if isinstance(error, (TooLargeError, QuotaError, TooManyRequestsError)):
+                await self._uploads.drain(request.stream())
+            if isinstance(error, TooLargeError):
+                error.details["size"] = self._uploads.size_told(request.headers.get("content-length", ""))
+            return JSONResponse({"failed": words.error(error)}, _status_of(error), _PRIVATE)
+        opened = partial(self._engine.workspaces.open, owner)
+        lines = self._lines(opened, uploads, words)
+        return StreamingResponse(lines, media_type="application/json", headers=_PRIVATE)
+
+    async def _lines(self, opened: Opened, uploads: list[Upload], words: Words) -> AsyncGenerator[str, None]:
+        shares: asyncio.Queue[float | None] = asyncio.Queue()
+        loop = asyncio.get_running_loop()
+        last = 0.0
+
+        def tell(share: float) -> None:
+            nonlocal last
+            if share - last >= _STEP:
+                last = share
+                loop.call_soon_threadsafe(shares.put_nowait, share)
+
+        work = asyncio.create_task(_brought(opened, uploads[0], words, tell))
+        work.add_done_callback(lambda _: shares.put_nowait(None))
+        try:
+            while (share := await shares.get()) is not None:
+                yield json.dumps({"share": round(share, 2)}) + "\n"
+            yield json.dumps(await work, ensure_ascii=False) + "\n"
+        finally:  # who left has sent all of it: it is taken in all the same
+            with suppress(Exception):
+                await asyncio.shield(work)
+            for upload in uploads:
+                self._uploads.forget(upload)
+
+
+async def _brought(opened: Opened, upload: Upload, words: Words, tell: Callable[[float], None]) -> dict[str, Any]:
+    try:
+        async with opened() as workspace:
+            imported = await workspace.taking.bring_in(upload.path, name=upload.name, told=tell)
+    except ParlourError as error:
+        return {"failed": words.error(error)}
+    except Exception as error:
+        _log.error("Conversations were not brought in.\n%s", log_text(error))
+        return {"failed": words.error({"key": "unexpected"})}
+    made = imported.conversations
+    said = next(import_told(imported, words))
+    return {"done": said, "left": list(import_left_out(imported.left_out, words)), "open": made[0] if made else ""}
+
+
+def _status_of(error: ParlourError) -> int:
+    if isinstance(error, NoSpaceError | QuotaError):
+        return 507
+    return 413 if isinstance(error, TooLargeError) else 429 if isinstance(error, TooManyRequestsError) else 400
