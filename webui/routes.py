@@ -15,6 +15,8 @@ from webui.handlers.approval import CallRoutes
 from webui.handlers.documents import DocumentRoutes, LibraryRoutes
 from webui.handlers.exporting import ExportRoutes
 from webui.handlers.importing import ImportRoutes
+from webui.handlers.inspecting import InspectRoutes
+from webui.handlers.metering import MeterRoutes
 from webui.handlers.models import ModelRoutes
 from webui.handlers.queue import QueueRoutes
 from webui.handlers.search import SearchRoutes
@@ -61,6 +63,8 @@ class Routes:
         self._attaching = AttachingRoutes(context, uploads)
         self._exports = ExportRoutes(context)
         self._imports = ImportRoutes(context, uploads)
+        self._inspect = InspectRoutes(context)
+        self._meter = MeterRoutes(context)
         self._search = SearchRoutes(context)
         self._queue = QueueRoutes(context)
 
@@ -82,6 +86,8 @@ class Routes:
             *self._calls.table(),
             *self._exports.table(),
             *self._imports.table(),
+            *self._inspect.table(),
+            *self._meter.table(),
             *self._search.table(),
             *self._queue.table(),
             *asset_routes(),

@@ -37,6 +37,10 @@ const BUTTONS = {
     stay(button);
     ask({ do: 'page', document: button.dataset.document, n: Number(button.dataset.n), part: Number(button.dataset.part ?? 0) });
   },
+  inspect: ({ dataset: { message, call, stage, closing } }) => {
+    keepFocus(`#page [data-call="${CSS.escape(call)}"]${stage ? `[data-stage="${CSS.escape(stage)}"]` : ''}`);
+    ask({ do: 'inspect', message, call: closing ? '' : call, stage });
+  },
   passages: (button) => { stay(button); ask({ do: 'passages', n: Number(button.dataset.n) }); },
   chunk: (button) => { stay(button); ask({ do: 'chunk', n: Number(button.dataset.n) }); },
   csv: (button) => copy(csv(button.previousElementSibling), button, 'copy_csv'),
@@ -69,6 +73,7 @@ const LINKS = {
   regenerate: (id, link) => writeAgain(id, link, (model) => { ask({ do: 'regenerate', id, ...model }); toEnd(); }),
   continue: (id) => { ask({ do: 'continue', id }); toEnd(); },
   fork: (id) => { ask({ do: 'fork', id }); document.querySelector('#composer textarea')?.focus(); },
+  inspect: (message) => { evidence(true); ask({ do: 'inspect', message }); },
   speak: (_, link) => speak(replyText(link.closest('.message-row')), link),
   version: (id, link) => {
     const there = `#chat .p-v-${CSS.escape(id)}`;

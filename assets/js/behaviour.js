@@ -12,6 +12,7 @@ import { start as jump } from './jump.js';
 import { start as keeping } from './keeping.js';
 import { start as keys } from './keys.js';
 import { start as mentions } from './mentions.js';
+import { start as meter } from './meter.js';
 import { start as microphone } from './microphone.js';
 import { start as paper } from './paper.js';
 import { start as places } from './places.js';
@@ -22,8 +23,9 @@ import { start as speech } from './speech.js';
 import { watch } from './state.js';
 import { start as tables } from './tables.js';
 import { start as tabs } from './tabs.js';
+import { start as waiting } from './waiting.js';
 
-for (const start of [places, paper, history, keeping, bringing, actions, keys, approval, mentions, composer, connection, focus, microphone, reading, rows, scrolling, speech, tables, tabs, commands, jump, choosing]) {
+for (const start of [places, paper, history, keeping, bringing, actions, keys, approval, mentions, composer, connection, focus, meter, microphone, reading, rows, scrolling, speech, tables, tabs, waiting, commands, jump, choosing]) {
   // What a browser refuses one part keeps no other from beginning.
   try { start(); } catch (error) { reportError(error); }
 }

@@ -275,8 +275,8 @@ class GroupChat(Agent, MultiAgentHub):
         dialogue = as_dialogue(talk.messages, lang, self._person)
         question = WHO_NEXT[lang].format(dialogue=dialogue, names=joined_names(names, lang))
         asked = (Message(SYSTEM, told), Message(USER, question))
-        answer = Transcript()
-        async with aclosing(self._model().stream(ChatRequest(asked, (), self.extra_generate_cfg, lang))) as events:
+        request, answer = ChatRequest(asked, (), self.extra_generate_cfg, lang, purpose="router"), Transcript()
+        async with aclosing(self._model().stream(request)) as events:
             async for event in events:
                 answer.apply(event)
         talk.usage = answer.usage

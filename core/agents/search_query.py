@@ -188,7 +188,7 @@ async def _model_text(model: BaseChatModel, prompt: str) -> str:
     """The model's text, or "" if it fails."""
     try:
         async with asyncio.timeout(_SECONDS):
-            reply = await model.achat([Message(USER, prompt)])
+            reply = await model.achat([Message(USER, prompt)], purpose="search")
     except (ParlourError, TimeoutError) as error:
         _log.info("The question is searched for as it is: %s", error)
         return ""

@@ -65,7 +65,9 @@ async def summarize(messages: Sequence[Message], model: BaseChatModel, lang: Lan
         async with asyncio.timeout(_SECONDS):
             for piece in await asyncio.to_thread(transcript_pieces, messages, model, room):
                 before = _EARLIER[lang].format(text=_harmless(earlier)) if earlier else ""
-                reply = await model.achat([Message(USER, _PROMPT[lang].format(earlier=before, text=piece))])
+                reply = await model.achat(
+                    [Message(USER, _PROMPT[lang].format(earlier=before, text=piece))], purpose="summary"
+                )
                 said = "".join(one.get_text_content() for one in reply if one.role == ASSISTANT).strip()
                 if not said:
                     return ""

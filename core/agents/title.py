@@ -135,7 +135,7 @@ def shortened_title(line: str) -> str:
 def _request(question: str, reply: str, model: BaseChatModel, lang: Lang) -> ChatRequest:
     asked = _harmless(model.counter.shortened(question.strip(), _LONGEST_ASKED))
     said = _harmless(model.counter.shortened(reply.strip(), _LONGEST_SAID))
-    return ChatRequest((Message(USER, _PROMPT[lang].format(question=asked, reply=said)),), lang=lang)
+    return ChatRequest((Message(USER, _PROMPT[lang].format(question=asked, reply=said)),), lang=lang, purpose="title")
 
 
 def _tidied(line: str) -> str:

@@ -12,6 +12,7 @@ from core.agents.arguments import accepted_keywords
 from core.agents.conversation import HEARD, SAID_NOTHING, language_of
 from core.agents.protocol import AgentProtocol, call_cycle, nested_agents
 from core.errors import SettingsError, ToolError, extra_for
+from core.llm.ledger import on_behalf_of
 from core.messages.events import TextDelta
 from core.messages.message import ASSISTANT, FUNCTION, USER, Message
 from core.messages.transcript import Transcript
@@ -189,7 +190,8 @@ class AgentTool(BaseTool):
         tell = _under_call(context, call_id)
         token = _depth.set(deep + 1)
         try:
-            reply = await self._inner_reply(asked, progress, tell, lang=lang, approval=approval, **context)
+            with on_behalf_of(self.name):
+                reply = await self._inner_reply(asked, progress, tell, lang=lang, approval=approval, **context)
         finally:
             _depth.reset(token)
         return _result(reply, lang, self.name)

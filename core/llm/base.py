@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Sequence
 
     from core.languages import Lang
+    from core.llm.request import Purpose
     from core.llm.telemetry import OnCall
 
 __all__ = ["BaseChatModel", "ChatRequest", "Layer", "ModelFacts", "Progress", "Source", "Stream"]
@@ -197,15 +198,24 @@ class BaseChatModel:
         messages: Sequence[Given],
         functions: Sequence[dict[str, Any]] | None = None,
         extra_generate_cfg: Mapping[str, Any] | None = None,
+        *,
+        purpose: Purpose = "answer",
     ) -> list[Message]:
         """Ask and wait for the whole reply; `messages`, `functions` and `extra_generate_cfg` are as of `chat`.
+
+        Args:
+            messages: The conversation.
+            functions: Tools on offer.
+            extra_generate_cfg: Over the model's own `generate_cfg`, for this call.
+            purpose: What the call is for, as an account of calls names it.
 
         Raises:
             ModelServiceError: The model failed; what had come by then is in its `extra["partial"]`.
         """
         asked, _ = as_messages(messages)
         with released():
-            return await self._reply(self._request(asked, functions, extra_generate_cfg))
+            request = self._request(asked, functions, extra_generate_cfg)
+            return await self._reply(replace(request, purpose=purpose))
 
     def quick_chat(self, prompt: str) -> str:
         """The text that answers `prompt`, one question. Raises ModelServiceError."""

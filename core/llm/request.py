@@ -6,7 +6,7 @@ import re
 from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass, field
 from secrets import token_hex
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 from core.errors import SettingsError
 from core.messages.events import Event
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from core.languages import Lang
     from core.llm.tokens import Counter
+    from core.llm.wire_log import WireLog
     from core.messages.message import Message
 
 
@@ -54,6 +55,7 @@ class ChatRequest:
         lang: The language of what Parlour adds to the prompt.
         answers_calls: Whether the caller answers every call, also an unreadable one; otherwise that stays text.
         notes: What the layers learn about this call; set by the recording layer.
+        purpose: What the call is for, as an account of calls names it.
     """
 
     messages: tuple[Message, ...]
@@ -62,7 +64,11 @@ class ChatRequest:
     lang: Lang = "en"
     answers_calls: bool = False
     notes: CallNotes | None = field(default=None, compare=False, repr=False)
+    purpose: Purpose = field(default="answer", compare=False)
 
+
+Purpose: TypeAlias = Literal["answer", "search", "summary", "title", "router", "test"]
+"""What a model is called for."""
 
 Stream: TypeAlias = AsyncGenerator[Event, None]
 """A streaming reply: `MessageStarted` first, one `MessageFinished` last; closing it stops the model."""
@@ -166,6 +172,7 @@ class CallNotes:
         deadline: When the whole turn must be over, in the loop's seconds.
         sent: The request after templates and fitting.
         raw: The events of the raw reply; `None` if nobody wants it.
+        wire: What goes over the wire, noted by back ends that ask a service; `None` if nobody wants it.
     """
 
     request_id: str = field(default_factory=_request_id)
@@ -175,6 +182,7 @@ class CallNotes:
     deadline: float | None = None
     sent: ChatRequest | None = None
     raw: list[Event] | None = None
+    wire: WireLog | None = None
 
 
 _CHINESE = re.compile("[\u4e00-\u9fff]")

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from core.messages.events import CallDelta, ReasoningDelta, TextDelta
 from core.messages.message import Usage
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
     from core.llm.request import ChatRequest
     from core.llm.service import Service
+    from core.messages.events import Event
     from core.messages.message import Message
 
 _PER_MESSAGE: Final = 4
@@ -61,6 +63,18 @@ def estimated_for(request: ChatRequest, reported: Iterable[str], count: Callable
     asked = sum(_PER_MESSAGE + count(_text_of(message)) for message in request.messages)
     asked += sum(count(json.dumps(function, ensure_ascii=False)) for function in request.functions)
     return estimated_usage(asked, count("".join(reported)))
+
+
+def written(events: Iterable[Event]) -> list[str]:
+    """What a model wrote: the pieces of its text, its thoughts and its arguments."""
+    said: list[str] = []
+    for event in events:
+        match event:
+            case TextDelta(text) | ReasoningDelta(text) | CallDelta(_, text):
+                said.append(text)
+            case _:
+                pass
+    return said
 
 
 def _text_of(message: Message) -> str:

@@ -573,7 +573,7 @@ async def _first_answer(model: BaseChatModel) -> float:
     from core.llm.request import ChatRequest
 
     began = time.monotonic()
-    async with aclosing(model.stream(ChatRequest((Message(USER, _QUESTION),)))) as events:
+    async with aclosing(model.stream(ChatRequest((Message(USER, _QUESTION),), purpose="test"))) as events:
         async for event in events:
             if isinstance(event, TextDelta | ReasoningDelta | CallStarted):
                 return time.monotonic() - began

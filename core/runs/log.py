@@ -114,6 +114,7 @@ class ApprovalGiven:
     kind: Literal["approval_given"] = "approval_given"
 
 
+CallOutcome: TypeAlias = Literal["finished", "failed", "stopped", "interrupted"]
 InputWhy: TypeAlias = Literal["answered", "declined", "timeout", "over"]
 
 
@@ -186,21 +187,70 @@ class TurnsSummarised:
 
 
 @dataclass(frozen=True, slots=True)
-class ModelCalled:
-    """A model was called beside the reply, for something that is no part of it.
+class ModelAsked:
+    """A model call begins, for the reply or beside it.
 
     Args:
         purpose: What for.
         model: What the page calls the model.
-        usage: The tokens that it took; `None` where the model failed before it said anything.
-        seconds: How long it took.
+        tokens: How many it has to read, by our count; 0 while that is not counted: only a longer wait is.
     """
 
-    purpose: Literal["title"]
+    call_id: str
+    purpose: str
+    model: str
+    tokens: int = 0
+    kind: Literal["model_asked"] = "model_asked"
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCalled:
+    """A model call is over: its line in the account of the reply.
+
+    Args:
+        purpose: What for: `answer`, `step` (it ended in calls of tools), `agent`, `search`, `summary`, `title` …
+        model: What the page calls the model.
+        usage: The tokens that it took and what they cost, as the service says, else by our count; `None` where the
+            model failed before it said anything.
+        seconds: How long it took.
+        call_id: Our id of the call.
+        first: Seconds to its first word; `None` where none came.
+        retries: Attempts after the first.
+        requests: How many requests went to a service for it.
+        cached: Whether the reply came from the cache.
+        outcome: How it ended; `interrupted` where the process died meanwhile.
+        here: Whether the model runs on this machine, where nothing is paid.
+        agent: The agent that made it, where that was called as a tool.
+        said: What went wrong.
+    """
+
+    purpose: str
     model: str
     usage: Usage | None
     seconds: float
+    call_id: str = ""
+    first: float | None = None
+    retries: int = 0
+    requests: int = 0
+    cached: bool = False
+    outcome: CallOutcome = "finished"
+    here: bool = False
+    agent: str = ""
+    said: str = ""
     kind: Literal["model_called"] = "model_called"
+
+
+@dataclass(frozen=True, slots=True)
+class CallStages:
+    """What a model call was given, sent, received and made of it, packed (`call_stages.py`). Pruned with the events.
+
+    Args:
+        call_id: The call's.
+    """
+
+    call_id: str
+    packed: str
+    kind: Literal["call_stages"] = "call_stages"
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,7 +283,9 @@ RunOwn: TypeAlias = (
     | ToolProgress
     | StepRecorded
     | TurnsSummarised
+    | ModelAsked
     | ModelCalled
+    | CallStages
     | Queued
     | NestedEvent
     | ClaimsChecked

@@ -14,10 +14,11 @@ from core.limits import Slots
 from core.messages.transcript import Transcript
 from core.runs.approvals import already_decided
 from core.runs.lease import BEAT, LeaseWatch, Renewing, this_worker
+from core.runs.ledger import ended_calls, stages_in
 from core.runs.log import LoggedEvent, RunFinished, message_events
 from core.runs.reply import Reply
 from core.runs.resumable import ResumableRun
-from core.runs.rows import borne_out, events_of, is_pruned, logged_of, prune_daily, restored, rows_of
+from core.runs.rows import WIRE_KINDS, borne_out, events_of, is_pruned, logged_of, prune_daily, restored, rows_of
 from core.runs.run import Answerer, Beginning, Run, RunOptions, messages_at_end
 from core.runs.steps import ended_steps, thoughts_of
 from core.runs.table import Reservation, RunTable
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
     from core.limits import ConcurrencyLimiter, Slot
     from core.messages.message import Message
-    from core.runs.log import ApprovalAsked, ModelCalled
+    from core.runs.log import ApprovalAsked
     from core.runs.run import Check
     from core.storage.base import AgentThought, EventRow, Lease, QueuedMessage, RunRecord, StoredMessage
     from core.storage.runs import RunStore
@@ -303,28 +304,22 @@ class OwnerRuns:
         await self._store.revise(message.run_id, "claims_checked", lambda payload: borne_out(payload, claims))
         self._table.past.pop((self._owner, message.id), None)
 
-    async def note(self, run: Run, call: ModelCalled) -> None:
-        """Note in the log of a run that is over that a model was called beside its reply.
-
-        Raises:
-            ConflictError: key `busy`: its end is not stored.
-            NotFoundError: The run is gone, with its conversation.
-        """
-        (row,) = rows_of([LoggedEvent(0, 0.0, call)])
-        await self._store.add(run.id, row.kind, row.payload)
-        self._table.past.pop((self._owner, run.message_id), None)
-
     async def thoughts(self, message_id: str) -> list[AgentThought]:
         """The steps of a reply that is over, the first one first. Raises NotFoundError."""
         return await self._store.thoughts.list(message_id)
 
-    async def events(self, run_id: str) -> list[LoggedEvent]:
-        """What has happened in a run: of one whose end could not be stored all the same. Raises NotFoundError."""
+    async def events(self, run_id: str, *, whole: bool = False) -> list[LoggedEvent]:
+        """What has happened in a run, with what went over the wire if it is `whole`. Raises NotFoundError."""
+        left_out = () if whole else WIRE_KINDS
         for run in (*self._table.live.values(), *self._table.unsettled.values()):
             if run.id == run_id and run.owner == self._owner:
-                return list(run.log.since())
-        logged = logged_of(await self._store.events(run_id))
+                return [one for one in run.log.since() if one.event.kind not in left_out]
+        logged = logged_of(await self._store.events(run_id, without=left_out))
         return restored((await self._store.place(run_id)).parts, logged) if is_pruned(logged) else logged
+
+    async def stages(self, run_id: str) -> dict[str, str]:
+        """What is kept of what a run's model calls sent and received, packed, by the call. Raises NotFoundError."""
+        return stages_in(await self.events(run_id, whole=True))
 
     def _mine(self, conversation_id: str) -> Run | None:
         """A conversation's live run. Raises NotFoundError where it is somebody else's."""
@@ -520,6 +515,7 @@ class Runs:
             run.lose_lease()
 
     def _done(self, run: Run) -> None:
+        self.table.past.pop((run.owner, run.message_id), None)
         for runs in (self.table.live, self.table.unsettled):
             if runs.get(run.conversation_id) is run:
                 del runs[run.conversation_id]
@@ -532,7 +528,7 @@ class Runs:
             callback(owner, conversation_id)
 
     async def _pick_up(self, record: RunRecord, lease: Lease, resume: Resume | None) -> None:
-        logged = await self.of(record.owner_id).events(record.id)
+        logged = await self.of(record.owner_id).events(record.id, whole=True)
         resumable = ResumableRun.of(record, lease, logged) if resume is not None else None
         try:
             if resume is not None and resumable is not None and await self._goes_on(resume, resumable):
@@ -557,10 +553,13 @@ class Runs:
 
     async def _interrupt(self, record: RunRecord, lease: Lease) -> None:
         taken = await self.take_over(record, lease)
-        logged = await self.of(record.owner_id).events(record.id)  # all of them: the one before can add none any more
+        logged = await self.of(record.owner_id).events(
+            record.id, whole=True
+        )  # all of them: the one before can add none any more
         transcript = Transcript(message_events(logged))
         parts = messages_at_end(transcript, "interrupted")
         steps = ended_steps(parts, logged)
+        steps += ended_calls([*logged, *steps])
         await self._stores.of(record.owner_id).runs.finish(
             record.id,
             "interrupted",

@@ -22,10 +22,12 @@ from core.messages.transcript import spent
 from core.runs.log import (
     ApprovalAsked,
     ApprovalGiven,
+    CallStages,
     ClaimsChecked,
     InputAsked,
     InputGiven,
     LoggedEvent,
+    ModelAsked,
     ModelCalled,
     NestedEvent,
     Queued,
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
     from core.runs.log import Checked
     from core.storage.base import RunStatus
 
+_SPEED_EVERY = 1.0
 CallState: TypeAlias = Literal["waiting", "asked", "running", "done", "failed", "refused", "stopped"]
 
 
@@ -173,6 +176,25 @@ class ItemBlock:
     kind: Literal["item"] = "item"
 
 
+@dataclass(slots=True)
+class _Pace:
+    """About how fast a model writes: four letters of an alphabet make a token, a character of Chinese most of one."""
+
+    began: float | None = None
+    told: float = 0.0
+    tokens: float = 0.0
+    speed: int = 0
+
+    def after(self, text: str, at: float) -> int:
+        """Tokens a second, from a second on; it changes at most once a second, so that it can be read."""
+        if self.began is None:
+            self.began = self.told = at
+        self.tokens += len(text) / 4 if text.isascii() else len(text) * 0.7
+        if at - self.told >= _SPEED_EVERY:
+            self.told, self.speed = at, round(self.tokens / (at - self.began))
+        return self.speed
+
+
 Block: TypeAlias = TextBlock | ReasoningBlock | CallBlock | ItemBlock
 
 
@@ -180,7 +202,8 @@ __all__ = ["Block", "CallBlock", "CallState", "ItemBlock", "ReasoningBlock", "Re
 
 _OfAMadeCall: TypeAlias = CallDelta | ApprovalAsked | ApprovalGiven | ToolStarted | ToolProgress | ToolFinished
 _OfACall: TypeAlias = CallStarted | _OfAMadeCall
-_Note: TypeAlias = ClaimsChecked | StepRecorded | TurnsSummarised | ModelCalled | Queued | InputAsked | InputGiven
+_Note: TypeAlias = ClaimsChecked | StepRecorded | TurnsSummarised | Queued | InputAsked | InputGiven
+_OfTheAccount: TypeAlias = ModelAsked | ModelCalled | CallStages
 
 
 class Reply:
@@ -190,7 +213,9 @@ class Reply:
     `"number"` from 1: what `[n]` in the text points to. The same passage found twice keeps both numbers.
     `model` is what the page calls the model that wrote it, where that is known. `claims` is what the passages say to
     its sentences, once it is whole and was checked. `summary` is what its model was given in place of the oldest turns,
-    where that was made for it. `beside` are model calls for what is no part of it. `speakers` are the names of those
+    where that was made for it. `model_calls` are the model calls for it and beside it that are over, `under_way` those
+    that are not, each with the seconds at which it began. `speed` is about how many tokens a second are being written,
+    told anew once a second. `speakers` are the names of those
     who have spoken in it, in order. `queued` says that it has not begun: other replies of its owner are being written.
     """
 
@@ -203,14 +228,17 @@ class Reply:
         self.model = ""
         self.claims: tuple[Checked, ...] = ()
         self.summary = ""
-        self.beside: list[ModelCalled] = []
+        self.model_calls: list[ModelCalled] = []
+        self.under_way: dict[str, tuple[float, ModelAsked]] = {}
         self.queued = False
+        self.speed = 0
         self.speakers: dict[str, None] = {}
         self.seen = 0
         self._within = within
         self._calls: dict[str, CallBlock] = {}
         self._speaker: str | None = None
         self._fresh = True
+        self._pace = _Pace()
         for logged in events:
             self.apply(logged)
 
@@ -230,6 +258,7 @@ class Reply:
         taken.blocks = [_as_it_is(block) for block in self.blocks]
         taken._calls = {block.call_id: block for block in taken.blocks if isinstance(block, CallBlock)}  # noqa: SLF001 - its own kind
         taken.passages, taken.speakers = list(self.passages), dict(self.speakers)
+        taken.model_calls, taken.under_way = list(self.model_calls), dict(self.under_way)
         return taken
 
     def apply(self, logged: LoggedEvent) -> None:
@@ -238,8 +267,8 @@ class Reply:
             return
         self.seen = logged.seq
         event, at = logged.event, logged.at
-        if isinstance(event, ReasoningDelta):
-            self._add_reasoning(event.text, at)
+        if isinstance(event, ReasoningDelta | _OfTheAccount):
+            self._go_on_thinking(event, at)
             return
         self._end_thinking(at)
         if isinstance(event, _Note):
@@ -247,9 +276,10 @@ class Reply:
             return
         match event:
             case MessageStarted():
-                self._speaker, self._fresh = event.name, True
+                self._speaker, self._fresh, self._pace, self.speed = event.name, True, _Pace(), 0
             case TextDelta():
                 self._add_text(event.text)
+                self.speed = self._pace.after(event.text, at)
             case ItemAdded():
                 self.blocks.append(ItemBlock(event.item, self._spoke()))
             case MessageFinished():
@@ -371,12 +401,22 @@ class Reply:
             self.claims = event.claims
         elif isinstance(event, TurnsSummarised):
             self.summary = event.text
-        elif isinstance(event, ModelCalled):
-            self.beside.append(event)
         elif isinstance(event, Queued):
             self.queued = event.waiting
         elif event.call_id in self._calls:
             self._calls[event.call_id].position = event.position
+
+    def _go_on_thinking(self, event: ReasoningDelta | _OfTheAccount, at: float) -> None:
+        """Take in what does not end a thought."""
+        if isinstance(event, ReasoningDelta):
+            self._add_reasoning(event.text, at)
+            self.speed = self._pace.after(event.text, at)
+        elif isinstance(event, ModelAsked):
+            began, _ = self.under_way.get(event.call_id, (at, event))
+            self.under_way[event.call_id] = began, event
+        elif isinstance(event, ModelCalled):
+            self.under_way.pop(event.call_id, None)
+            self.model_calls.append(event)
 
     def _count(self, usage: Usage | None) -> None:
         if usage is not None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Self
 
 from core.messages.events import ToolFinished, ToolStarted
 from core.messages.transcript import Transcript
+from core.runs.ledger import ended_calls
 from core.runs.log import (
     ApprovalAsked,
     ApprovalGiven,
@@ -60,6 +61,7 @@ class ResumableRun:
         tries = Counter(one.event.call_id for one in kept if isinstance(one.event, ToolStarted))
         at = kept[-1].at
         spent = [call for call in calls if tries[_id(call)] >= _TRIES]
+        kept += ended_calls(kept)
         kept += [LoggedEvent(0, at, ToolFinished(_id(call), cut_off_result(call, "interrupted"))) for call in spent]
         numbered = [replace(one, seq=seq) for seq, one in enumerate(kept, start=1)]
         return cls(record, lease, numbered, frozenset(map(_id, calls)) - _surely_not_run(kept))

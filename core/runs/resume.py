@@ -20,7 +20,18 @@ from core.messages.events import (
     ToolStarted,
 )
 from core.messages.transcript import call_message
-from core.runs.log import ClaimsChecked, LoggedEvent, NestedEvent, Queued, RunFinished, StepRecorded, ToolProgress
+from core.runs.log import (
+    CallStages,
+    ClaimsChecked,
+    LoggedEvent,
+    ModelAsked,
+    ModelCalled,
+    NestedEvent,
+    Queued,
+    RunFinished,
+    StepRecorded,
+    ToolProgress,
+)
 from core.runs.run import cut_off_result
 
 if TYPE_CHECKING:
@@ -29,8 +40,10 @@ if TYPE_CHECKING:
     from core.messages.message import Message
 
 
-# The new run counts its steps itself, and waits for its own turn.
-_OF_THE_OLD_RUN = ClaimsChecked | Queued | RunFinished | ToolProgress | StepRecorded
+# The new run counts its steps itself, keeps an account of its own, and waits for its own turn.
+_OF_THE_OLD_RUN = (
+    CallStages | ClaimsChecked | ModelAsked | ModelCalled | Queued | RunFinished | ToolProgress | StepRecorded
+)
 
 
 def events_to_continue(logged: Sequence[LoggedEvent]) -> list[LoggedEvent]:

@@ -29,11 +29,13 @@ from core.messages.message import Message, Usage
 from core.runs.log import (
     ApprovalAsked,
     ApprovalGiven,
+    CallStages,
     Checked,
     ClaimsChecked,
     InputAsked,
     InputGiven,
     LoggedEvent,
+    ModelAsked,
     ModelCalled,
     NestedEvent,
     Queued,
@@ -96,7 +98,9 @@ _CLASSES: dict[str, Callable[..., RunEvent]] = {
     "turns_summarised": TurnsSummarised,
     "queued": Queued,
     "claims_checked": _claims,
+    "model_asked": ModelAsked,
     "model_called": ModelCalled,
+    "call_stages": CallStages,
     "within": _within,
 }
 _MODELS: dict[str, type[BaseModel]] = {"message": Message, "item": ContentItem, "usage": Usage}
@@ -297,6 +301,9 @@ def _until_tick() -> float:
 
 KEPT_KINDS: Final = frozenset({"claims_checked", "message_finished", "model_called", "turns_summarised", "within"})
 """What stands in the log alone: it stays."""
+
+WIRE_KINDS: Final = frozenset({"call_stages"})
+"""What is large, and read by itself."""
 
 _FIRST_AFTER: Final = 60.0  # seconds; a start has other things to do
 _PRUNED_EVERY: Final = 24 * 3600.0

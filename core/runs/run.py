@@ -8,16 +8,19 @@ import logging
 import re
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from core.agents.limits import Budget
 from core.bridge.cancellation import contained
 from core.bridge.watchdog import AwakeTimer
 from core.errors import LeaseLostError, LimitReachedError, NotFoundError, ParlourError, StorageError
+from core.llm.ledger import recorded_by
 from core.messages.events import CallDelta, Event, MessageStarted, ReasoningDelta, TextDelta, ToolFinished
 from core.messages.message import FUNCTION, Message
 from core.messages.transcript import Transcript
 from core.runs.approvals import ASKED_FOR, Inputs, Questions, RunGuard
+from core.runs.ledger import RunLedger
 from core.runs.log import (
     ClaimsChecked,
     LoggedEvent,
@@ -30,7 +33,7 @@ from core.runs.log import (
 )
 from core.runs.nested_events import NestedEvents, Progress
 from core.runs.reply import Reply
-from core.runs.rows import Checkpoint
+from core.runs.rows import Checkpoint, rows_of
 from core.runs.steps import Steps, thoughts_of
 from core.tools.approval import Policy
 
@@ -38,7 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequence
 
     from core.limits import Slot
-    from core.runs.log import Checked, LoggedEvent
+    from core.runs.log import Checked, RunEvent
     from core.storage.base import RunRecord, RunStatus
     from core.storage.runs import RunStore
 
@@ -191,6 +194,7 @@ class Run:
 
     Attributes:
         log: What happened, to be followed.
+        ledger: The account of its model calls, to which those beside it are told as well.
         questions: Whether calls may run, to be answered.
         inputs: What servers want to know during calls, to be answered.
     """
@@ -232,13 +236,13 @@ class Run:
         self._progress = Progress(self.log.append)
         self._length = Length(self._terms.letters)
         self._inside = NestedEvents(self.log.append, self._length.count)
+        self.ledger = RunLedger(self.log, self._add)
         self.inputs = Inputs(self.log, self._stand, within=self._terms.asked_for)
         self.questions = Questions(self.log, self._checkpoint.catch_up, self._stand, within=self._terms.asked_for)
         self._asked: RunStatus | None = None
         self._verdict: tuple[RunStatus, dict[str, Any] | None] = ("running", None)  # whether it can be stored or not
         self._left_waiting = False
-        self._stopping = asyncio.Event()
-        self._ended = asyncio.Event()
+        self._stopping, self._ended = asyncio.Event(), asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
     @property
@@ -252,6 +256,7 @@ class Run:
             open_calls = [str((call.extra or {})["function_id"]) for call in self._transcript.unanswered()]
             self.questions.restore(self.log.since(), open_calls, lasting=self._terms.rules is None)
         self._note_steps()
+        self.ledger.when_late(partial(done, self))
         self._task = asyncio.create_task(self._live(agent, list(history), done), name=f"run {self.id}")
 
     def reply(self) -> Reply:
@@ -302,6 +307,11 @@ class Run:
     def _stand(self, still: bool) -> None:  # noqa: FBT001 - the one thing it is told
         self._clock.stand(still or self.questions.waiting or self.inputs.waiting)
 
+    async def _add(self, event: RunEvent) -> None:
+        """Store an event behind the end. Raises ConflictError where that is not stored, NotFoundError, StorageError."""
+        (row,) = rows_of([LoggedEvent(0, 0.0, event)])
+        await self._store.add(self.id, row.kind, row.payload)
+
     def _gone(self, error: NotFoundError) -> None:
         if isinstance(error, LeaseLostError):
             self.lose_lease()
@@ -326,6 +336,8 @@ class Run:
             self.inputs.close()
             self._progress.close()
             self._inside.close()
+            await self.ledger.settled(_CLOSES_WITHIN)
+            self.ledger.close()
             self._checkpoint.close()
             await asyncio.wait({keeping})
             _forget(keeping)
@@ -418,7 +430,7 @@ class Run:
             given["ask_user"] = self.inputs.ask
         if self._may_have_run is not None:
             given["may_have_run"] = self._may_have_run
-        with contained():  # an agent's own code
+        with recorded_by(self.ledger), contained():  # an agent's own code
             async with aclosing(agent.stream(history, **given)) as events:
                 async for event in events:
                     self._take(event)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 
 from core.agents.title import TitleMade, make_title
 from core.errors import NotFoundError, ParlourError
+from core.llm.ledger import recorded_by
 from core.messages.message import USER
-from core.runs.log import ModelCalled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Generator, Sequence
@@ -108,10 +108,11 @@ class Titles:
             whole = [turn for turn in thread if turn.role == "assistant" and turn.status == "complete"]
             if known.titled_by != "question" or len(whole) != 1:
                 return
-            made = await self._made(_texts(thread), model, lang)
+            with recorded_by(run.ledger):
+                made = await self._made(_texts(thread), model, lang)
+            await run.ledger.settled()
             if made is None:
                 return
-            await self._runs.of(stores.owner).note(run, ModelCalled("title", model.label, made.usage, made.seconds))
             if made.title and await stores.conversations.name(run.conversation_id, made.title, instead_of=known.title):
                 changed(run.conversation_id)
         except NotFoundError:

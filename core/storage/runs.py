@@ -303,14 +303,30 @@ class RunStore:
         elif rows:
             await self._together.append(_Checkpoint(self._owner, run_id, rows, epoch))
 
-    async def events(self, run_id: str, after: int = 0) -> list[EventRow]:
-        """The run's events after number `after`. Raises NotFoundError."""
+    async def events(self, run_id: str, after: int = 0, *, without: Collection[str] = ()) -> list[EventRow]:
+        """The run's events, in order.
+
+        Args:
+            after: Those after this number.
+            without: Not those of these kinds.
+
+        Raises:
+            NotFoundError: The run is not the owner's.
+        """
 
         def load(connection: Connection) -> list[EventRow]:
             _run_of(connection, self._owner, run_id)
-            return _events(connection, run_id, after)
+            return _events(connection, run_id, after, without)
 
         return await self._database.read(load)
+
+    async def account(self, conversation_id: str) -> list[EventRow]:
+        """The lines of all model calls of a conversation, in all its branches; none where it is somebody else's."""
+        mine = (runs.c.conversation_id == conversation_id) & (runs.c.owner_id == self._owner)
+        query = select(run_events).join(runs, runs.c.id == run_events.c.run_id).where(mine)
+        query = query.where(run_events.c.kind == "model_called").order_by(runs.c.started_at, run_events.c.seq)
+        rows = await self._database.read(lambda c: c.execute(query).all())
+        return [EventRow(row.seq, row.at, row.kind, row.payload) for row in rows]
 
     async def finish(  # noqa: PLR0913 - what is known at the end
         self,
@@ -522,8 +538,9 @@ def _event_values(owner: str, run_id: str, rows: Sequence[EventRow]) -> list[dic
     ]
 
 
-def _events(connection: Connection, run_id: str, after: int) -> list[EventRow]:
+def _events(connection: Connection, run_id: str, after: int, without: Collection[str] = ()) -> list[EventRow]:
     query = select(run_events).where(run_events.c.run_id == run_id, run_events.c.seq > after)
+    query = query.where(run_events.c.kind.not_in(without)) if without else query
     rows = connection.execute(query.order_by(run_events.c.seq)).all()
     return [EventRow(row.seq, row.at, row.kind, row.payload) for row in rows]
 

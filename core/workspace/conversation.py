@@ -18,6 +18,7 @@ from core.runs.rows import events_of
 from core.runs.run import Beginning, RunOptions
 from core.storage.base import file_ids
 from core.tools.approval import Decision
+from core.workspace.metering import metering
 from core.workspace.taking import Taking
 from core.workspace.turn import Turn
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from core.export.exporting import Exported, Form
+    from core.export.inspecting import Inspecting
     from core.languages import Lang
     from core.messages.message import Message
     from core.models.loading import ModelLoader
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from core.runs.run import Run
     from core.storage.base import ConversationRecord, DocumentRecord, FileRecord, QueuedMessage, StoredMessage
     from core.tools.approval import Policy
+    from core.workspace.metering import Metering
     from core.workspace.services import OwnerServices
 
 
@@ -242,6 +245,10 @@ class Conversation:
         """The turns that are shown, from the first to the newest. Raises NotFoundError."""
         return await self.stores.conversations.thread(self.id)
 
+    def inspecting(self) -> Inspecting:
+        """What stands behind its replies."""
+        return Taking(self.services).inspecting
+
     async def export(self, form: Form, lang: Lang = "en") -> Exported:
         """All of it as a file. Raises as `Exporting.export`."""
         return await Taking(self.services).exporting.export(self.id, form, lang)
@@ -249,6 +256,19 @@ class Conversation:
     async def printed(self, lang: Lang = "en") -> tuple[str, bytes]:
         """What is in sight of it as PDF. Raises as `Exporting.printed`."""
         return await Taking(self.services).exporting.printed(self.id, lang)
+
+    async def metering(self, lang: Lang = "en") -> Metering | None:
+        """What its next message will take, by the model that answers; `None` while that is not loaded.
+
+        Raises:
+            NotFoundError: The conversation is not the owner's.
+            StorageError: It cannot be read.
+        """
+        loader = await self.services.models.loader(await self.model() if self.id else None)
+        if loader.model is None:
+            return None
+        with loader.in_use():
+            return await metering(self.services, self.id, loader.model, lang)
 
     # ---- asking first
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from core.export.bundle import bundled
 from core.export.exporting import Exporting
+from core.export.inspecting import Inspecting
 from core.export.redaction import KnownSecrets
 from core.export.together import zipped
 from core.importing.importing import bring_in
@@ -35,8 +36,17 @@ class Taking:
     def exporting(self) -> Exporting:
         """What exports single conversations."""
         services = self._services
-        secrets = KnownSecrets(services.installation, services.models, services.tools, services.agents)
-        return Exporting(self._stores.whole, services.runs, secrets, services.index)
+        return Exporting(self._stores.whole, services.runs, self._secrets, services.index)
+
+    @property
+    def inspecting(self) -> Inspecting:
+        """What looks behind single replies."""
+        return Inspecting(self._services.runs, self._secrets)
+
+    @property
+    def _secrets(self) -> KnownSecrets:
+        services = self._services
+        return KnownSecrets(services.installation, services.models, services.tools, services.agents)
 
     async def chosen(self, ids: Sequence[str] = (), *, folder: str = "") -> list[str]:
         """The owner's conversations, the one used last first.

@@ -61,6 +61,9 @@ _LISTED: Mapping[str, str] = {
         core.toolbox.user_mcp_servers: OwnerMcpServers.* SignIns.* PendingSignIn.ask
         core.toolbox.user_openapi: OwnerOpenApi.*
         core.storage.message_texts: keep_text
+        core.export.inspecting: Inspecting.calls
+        core.llm.ledger: on_behalf_of
+        core.workspace.metering: Metering.with_draft
         core.storage.search: SearchStore.find
         core.workspace.conversation: Conversation.*
         core.workspace.queue: ConversationQueue.*
@@ -93,6 +96,7 @@ _LISTED: Mapping[str, str] = {
         core.tools.threads: ToolThreads.run
         webui.handlers.act: act
         webui.handlers.evidence: tried
+        webui.handlers.inspecting: inspected
         webui.handlers.hosted: HostedDesk.act
         webui.handlers.queue: queue_up unqueue send_queued
         webui.handlers.send: start drop
@@ -243,6 +247,7 @@ _LISTED: Mapping[str, str] = {
         webui.panels.evidence_page: paper
         webui.panels.history: history_html
         webui.panels.model_menu: choices_data
+        webui.panels.inspector: inspector_html
         webui.panels.models: menu_data
         webui.panels.tools: account_data allowed_data tools_data
         webui.panels.top: status_html top_html

@@ -12,6 +12,7 @@ from webui.context import text_of
 from webui.handlers.approval import allow, answer, refuse, rerun
 from webui.handlers.documents import ask_now, cancel, forget, read_again
 from webui.handlers.evidence import chosen, cited, listed, paged, tried
+from webui.handlers.inspecting import inspected
 from webui.handlers.queue import send_queued, unqueue
 from webui.handlers.send import drop, start
 from webui.panels.welcome import starter
@@ -360,6 +361,10 @@ async def _rerun(desk: Desk, view: View, asked: Asked) -> None:
     await rerun(desk, view, _text(asked, "id"), _text(asked, "call"), asked.get("arguments"))
 
 
+async def _inspect(desk: Desk, view: View, asked: Asked) -> None:
+    await inspected(desk, view, _text(asked, "message"), _text(asked, "call"), _text(asked, "stage"))
+
+
 _ACTIONS: dict[str, Callable[[Desk, View, Asked], Awaitable[None]]] = {
     "open": _open,
     "new": _new,
@@ -402,4 +407,5 @@ _ACTIONS: dict[str, Callable[[Desk, View, Asked], Awaitable[None]]] = {
     "answer": _answer,
     "decline": _decline,
     "rerun": _rerun,
+    "inspect": _inspect,
 }

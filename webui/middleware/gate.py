@@ -32,8 +32,9 @@ _BODIES = frozenset({"queue/join", "cancel", "reset"})
 # Beside `/gradio_api/`: the page, what it is made of, and Parlour's own routes, which look at the owner themselves.
 _PAGES = frozenset(
     {"/", "/config", "/theme.css", "/favicon.ico", "/manifest.json", "/robots.txt", "/mcp", "/mcp/signed-in", "/search"}
+    | {"/meter"}
 )
-_OURS = ("models", "documents", "libraries", "tools", "calls", "conversations", "uploads")
+_OURS = ("models", "documents", "libraries", "tools", "calls", "conversations", "uploads", "inspect")
 _FOLDERS = tuple(f"/{name}/" for name in ("assets", "static", "files", "pages", *_OURS))
 _LONGEST_NAME = 255  # bytes, in every file system
 _LONGEST_SESSION = 64  # letters; those of Gradio's client have some ten

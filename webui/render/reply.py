@@ -80,7 +80,7 @@ def reply_entries(  # noqa: PLR0913 - each is a part of the page, by name
     if reply.status == "running":
         if waiting is not None and not entries and not reply.queued:
             return [message_entry("assistant", waiting_line(waiting, message.id, words))]
-        return [*before, *entries, *_waiting_entries(reply, words)]
+        return [*before, *entries, *_waiting_entries(reply, words, message.created_at)]
     if reply.status == "error" and reply.error is not None:
         entries.append(message_entry("assistant", _error(reply.error, words)))
     elif reply.status == "paused":
@@ -117,8 +117,12 @@ def _is_done(block: Block) -> bool:
     return isinstance(block, CallBlock) and block.state == "done" and block.name != _SEARCH
 
 
-def _waiting_entries(reply: Reply, words: Words) -> list[Entry]:
-    """A spinner while nothing grows (before the first word, after a tool), or the chapter of a long text."""
+def _waiting_entries(reply: Reply, words: Words, began: float) -> list[Entry]:
+    """What goes on: how much is read, and since when (before the first word, after a tool); how fast a text grows.
+
+    Args:
+        began: When the reply began, in Unix seconds.
+    """
     if reply.queued:
         return [_ring(words("reply.queued"))]
     last = reply.blocks[-1] if reply.blocks else None
@@ -126,13 +130,26 @@ def _waiting_entries(reply: Reply, words: Words) -> list[Entry]:
         isinstance(last, CallBlock) and (last.state in {"waiting", "running"} or reply.asking)
     )
     if not growing:
-        return [_ring(words("reply.writing"))]
+        return [_reading(reply, words, began)]
     number, chapters = _chapter(reply)
-    return [_ring(words("reply.chapter", n=number, total=chapters))] if number else []
+    if number:
+        return [_ring(words("reply.chapter", n=number, total=chapters))]
+    return [_ring(words("reply.speed", n=reply.speed))] if isinstance(last, TextBlock) and reply.speed else []
 
 
-def _ring(text: str) -> Entry:
-    return message_entry("assistant", f'<p class="p-wait"><span class="p-st p-run"></span>{escaped(text)}</p>')
+def _reading(reply: Reply, words: Words, began: float) -> Entry:
+    """What the model is doing before its first word; the page adds the seconds, once a second."""
+    at, call = next(reversed(reply.under_way.values()), (0.0, None))
+    if call is None:
+        return _ring(words("reply.writing"))
+    since = datetime.fromtimestamp(began + at, UTC).isoformat(timespec="seconds")
+    doing = words("reply.reading", n=f"{call.tokens:,}") if call.tokens else words("reply.writing")
+    return _ring(doing, f'<span class="p-since" title="{since}"></span>')
+
+
+def _ring(text: str, after: str = "") -> Entry:
+    line = f'<p class="p-wait"><span class="p-st p-run"></span>{escaped(text)}{after}</p>'
+    return message_entry("assistant", line)
 
 
 def _chapter(reply: Reply) -> tuple[int, int]:
@@ -177,6 +194,7 @@ def _foot(  # noqa: PLR0913 - each is a part of the line, by name
     acts = ["continue", "regenerate"] if last and cut and begun else ["regenerate"]
     acts = [*acts, "copy"] if cut else ["copy", *acts]
     acts += ["fork", "speak"] if begun else ["fork"]
+    acts += ["inspect"] if message.run_id else []
     links = " ".join(_act(act, message.id, words, worded=cut) for act in acts)
     said_first = f'<span class="p-note">{escaped(note)}</span> ' if note else ""
     return message_entry("assistant", f'<p class="p-acts">{said_first}{versions}{links}{after}</p>')

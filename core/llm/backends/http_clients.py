@@ -14,6 +14,7 @@ import httpx2
 
 from core.bridge.watchdog import AwakeTimer
 from core.errors import ModelUnavailableError, SettingsError
+from core.llm.wire_log import note_request, note_response
 from core.net.addresses import PORTS, Resolve, is_own_server, is_public, system_addresses
 from core.net.body import ASKED
 from core.net.unpacking import unpack
@@ -57,7 +58,7 @@ def _usual(trusted: ssl.SSLContext | None) -> httpx2.AsyncClient:
         mounts=DIRECT,
         verify=trusted or True,
         headers=ASKED,
-        event_hooks={"response": [bounded]},
+        event_hooks={"request": [note_request], "response": [note_response, bounded]},
     )
 
 
@@ -224,7 +225,7 @@ def public_client(trusted: ssl.SSLContext | None = None) -> httpx2.AsyncClient:
         follow_redirects=False,
         trust_env=False,
         headers=ASKED,
-        event_hooks={"response": [bounded]},
+        event_hooks={"request": [note_request], "response": [note_response, bounded]},
     )
 
 

@@ -12,17 +12,19 @@ from typing import TYPE_CHECKING, Final, Protocol
 from core.bridge.watchdog import AwakeTimer
 from core.errors import ModelMisbehavedError, ModelServiceError, ModelUnavailableError
 from core.llm.layers.fit_context import HEAVY, is_heavy
+from core.llm.ledger import LedgerCall, agent_now, ledger_now
 from core.llm.request import CallNotes, is_on
 from core.llm.service import Served
 from core.llm.telemetry import ModelCall, OnCall, Outcome, Trace, begin_trace, log_call, logs_calls
-from core.llm.usage import cost_of, estimated_for, fetch_list, has_price
-from core.messages.events import CallDelta, Event, MessageFinished, MessageStarted, ReasoningDelta, TextDelta
+from core.llm.usage import cost_of, estimated_for, fetch_list, has_price, written
+from core.messages.events import Event, MessageFinished, MessageStarted, TextDelta
 from core.messages.transcript import Transcript
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
+    from core.llm.ledger import Ledger
     from core.llm.request import ChatRequest, Layer, Source, Stream
 
 
@@ -30,6 +32,7 @@ class Recorded(Served, Protocol):
     """A model with listeners for its calls."""
 
     call_listeners: tuple[OnCall, ...]
+    label: str
 
 
 def record(model: Recorded) -> Layer:
@@ -69,17 +72,16 @@ async def _copied(request: ChatRequest, below: Source, raw: list[Event]) -> Stre
 
 async def _recorded(watch: _Watch, below: Source) -> Stream:
     request = watch.begin()
-    say, limit = watch.said.append, watch.limit
+    keep, limit = watch.events.append, watch.limit
     try:  # a layer may raise before there is a stream
-        source = below(request) if watch.parsed is None else _copied(request, below, watch.parsed)
-        async with aclosing(source) as events:
+        async with aclosing(below(request)) as events:
             async for event in events:
                 if isinstance(event, TextDelta):  # the hot path
-                    say(event.text)
                     if watch.first is None:
                         watch.first = perf_counter()
                 else:
                     event = await watch.other(event)  # noqa: PLW2901 - the last one, with its usage completed
+                keep(event)
                 yield event
                 if limit.over:
                     raise limit.error(watch.model, told=True)
@@ -96,15 +98,16 @@ class _Watch:
 
     model: Recorded
     given: ChatRequest
-    said: list[str] = field(default_factory=list[str])
+    events: list[Event] = field(default_factory=list["Event"])
     first: float | None = None
-    parsed: list[Event] | None = None
     limit: TurnLimit = field(init=False)
     _notes: CallNotes = field(default_factory=CallNotes)
     _began: float = field(default_factory=perf_counter)
     _end: MessageFinished | None = None
     _trace: Trace | None = None
     _error: BaseException | None = None
+    _ledger: Ledger | None = None
+    _line: LedgerCall | None = None
 
     def begin(self) -> ChatRequest:
         """Start the clocks; returns the request with its notes."""
@@ -112,10 +115,13 @@ class _Watch:
         notes = self._notes
         notes.deadline = self.limit.deadline
         if self.model.call_listeners or is_on(self.given.generate.get("log_messages")):
-            notes.raw, self.parsed = [], []
+            notes.raw = []
         self._trace = begin_trace(self.model, self.given, notes.request_id)
         if has_price(self.model.service):
             fetch_list()
+        self._ledger = ledger_now()
+        if self._ledger is not None:
+            self._open(self._ledger)
         return replace(self.given, notes=notes)
 
     async def other(self, event: Event) -> Event:
@@ -123,10 +129,6 @@ class _Watch:
         if isinstance(event, MessageFinished):
             self._end = await self._finished(event)
             return self._end
-        if isinstance(event, ReasoningDelta):
-            self.said.append(event.text)
-        elif isinstance(event, CallDelta):
-            self.said.append(event.arguments)
         if self.first is None and not isinstance(event, MessageStarted):
             self.first = perf_counter()
         return event
@@ -146,6 +148,8 @@ class _Watch:
     def end(self) -> None:
         """Report the call."""
         self.limit.close()
+        if self._ledger is not None and self._line is not None:
+            self._close(self._ledger, self._line)
         traced, listeners = self._trace, self.model.call_listeners
         if traced is None and not listeners and not logs_calls():
             return
@@ -157,14 +161,37 @@ class _Watch:
         for listen in listeners:
             listen(call)
 
+    def _open(self, ledger: Ledger) -> None:
+        """Tell the ledger that the call begins."""
+        notes, here = self._notes, self.model.service.here
+        line = LedgerCall(notes.request_id, self.model, here, self.given, agent_now())
+        notes.wire = line.wire
+        if notes.raw is None and not self.model.service.address:  # nothing of it goes over a wire
+            notes.raw = []
+        self._line = line
+        ledger.began(line, lambda: self.first is not None)
+
+    def _close(self, ledger: Ledger, line: LedgerCall) -> None:
+        """Tell the ledger how the call ended."""
+        notes, end = self._notes, self._end
+        line.sent, line.events, line.raw = notes.sent, self.events, notes.raw
+        line.usage = end.usage if end is not None else None
+        line.is_calling = end is not None and end.reason == "calls"
+        line.outcome, line.error = self._outcome(), self._error
+        line.seconds = perf_counter() - self._began
+        line.first = None if self.first is None else self.first - self._began
+        line.retries, line.cached = notes.retries, notes.cache_hit
+        ledger.ended(line)
+
     async def _finished(self, event: MessageFinished) -> MessageFinished:
         usage, service = event.usage, self.model.service
         if usage is None:
             sent, count = self._notes.sent or self.given, self.model.count_tokens
-            if sum(map(len, self.said)) > HEAVY or is_heavy(sent.messages):
-                usage = await asyncio.to_thread(estimated_for, sent, self.said, count)
+            said = written(self.events)
+            if sum(map(len, said)) > HEAVY or is_heavy(sent.messages):
+                usage = await asyncio.to_thread(estimated_for, sent, said, count)
             else:
-                usage = estimated_for(sent, self.said, count)
+                usage = estimated_for(sent, said, count)
         if usage.cost is None:
             cost = 0.0 if self._notes.cache_hit else await cost_of(usage, self.model.model, service)
             usage = usage if cost is None else usage.model_copy(update={"cost": cost})
@@ -177,7 +204,7 @@ class _Watch:
             given=self.given,
             sent=sent,
             raw=Transcript(notes.raw or ()).messages(),
-            parsed=Transcript(self.parsed or ()).messages(),
+            parsed=Transcript(self.events if notes.raw is not None else ()).messages(),
             usage=self._end.usage if self._end else None,
             reason=self._end.reason if self._end else None,
             outcome=self._outcome(),

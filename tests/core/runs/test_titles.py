@@ -91,7 +91,7 @@ async def test_what_a_title_took_stands_in_the_log_of_the_reply_for_good(tmp_pat
         async with house(tmp_path / "home", server) as engine:
             await engine.stores.runs.prune(2e9, frozenset({"model_called", "message_finished"}))
             reply = await engine.runs.of("alice").reply(place)
-    (call,) = reply.beside
+    call = reply.model_calls[-1]
     assert (call.purpose, call.model.split(" ")[0]) == ("title", "scripted")
     assert call.usage is not None
     assert (call.usage.prompt_tokens, call.usage.completion_tokens) == (90, 3)

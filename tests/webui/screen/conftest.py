@@ -55,6 +55,7 @@ def stage(_served: Stage) -> Stage:
     _served.stops = 0
     _served.evidence = None
     _served.models = {"favourites": [], "groups": []}
+    _served.meter = {}
     _served.searching.set()
     return _served
 

@@ -108,7 +108,16 @@ def _result(call_id: str, at: float, **extra: Any) -> tuple[float, Any]:
 
 
 def _turn(name: str, role: str, *parts: Message) -> StoredMessage:
-    return StoredMessage(name, "conv", None, cast("Any", role), parts, None, "complete", time.time())
+    return StoredMessage(
+        name,
+        "conv",
+        None,
+        cast("Any", role),
+        parts,
+        f"run-{name}" if role == "assistant" else None,
+        "complete",
+        time.time(),
+    )
 
 
 def _answered() -> tuple[list[StoredMessage], dict[str, Reply]]:
@@ -160,7 +169,8 @@ SCENES |= agents_scenes.SCENES | prose_scenes.SCENES | page_scenes.SCENES
 class Stage:
     """Serves the page on a free port; `asked` is what its script put on the bus, `sent` what the composer sent.
 
-    A mark opens a page of a PDF, or what `evidence` makes; `found` answers a search, which waits for `searching`.
+    A mark opens a page of a PDF, or what `evidence` makes; `found` answers a search, which waits for `searching`;
+    `meter` is what the composer is told of the next message.
     """
 
     def __init__(self) -> None:
@@ -169,6 +179,7 @@ class Stage:
         self.models: dict[str, Any] = {"favourites": [], "groups": []}
         self.searching = threading.Event()
         self.searching.set()
+        self.meter: dict[str, Any] = {}
         self.asked: list[dict[str, Any]] = []
         self.sent: list[Any] = []
         self.stops = 0
@@ -181,6 +192,7 @@ class Stage:
         app.add_api_route("/search", self._search)
         app.add_api_route("/conversations/{talk}/queue/take", self._take, methods=["POST"])
         app.add_api_route("/files/{name}", lambda name: Response(f"in {name}", media_type="text/plain"))
+        app.add_api_route("/meter", lambda: self.meter, methods=["POST"])
         app.add_api_route("/calls/item", lambda: Response(drawn, media_type="image/png"))
         app.add_api_route("/pages/{document}/{page}.png", lambda: Response(picture, media_type="image/png"))
         app.add_api_route("/uploads/check", lambda: {"refused": [], "said": ""}, methods=["POST"])
@@ -255,7 +267,7 @@ class Stage:
         with self._news:
             self.asked.append(json.loads(message))
             self._news.notify_all()
-        if self.asked[-1]["do"] not in {"cite", "page"}:
+        if self.asked[-1]["do"] not in {"cite", "page", "inspect"}:
             return ""
         words = Words.of(request.headers.get("accept-language"))
         if self.evidence is not None:

@@ -73,7 +73,16 @@ async def test_only_the_routes_of_the_table_are_open(every_path: list[str], tmp_
     assert set(every_path) >= ASKED
 
 
-OWN = {"/search", "/mcp", "/conversations/x/export", "/libraries/state", "/files/x", "/documents/unlock"}
+OWN = {
+    "/search",
+    "/meter",
+    "/inspect/x.json",
+    "/mcp",
+    "/conversations/x/export",
+    "/libraries/state",
+    "/files/x",
+    "/documents/unlock",
+}
 """Some of Parlour's own, which look at the owner themselves; what is like them and not there is refused."""
 
 

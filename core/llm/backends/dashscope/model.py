@@ -26,6 +26,7 @@ from core.llm.backends.errors import HTTP_ERRORS
 from core.llm.backends.http_clients import Limits, http_pool
 from core.llm.base import BaseChatModel
 from core.llm.layers.call_prompting import native_first
+from core.llm.ledger import wire_of
 from core.llm.request import ChatRequest, Progress, Stream, call_ids, is_on
 from core.llm.service import Service, account_mark, service_of
 from core.llm.validation import read_config
@@ -140,7 +141,7 @@ class DashScopeModel(BaseChatModel):
         yield MessageStarted()
         limits = Limits.of(request, here=self.service.here)
         names = ToolNames(str(function.get("name")) for function in checked_functions(request.functions))
-        reader = DashScopeReader(call_ids(request.messages), names)
+        reader, wire = DashScopeReader(call_ids(request.messages), names), wire_of(request)
         try:
             if not self._endpoint.api_key:
                 raise self._translator.keyless(self._endpoint.hint)
@@ -151,6 +152,7 @@ class DashScopeModel(BaseChatModel):
                     first = await anext(source, None)
                 pieces = await stack.enter_async_context(aclosing(in_time(first, source, limits, reader)))
                 async for piece in pieces:
+                    wire.received(piece)
                     for event in reader.feed(piece):
                         yield event
                 if reader.error is not None:
@@ -187,13 +189,13 @@ class DashScopeModel(BaseChatModel):
         task = "multimodal" if self.takes_kinds else "text"
         body = body_json(self.model, request, takes, names, partial=self._continues)
         try:
-            return await self._http.ask(stack, task, body, limits)
+            return await self._http.ask(stack, task, body, limits, wire_of(request))
         except ModelRefusedError as error:
             if not body["input"]["messages"][-1].get("partial") or "partial" not in error.message.lower():
                 raise
         self._continues = False
         body = body_json(self.model, request, takes, names, partial=False)
-        return await self._http.ask(stack, task, body, limits)
+        return await self._http.ask(stack, task, body, limits, wire_of(request))
 
     async def _with_uploads(self, request: ChatRequest) -> ChatRequest:
         """The request, with local files uploaded or inlined."""

@@ -19,6 +19,7 @@ from core.llm.backends.dashscope.media import policy_of
 from core.llm.backends.errors import HTTP_ERRORS, INSPECTED, Meaning, seconds_until
 from core.llm.backends.http_clients import AFTER_END_SECONDS, CONNECT_SECONDS, IdleTimeout, http_pool
 from core.llm.wire.reading import EventLines, one_event
+from core.llm.wire_log import noted_in
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from core.errors import ModelServiceError
     from core.llm.backends.http_clients import Limits
     from core.llm.wire.dashscope import DashScopeReader, Json
+    from core.llm.wire_log import WireLog
 
 
 _COMPATIBLE: Final = re.compile(r"/compatible-mode/v(\d+)$")
@@ -136,7 +138,9 @@ class DashScopeService:
         http = await http_pool().client(self)
         await http.get(f"{self.address}/models", params={"page_size": 1}, headers=self.headers)
 
-    async def ask(self, stack: AsyncExitStack, task: str, body: Json, limits: Limits) -> AsyncGenerator[bytes, None]:
+    async def ask(
+        self, stack: AsyncExitStack, task: str, body: Json, limits: Limits, wire: WireLog
+    ) -> AsyncGenerator[bytes, None]:
         """Send a request; returns the bytes of the reply, as server-sent events.
 
         Args:
@@ -144,6 +148,7 @@ class DashScopeService:
             task: "text" or "multimodal".
             body: As `body_json` makes it.
             limits: `first` is the one for the response's head.
+            wire: Takes down what is sent and answered.
 
         Raises:
             ModelServiceError: The service refuses.
@@ -172,7 +177,10 @@ class DashScopeService:
             headers=headers,
             timeout=httpx2.Timeout(limits.first, connect=CONNECT_SECONDS, read=None),  # `IdleTimeout` limits reading
         )
-        response = await stack.enter_async_context(opening)
+        with noted_in(wire):
+            response = await stack.enter_async_context(opening)
+        if response.status_code != 200:
+            wire.received(await response.aread())
         await self._check(response)
         kind = response.headers.get("content-type", "").lower()
         if "html" in kind:

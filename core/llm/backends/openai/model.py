@@ -30,6 +30,7 @@ from core.llm.backends.openai.service import (
 )
 from core.llm.base import BaseChatModel
 from core.llm.layers.call_prompting import native_first
+from core.llm.ledger import wire_of
 from core.llm.media import inlined
 from core.llm.model_names import hears_by_name, sees_by_name, watches_by_name
 from core.llm.request import ChatRequest, Progress, Stream, call_ids, is_on
@@ -38,6 +39,7 @@ from core.llm.validation import read_config
 from core.llm.wire.openai import ChunkReader, Json, Senses, messages_json, settings_json
 from core.llm.wire.reading import one_event
 from core.llm.wire.tools import ToolNames, checked_functions
+from core.llm.wire_log import WireLog, noted_in
 from core.messages.events import MessageStarted
 
 if TYPE_CHECKING:
@@ -128,18 +130,19 @@ class OpenAIModel(BaseChatModel):
         limits = Limits.of(request, here=self.service.here)
         names = ToolNames(str(function.get("name")) for function in checked_functions(request.functions))
         reader = ChunkReader(call_ids(request.messages), names)
-        body = await self._body(request, names)
+        body, wire = await self._body(request, names), wire_of(request)
         yield MessageStarted()
         try:
             async with AsyncExitStack() as stack:
                 async with awake_timeout(limits.first):  # for everything before the first byte together
-                    response = await self._send(stack, body, limits)
+                    response = await self._send(stack, body, limits, wire)
                     if request.notes is not None:
                         request.notes.response_id = response.headers.get("x-request-id")
                     pieces = await stack.enter_async_context(aclosing(await self._body_of(response)))
                     piece = await anext(pieces, None)
                 idle = stack.enter_context(IdleTimeout())
                 while piece is not None:
+                    wire.received(piece)
                     for event in reader.feed(piece):
                         yield event
                     piece = None if reader.over else await idle.next(pieces, limits.idle)
@@ -147,7 +150,7 @@ class OpenAIModel(BaseChatModel):
                     raise self._translator.in_stream(reader.error, spoke=reader.spoke)
                 for event in reader.close():
                     yield event
-                await _drain(pieces)
+                await _drain(pieces, wire)
             if not reader.done:
                 raise self._translator.ended_early(spoke=reader.spoke, foreign=reader.foreign)
         except openai.APIStatusError as error:
@@ -217,7 +220,7 @@ class OpenAIModel(BaseChatModel):
             key = default_key(self._base_url, http)
         return openai.AsyncOpenAI(base_url=self._base_url, api_key=key, max_retries=0, http_client=http)
 
-    async def _send(self, stack: AsyncExitStack, body: Json, limits: Limits) -> httpx2.Response:
+    async def _send(self, stack: AsyncExitStack, body: Json, limits: Limits, wire: WireLog) -> httpx2.Response:
         client = await self._client()
         sent = self._quirks.apply(body)
         query = sent.pop("extra_query", None)
@@ -229,20 +232,22 @@ class OpenAIModel(BaseChatModel):
         }
         try:
             # Not `chat.completions.create`: that transforms every part of its arguments on each request.
-            response: Any = await client.post(
-                "/chat/completions", cast_to=httpx2.Response, body=sent, options=options, stream=True
-            )
+            with noted_in(wire):
+                response: Any = await client.post(
+                    "/chat/completions", cast_to=httpx2.Response, body=sent, options=options, stream=True
+                )
             stack.push_async_callback(response.aclose)
             return response
-        except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
-            if not self._quirks.learn(error.response.text, sent):
+        except openai.APIStatusError as error:
+            wire.received(error.response.content)
+            if error.status_code not in {400, 422} or not self._quirks.learn(error.response.text, sent):
                 raise
         except UnicodeEncodeError:  # a lone surrogate somewhere
             body = json.loads(json.dumps(body, ensure_ascii=False).encode("utf-8", "replace"))
         except (TypeError, ValueError, RecursionError) as error:
             hint = "Give texts, numbers, lists and dicts alone."
             raise SettingsError(f"generate_cfg cannot be sent: {error}.", hint=hint) from error
-        return await self._send(stack, body, limits)
+        return await self._send(stack, body, limits, wire)
 
     async def _body_of(self, response: httpx2.Response) -> AsyncGenerator[bytes, None]:
         kind = response.headers.get("content-type", "").lower()
@@ -253,12 +258,12 @@ class OpenAIModel(BaseChatModel):
         return response.aiter_bytes()
 
 
-async def _drain(pieces: AsyncGenerator[bytes, None]) -> None:
+async def _drain(pieces: AsyncGenerator[bytes, None], wire: WireLog) -> None:
     """Read the few bytes after the last chunk, so that the connection can be reused."""
     try:
         async with asyncio.timeout(AFTER_END_SECONDS):
-            async for _ in pieces:
-                pass
+            async for piece in pieces:
+                wire.received(piece)
     except VENDOR_ERRORS:
         return
 

@@ -1,0 +1,98 @@
+"""The inspector: the model calls behind a reply, in the panel beside the conversation and as a file."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any, Final
+
+from anyio import to_thread
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from core.errors import NotFoundError, ParlourError
+from webui.context import log_text
+from webui.panels.inspector import inspector_html
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.routing import BaseRoute
+
+    from core.storage.base import StoredMessage
+    from core.workspace.workspace import Workspace
+    from webui.context import WebContext
+    from webui.handlers.desk import Desk
+    from webui.views import View
+
+_log = logging.getLogger(__name__)
+_PRIVATE: Final = {"cache-control": "no-store"}
+
+
+async def inspected(desk: Desk, view: View, message_id: str, call_id: str = "", stage: str = "") -> None:
+    """Show the calls of a reply, and the stages of one of them.
+
+    Args:
+        call_id: The one; empty for the table alone.
+        stage: Which stage is in front; the request as it was sent by default.
+
+    Raises:
+        NotFoundError: The reply is not part of the conversation that the tab shows.
+    """
+    view.looks += 1
+    look = view.looks
+    async with desk.workspace(view) as workspace:
+        message = await _reply(workspace, message_id)
+        if message.conversation_id != view.conversation_id:
+            raise NotFoundError("This reply is in another conversation.")
+        looks = workspace.conversation(message.conversation_id).inspecting()
+        calls = await looks.calls(message, only=call_id) if call_id else []
+        lines = [one.line for one in calls] or await looks.lines(message)
+    opened = next((one for one in calls if one.line.call_id == call_id), None)
+
+    def drawn() -> str:
+        return inspector_html(message_id, lines, view.words, opened=opened, stage=stage or "sent")
+
+    markup = await to_thread.run_sync(drawn)
+    if view.looks == look:
+        view.place, view.evidence = None, markup
+
+
+async def _reply(workspace: Workspace, message_id: str) -> StoredMessage:
+    message = await workspace.conversations.message(message_id)
+    if message.role != "assistant":
+        raise NotFoundError("Only a reply has model calls.", kind="message")
+    return message
+
+
+class InspectRoutes:
+    """`GET /inspect/{message}.json`: all calls of a reply with their stages, without keys."""
+
+    def __init__(self, context: WebContext) -> None:
+        self._engine = context.engine
+        self._words = context.words
+
+    def table(self) -> list[BaseRoute]:
+        """All of them."""
+        return [Route("/inspect/{message}.json", self.download, methods=["GET"])]
+
+    async def download(self, request: Request) -> Response:
+        """The file; 404 for what is not the reader's."""
+        owner = request.scope["owner"]
+        if owner is None:
+            return JSONResponse({}, 401, _PRIVATE)
+        words = self._words(request.headers.get("accept-language", ""))
+        failed: ParlourError | dict[str, Any]
+        try:
+            async with self._engine.workspaces.open(owner) as workspace:
+                message = await _reply(workspace, request.path_params["message"])
+                file = await workspace.conversation(message.conversation_id).inspecting().as_json(message)
+        except NotFoundError as error:
+            return JSONResponse({"failed": words.error(error)}, 404, _PRIVATE)
+        except ParlourError as error:
+            failed = error
+        except Exception as error:
+            _log.error("The calls of a reply could not be read.\n%s", log_text(error))
+            failed = {"key": "unexpected"}
+        else:
+            named = {"content-disposition": f'attachment; filename="reply-{message.id[:12]}.json"'}
+            return Response(file, headers={**_PRIVATE, **named}, media_type="application/json")
+        return JSONResponse({"failed": words.error(failed)}, 503, _PRIVATE)
