@@ -38,7 +38,7 @@ async def test_the_owner_gets_a_file_and_nobody_else(app: Served) -> None:
     kept = await stores.of("local").conversations.create("去东京的旅行 🗼 / CON\u202e")
     await stores.of("local").conversations.add_message(kept.id, "user", [Message("user", "Hello")], None)
     other = await stores.of("somebody").conversations.create("Theirs")
-    async with httpx.AsyncClient(base_url=app.address) as browser:
+    async with httpx.AsyncClient(base_url=app.address, timeout=60) as browser:
         for form, kind in (
             ("md", "text/markdown; charset=utf-8"),
             ("html", "text/html; charset=utf-8"),
