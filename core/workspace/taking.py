@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import time
+from typing import TYPE_CHECKING, Final
 
 from core.export.bundle import bundled
 from core.export.exporting import Exporting
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from core.importing.importing import Imported
     from core.languages import Lang
     from core.workspace.services import OwnerServices
+
+
+_PATIENCE: Final = 30.0  # seconds that documents may take to be read before it is said that all is here
 
 
 class Taking:
@@ -79,7 +83,9 @@ class Taking:
         return bundled(self.exporting, self._stores, ids, lang)
 
     async def bring_in(self, path: Path, *, name: str = "", told: Callable[[float], None] = lambda _: None) -> Imported:
-        """Take a file's conversations in, and begin to read their documents; as `core.importing.importing.bring_in`.
+        """Take a file's conversations in, and read their documents; as `core.importing.importing.bring_in`.
+
+        It returns once they are read, and goes on without them after half a minute: the rest is read meanwhile.
 
         Raises:
             NoSpaceError: The disk is full; nothing was taken in.
@@ -88,7 +94,12 @@ class Taking:
             UnsupportedFormatError: It is no such file, or not as it should be; nothing was taken in.
         """
         imported = await bring_in(path, self._stores, name=name, told=told)
+        read: dict[str, list[str]] = {}
         for conversation_id, file in imported.documents:
-            await self._services.intake.add(conversation_id, file)
+            document = await self._services.intake.add(conversation_id, file)
+            read.setdefault(conversation_id, []).append(document.id)
         self._services.changed(None)
+        ends = time.monotonic() + _PATIENCE
+        for conversation_id, documents in read.items():  # so that their marks lead to pages as soon as it is said
+            await self._services.intake.wait(conversation_id, documents, max(0.0, ends - time.monotonic()))
         return imported

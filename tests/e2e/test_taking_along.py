@@ -8,7 +8,7 @@ from pathlib import Path
 
 from playwright.sync_api import Page, expect
 
-from tests.e2e.chat_steps import ask, chat, wait_for_state
+from tests.e2e.chat_steps import ask, chat, until, wait_for_state
 from tests.e2e.test_documents import CLAUSE, add, make_pdf
 from tests.e2e.test_history import open_menu
 
@@ -71,6 +71,12 @@ def test_a_bundle_is_read_without_parlour_and_brings_the_reply_and_its_evidence_
     expect(told).to_contain_text("1 conversation came in from Parlour: 2 messages, 1 files.", timeout=60_000)
     told.get_by_role("button", name="Open").click()
     expect(chat(page)).to_contain_text("four hundred and twenty euros")
-    chat(page).locator("a.cite").first.click()
-    picture = page.locator("#evidence").get_by_role("img", name="Page 2 of policy.pdf")
-    expect(picture).to_be_visible(timeout=60_000)
+    evidence = page.locator("#evidence")
+    picture = evidence.get_by_role("img", name="Page 2 of policy.pdf")
+
+    def shown() -> bool:
+        chat(page).locator("a.cite").first.click()
+        expect(evidence).to_contain_text("policy.pdf")
+        return picture.is_visible()
+
+    until(shown)  # its document is read anew
