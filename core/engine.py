@@ -39,8 +39,11 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from core.llm.base import BaseChatModel
+    from core.messages.message import Message
     from core.rag.document import Passage
     from core.rag.library import Library
+    from core.runs.log import Checked
+    from core.runs.reply import Reply
     from core.runs.resumable import ResumableRun
     from core.runs.run import Run
     from core.settings import Settings
@@ -167,7 +170,7 @@ class Engine:
         self.checking = ClaimChecker(by_meaning=settings.retrieval == "hybrid", find=self._find)
         self.runs = Runs(
             stores,
-            check=self.checking if settings.check_claims else None,
+            check=self._checked if settings.check_claims else None,
             at_once=Slots(settings.replies_at_once),
             keep_events=settings.keep_events_days * 86_400.0 or None,
         )
@@ -202,6 +205,12 @@ class Engine:
     async def _find(self, run: RunRecord, sentence: str) -> Sequence[Passage]:
         async with self.workspaces.open(run.owner_id) as workspace:
             return await workspace.conversation(run.conversation_id).find(sentence)
+
+    async def _checked(self, reply: Reply, history: Sequence[Message], record: RunRecord) -> Sequence[Checked]:
+        """The sentences of a reply, checked; none where its owner does without."""
+        if not (await self.stores.of(record.owner_id).preferences.get()).check_claims:
+            return ()
+        return await self.checking(reply, history, record)
 
     async def _resume(self, resumable: ResumableRun) -> Run:
         async with self.workspaces.open(resumable.record.owner_id) as workspace:

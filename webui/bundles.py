@@ -25,6 +25,7 @@ STYLES = (
     "palette",
     "talk",
     "prose",
+    "code",
     "bubbles",
     "agents",
     "approval",
@@ -42,6 +43,8 @@ STYLES = (
     "tools",
     "services",
     "reading",
+    "settings",
+    "side",
 )
 _ENTRY = "behaviour"
 _IMPORT = re.compile(r"^import \{ ([\w, ]+) \} from '\./(\w+)\.js';$", re.MULTILINE)

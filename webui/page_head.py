@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from webui.bundles import script, stylesheet
-from webui.words import script_words
+from webui.words import Words, script_words
 
 _GRADIO_APP = b"<gradio-app"  # in the page itself, and in no other document
 _END = b"</head>"
@@ -56,11 +56,18 @@ class Colours:
 LIGHT = Colours("#eceae3", "#f8f7f3", "#fffefb", "#d8d5ca", "#7f8076", "#1d201c")
 DARK = Colours("#121412", "#191b19", "#222522", "#343832", "#74776c", "#e8e5da")
 
-# The reader's choice where it is kept, else the system's. A browser that keeps nothing for a frame throws.
+# The reader's choices where they are kept, else the system's. A browser that keeps nothing for a frame throws.
 _CHOOSE = (
-    "(() => { let chosen = null; try { chosen = localStorage.getItem('p-theme'); } catch { } "
+    "(() => { const kept = (name) => { try { return localStorage.getItem(name); } catch { return null; } }; "
+    "const root = document.documentElement, chosen = kept('p-theme'), size = kept('p-size'); "
     "const dark = chosen ? chosen === 'dark' : matchMedia('(prefers-color-scheme: dark)').matches; "
-    "document.documentElement.classList.toggle('dark', dark); })();"
+    "root.classList.toggle('dark', dark); if (size) root.dataset.size = size; "
+    "if (/\\/settings(\\/[a-z]*)?$/.test(location.pathname)) root.dataset.settings = 'open'; })();"
+)
+# Gradio asks the browser alone which language its reader wants.
+_SPEAK = (
+    "for (const [name, value] of [['language', '{lang}'], ['languages', ['{lang}']]]) "
+    "Object.defineProperty(navigator, name, {{ value }});"
 )
 _OUTLINE = (
     b'<div id="p-first" aria-hidden="true"><div class="p-first-side"><span>Parlour</span></div>'
@@ -87,16 +94,26 @@ color:var(--f-ink);font:500 22px/30px Georgia,"Noto Serif",serif}}
 background:linear-gradient(var(--f-rule),var(--f-rule)) 0 63px/100% 1px no-repeat var(--f-paper)}}
 .p-first-talk div{{position:absolute;left:0;right:0;bottom:35px;box-sizing:border-box;width:min(100% - 32px,554px);
 height:60px;margin:auto;border:1px solid var(--f-edge);border-radius:10px;background:var(--f-sheet)}}
+[data-settings] .p-first-talk div{{display:none}}
 @media (max-width:1199.98px){{.p-first-side{{width:248px}}}}
 @media (max-width:839.98px){{.p-first-side{{display:none}}.p-first-talk div{{bottom:10px;width:calc(100% - 24px)}}}}
 """.replace("\n", "")
 
-_IN_HEAD = f'<meta name="color-scheme" content="light dark"><style>{_STYLE}</style><script>{_CHOOSE}</script>'.encode()
+_IN_HEAD = '<meta name="color-scheme" content="light dark"><style>{style}</style><script>{script}</script>'
 
 
-def with_first_paint(page: bytes) -> bytes:
-    """The page with its outline; any other document as it is."""
+def with_first_paint(page: bytes, base: str = "./", language: str = "") -> bytes:
+    """The page with its outline; any other document as it is.
+
+    Args:
+        page: Gradio's document.
+        base: The way from the page's address to its root: all its links are relative to that.
+        language: The code that its reader chose; "" for the browser's own.
+    """
     if _GRADIO_APP not in page:
         return page
     page = _LINKED.sub(_ADDED, page)
-    return page.replace(_HEAD, _HEAD + _IN_HEAD, 1).replace(_GRADIO_APP, _OUTLINE + _GRADIO_APP, 1)
+    spoken = _SPEAK.format(lang=Words.named(language)("lang.tag")) if language else ""
+    # The base stands before all that is relative to it.
+    head = f'<base href="{base}">' + _IN_HEAD.format(style=_STYLE, script=_CHOOSE + spoken)
+    return page.replace(_HEAD, _HEAD + head.encode(), 1).replace(_GRADIO_APP, _OUTLINE + _GRADIO_APP, 1)

@@ -18,6 +18,8 @@ from webui.handlers.importing import ImportRoutes
 from webui.handlers.inspecting import InspectRoutes
 from webui.handlers.metering import MeterRoutes
 from webui.handlers.models import ModelRoutes
+from webui.handlers.pictures import PictureRoutes
+from webui.handlers.preferences import PreferenceRoutes
 from webui.handlers.queue import QueueRoutes
 from webui.handlers.search import SearchRoutes
 from webui.handlers.send import AttachingRoutes
@@ -67,6 +69,8 @@ class Routes:
         self._meter = MeterRoutes(context)
         self._search = SearchRoutes(context)
         self._queue = QueueRoutes(context)
+        self._preferences = PreferenceRoutes(context)
+        self._pictures = PictureRoutes(context)
 
     def table(self) -> list[BaseRoute]:
         """All of them."""
@@ -90,6 +94,8 @@ class Routes:
             *self._meter.table(),
             *self._search.table(),
             *self._queue.table(),
+            *self._preferences.table(),
+            *self._pictures.table(),
             *asset_routes(),
         ]
 

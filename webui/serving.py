@@ -19,6 +19,7 @@ from webui.app import open_app
 from webui.auth import Hosts, Owners, PageToken
 from webui.middleware.headers import HeadersMiddleware
 from webui.middleware.owner import OwnerMiddleware
+from webui.middleware.places import PlacesMiddleware
 from webui.middleware.proxy import ProxyMiddleware
 from webui.page_look import Look
 from webui.server import Server, address_of
@@ -98,7 +99,7 @@ def guarded(app: ASGIApp, settings: Settings, secret: str, token: str) -> ProxyM
     newcomers = TokenBuckets(settings.new_owners, 60.0, error="too_many_visitors", message="Too many new visitors.")
     owned = OwnerMiddleware(app, owners, hosts, shown, kept=not settings.asks_everybody, newcomers=newcomers)
     frames = HeadersMiddleware(owned, _SPACE_FRAMES if framed else ())
-    return ProxyMiddleware(frames, settings.trusted_proxies)
+    return ProxyMiddleware(PlacesMiddleware(frames, owners.cookies), settings.trusted_proxies)
 
 
 _NAME = "address"

@@ -6,12 +6,12 @@ import { closeChoosing, openChoosing, writeAgain } from './choosing.js';
 import { closeMenu, editQuestion, openMenu } from './dialogs.js';
 import { keepFocus } from './focus.js';
 import { fold } from './keeping.js';
-import { openKeys } from './keys.js';
 import { openLibraries } from './libraries.js';
 import { openModels } from './models.js';
 import { openPalette } from './palette.js';
 import { larger, occurrence, stay, unfold, whole } from './paper.js';
-import { closeEvidence, drawer, escape, evidence, nameAhead, openConversation, toggleTheme } from './places.js';
+import { showPicture } from './pictures.js';
+import { closeEvidence, drawer, escape, evidence, nameAhead, openConversation, visit } from './places.js';
 import { removeQueued, sendQueued, stopReply, takeBack } from './queue.js';
 import { keepPlace, keepThere, toEnd } from './scroll.js';
 import { questionText, replyText } from './source.js';
@@ -25,7 +25,7 @@ const opened = new CSSStyleSheet();
 
 const BUTTONS = {
   new: () => { openConversation(''); document.querySelector('#composer textarea')?.focus(); },
-  theme: toggleTheme,
+  settings: () => visit('general'),
   drawer: () => drawer(true),
   evidence: () => evidence(true),
   close: closeEvidence,
@@ -49,7 +49,6 @@ const BUTTONS = {
   models: openModels,
   choose: openChoosing,
   libraries: () => openLibraries(),
-  keys: openKeys,
   find: openPalette,
   tools: () => openTools(),
   requeue: takeBack,
@@ -82,6 +81,9 @@ const LINKS = {
     ask({ do: 'version', id });
     keepFocus(`${there} .p-${way}[href]`, `${there} [href]`);
   },
+  picture: (_, link) => showPicture(link),
+  foot: (id, link) => toFoot(link, 'footback', id),
+  footback: (id, link) => toFoot(link, 'foot', id),
   copy: (_, link) => copy(replyText(link.closest('.message-row')), link),
   cancel: (id) => ask({ do: 'cancel', id }),
   reread: (id) => ask({ do: 'reread', id }),
@@ -92,6 +94,13 @@ const LINKS = {
   unlock: (id, link) => unlock(id, link.closest('.p-doc')?.querySelector('.p-name')?.textContent ?? ''),
   edit: (id, link) => editQuestion(id, questionText(link.closest('.message-row'))),
 };
+
+// From the number of a footnote to what it says, and back.
+function toFoot(link, other, id) {
+  const to = link.closest('.message-row').querySelector(`a.p-${other}[href="#do-${other}-${CSS.escape(id)}"]`);
+  to?.scrollIntoView({ block: 'center' });
+  to?.focus({ preventScroll: true });
+}
 
 async function copy(text, link, label = 'copy') {
   try {

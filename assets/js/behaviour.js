@@ -2,7 +2,9 @@
 import { start as actions } from './actions.js';
 import { start as approval } from './approval.js';
 import { start as bringing } from './bringing.js';
+import { start as choices } from './choices.js';
 import { start as choosing } from './choosing.js';
+import { start as code } from './code.js';
 import { start as commands } from './commands.js';
 import { start as composer } from './composer.js';
 import { start as connection } from './connection.js';
@@ -14,18 +16,24 @@ import { start as keys } from './keys.js';
 import { start as mentions } from './mentions.js';
 import { start as meter } from './meter.js';
 import { start as microphone } from './microphone.js';
+import { start as notices } from './notices.js';
 import { start as paper } from './paper.js';
+import { start as pictures } from './pictures.js';
 import { start as places } from './places.js';
 import { start as reading } from './reading.js';
 import { start as rows } from './rows.js';
 import { start as scrolling } from './scroll.js';
+import { start as selecting } from './selecting.js';
+import { start as settings } from './settings.js';
+import { start as side } from './side.js';
 import { start as speech } from './speech.js';
 import { watch } from './state.js';
 import { start as tables } from './tables.js';
 import { start as tabs } from './tabs.js';
+import { start as viewport } from './viewport.js';
 import { start as waiting } from './waiting.js';
 
-for (const start of [places, paper, history, keeping, bringing, actions, keys, approval, mentions, composer, connection, focus, meter, microphone, reading, rows, scrolling, speech, tables, tabs, waiting, commands, jump, choosing]) {
+for (const start of [choices, selecting, places, paper, history, keeping, bringing, actions, keys, approval, mentions, composer, connection, focus, meter, microphone, reading, rows, scrolling, speech, tables, tabs, waiting, commands, jump, settings, code, side, viewport, notices, pictures, choosing]) {
   // What a browser refuses one part keeps no other from beginning.
   try { start(); } catch (error) { reportError(error); }
 }

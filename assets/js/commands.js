@@ -1,10 +1,11 @@
 // What the palette can do besides finding: each command is one that the page has a button for.
 import { bringIn } from './bringing.js';
+import { isDark, toggleTheme } from './choices.js';
 import { openKeys } from './keys.js';
 import { openLibraries } from './libraries.js';
 import { openModels } from './models.js';
 import { offer } from './palette.js';
-import { openConversation, toggleTheme } from './places.js';
+import { openConversation, visit } from './places.js';
 import { status } from './state.js';
 import { openTools } from './tools.js';
 import { say } from './words.js';
@@ -17,14 +18,13 @@ function take(href) {
   Object.assign(document.createElement('a'), { href, download: '' }).click();
 }
 
-const isDark = () => document.documentElement.classList.contains('dark');
-
 function commands() {
   const all = [
     { icon: 'plus', name: say('keys_new'), keys: MAC ? '⌘ ⇧ O' : 'Ctrl Shift O', act: begin },
     { icon: 'books', name: say('palette_libraries'), act: () => openLibraries(), there: '#history [data-do="libraries"]' },
     { icon: 'tool', name: say('palette_tools'), act: () => openTools(), there: '#history [data-do="tools"]' },
     { icon: 'sliders', name: say('models_title'), act: openModels, there: '#top .p-open-models' },
+    { icon: 'sliders', name: say('settings_title'), act: () => visit('general') },
     { icon: 'keyboard', name: say('keys_title'), keys: '?', act: openKeys },
     { icon: isDark() ? 'sun' : 'moon', name: say('theme', { theme: say(isDark() ? 'light' : 'dark') }), act: toggleTheme },
   ];

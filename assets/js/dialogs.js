@@ -34,6 +34,7 @@ export function openMenu(button) {
       item(say('move'), '', () => show(here(), places(id, title, is.has('filed')))),
     ],
     item(say('export'), '', () => show(here(), forms(id))),
+    item(say('select'), '', () => dispatchEvent(new CustomEvent('p-select', { detail: id }))),
     item(say(is.has('archived') ? 'unarchive' : 'archive'), '', () => archive(id, title, !is.has('archived'))),
     item(say('delete'), 'p-danger', () => remove(id, title)),
   ]);
@@ -51,6 +52,15 @@ function folderItems(id, title) {
       question('', text, say('delete'), () => ask({ do: 'folder', id }), { kind: 'p-danger', back: [rowOf(id), '#house .p-new'] });
     }),
   ];
+}
+
+// Where several conversations can be moved to, as a menu that hangs on this button: a folder, none, or a new one.
+export function openPlaces(button, move) {
+  show(button, [
+    ...foldersThere().map((folder) => item(folder.name, 'p-folder-item', () => move(folder.id))),
+    item(say('move_out'), '', () => move('')),
+    item(say('folder_new'), '', () => named('', say('folder_make'), say('folder_new'), (name) => move('', name), ['#p-find'])),
+  ]);
 }
 
 // Where a conversation can be moved to.

@@ -18,7 +18,7 @@ function away() {
 // Says what was done, with the way back. It is there before it speaks, or no screen reader would hear it.
 function tell(text, back) {
   const undo = Object.assign(document.createElement('button'), { type: 'button', textContent: say('undo') });
-  undo.addEventListener('click', () => { away(); ask(back); document.querySelector('#history nav a[tabindex="0"]')?.focus(); });
+  undo.addEventListener('click', () => { away(); back.forEach(ask); document.querySelector('#history nav a[tabindex="0"]')?.focus(); });
   line.replaceChildren(Object.assign(document.createElement('span'), { textContent: text }), undo);
   line.style.bottom = `${innerHeight - (foot()?.getBoundingClientRect().top ?? innerHeight) + 8}px`;
   line.classList.add('p-there');
@@ -33,13 +33,38 @@ export function pin(id, on) { ask({ do: 'pin', ids: [id], on }); }
 
 export function archive(id, title, on = true) {
   ask({ do: 'archive', ids: [id], on });
-  tell(say(on ? 'archived' : 'unarchived', { title }), { do: 'archive', ids: [id], on: !on });
+  tell(say(on ? 'archived' : 'unarchived', { title }), [{ do: 'archive', ids: [id], on: !on }]);
 }
 
+// The folder that a conversation stands in, as the list shows it; '' for none.
+const folderOf = (id) => document.querySelector(`#history .p-menu[data-id="${CSS.escape(id)}"]`)
+  ?.closest('.p-folder')?.querySelector('a[data-folder]').dataset.folder ?? '';
+
 export function move(id, title, folder) {
-  const before = document.querySelector(`#history .p-menu[data-id="${CSS.escape(id)}"]`)?.closest('.p-folder');
+  const before = folderOf(id);
   ask({ do: 'move', ids: [id], folder });
-  tell(say('moved', { title }), { do: 'move', ids: [id], folder: before?.querySelector('a[data-folder]').dataset.folder ?? '' });
+  tell(say('moved', { title }), [{ do: 'move', ids: [id], folder: before }]);
+}
+
+// ---- several at once
+
+const many = (key, ids) => (ids.length === 1 ? say(`${key}_one`) : say(key, { n: ids.length }));
+
+export function archiveAll(ids, on) {
+  ask({ do: 'archive', ids, on });
+  tell(many(on ? 'all_archived' : 'all_unarchived', ids), [{ do: 'archive', ids, on: !on }]);
+}
+
+export function moveAll(ids, folder, name = '') {
+  const before = new Map();
+  for (const id of ids) before.set(folderOf(id), [...before.get(folderOf(id)) ?? [], id]);
+  ask({ do: 'move', ids, folder, ...name && { name } });
+  tell(many('all_moved', ids), [...before].map(([from, moved]) => ({ do: 'move', ids: moved, folder: from })));
+}
+
+export function deleteAll(ids) {
+  ask({ do: 'delete_all', ids });
+  tell(many('all_deleted', ids), [{ do: 'keep', ids }]);
 }
 
 export function fold(link) { ask({ do: 'fold', id: link.dataset.folder, on: link.getAttribute('aria-expanded') !== 'true' }); }

@@ -8,9 +8,9 @@ import { say } from './words.js';
 const MAC = /Mac|iPhone|iPad/.test(navigator.platform);
 const CTRL = MAC ? '⌘' : 'Ctrl';
 const KEYS = {
-  anywhere: [['find', CTRL, 'K'], ['find_too', '/'], ['new', CTRL, MAC ? '⇧' : 'Shift', 'O'], ['list', '?'], ['list_too', CTRL, '/'], ['favourite', 'Alt', '1–9'], ['escape', 'Esc']],
-  writing: [['send', 'Enter'], ['line', MAC ? '⇧' : 'Shift', 'Enter'], ['now', CTRL, 'Enter'], ['again', CTRL, 'Enter']],
-  conversations: [['walk', '↑', '↓'], ['ends', 'Home', 'End'], ['open', 'Enter'], ['menu', '→'], ['rename', 'F2'], ['archive', 'E'], ['delete', 'Del']],
+  anywhere: [['find', CTRL, 'K'], ['find_too', '/'], ['new', CTRL, MAC ? '⇧' : 'Shift', 'O'], ['walk_talks', 'Alt', '↑ ↓'], ['list', '?'], ['list_too', CTRL, '/'], ['favourite', 'Alt', '1–9'], ['escape', 'Esc']],
+  writing: [['send', 'Enter'], ['line', MAC ? '⇧' : 'Shift', 'Enter'], ['now', CTRL, 'Enter'], ['edit_last', '↑'], ['again', CTRL, 'Enter']],
+  conversations: [['walk', '↑', '↓'], ['ends', 'Home', 'End'], ['open', 'Enter'], ['menu', '→'], ['rename', 'F2'], ['select', 'X'], ['archive', 'E'], ['delete', 'Del']],
 };
 const ALTERNATIVES = new Set(['walk', 'ends']);  // either key, not both at once
 
@@ -27,10 +27,13 @@ function part(name, keys) {
   return make('section', {}, make('h3', { textContent: say(`keys_in_${name}`) }), make('dl', {}, ...lines));
 }
 
+// All keys, by where they work.
+export const keyParts = () => Object.entries(KEYS).map(([name, keys]) => part(name, keys));
+
 export function openKeys() {
   if (document.querySelector('dialog[open]')) return;
   const close = make('button', { type: 'button', className: 'p-icon p-close', attributes: { 'aria-label': say('close') } });
-  const parts = make('div', { className: 'p-parts' }, ...Object.entries(KEYS).map(([name, keys]) => part(name, keys)));
+  const parts = make('div', { className: 'p-parts' }, ...keyParts());
   const element = make('dialog', { className: 'p-dialog p-keys', attributes: { 'aria-labelledby': 'p-keys-title' } },
     make('header', {}, make('h2', { id: 'p-keys-title', textContent: say('keys_title') }), close), parts);
   close.addEventListener('click', () => element.close());
@@ -42,8 +45,36 @@ export function openKeys() {
 
 const types = (element) => element.isContentEditable || element.matches?.('textarea, select, input:not([type=checkbox], [type=radio], [type=file])');
 
+// Up and down through the conversations, as the list has them.
+function walk(step) {
+  const rows = [...document.querySelectorAll('#history nav a[data-open]')].filter((link) => !link.closest('[hidden]'));
+  const here = rows.findIndex((link) => link.hasAttribute('aria-current'));
+  const next = rows[here < 0 ? (step > 0 ? 0 : rows.length - 1) : here + step];
+  if (!next) return;
+  openConversation(next.dataset.open);
+  next.scrollIntoView({ block: 'nearest' });
+}
+
+// In the empty field, ↑ changes what was asked last.
+function editLast(event) {
+  if (event.key !== 'ArrowUp' || event.target !== composer() || event.target.value) return false;
+  const last = [...document.querySelectorAll('#chat a.p-do[href^="#do-edit-"]')].at(-1);
+  last?.click();
+  return Boolean(last);
+}
+
+function withAlt(event) {
+  const step = { ArrowUp: -1, ArrowDown: 1 }[event.key];
+  if (!step || event.ctrlKey || event.metaKey || event.shiftKey) return false;
+  walk(step);
+  return true;
+}
+
 function pressed(event) {
-  if (event.isComposing || event.altKey || event.defaultPrevented || document.querySelector('dialog[open]')) return;
+  if (event.isComposing || event.defaultPrevented || document.querySelector('dialog[open]')) return;
+  const bare = !event.altKey && !event.ctrlKey && !event.metaKey && !event.shiftKey;
+  if (event.altKey ? withAlt(event) : bare && editLast(event)) return event.preventDefault();
+  if (event.altKey) return;
   const key = event.key.toLowerCase();
   const held = MAC ? event.metaKey && !event.ctrlKey : event.ctrlKey && !event.metaKey;
   const plain = !types(event.target) && { '?': openKeys, '？': openKeys, '/': openPalette }[key];

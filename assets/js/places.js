@@ -1,7 +1,6 @@
-// Where the reader is: the address, the drawer, the evidence, light and dark, the hour.
+// Where the reader is: the address, the drawer, the evidence, the hour.
 import { ask } from './bus.js';
 import { onChange, status } from './state.js';
-import { local } from './storage.js';
 import { say } from './words.js';
 
 const root = document.documentElement;
@@ -15,8 +14,43 @@ let covered = false;  // by the evidence
 
 const named = () => new URLSearchParams(location.search).get('c') ?? '';
 
+// ---- the settings, which have addresses of their own: `settings/<part>`, the conversation behind them still named
+
+const HOME = new URL('.', document.baseURI).pathname;
+const places = [];
+
+// The part of the settings that the address names; '' outside of them.
+export function section() {
+  const found = /^settings(?:\/([a-z]*))?$/.exec(location.pathname.slice(HOME.length));
+  return found ? found[1] || 'general' : '';
+}
+
+export function onPlace(listener) { places.push(listener); }
+
+function arrive() {
+  if (section()) root.dataset.settings = 'open';
+  else delete root.dataset.settings;
+  cover();
+  entitle();
+  for (const listener of places) listener();
+}
+
+// Goes to a part of the settings; '' leaves them, to the conversation behind.
+export function visit(part) {
+  if (part === section()) return arrive();
+  drawer(false);
+  history.pushState({}, '', `${part ? `settings/${part}` : './'}${location.search}`);
+  arrive();
+}
+
+const addressOf = (id) => `${section() ? `settings/${section()}` : './'}${id ? `?c=${encodeURIComponent(id)}` : ''}`;
+
 // Opens a conversation, a new one where it has no name; `message` is one that shall be among what it shows.
 export function openConversation(id, message = '') {
+  if (section()) {
+    history.pushState({}, '', id ? `./?c=${encodeURIComponent(id)}` : './');
+    arrive();
+  }
   wanted = { id, until: Date.now() + 5000 };
   ask(id ? { do: 'open', id, ...message && { message } } : { do: 'new' });
   drawer(false);
@@ -31,7 +65,7 @@ export function nameAhead() {
   if (status()?.conversation !== '' || wanted && !wanted.ahead) return '';
   if (named() !== ahead || !ahead) {
     ahead = NAME();
-    history.replaceState({}, '', `?c=${ahead}`);
+    history.replaceState({}, '', `./?c=${ahead}`);
   }
   wanted = { id: ahead, ahead: true, until: Date.now() + 15_000 };
   return ahead;
@@ -43,17 +77,21 @@ function followAddress() {
   const came = wanted?.id === now.conversation || Boolean(wanted?.ahead && now.conversation);
   if (wanted && !came && Date.now() < wanted.until) return;  // the address is right already, or soon will be
   if (now.conversation !== named()) {
-    const address = now.conversation ? `?c=${encodeURIComponent(now.conversation)}` : location.pathname;
     // A new conversation that just got its name is still the same place: going back leads to the one before.
     const same = fresh || !named() && !came || named() === ahead;
-    history[same ? 'replaceState' : 'pushState']({}, '', address);
+    history[same ? 'replaceState' : 'pushState']({}, '', addressOf(now.conversation));
   }
   wanted = null;
   ahead = '';
   fresh = false;
+  entitle();
+}
+
+function entitle() {
   const title = document.querySelector('#top .p-title')?.textContent.trim();
   const asks = document.querySelector('#ask .p-asks') ? `${say('ask_title')} · ` : '';
-  const page = now.conversation && title ? `${asks}${title} · Parlour` : 'Parlour';
+  const place = section() ? say('settings_title') : status()?.conversation ? title : '';
+  const page = place ? `${asks}${place} · Parlour` : 'Parlour';
   if (document.title !== page) document.title = page;
 }
 
@@ -100,31 +138,9 @@ export function closeEvidence() {
 
 export function escape() {
   if (root.dataset.drawer === 'open') return drawer(false), true;
+  if (section()) return visit(''), true;
   if (!wide.matches && root.dataset.evidence === 'open') return evidence(false), true;
   return false;
-}
-
-const system = matchMedia('(prefers-color-scheme: dark)');
-const isDark = () => ({ dark: true, light: false })[local.get('p-theme')] ?? system.matches;
-
-function paintTheme() {
-  // The whole canvas: what lies around and beneath the page, and the browser's own scrollbars.
-  for (const one of [root, document.body]) if (one.classList.contains('dark') !== isDark()) one.classList.toggle('dark', isDark());
-  const button = document.querySelector('#history .p-theme');
-  if (!button) return;
-  const other = say(isDark() ? 'light' : 'dark');
-  const label = button.querySelector('span');
-  if (label && label.textContent !== other) {
-    label.textContent = other;
-    button.setAttribute('aria-label', say('theme', { theme: other }));
-  }
-}
-
-export function toggleTheme() {
-  const next = isDark() ? 'light' : 'dark';
-  if ((next === 'dark') === system.matches) local.remove('p-theme');
-  else local.set('p-theme', next);
-  paintTheme();
 }
 
 function speak() {
@@ -139,16 +155,13 @@ function tellHour() {
 export function start() {
   speak();
   tellHour();
-  paintTheme();
   setInterval(tellHour, 600_000);
-  system.addEventListener('change', paintTheme);
   phone.addEventListener('change', () => drawer(false));
   wide.addEventListener('change', cover);
-  new MutationObserver(paintTheme).observe(document.body, { attributes: true, attributeFilter: ['class'] });
   const scrim = Object.assign(document.createElement('button'), { className: 'p-scrim', type: 'button', tabIndex: -1 });
   scrim.setAttribute('aria-hidden', 'true');
   scrim.addEventListener('click', escape);
   document.body.append(scrim);
-  addEventListener('popstate', () => { if (status() && named() !== status().conversation) openConversation(named()); });
-  onChange(() => { speak(); followAddress(); paintTheme(); cover(); });
+  addEventListener('popstate', () => { arrive(); if (status() && named() !== status().conversation) openConversation(named()); });
+  onChange(() => { speak(); followAddress(); cover(); });
 }

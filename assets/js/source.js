@@ -20,6 +20,9 @@ export function plain(markup) {
     .replace(/<div class="p-[\s\S]*?<\/div>(?=\n|$)/g, '')
     .replace(/<p class="p-[\s\S]*?<\/p>(?=\n|$)/g, '')
     .replace(/<sup><a href="#cite-[^>]*>(\d+)<\/a><\/sup>/g, ' [$1]')
+    .replace(/ <a class="p-do p-picture"[^>]*>[^<]*<\/a>/g, '')
+    .replace(/<sup><a class="p-do p-foot(back)?" role="button" href="#do-foot(?:back)?-\d+-([\w.-]+)">\d+<\/a><\/sup>/gu,
+      (_, back, name) => (back ? `[^${name}]:` : `[^${name}]`))
     .replace(/<sup><a class="(?:p-do )?p-claim[\s\S]*?<\/a><\/sup>/g, '')
     .replace(/<code>([\s\S]*?)<\/code>/g, (_, code) => '`' + decoded(code) + '`')
     .replace(/[\ue000\ue001]/g, '$').replace(/[\ue002\ue003]/g, '$$$$')

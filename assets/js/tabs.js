@@ -1,5 +1,6 @@
 // Other tabs, and this one when nobody looks at it.
 import { ask } from './bus.js';
+import { wantsNotices } from './notices.js';
 import { onChange, status } from './state.js';
 
 const REST_AFTER = 30_000;
@@ -13,6 +14,13 @@ function look() {
   if (document.hidden) return;
   resting = false;
   ask({ do: 'look' });
+}
+
+// Who wants to be told when the reply is there is still waiting for it.
+function rest() {
+  if (status()?.state === 'running' && wantsNotices()) { timer = setTimeout(rest, REST_AFTER); return; }
+  resting = true;
+  ask({ do: 'rest' });
 }
 
 // What this tab did shows in the others too.
@@ -43,7 +51,7 @@ export function start() {
   });
   document.addEventListener('visibilitychange', () => {
     clearTimeout(timer);
-    if (document.hidden) timer = setTimeout(() => { resting = true; ask({ do: 'rest' }); }, REST_AFTER);
+    if (document.hidden) timer = setTimeout(rest, REST_AFTER);
     else look();
   });
   addEventListener('pageshow', (event) => { if (event.persisted) look(); });

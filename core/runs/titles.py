@@ -103,6 +103,8 @@ class Titles:
         try:
             if await run.wait() != "complete" or not run.stored:
                 return
+            if not (await stores.preferences.get()).titles:
+                return
             known = await stores.conversations.get(run.conversation_id)
             thread = await stores.conversations.thread(run.conversation_id, run.message_id)
             whole = [turn for turn in thread if turn.role == "assistant" and turn.status == "complete"]

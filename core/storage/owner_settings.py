@@ -21,7 +21,8 @@ T = TypeVar("T")
 class OwnerSettings:
     """The settings of one owner. What is somebody else's does not exist.
 
-    The names in use: `approval` ({"mode", "allow", "ask", "deny"}), `tools` ({"off", "on"}), `web_search`.
+    The names in use: `approval` ({"mode", "allow", "ask", "deny"}), `tools` ({"off", "on"}), `web_search`, and those of
+    `preferences.Preferences`.
     """
 
     def __init__(self, database: Database, owner: str) -> None:
@@ -56,6 +57,17 @@ class OwnerSettings:
             return value
 
         return await self.change_together(changed)
+
+    async def read_together(self, read: Callable[[Choices], T]) -> T:
+        """Read several choices at one moment.
+
+        Args:
+            read: Given all of the owner's choices; what it returns is returned.
+
+        Raises:
+            StorageError: The database failed.
+        """
+        return await self._database.read(lambda connection: read(Choices(connection, self._owner)))
 
     async def change_together(self, change: Callable[[Choices], T]) -> T:
         """Change several choices in one transaction; as `change` otherwise.

@@ -13,9 +13,11 @@ from core.storage.folders import FolderStore
 from core.storage.mcp_servers import McpServerStore
 from core.storage.model_services import ModelServiceStore
 from core.storage.owner_settings import OwnerSettings
+from core.storage.preferences import PreferenceStore
 from core.storage.queued_messages import AllQueuedMessages, QueuedMessages
 from core.storage.runs import AllRuns
 from core.storage.search import SearchStore
+from core.storage.space import SpaceStore
 from core.storage.whole_conversations import WholeConversations
 
 if TYPE_CHECKING:
@@ -39,7 +41,9 @@ class OwnerStores:
         search: Through all of it, by words.
         documents: Of conversations and libraries, and how far reading them is.
         files: Attachments, and what models and tools made.
+        space: How much of it all there is.
         runs: Replies as work, with their events and steps.
+        preferences: What holds for all of the owner's conversations.
         allowances: What runs unasked in single conversations.
         summaries: Of what models cannot read any more.
         mcp_servers: Those that the owner set up.
@@ -55,8 +59,10 @@ class OwnerStores:
     documents: DocumentStore
     libraries: LibraryStore
     files: FileStore
+    space: SpaceStore
     runs: RunStore
     settings: OwnerSettings
+    preferences: PreferenceStore
     allowances: Allowances
     summaries: SummaryStore
     mcp_servers: McpServerStore
@@ -90,6 +96,7 @@ class Stores:
     def of(self, owner: str) -> OwnerStores:
         """Those of one owner, who need not be known yet."""
         database = self.database
+        settings = OwnerSettings(database, owner)
         return OwnerStores(
             owner,
             conversations=ConversationStore(database, owner),
@@ -101,8 +108,10 @@ class Stores:
             documents=DocumentStore(database, owner),
             libraries=LibraryStore(database, owner),
             files=self.files.of(owner),
+            space=SpaceStore(database, owner),
             runs=self.runs.of(owner),
-            settings=OwnerSettings(database, owner),
+            settings=settings,
+            preferences=PreferenceStore(settings),
             allowances=Allowances(database, owner),
             summaries=SummaryStore(database, owner),
             mcp_servers=McpServerStore(database, self._sealer, owner),

@@ -42,6 +42,7 @@ class Workspace:
         documents: Of conversations and libraries, and how far reading them is.
         files: Attachments, and what models and tools made.
         settings: What the owner chose.
+        preferences: What holds for all of the owner's conversations.
         intake: The owner's documents, on their way into the index.
         runs: The owner's replies, as they are made.
         libraries: The owner's named libraries.
@@ -67,6 +68,7 @@ class Workspace:
         self.documents = self.stores.documents
         self.files = self.stores.files
         self.settings = self.stores.settings
+        self.preferences = self.stores.preferences
         self.intake = services.intake
         self.runs = services.runs
         self.libraries = Libraries(

@@ -75,3 +75,11 @@ def button(page: Page, name: str) -> Locator:
 def words_of(page: Page) -> list[str]:
     """The numbered words of a reply to "count slowly"."""
     return re.findall(r"word\d+", chat(page).inner_text())
+
+
+def switch_theme(page: Page) -> None:
+    """From light to dark, or back, by the command of the palette."""
+    page.keyboard.press("Control+k")
+    page.get_by_role("combobox").fill("switch to")
+    page.get_by_role("option", name="Switch to").click()
+    expect(page.locator("dialog.p-palette")).to_have_count(0)

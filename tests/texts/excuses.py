@@ -28,6 +28,7 @@ _LISTED: Mapping[str, str] = {
         core.storage.mcp_servers: McpServerStore.*
         core.storage.model_services: ModelServiceStore.*
         core.storage.owner_settings: OwnerSettings.* Choices.*
+        core.storage.preferences: PreferenceStore.*
         core.storage.queued_messages: QueuedMessages.*
         core.storage.runs: RunStore.* AllRuns.*
         core.storage.whole_conversations: WholeConversations.*
@@ -70,6 +71,7 @@ _LISTED: Mapping[str, str] = {
         core.workspace.program: _Guest.stream Program.path_of
         core.workspace.turn: Turn.stream
         core.bridge.pool: Pool.use
+        webui.handlers.deleting: Deletions.*
         core.agents.hub: member_events
         core.agents.mapping: ask_agent
         core.agents.retrieval: Finder.find

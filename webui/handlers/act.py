@@ -109,6 +109,16 @@ async def _delete(desk: Desk, view: View, asked: Asked) -> None:
     desk.views.deleted(view.owner, conversation)
 
 
+async def _delete_all(desk: Desk, view: View, asked: Asked) -> None:
+    """Delete several in a moment; until then it can be taken back."""
+    await desk.deletions.plan(desk.engine, desk.views, view, _ids(asked))
+
+
+async def _keep(desk: Desk, view: View, asked: Asked) -> None:
+    """Keep what was about to be deleted."""
+    await desk.deletions.take_back(desk.engine, desk.views, view, _ids(asked))
+
+
 def _ids(asked: Asked) -> list[str]:
     """The conversations that are meant: at most as many as a list shows."""
     found = asked.get("ids")
@@ -370,6 +380,8 @@ _ACTIONS: dict[str, Callable[[Desk, View, Asked], Awaitable[None]]] = {
     "new": _new,
     "rename": _rename,
     "delete": _delete,
+    "delete_all": _delete_all,
+    "keep": _keep,
     "pin": _pin,
     "archive": _archive,
     "archived": _archived,

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import logging
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
 import gradio as gr
 
 from core.errors import ParlourError
+from webui.handlers.deleting import Deletions
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable
@@ -25,11 +26,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Desk:
-    """The engine, what was sent up, and the open tabs."""
+    """The engine, what was sent up, the open tabs, and what is about to be deleted."""
 
     engine: Engine
     uploads: Uploads
     views: Views
+    deletions: Deletions = field(default_factory=Deletions)
 
     def workspace(self, view: View) -> AbstractAsyncContextManager[Workspace]:
         """What the owner of a tab has, while something is done in it. Raises StorageError."""

@@ -34,7 +34,10 @@ _PAGES = frozenset(
     {"/", "/config", "/theme.css", "/favicon.ico", "/manifest.json", "/robots.txt", "/mcp", "/mcp/signed-in", "/search"}
     | {"/meter"}
 )
-_OURS = ("models", "documents", "libraries", "tools", "calls", "conversations", "uploads", "inspect")
+_OURS = (
+    *("models", "documents", "libraries", "tools", "calls", "conversations", "uploads", "inspect", "preferences"),
+    "pictures",
+)
 _FOLDERS = tuple(f"/{name}/" for name in ("assets", "static", "files", "pages", *_OURS))
 _LONGEST_NAME = 255  # bytes, in every file system
 _LONGEST_SESSION = 64  # letters; those of Gradio's client have some ten

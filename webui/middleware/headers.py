@@ -89,7 +89,8 @@ class _Clothed:
 
     async def _finish(self, start: Message) -> None:
         nonce = secrets.token_urlsafe(16)
-        page = with_first_paint(with_head(b"".join(self._pieces), words_of(self._scope).lang))
+        page = with_head(b"".join(self._pieces), words_of(self._scope).lang)
+        page = with_first_paint(page, self._scope.get("base", "./"), self._scope.get("language", ""))
         page = page.replace(b"<script", f'<script nonce="{nonce}"'.encode())
         headers = self._dress(start, _PAGE_POLICY.format(nonce=nonce, ancestors=self._ancestors))
         coding = coding_for(Headers(scope=self._scope).get("accept-encoding", ""))

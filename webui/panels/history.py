@@ -73,9 +73,8 @@ def history_html(  # noqa: PLR0913 - each is a part of the list
         f"<span>{escaped(words('libraries.open'))}</span></button>"
         f'<button class="p-shelf p-open-tools" type="button" data-do="tools" aria-haspopup="dialog">'
         f"<span>{escaped(words('tools.open'))}</span>{_mark(trouble, words)}</button>"
-        f'<button class="p-shelf p-open-keys" type="button" data-do="keys" aria-haspopup="dialog">'
-        f"<span>{escaped(words('history.keys'))}</span><kbd>?</kbd></button>"
-        f'<button class="p-theme" type="button" data-do="theme"><span></span></button></div>'
+        f'<a class="p-shelf p-open-settings" href="./settings" data-do="settings">'
+        f"<span>{escaped(words('history.settings'))}</span></a></div>"
     )
 
 

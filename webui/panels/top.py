@@ -170,6 +170,14 @@ def _choosing_html(model: Part, said: str, label: str, card: str, words: Words) 
     )
 
 
+def ready_line(readiness: Readiness, words: Words) -> tuple[str, str]:
+    """Whether the model can answer, as markup of a shape and a word; and what the page calls it, as text."""
+    model = readiness["model"]
+    said = escaped(_said(model, words, here=model.in_process))
+    label = words.model(model.label) if model.label else ""
+    return f'<span class="p-st {_SHAPES[model.state]}"></span>{said}', label
+
+
 def _agents_html(speakers: Speakers, words: Words) -> str:
     """The choice of the agent that answers."""
     lines = [

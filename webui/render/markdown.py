@@ -13,6 +13,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final, TypeAlias
 from urllib.parse import urlsplit
 
+from webui.render.footnotes import Footnotes
 from webui.render.markup import DISPLAY, INLINE, MARKS, NOTE, escaped, note_index, note_mark
 
 if TYPE_CHECKING:
@@ -47,9 +48,11 @@ def markdown(
     def picture(alt: str, host: str) -> str:
         return words("reply.picture_of", alt=alt or words("reply.picture"), host=host)
 
-    inline = Inline(cite, picture, [markup for _, markup in notes])
-    lines = _with_marks(text, [end for end, _ in notes]).split("\n")
-    made = "\n".join(_blocks(lines, _Way(inline, not growing, words("reply.drawing_long")), _DEPTH))
+    show = f'<a class="p-do p-picture" role="button" href="#do-picture">{words("reply.picture_show")}</a>'
+    footnotes = Footnotes(_with_marks(text, [end for end, _ in notes]).split("\n"))
+    inline = Inline(cite, picture, [markup for _, markup in notes], footnotes.mark, show)
+    lines = _blocks(footnotes.rest, _Way(inline, not growing, words("reply.drawing_long")), _DEPTH)
+    made = "\n".join([*lines, *footnotes.listed(inline.safe)])
     return _NOTE.sub("", made) if notes else made
 
 
@@ -185,6 +188,7 @@ _TOKENS = re.compile(
     | (?P<address> < (?P<url> https?:// [^\s<>]{1,2000} ) > )
     | (?P<tag>     < (?: /? (?:sub|sup|kbd|details|summary) | br[ ]?/? ) > )
     | (?P<less>    < )
+    | (?P<foot>    (?<!\]) \[\^ (?P<footname> [\w.-]{1,40} ) \] (?! [(:\[] ) )
     | (?P<cite>    (?<![ \t\u00a0]) [ \t\u00a0]*+
                    (?: (?<!\]) \[ (?P<n1> \d{1,3} (?: [,，、;] [ ]? \d{1,3} ){0,9} ) \] (?!\()
                      | 【 (?P<n2> \d{1,3} ) [^】\n]{0,40} 】 ) )
@@ -204,10 +208,21 @@ class Inline:
 
     Args:
         notes: What the marks of our notes become.
+        footnote: From the name of a footnote to its mark, `None` where there is none.
+        show: Markup behind the link to a picture from elsewhere, which shows it; `assets/js/pictures.js` knows it.
     """
 
-    def __init__(self, cite: Cite | None, picture: Picture, notes: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        cite: Cite | None,
+        picture: Picture,
+        notes: Sequence[str] = (),
+        footnote: Callable[[str], str | None] = lambda _: None,
+        show: str = "",
+    ) -> None:
         self._cite = cite
+        self._footnote = footnote
+        self._show = show
         self._picture = picture
         self._notes = notes
 
@@ -234,11 +249,11 @@ class Inline:
         if match["tag"]:
             line = match.string.rfind("\n", 0, match.start()) + 1
             return (_NOTHING if _LINE_BEGINS.fullmatch(match.string, line, match.start()) else "") + token
-        if match["cite"]:
-            return self._cited(match)
-        return token
+        return self._cited(match) if match["foot"] or match["cite"] else token
 
     def _cited(self, match: re.Match[str]) -> str:
+        if match["foot"]:
+            return self._footnote(match["footname"]) or match[0]
         if self._cite is None:
             return match[0]
         return self._cite([int(number) for number in _NUMBERS.findall(match["n1"] or match["n2"])])
@@ -253,7 +268,7 @@ class Inline:
             host = ""
         if not host or not source.lower().startswith(("http://", "https://")):
             return label
-        return f"[{self._picture(label, host)}]({source.replace('<', '%3C')})"
+        return f"[{self._picture(label, host)}]({source.replace('<', '%3C')}) {self._show}".rstrip()
 
 
 def _formula(text: str) -> str:

@@ -52,6 +52,7 @@ def stage(_served: Stage) -> Stage:
     """The page's server; what it heard before is forgotten."""
     _served.asked.clear()
     _served.sent.clear()
+    _served.preferred.clear()
     _served.stops = 0
     _served.evidence = None
     _served.models = {"favourites": [], "groups": []}

@@ -51,4 +51,17 @@ def arabic() -> Scene:
     return turns("كيف حالك؟", reply_of((0, MessageStarted()), (0.1, TextDelta(ARABIC)), (1, RunFinished("complete"))))
 
 
-SCENES = {"prose": prose, "arabic": arabic}
+def coded() -> Scene:
+    """Blocks of code: a short one, a diff, one without a language, and a long one."""
+    python = "\n".join(f"print({number})  # {'and further on ' * 12}" for number in range(29))
+    diff = "--- a/one.py\n+++ b/one.py\n@@ -1,2 +1,2 @@\n-old = <1>\n+new = 2\n same"
+    html = "\n".join(f"<p>Line {number}</p>" for number in range(86))
+    blocks = [("python", python), ("diff", diff), ("", "plain text"), ("html", html)]
+    text = "\n\n".join(f"Before it:\n\n```{language}\n{body}\n```" for language, body in blocks)
+    end = "\n\nAnd after it.\n\n" * 20
+    return turns(
+        "Show code.", reply_of((0, MessageStarted()), (0.1, TextDelta(text + end)), (1, RunFinished("complete")))
+    )
+
+
+SCENES = {"prose": prose, "arabic": arabic, "coded": coded}

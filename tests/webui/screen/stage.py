@@ -16,7 +16,7 @@ import pymupdf
 import uvicorn
 from fastapi import FastAPI
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
 
 from core.messages.content import ContentItem
 from core.messages.events import (
@@ -33,17 +33,24 @@ from core.messages.message import Message
 from core.readiness import Readiness
 from core.runs.log import LoggedEvent, RunFinished
 from core.runs.reply import Reply
-from core.storage.base import ConversationRecord, FileRecord, History, QueuedMessage, StoredMessage
+from core.storage.base import ConversationRecord, FileRecord, Folder, History, QueuedMessage, StoredMessage
+from core.storage.preferences import Preferences
+from core.storage.space import UsedSpace
+from core.tools.notes import Note
 from core.workspace.queue import Waiting
 from tests.webui.screen import agents_scenes, calls_scenes, page_scenes, prose_scenes
+from webui.auth import Cookies
 from webui.bundles import assets_folder
 from webui.layout import Handles, build
 from webui.middleware.headers import HeadersMiddleware
+from webui.middleware.places import PlacesMiddleware
 from webui.page_files import asset_routes
 from webui.panels.approval import announced, ask_html
 from webui.panels.evidence import ShownPage, evidence_html
 from webui.panels.history import history_html
 from webui.panels.queue import queue_html
+from webui.panels.settings import ShownSettings, settings_html
+from webui.panels.tools import notes_data
 from webui.panels.top import Speakers, status_html, top_html
 from webui.panels.welcome import I18N
 from webui.render.conversation import conversation_entries
@@ -163,11 +170,21 @@ QUEUE = [
 VERSIONS = {"q2": ("q2-old", "q2"), "r2": ("r2-old", "r2", "r2-new")}
 SCENES = {"answered": _answered, "versions": _answered, "hostile": _hostile, "running": _running, **calls_scenes.SCENES}
 SCENES |= {"queued": _running, "standing": _answered}
+
+
+def _ready() -> Readiness:
+    readiness = Readiness()
+    readiness.mark("model", "ready", label="Small 0.5B, built in", in_process=True, built_in=True)
+    return readiness
+
+
+SCENES["filed"] = lambda: ([], {})  # a list with folders, and more to choose from
 SCENES |= agents_scenes.SCENES | prose_scenes.SCENES | page_scenes.SCENES
 
 
 class Stage:
-    """Serves the page on a free port; `asked` is what its script put on the bus, `sent` what the composer sent.
+    """Serves the page on a free port; `asked` is what its script put on the bus, `sent` what the composer sent,
+    and `preferred` what was changed in the settings.
 
     A mark opens a page of a PDF, or what `evidence` makes; `found` answers a search, which waits for `searching`;
     `meter` is what the composer is told of the next message.
@@ -182,6 +199,7 @@ class Stage:
         self.meter: dict[str, Any] = {}
         self.asked: list[dict[str, Any]] = []
         self.sent: list[Any] = []
+        self.preferred: list[tuple[str, dict[str, Any]]] = []
         self.stops = 0
         self._news = threading.Condition()
         app = FastAPI()
@@ -193,6 +211,8 @@ class Stage:
         app.add_api_route("/conversations/{talk}/queue/take", self._take, methods=["POST"])
         app.add_api_route("/files/{name}", lambda name: Response(f"in {name}", media_type="text/plain"))
         app.add_api_route("/meter", lambda: self.meter, methods=["POST"])
+        app.add_api_route("/preferences/page", self._settings)
+        app.add_api_route("/preferences/{act}", self._prefer, methods=["POST"])
         app.add_api_route("/calls/item", lambda: Response(drawn, media_type="image/png"))
         app.add_api_route("/pages/{document}/{page}.png", lambda: Response(picture, media_type="image/png"))
         app.add_api_route("/uploads/check", lambda: {"refused": [], "said": ""}, methods=["POST"])
@@ -204,7 +224,8 @@ class Stage:
         mounted = cast("Any", gr).mount_gradio_app(
             app, page, path="/", footer_links=[], run_history=False, i18n=I18N, theme=Theme(), head=head()
         )
-        config = uvicorn.Config(HeadersMiddleware(mounted), host="127.0.0.1", port=0, log_level="warning")
+        placed = PlacesMiddleware(HeadersMiddleware(mounted), Cookies("stage"))
+        config = uvicorn.Config(placed, host="127.0.0.1", port=0, log_level="warning")
         self._server = uvicorn.Server(config)
         self._thread = threading.Thread(target=self._server.run, daemon=True)
 
@@ -250,14 +271,18 @@ class Stage:
             ConversationRecord("conv", "o", "About <b>it</b>", now, now),
             ConversationRecord("old", "o", "", 0, 0),
         ]
-        readiness = Readiness()
-        readiness.mark("model", "ready", label="Small 0.5B, built in", in_process=True, built_in=True)
+        folders: tuple[Folder, ...] = ()
+        if scene == "filed":
+            folders = (Folder("work", "o", "Work", 1, {"open": True}, now), Folder("home", "o", "Home", 2, {}, now))
+            more = {"a": None, "b": None, "c": None, "d": "work", "e": "home"}
+            conversations += [ConversationRecord(one, "o", one, now, now, folder_id=at) for one, at in more.items()]
+        readiness = _ready()
         current = "conv" if thread else ""
         running = scene in {"running", "queued", "everything"} or scene in calls_scenes.RUNNING | agents_scenes.RUNNING
         asking = [call for reply in replies.values() for call in reply.asking]
         said, state = announced(asking, words), "running" if running else "idle"
         status = status_html(state, current, lang=words.lang, empty=not thread, asks=said)
-        history = history_html(History(tuple(conversations)), current, ["old"], [], words)
+        history = history_html(History(tuple(conversations), folders), current, ["old"], [], words)
         several = Speakers(cast, brings_model=True, cast=cast, mentions=agents_scenes.MENTIONS) if cast else None
         top = top_html(conversations[0].title if thread else "", readiness, words, speakers=several)
         queue = queue_html(QUEUE if scene in {"queued", "standing"} else [], words, coming=running)
@@ -281,6 +306,31 @@ class Stage:
         found = self.found(q)
         assert self.searching.wait(60), "The search was held and never let go."
         return found
+
+    def _settings(self, request: Request) -> dict[str, Any]:
+        shown = ShownSettings(
+            Preferences(about_me="I look after <b>four</b> houses."),
+            request.scope["language"],
+            _ready(),
+            tools=9,
+            servers=2,
+            trouble="failed",
+            libraries=2,
+            documents=14,
+            space=UsedSpace(1_200_000_000, 300_000_000, 18_000_000, 41),
+            notes=[Note("dates", "Writes dates as <i>22 Nov 2026</i>.")],
+            version="0.1.0",
+        )
+        words = Words.of(request.headers.get("accept-language"))
+        return {"markup": settings_html(shown, words), "notes": notes_data(shown.notes)}
+
+    async def _prefer(self, act: str, request: Request) -> Response:
+        asked = await request.json()
+        with self._news:
+            self.preferred.append((act, asked))
+            self._news.notify_all()
+        headers = {"set-cookie": request.scope["remember_language"](asked["value"])} if act == "language" else None
+        return JSONResponse({"said": "kept"}, headers=headers)
 
     async def _models(self, what: str, request: Request) -> dict[str, Any]:
         with self._news:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
-from tests.e2e.chat_steps import until, wait_for_script
+from tests.e2e.chat_steps import switch_theme, until, wait_for_script
 from tests.webui.screen.stage import Stage
 from webui.bundles import assets_folder
 from webui.page_head import DARK, LIGHT, Colours, with_first_paint
@@ -71,7 +71,7 @@ def test_the_outline_goes_when_the_page_is_there_and_the_canvas_keeps_its_colour
     page = show(color_scheme="dark")
     expect(page.locator("#p-first")).to_be_hidden()
     assert page.evaluate(GROUND) == rgb(DARK.desk)
-    page.locator("#history .p-theme").click()
+    switch_theme(page)
     expect(page.locator("html")).not_to_have_class("dark")
     assert page.evaluate(GROUND) == rgb(LIGHT.desk)
     assert page.evaluate("getComputedStyle(document.documentElement).colorScheme") == "light"
@@ -101,7 +101,7 @@ def test_where_the_browser_keeps_nothing_the_page_works_all_the_same(screen_brow
     page.goto(f"{stage.url}/?scene=answered", wait_until="domcontentloaded")
     wait_for_script(page)
     expect(page).to_have_url(re.compile(r"\?c=conv"))
-    page.locator("#history .p-theme").click()
+    switch_theme(page)
     page.locator("#chat sup > a.cite").first.click()
     expect(page.locator("#page .p-hl.p-on")).to_be_visible()
     page.locator("#composer textarea").fill("Still here")

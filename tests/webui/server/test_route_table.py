@@ -82,6 +82,7 @@ OWN = {
     "/libraries/state",
     "/files/x",
     "/documents/unlock",
+    "/preferences/page",
 }
 """Some of Parlour's own, which look at the owner themselves; what is like them and not there is refused."""
 

@@ -1,0 +1,107 @@
+// The history's column: drawn wider or narrower, folded to a rail of signs; remembered by the browser.
+import { make } from './models_form.js';
+import { onChange } from './state.js';
+import { local } from './storage.js';
+import { say } from './words.js';
+
+const WIDTH = 'p-side';
+const RAIL = 'p-rail';
+const [LEAST, USUAL, MOST] = [220, 272, 440];
+const NARROWER = 150;  // drawn narrower than this, it folds
+const root = document.documentElement;
+const wide = matchMedia('(min-width: 840px)');
+
+let fold = null;
+let handle = null;
+let unfold = null;
+
+const width = () => Math.min(MOST, Math.max(LEAST, Number(local.get(WIDTH)) || USUAL));
+
+function paint() {
+  const rail = wide.matches && local.get(RAIL) === 'on';
+  if (rail !== ('rail' in root.dataset)) root.toggleAttribute('data-rail', rail);
+  const wanted = local.get(WIDTH) ? `${width()}px` : '';
+  if (root.style.getPropertyValue('--p-side') !== wanted) root.style.setProperty('--p-side', wanted);
+  if (!fold) return;
+  const said = say(rail ? 'side_unfold' : 'side_fold');
+  if (fold.title !== said) { fold.title = said; fold.setAttribute('aria-label', said); }
+  fold.setAttribute('aria-expanded', String(!rail));
+  handle.setAttribute('aria-valuenow', String(rail ? 56 : width()));
+  // What has no words on the rail is told by its name.
+  for (const one of document.querySelectorAll('#house .p-new, #p-find, #history .p-shelf')) {
+    const name = rail ? one.textContent.trim() : '';
+    if (one.title !== name) one.title = name;
+  }
+  mark(rail);
+}
+
+// The most urgent of the states in the list, on the sign of the history.
+function mark(rail) {
+  const state = rail ? ['p-ask', 'p-ok', 'p-run'].map((kind) => document.querySelector(`#history nav .p-st.${kind}`)).find(Boolean) : null;
+  const wanted = state ? `${state.className}|${state.getAttribute('aria-label')}` : '';
+  if (unfold.dataset.state === wanted) return;
+  unfold.dataset.state = wanted;
+  unfold.replaceChildren(...state ? [state.cloneNode(true)] : []);
+  unfold.setAttribute('aria-label', [say('menu'), state?.getAttribute('aria-label')].filter(Boolean).join(', '));
+}
+
+function setRail(on) {
+  if (on) local.set(RAIL, 'on');
+  else local.remove(RAIL);
+  paint();
+}
+
+function setWidth(to) {
+  if (to < NARROWER) return setRail(true);
+  local.remove(RAIL);
+  const kept = Math.round(Math.min(MOST, Math.max(LEAST, to)));
+  if (kept === USUAL) local.remove(WIDTH);
+  else local.set(WIDTH, String(kept));
+  paint();
+}
+
+function drag(event) {
+  if (event.button) return;
+  event.preventDefault();
+  handle.setPointerCapture(event.pointerId);
+  root.dataset.drawing = '';
+  const move = ({ clientX }) => setWidth(clientX);
+  const end = () => {
+    delete root.dataset.drawing;
+    handle.removeEventListener('pointermove', move);
+  };
+  handle.addEventListener('pointermove', move);
+  handle.addEventListener('pointerup', end, { once: true });
+  handle.addEventListener('pointercancel', end, { once: true });
+}
+
+function pressed(event) {
+  const rail = 'rail' in root.dataset;
+  const to = { ArrowLeft: rail ? 0 : width() === LEAST ? 0 : width() - 32, ArrowRight: rail ? width() : width() + 32, Home: 0, End: MOST }[event.key];
+  if (to === undefined) return;
+  event.preventDefault();
+  event.stopImmediatePropagation();
+  setWidth(to);
+}
+
+function build() {
+  const side = document.getElementById('side');
+  if (fold || !side) return;
+  fold = make('button', { type: 'button', className: 'p-icon p-fold-side' });
+  unfold = make('button', { type: 'button', className: 'p-icon p-unfold-side', title: say('menu') });
+  handle = make('div', { className: 'p-handle', tabIndex: 0, attributes: { role: 'separator', 'aria-orientation': 'vertical', 'aria-controls': 'side',
+    'aria-label': say('side_width'), 'aria-valuemin': '56', 'aria-valuemax': String(MOST) } });
+  fold.addEventListener('click', () => setRail(!('rail' in root.dataset)));
+  unfold.addEventListener('click', () => { setRail(false); document.querySelector('#history nav a[tabindex="0"]')?.focus(); });
+  handle.addEventListener('pointerdown', drag);
+  handle.addEventListener('keydown', pressed);
+  handle.addEventListener('dblclick', () => setWidth(USUAL));
+  side.append(fold, unfold, handle);
+  paint();
+}
+
+export function start() {
+  paint();
+  wide.addEventListener('change', paint);
+  onChange(() => { build(); if (fold) paint(); });
+}

@@ -1,0 +1,82 @@
+"""What a person set for all of their conversations: something about themselves, and what the house does by itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, Final
+
+from core.errors import SettingsError
+from core.messages.invisible import without_invisible
+
+if TYPE_CHECKING:
+    from core.storage.owner_settings import OwnerSettings
+
+ABOUT_ME: Final = "about_me"
+TITLES: Final = "titles"
+CHECK_CLAIMS: Final = "check_claims"
+LONGEST_ABOUT: Final = 4_000
+"""Characters that somebody may say about themselves: it is sent with each message."""
+
+
+@dataclass(frozen=True, slots=True)
+class Preferences:
+    """What is set. Where the installation has titles or checks off, they stay off.
+
+    Args:
+        about_me: What the model is told about the owner, in every conversation.
+        titles: Whether conversations are named by a model.
+        check_claims: Whether the sentences of answers from documents are checked.
+    """
+
+    about_me: str = ""
+    titles: bool = True
+    check_claims: bool = True
+
+
+class PreferenceStore:
+    """The preferences of one owner, each a setting of its own name."""
+
+    def __init__(self, settings: OwnerSettings) -> None:
+        self._settings = settings
+
+    async def get(self) -> Preferences:
+        """What is set. Raises StorageError."""
+
+        def read(kept: Any) -> Preferences:
+            found = {field.name: kept.get(field.name) for field in fields(Preferences)}
+            return Preferences(**{name: value for name, value in found.items() if value is not None})
+
+        return await self._settings.read_together(read)
+
+    async def change(self, name: str, value: object) -> None:
+        """Set one; an empty text and what is so anyway are forgotten.
+
+        Args:
+            name: A field of `Preferences`.
+            value: A text or a truth value, as that field has it.
+
+        Raises:
+            SettingsError: There is none of that name, or it cannot have this value; the key is `about_too_long` where
+                the text is too long.
+            StorageError: The database failed.
+        """
+        kept = _checked(name, value)
+        await self._settings.change(name, lambda _: kept)
+
+
+def _checked(name: str, value: object) -> object:
+    """What is kept; `None` where it is what holds without a choice."""
+    if name == ABOUT_ME and isinstance(value, str):
+        text = without_invisible(value.encode(errors="replace").decode().replace("\0", "")).text.strip()
+        if len(text) > LONGEST_ABOUT:
+            raise SettingsError(
+                f"The text about you has {len(text):,} characters.",
+                hint=f"It may have {LONGEST_ABOUT:,}.",
+                key="about_too_long",
+                letters=f"{len(text):,}",
+                limit=f"{LONGEST_ABOUT:,}",
+            )
+        return text or None
+    if name in {TITLES, CHECK_CLAIMS} and isinstance(value, bool):
+        return None if value else False
+    raise SettingsError(f"{name!r} cannot be set to a {type(value).__name__}.", key="preference_unknown")

@@ -1,0 +1,87 @@
+"""Several conversations at once: chosen by key, click and finger, moved, archived and deleted, and taken back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from playwright.sync_api import Locator, Page, expect
+
+from tests.e2e.axe import findings_everywhere
+from tests.webui.screen.stage import Stage
+
+Show = Callable[..., Page]
+
+
+def row(page: Page, name: str) -> Locator:
+    return page.locator(f"#history a[data-open={name}]")
+
+
+def asked(stage: Stage, **wanted: Any) -> None:
+    stage.until(lambda: wanted in stage.asked)
+
+
+def test_with_ctrl_and_shift_a_click_chooses_and_escape_ends_it(show: Show, stage: Stage) -> None:
+    page = show("filed")
+    row(page, "a").click(modifiers=["Control"])
+    row(page, "c").click(modifiers=["Shift"])
+    expect(page.locator(".p-chosen-head .p-said")).to_have_text("3 selected")
+    expect(row(page, "b")).to_have_attribute("aria-checked", "true")
+    row(page, "b").click()
+    expect(page.locator(".p-chosen-head .p-said")).to_have_text("2 selected")
+    assert not [one for one in stage.asked if one["do"] == "open"], "choosing opens nothing"
+    assert findings_everywhere(page, "#side") == []
+    page.keyboard.press("Escape")
+    expect(page.locator(".p-chosen-head")).to_be_hidden()
+    expect(row(page, "a")).not_to_have_attribute("role", "checkbox")
+
+
+def test_what_is_chosen_by_x_is_archived_and_brought_back(show: Show, stage: Stage) -> None:
+    page = show("filed")
+    row(page, "a").focus()
+    page.keyboard.press("x")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("x")
+    page.locator(".p-chosen-bar").get_by_role("button", name="Archive").click()
+    asked(stage, do="archive", ids=["a", "b"], on=True)
+    expect(page.locator(".p-undo")).to_contain_text("2 archived")
+    page.locator(".p-undo button").click()
+    asked(stage, do="archive", ids=["a", "b"], on=False)
+
+
+def test_several_are_moved_and_go_back_to_where_each_came_from(show: Show, stage: Stage) -> None:
+    page = show("filed")
+    row(page, "a").click(modifiers=["Control"])
+    row(page, "d").click(modifiers=["Control"])
+    page.locator(".p-chosen-bar").get_by_role("button", name="Move to…").click()
+    page.get_by_role("menuitem", name="Home").click()
+    asked(stage, do="move", ids=["a", "d"], folder="home")
+    page.locator(".p-undo button").click()
+    asked(stage, do="move", ids=["a"], folder="")
+    asked(stage, do="move", ids=["d"], folder="work")
+
+
+def test_several_are_deleted_without_a_question_and_kept_after_all(show: Show, stage: Stage) -> None:
+    page = show("filed")
+    row(page, "a").focus()
+    page.keyboard.press("x")
+    page.keyboard.press("Delete")
+    asked(stage, do="delete_all", ids=["a"])
+    expect(page.locator(".p-undo")).to_contain_text("1 deleted")
+    page.locator(".p-undo button").click()
+    asked(stage, do="keep", ids=["a"])
+
+
+def test_a_menu_begins_choosing_and_all_are_chosen_by_one_press(show: Show) -> None:
+    page = show("filed", width=390, height=780, has_touch=True)
+    page.locator("#top .p-open-menu").click()
+    page.locator("#history .p-menu[data-id=a]").click()
+    page.get_by_role("menuitem", name="Select").click()
+    page.get_by_role("button", name="All 6").click()
+    expect(page.locator(".p-chosen-head .p-said")).to_have_text("6 selected")
+
+
+def test_a_row_is_dragged_onto_a_folder(show: Show, stage: Stage) -> None:
+    page = show("filed")
+    row(page, "a").drag_to(page.locator("#history a[data-folder=home]"))
+    asked(stage, do="move", ids=["a"], folder="home")

@@ -1,0 +1,148 @@
+"""The settings on a screen: an address for each part, what is changed at once, what is found, and the way back."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.e2e.axe import findings_everywhere
+from tests.webui.screen.stage import Stage
+
+Show = Callable[..., Page]
+
+
+def opened(page: Page) -> None:
+    page.locator("#history .p-open-settings").click()
+    expect(page.locator("#p-settings .p-set").first).to_be_visible()
+
+
+def test_the_settings_have_addresses_and_back_and_forward_lead_through_them(show: Show, stage: Stage) -> None:
+    page = show("answered")
+    opened(page)
+    assert page.url == f"{stage.url}/settings/general?c=conv"
+    expect(page).to_have_title("Settings · Parlour")
+    expect(page.locator("#composer")).to_be_hidden()
+    page.locator("#p-settings nav a[data-section=data]").click()
+    assert page.url == f"{stage.url}/settings/data?c=conv"
+    expect(page.get_by_role("heading", name="Privacy and data")).to_be_in_viewport()
+    page.go_back()
+    expect(page.locator("#p-settings nav a[aria-current]")).to_have_text("General")
+    page.go_back()
+    expect(page.locator("#p-settings")).to_have_count(0)
+    expect(page.locator("#composer")).to_be_visible()
+    assert page.url.endswith("?c=conv")
+    page.go_forward()
+    expect(page.locator("#p-settings .p-set").first).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.locator("#p-settings")).to_have_count(0)
+    opened(page)
+    page.locator("#history a[data-open=old]").click()
+    expect(page.locator("#p-settings")).to_have_count(0)
+    assert page.url == f"{stage.url}/?c=old"
+    stage.until(lambda: {"do": "open", "id": "old"} in stage.asked)
+
+
+def test_an_address_of_a_part_opens_it_with_all_files_in_place(show: Show, stage: Stage) -> None:
+    page = show()
+    page.goto(f"{stage.url}/settings/keyboard", wait_until="domcontentloaded")
+    expect(page.get_by_role("heading", name="Keyboard")).to_be_in_viewport()
+    expect(page.locator("#p-settings .p-keys-here")).to_contain_text("Ctrl")
+    assert page.url == f"{stage.url}/settings/keyboard"
+
+
+def test_theme_and_size_hold_at_once_and_after_a_reload_and_the_switches_tell_the_server(
+    show: Show, stage: Stage
+) -> None:
+    page = show("answered")
+    opened(page)
+    page.get_by_role("radio", name="Dark").check(force=True)
+    page.get_by_role("radio", name="19 px").check(force=True)
+    expect(page.locator("html")).to_have_class(re.compile("dark"))
+    expect(page.locator("html")).to_have_attribute("data-size", "5")
+    page.get_by_role("switch", name="Name conversations automatically").uncheck(force=True)
+    about = page.get_by_role("textbox", name="About you")
+    expect(about).to_have_value("I look after <b>four</b> houses.")
+    about.fill("Be brief.")
+    stage.until(lambda: len(stage.preferred) == 2)
+    assert stage.preferred == [
+        ("change", {"name": "titles", "value": False}),
+        ("change", {"name": "about_me", "value": "Be brief."}),
+    ]
+    expect(page.locator("#p-settings .p-told")).to_have_text("kept")
+    page.reload(wait_until="domcontentloaded")
+    expect(page.locator("html")).to_have_class(re.compile("dark"))
+    expect(page.get_by_role("radio", name="Dark")).to_be_checked()
+    page.get_by_role("radio", name="System").check(force=True)
+    page.get_by_role("radio", name="16 px").check(force=True)
+    expect(page.locator("html")).not_to_have_attribute("data-size", "5")
+
+
+def test_another_language_is_spoken_by_the_whole_page_at_once(show: Show, stage: Stage) -> None:
+    page = show("", reduced_motion="reduce")
+    opened(page)
+    page.get_by_label("Language").select_option("zh")
+    expect(page.get_by_role("heading", name="通用")).to_be_visible()
+    expect(page.locator("#house .p-new")).to_have_text("新对话")
+    expect(page.locator("html")).to_have_attribute("lang", "zh-CN")
+    page.get_by_label("语言").select_option("")
+    expect(page.get_by_role("heading", name="General")).to_be_visible()
+
+
+def test_a_setting_is_found_by_its_words_and_marked(show: Show) -> None:
+    page = show()
+    opened(page)
+    field = page.get_by_role("searchbox", name="Find a setting")
+    field.fill("size text")
+    expect(page.locator("#p-settings .p-set:visible")).to_have_count(1)
+    assert page.evaluate("CSS.highlights.get('p-found').size") >= 2
+    field.fill("zebra")
+    expect(page.locator("#p-settings .p-nothing")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.locator("#p-settings .p-set:visible")).not_to_have_count(1)
+    expect(page.locator("#p-settings .p-nothing")).to_be_hidden()
+
+
+def test_deleting_everything_wants_its_word(show: Show, stage: Stage) -> None:
+    page = show()
+    opened(page)
+    page.get_by_role("button", name="Delete all…").click()
+    dialog = page.locator("dialog[open]")
+    expect(dialog.get_by_role("button", name="Cancel")).to_be_focused()
+    dialog.get_by_role("textbox", name="Type “delete” to delete them").fill("delete")
+    dialog.get_by_label("Delete the assistant’s notes as well").check()
+    dialog.get_by_role("button", name="Delete everything").click()
+    stage.until(lambda: stage.preferred)
+    assert stage.preferred == [("delete", {"word": "delete", "notes": True})]
+
+
+def test_where_enter_starts_a_line_ctrl_enter_sends(show: Show, stage: Stage) -> None:
+    page = show()
+    opened(page)
+    page.get_by_role("radio", name="starts a new line").check(force=True)
+    page.locator("#p-settings header .p-close").click()
+    field = page.locator("#composer textarea")
+    field.click()
+    page.keyboard.type("One")
+    page.keyboard.press("Enter")
+    page.keyboard.type("two")
+    expect(field).to_have_value("One\ntwo")
+    page.keyboard.press("Control+Enter")
+    stage.until(lambda: stage.sent)
+    assert stage.sent[0]["text"] == "One\ntwo"
+    page.evaluate("localStorage.removeItem('p-enter')")
+
+
+@pytest.mark.parametrize(
+    ("width", "options"), [(1440, {}), (390, {"locale": "zh-CN", "color_scheme": "dark"})], ids=["wide", "phone"]
+)
+def test_axe_finds_nothing_to_mend_in_the_settings(
+    width: int, options: dict[str, str], show: Show, stage: Stage
+) -> None:
+    page = show("", width=width, **options)
+    page.goto(f"{stage.url}/settings/general", wait_until="domcontentloaded")
+    expect(page.locator("#p-settings .p-set").first).to_be_visible()
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert findings_everywhere(page, "#p-settings") == []

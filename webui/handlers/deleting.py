@@ -1,0 +1,84 @@
+"""Several conversations deleted at once, with a moment in which that is taken back."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from core.errors import NotFoundError, ParlourError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from core.engine import Engine
+    from webui.views import View, Views
+
+_log = logging.getLogger(__name__)
+
+_STAYS = 12.0  # seconds: the page offers to take it back for ten
+
+
+@dataclass(frozen=True, slots=True)
+class _Planned:
+    """A conversation that will be deleted."""
+
+    view: View
+    was_archived: bool
+
+
+class Deletions:
+    """The conversations that are about to be deleted.
+
+    Until then they are in the archive: should Parlour end before, nothing is lost.
+
+    Args:
+        seconds: After which they are.
+    """
+
+    def __init__(self, seconds: float = _STAYS) -> None:
+        self._seconds = seconds
+        self._planned: dict[str, _Planned] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def plan(self, engine: Engine, views: Views, view: View, ids: Sequence[str]) -> None:
+        """Delete these in a moment; what is nobody's or somebody else's is left aside. Raises StorageError."""
+        found: list[str] = []
+        async with engine.workspaces.open(view.owner) as workspace:
+            for one in ids:
+                with suppress(NotFoundError):
+                    record = await workspace.conversations.get(one)
+                    self._planned.setdefault(one, _Planned(view, record.archived_at is not None))
+                    found.append(one)
+            await workspace.conversations.archive(found)
+        for one in found:
+            views.deleted(view.owner, one)
+        task = asyncio.create_task(self._later(engine, views, found), name="delete conversations")
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def take_back(self, engine: Engine, views: Views, view: View, ids: Sequence[str]) -> None:
+        """Keep these after all, where it is not too late. Raises StorageError."""
+        mine = [one for one in ids if (there := self._planned.get(one)) and there.view.owner == view.owner]
+        back = [one for one in mine if not self._planned.pop(one).was_archived]
+        async with engine.workspaces.open(view.owner) as workspace:
+            await workspace.conversations.archive(back, on=False)
+        views.changed(view.owner, None)
+
+    async def _later(self, engine: Engine, views: Views, ids: Sequence[str]) -> None:
+        await asyncio.sleep(self._seconds)
+        for one in ids:
+            planned = self._planned.pop(one, None)
+            if planned is None:
+                continue
+            try:
+                async with engine.workspaces.open(planned.view.owner) as workspace:
+                    await workspace.conversation(one).delete()
+            except NotFoundError:
+                _log.debug("A conversation was deleted elsewhere meanwhile.")
+            except ParlourError as error:
+                _log.warning("A conversation stays in the archive: %s", error)
+            else:
+                views.changed(planned.view.owner, None)

@@ -1,0 +1,145 @@
+"""The settings page: what it shows, and what is changed in it, each as a request of its own."""
+
+from __future__ import annotations
+
+import logging
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Any, Final
+
+from starlette.responses import JSONResponse
+from starlette.routing import Route
+
+from core.errors import ParlourError, SettingsError
+from core.workspace.clearing import delete_everything
+from webui.context import answered_in_time, json_body, log_text, text_of
+from webui.panels.settings import ShownSettings, settings_html
+from webui.panels.tools import notes_data
+from webui.words import LANGUAGES
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from starlette.requests import Request
+    from starlette.responses import Response
+    from starlette.routing import BaseRoute
+
+    from core.workspace.workspace import Workspace
+    from webui.context import WebContext
+    from webui.words import Words
+
+_log = logging.getLogger(__name__)
+
+_PRIVATE: Final = {"cache-control": "no-store"}
+
+
+class PreferenceRoutes:
+    """`/preferences/…`, for the owner of the request."""
+
+    def __init__(self, context: WebContext) -> None:
+        self._engine = context.engine
+        self._settings = context.settings
+        self._words = context.words
+
+    def table(self) -> list[BaseRoute]:
+        """All of them."""
+        return [
+            Route("/preferences/page", self.page, methods=["GET"]),
+            Route("/preferences/language", self.language, methods=["POST"]),
+            Route("/preferences/change", self.change, methods=["POST"]),
+            Route("/preferences/delete", self.delete, methods=["POST"]),
+        ]
+
+    async def page(self, request: Request) -> Response:
+        """The markup of the page, and the notes that it lists."""
+        language = request.scope.get("language", "")
+
+        async def drawn(workspace: Workspace, words: Words) -> dict[str, Any]:
+            shown = await self._shown(workspace, language)
+            return {"markup": settings_html(shown, words), "notes": notes_data(shown.notes)}
+
+        return await self._told(request, drawn)
+
+    async def language(self, request: Request) -> Response:
+        """Another language for this browser: the answer sets a cookie, and the next page speaks it."""
+        asked = await json_body(request)
+        chosen = text_of((asked or {}).get("value"))
+        remember: Callable[[str], str] | None = request.scope.get("remember_language")
+        if asked is None or remember is None or request.scope["owner"] is None or chosen not in {"", *LANGUAGES}:
+            return JSONResponse({}, 400, _PRIVATE)
+        return JSONResponse({"language": chosen}, headers={**_PRIVATE, "set-cookie": remember(chosen)})
+
+    async def change(self, request: Request) -> Response:
+        """Set one preference."""
+        asked = await json_body(request)
+        if asked is None:
+            return JSONResponse({}, 400, _PRIVATE)
+
+        async def changed(workspace: Workspace, words: Words) -> dict[str, Any]:
+            await workspace.preferences.change(text_of(asked.get("name")), asked.get("value"))
+            return {"said": words("settings.kept")}
+
+        return await self._told(request, changed)
+
+    async def delete(self, request: Request) -> Response:
+        """Delete everything, for whoever typed the word."""
+        asked = await json_body(request)
+        if asked is None:
+            return JSONResponse({}, 400, _PRIVATE)
+
+        async def deleted(workspace: Workspace, words: Words) -> dict[str, Any]:
+            if text_of(asked.get("word")).strip().casefold() != words("settings.delete_word").casefold():
+                raise SettingsError("The word was not typed.", key="delete_word", word=words("settings.delete_word"))
+            count = await delete_everything(workspace, notes=asked.get("notes") is True)
+            return {"said": words("settings.deleted_one" if count == 1 else "settings.deleted", n=count)}
+
+        return await self._told(request, deleted)
+
+    # ---- inside
+
+    async def _shown(self, workspace: Workspace, language: str) -> ShownSettings:
+        program = self._engine.program
+        libraries = await workspace.libraries.list()
+        tools = await workspace.tools.listed()
+        return ShownSettings(
+            preferences=await workspace.preferences.get(),
+            language=language,
+            readiness=(await workspace.models.chosen()).readiness,
+            brings_model=program is not None and program.brings_model,
+            may_title=self._settings.titles and program is None,
+            may_check=self._settings.check_claims,
+            tools=len(program.own_tools()) if program is not None else sum(one.on for one in tools),
+            servers=len(await workspace.tools.servers.list()),
+            trouble=workspace.tools.servers.trouble,
+            libraries=len(libraries),
+            documents=sum(one.documents for one in libraries),
+            space=await workspace.stores.space.used(),
+            notes=await workspace.tools.notes.list(),
+            version=_version(),
+        )
+
+    async def _told(self, request: Request, work: Callable[[Workspace, Words], Awaitable[dict[str, Any]]]) -> Response:
+        """Does the work, and tells what went wrong in a sentence."""
+        words = self._words(request.headers.get("accept-language", ""))
+        owner = request.scope["owner"]
+        if owner is None:
+            return JSONResponse({}, 401, _PRIVATE)
+
+        async def done() -> dict[str, Any]:
+            try:
+                async with self._engine.workspaces.open(owner) as workspace:
+                    return await work(workspace, words)
+            except ParlourError as error:
+                return {"failed": words.error(error)}
+            except Exception as error:  # the door of the page: it says so, and goes on
+                _log.error("The settings asked for something, and it failed.\n%s", log_text(error))
+                return {"failed": words.error({"key": "unexpected"})}
+
+        return await answered_in_time(done(), _PRIVATE)
+
+
+def _version() -> str:
+    """Which Parlour this is; "" where it was not installed as a package."""
+    try:
+        return version("parlour")
+    except PackageNotFoundError:
+        return ""
