@@ -59,7 +59,7 @@ function shape(block, { row, mine }, lines) {
   const open = mine.open ?? !(long && !seen.has(row));
   const some = long && !open;  // folded, a long one shows how it begins
   block.classList.toggle('p-shut', !open && !some);
-  block.classList.toggle('p-some', some);
+  block.classList.toggle('p-cut', some);
   block.classList.toggle('p-wraps', mine.wraps);
   block.querySelector('[data-code="fold"]').setAttribute('aria-expanded', String(open));
   block.querySelector('[data-code="wrap"]').setAttribute('aria-pressed', String(mine.wraps));
