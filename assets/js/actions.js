@@ -135,6 +135,10 @@ function clicked(event) {
   const card = document.querySelector('.p-ready[open]');
   if (card && (!card.contains(event.target) || event.target.closest('[data-do="models"]'))) card.open = false;
   const code = event.target.closest?.('.copy_code_button');
+  if (code?.closest('.p-code-head')) {  // there Gradio would copy the head
+    event.stopPropagation();
+    return copy(code.closest('.code_wrap').querySelector('pre > code').textContent, code);
+  }
   if (code) return done(code);
   const link = event.target.closest?.('a[href^="#"], [data-do], a[data-open], #chat a.p-pic');
   if (!link || link.tagName === 'A' && (event.ctrlKey || event.metaKey || event.shiftKey || event.button)) return;

@@ -254,7 +254,7 @@ class Stage:
         outputs = [handles.chat, *handles.panels.values(), handles.evidence]
         page: Any = handles
         page.blocks.load(self._opened, None, outputs, **quiet)
-        page.go.click(self._ask, handles.bus, handles.evidence, **quiet)
+        page.go.click(self._ask, handles.bus, handles.evidence, trigger_mode="multiple", **quiet)
         page.composer.submit(self._send, handles.composer, handles.composer, **quiet)
         page.composer.stop(self._stop, None, None, **quiet)
 

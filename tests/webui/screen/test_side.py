@@ -23,7 +23,7 @@ def test_the_history_folds_to_a_rail_that_is_there_after_a_reload_and_unfolds(sh
     page.get_by_role("button", name="Fold the conversations").click()
     until(lambda: width(page) == 56)
     for name in ("New chat", "Libraries", "Tools", "Settings"):
-        expect(page.locator("#side").get_by_text(name)).to_be_visible()
+        expect(page.locator(f"#side [title='{name}']:visible")).to_have_count(1)
     expect(page.locator(".p-unfold-side")).to_have_attribute("aria-label", "Conversations, replying")
     assert findings_everywhere(page, "#side") == []
     page.reload(wait_until="domcontentloaded")

@@ -46,7 +46,7 @@ async def test_the_page_shows_what_is_set_and_escapes_it(app: Served, browser: h
     assert "</textarea><b>me</b>" in unescape(markup)
     assert "<b>me" not in markup
     assert "隐私与数据" in markup
-    assert "p-v-titles" in markup
+    assert "p-v-about_me" in markup
 
 
 async def test_all_can_be_taken_along_from_where_the_page_says(app: Served, browser: httpx.AsyncClient) -> None:
