@@ -45,6 +45,7 @@ STYLES = (
     "reading",
     "settings",
     "side",
+    "steering",
 )
 _ENTRY = "behaviour"
 _IMPORT = re.compile(r"^import \{ ([\w, ]+) \} from '\./(\w+)\.js';$", re.MULTILINE)

@@ -24,6 +24,7 @@ from core.readiness import Readiness
 from core.storage.base import History
 from webui.panels.catalog import PANELS, Scene
 from webui.panels.history import history_html
+from webui.panels.toolbar import switched
 from webui.panels.top import speakers
 from webui.render.conversation import Rendered, conversation_entries, text_length
 
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from core.storage.base import ConversationRecord, DocumentRecord, NamedLibrary, StoredMessage
     from core.workspace.queue import Waiting
     from core.workspace.workspace import Workspace
+    from webui.panels.toolbar import Switched
     from webui.panels.top import Speakers, State
     from webui.views import View, Views
 
@@ -81,6 +83,7 @@ class _Shown:
     answers: ModelName = INSTALLED
     readiness: Readiness = field(default_factory=Readiness)  # of the model that answers
     speakers: Speakers | None = None  # of a program
+    switched: Switched | None = None  # what the chips of the composer show
     fresh: bool = True  # not painted yet
     seconds: float = 0.0  # of CPU, for the entries of the last frame
     hears: bool = False  # whether the model takes recordings
@@ -170,6 +173,8 @@ class Frames:
         """What stands in the tables: read when it may have changed, not for each frame."""
         shown = await self._opened(workspace, view)
         shown.speakers = await speakers(self._engine.program, workspace.conversation(shown.conversation_id))
+        if self._engine.program is None:
+            shown.switched = await switched(workspace, shown.conversation_id, view.draft, shown.documents)
         return shown
 
     async def _opened(self, workspace: Workspace, view: View) -> _Shown:
@@ -255,6 +260,7 @@ class Frames:
             coming=run is not None or self._engine.sending.is_sending(view.owner),
             speakers=shown.speakers,
             history=self._history(workspace, view, shown, live, unread),
+            switched=shown.switched,
         )
         return Frame(chat, {panel.name: panel.draw(scene) for panel in PANELS})
 

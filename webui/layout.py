@@ -7,6 +7,7 @@
                  #ask    (a tool that waits to be allowed)
                  #queue  (messages that wait for the end of the reply)
                  #composer
+                 #line   (over the composer's second line: #toolbar)
                  #bus, #bus-go (hidden: what the page's own script asks for)
 """
 
@@ -69,6 +70,8 @@ def build(context: WebContext, wire: Callable[[Handles], None]) -> gr.Blocks:
                 chat = _chat()
                 panels |= _painted("below")
                 composer = _composer()
+                with gr.Row(elem_id="line"):
+                    panels |= _painted("line")
                 _panel("foot", fixed("foot.truth"))
                 bus = gr.Textbox(elem_id="bus", visible="hidden", show_label=False, container=False)
                 go = gr.Button("", elem_id="bus-go", visible="hidden")

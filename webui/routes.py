@@ -24,6 +24,7 @@ from webui.handlers.queue import QueueRoutes
 from webui.handlers.search import SearchRoutes
 from webui.handlers.send import AttachingRoutes
 from webui.handlers.services import ServiceRoutes
+from webui.handlers.steering import SteeringRoutes
 from webui.handlers.tools import ServerRoutes, ToolRoutes
 from webui.page_files import asset_routes
 from webui.uploads import TooLargeError, size_of
@@ -71,6 +72,7 @@ class Routes:
         self._queue = QueueRoutes(context)
         self._preferences = PreferenceRoutes(context)
         self._pictures = PictureRoutes(context)
+        self._steering = SteeringRoutes(context)
 
     def table(self) -> list[BaseRoute]:
         """All of them."""
@@ -96,6 +98,7 @@ class Routes:
             *self._queue.table(),
             *self._preferences.table(),
             *self._pictures.table(),
+            *self._steering.table(),
             *asset_routes(),
         ]
 

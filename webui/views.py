@@ -100,6 +100,8 @@ class View:
         looks: Counts what the evidence panel was asked for; what was asked for earlier comes too late.
         libraries: What a new conversation will be answered from, besides what comes with its questions.
         model: Which model will answer a new conversation; `None` for the owner's usual one.
+        draft: What a new conversation will be steered by: its settings, before it is there.
+        side: What stands in the evidence's place: `steering`, `folder:<id>`, or "" for the evidence itself.
         stale: What it shows must be read from the store again.
         urgent: What changed does not wait for the next frame.
         wake: Something changed.
@@ -123,6 +125,8 @@ class View:
     looks: int = 0
     libraries: tuple[str, ...] = ()
     model: ModelName | None = None
+    draft: dict[str, Any] = field(default_factory=dict[str, Any])
+    side: str = ""
     stale: bool = True
     urgent: asyncio.Event = field(default_factory=asyncio.Event)
     wake: asyncio.Event = field(default_factory=asyncio.Event)
@@ -141,8 +145,10 @@ class View:
         """Turn to another conversation."""
         self.conversation_id = conversation_id
         self.window, self.anchor = WINDOW, None
-        self.stopping, self.libraries, self.model = False, (), None
+        self.stopping, self.libraries, self.model, self.draft = False, (), None, {}
+        side = self.side
         self.close_evidence()
+        self.side = side  # it is drawn anew, of this conversation
         self.wake_up(stale=True)
 
     def begin_before(self, message: str, thread: Sequence[str]) -> None:
@@ -159,7 +165,7 @@ class View:
 
     def close_evidence(self) -> None:
         """Show no evidence, nor any that was asked for before."""
-        self.evidence, self.place = "", None
+        self.evidence, self.place, self.side = "", None, ""
         self.looks += 1
 
 

@@ -3,7 +3,7 @@ import { decide } from './approval.js';
 import { ask } from './bus.js';
 import { runAgain, showLarge, showWhole } from './calls.js';
 import { closeChoosing, openChoosing, writeAgain } from './choosing.js';
-import { closeMenu, editQuestion, openMenu } from './dialogs.js';
+import { closeMenu, editQuestion, openMenu, openSteering } from './dialogs.js';
 import { keepFocus } from './focus.js';
 import { fold } from './keeping.js';
 import { openLibraries } from './libraries.js';
@@ -16,6 +16,7 @@ import { removeQueued, sendQueued, stopReply, takeBack } from './queue.js';
 import { keepPlace, keepThere, toEnd } from './scroll.js';
 import { questionText, replyText } from './source.js';
 import { speak } from './speech.js';
+import { backToService, beginWith, forgetPersona, forgetPrompt, libraryMenu, namePersona, personaMenu, press, reset } from './steering.js';
 import { csv } from './tables.js';
 import { openTools } from './tools.js';
 import { unlock } from './unlock.js';
@@ -50,6 +51,17 @@ const BUTTONS = {
   choose: openChoosing,
   libraries: () => openLibraries(),
   find: openPalette,
+  steering: (button) => (document.querySelector('#page .p-steer') && document.documentElement.dataset.evidence === 'open' ? closeEvidence() : openSteering(button.dataset.folder)),
+  'steer-own': backToService,
+  'steer-reset': reset,
+  'persona-name': namePersona,
+  'persona-forget': forgetPersona,
+  'begin-with': beginWith,
+  'prompt-forget': forgetPrompt,
+  'bar-web': press,
+  'bar-code': press,
+  'bar-libraries': libraryMenu,
+  'bar-persona': personaMenu,
   tools: () => openTools(),
   requeue: takeBack,
   unqueue: removeQueued,
@@ -130,7 +142,7 @@ function cite(link) {
 }
 
 function clicked(event) {
-  if (!event.target.closest?.('.p-float, .p-menu')) closeMenu();
+  if (!event.target.closest?.('.p-float, .p-menu, .p-tap')) closeMenu();
   if (!event.target.closest?.('.p-choose, [data-do="choose"]')) closeChoosing();
   const card = document.querySelector('.p-ready[open]');
   if (card && (!card.contains(event.target) || event.target.closest('[data-do="models"]'))) card.open = false;

@@ -20,6 +20,7 @@ import { start as notices } from './notices.js';
 import { start as paper } from './paper.js';
 import { start as pictures } from './pictures.js';
 import { start as places } from './places.js';
+import { start as prompts } from './prompts.js';
 import { start as reading } from './reading.js';
 import { start as rows } from './rows.js';
 import { start as scrolling } from './scroll.js';
@@ -28,12 +29,13 @@ import { start as settings } from './settings.js';
 import { start as side } from './side.js';
 import { start as speech } from './speech.js';
 import { watch } from './state.js';
+import { start as steering } from './steering.js';
 import { start as tables } from './tables.js';
 import { start as tabs } from './tabs.js';
 import { start as viewport } from './viewport.js';
 import { start as waiting } from './waiting.js';
 
-for (const start of [choices, selecting, places, paper, history, keeping, bringing, actions, keys, approval, mentions, composer, connection, focus, meter, microphone, reading, rows, scrolling, speech, tables, tabs, waiting, commands, jump, settings, code, side, viewport, notices, pictures, choosing]) {
+for (const start of [choices, selecting, places, paper, history, keeping, bringing, actions, keys, approval, mentions, prompts, composer, connection, focus, meter, microphone, reading, rows, scrolling, speech, tables, tabs, waiting, commands, jump, settings, code, side, viewport, notices, pictures, choosing, steering]) {
   // What a browser refuses one part keeps no other from beginning.
   try { start(); } catch (error) { reportError(error); }
 }

@@ -2,6 +2,7 @@
 import { ask } from './bus.js';
 import { keepFocus } from './focus.js';
 import { archive, foldersThere, move, pin } from './keeping.js';
+import { evidence } from './places.js';
 import { say } from './words.js';
 
 let menu = null;
@@ -42,6 +43,7 @@ export function openMenu(button) {
 
 function folderItems(id, title) {
   return [
+    item(say('steer_folder'), '', () => openSteering(id)),
     item(say('rename'), '', () => named(title, say('save'), say('rename'), (name) => ask({ do: 'folder', id, name }), [rowOf(id)])),
     item(say('export_folder'), '', () => {
       const href = `./conversations/export?as=bundle&folder=${encodeURIComponent(id)}`;
@@ -97,6 +99,20 @@ export function float(button, lines, { label, back }) {
   show(button, lines.map(([name, act]) => item(name, '', act)), label, back);
 }
 
+// Steering, of a folder where one is named, in the place of the evidence.
+export function openSteering(folder = '') {
+  evidence(true);
+  ask({ do: 'steering', folder });
+  keepFocus('#page .p-steer .p-close');
+}
+
+// Hangs a menu on what was pressed; pressed again, it goes away. `back` is as of `float`.
+export function toggleMenu(button, items, { label, back }) {
+  const again = menu?.button === button;
+  closeMenu();
+  if (!again) show(button, items, label, back);
+}
+
 function show(button, items, label, home) {
   const element = Object.assign(document.createElement('div'), { className: 'p-float' });
   element.setAttribute('role', 'menu');
@@ -116,7 +132,7 @@ function show(button, items, label, home) {
   menu = { button, element, home };
 }
 
-function item(label, className, act) {
+export function item(label, className, act) {
   const element = Object.assign(document.createElement('button'), { type: 'button', className, textContent: label });
   element.setAttribute('role', 'menuitem');
   element.addEventListener('click', () => { closeMenu({ back: true }); act(); });

@@ -1,18 +1,32 @@
-// Whom a question can turn to: typing @ in the composer offers the agents' names.
-import { put } from './bus.js';
+// What is offered while one types in the composer: @ offers agents, documents and libraries, and others offer theirs.
+import { ask, put } from './bus.js';
 import { onChange } from './state.js';
 import { say } from './words.js';
 
 const LETTER = /[A-Za-z0-9_\u00c0-\u024f]/;  // before an @, one of these makes it part of an address
 const fold = (text) => text.toLocaleLowerCase();
 
-let open = null;       // { at, found, chosen }: where the @ stands, the names that fit, which is marked
-let dismissed = -1;    // the @ whose list was closed by hand
+const sources = [wanted];
+let open = null;       // { at, found, chosen, label, take }: where the sign stands, the names that fit, which is marked
+let dismissed = -1;    // the sign whose list was closed by hand
 let typing = false;    // a Chinese character is being chosen
 
 const area = () => document.querySelector('#composer textarea');
-const offered = () => [...document.querySelectorAll('#p-mentions > li')];
+const offered = () => [...document.querySelectorAll('#p-mentions > li, #p-bar-documents > li, #p-bar-libraries > li')];
 const list = () => document.getElementById('p-mention');
+
+// Another sign: `source` is given the field, and gives `{ at, found, label, take }` or null.
+export function offerAt(source) { sources.push(source); }
+
+// Looks again, where what is offered has come meanwhile.
+export const lookAgain = () => refresh();
+
+// Those whose name begins with `begun`, and after them those in which another word does.
+export function fitting(all, begun) {
+  const starts = all.filter(({ name }) => fold(name).startsWith(begun));
+  const within = all.filter(({ name }) => begun && !starts.some((one) => one.name === name) && fold(name).split(/[\s_-]+/).some((word) => word.startsWith(begun)));
+  return [...starts, ...within];
+}
 
 // The @ before the caret, and what was typed behind it, as long as it may become a name.
 function wanted(field) {
@@ -22,19 +36,16 @@ function wanted(field) {
   if (at < 0 || (at > 0 && LETTER.test(before[at - 1]))) return null;
   const begun = fold(before.slice(at + 1));
   if (begun.includes('\n')) return null;
-  const all = offered().map((row) => ({ row, name: row.dataset.name }));
-  const starts = all.filter(({ name }) => fold(name).startsWith(begun));
-  const within = all.filter(({ name }) => begun && !starts.some((one) => one.name === name) && fold(name).split(/[\s_-]+/).some((word) => word.startsWith(begun)));
-  const found = [...starts, ...within];
+  const found = fitting(offered().map((row) => ({ row, name: row.dataset.name ?? row.textContent })), begun);
   // Written out, it needs no help: Enter sends.
-  return found.length && !(found.length === 1 && fold(found[0].name) === begun) ? { at, found } : null;
+  return found.length && !(found.length === 1 && fold(found[0].name) === begun) ? { at, found, label: 'mention', take: insert } : null;
 }
 
 function refresh() {
   const field = area();
   if (!field || typing) return;
-  const now = document.activeElement === field ? wanted(field) : null;
-  if (!'@＠'.includes(field.value[dismissed] ?? ' ')) dismissed = -1;  // it is gone: another one may take its place
+  const now = document.activeElement === field ? sources.map((source) => source(field)).find(Boolean) : null;
+  if (!'@＠/'.includes(field.value[dismissed] ?? ' ')) dismissed = -1;  // it is gone: another one may take its place
   if (!now) return close();
   if (now.at === dismissed) return;
   dismissed = -1;
@@ -46,7 +57,7 @@ function refresh() {
 
 function draw(field) {
   const box = list() ?? make();
-  box.setAttribute('aria-label', say('mention'));
+  box.setAttribute('aria-label', say(open.label));
   box.replaceChildren(...open.found.map(({ row }, index) => {
     const option = document.createElement('li');
     option.id = `p-mention-${index}`;
@@ -99,18 +110,30 @@ function close() {
 }
 
 function take(index) {
+  const { found, take: act } = open;
+  act(found[index]);
+}
+
+function insert({ name, row }) {
   const field = area();
-  const { at, found } = open;
+  const { at } = open;
   const end = field.selectionStart;
   const after = field.value.slice(end);
-  const name = found[index].name + (/^\s/.test(after) ? '' : ' ');
-  const caret = at + 1 + name.length + (/^\s/.test(after) ? 1 : 0);
+  const said = name + (/^\s/.test(after) ? '' : ' ');
+  const caret = at + 1 + said.length + (/^\s/.test(after) ? 1 : 0);
+  if (row.closest('#p-bar-libraries') && row.dataset.on !== 'true') ask({ do: 'use', id: row.dataset.id, on: true });
+  write(field.value.slice(0, at + 1) + said + after, caret, caret);
+}
+
+// Puts a text into the composer and selects a part of it.
+export function write(text, from, to) {
+  const field = area();
   close();
-  put(field, field.value.slice(0, at + 1) + name + after);
+  put(field, text);
   field.focus();
-  field.setSelectionRange(caret, caret);
+  field.setSelectionRange(from, to);
   // The page's framework writes the text once more.
-  requestAnimationFrame(() => { if (document.activeElement === field) field.setSelectionRange(caret, caret); });
+  requestAnimationFrame(() => { if (document.activeElement === field) field.setSelectionRange(from, to); });
 }
 
 function pressed(event) {
@@ -137,5 +160,5 @@ export function start() {
   addEventListener('input', (event) => { if (event.target === area()) refresh(); });
   document.addEventListener('selectionchange', () => { if (document.activeElement === area()) refresh(); });
   addEventListener('focusout', (event) => { if (event.target === area()) close(); });
-  onChange(() => { if (open && !offered().length) close(); });
+  onChange(() => { if (open?.label === 'mention' && !offered().length) close(); });
 }

@@ -15,6 +15,7 @@ from core.errors import ModelServiceError, ParlourError, SettingsError
 from core.llm.concurrency import DEFAULT_CONCURRENCY, in_order
 from core.llm.layers.stack import stacked
 from core.llm.oai_surface import chunks, from_oai, functions_of
+from core.llm.parameters import Efforts, efforts_of
 from core.llm.request import ChatRequest, Layer, ModelFacts, Progress, Source, Stream, language_of, merge_generate
 from core.llm.service import Service, account_mark, key_of, service_of
 from core.llm.sync_hooks import Hooks, hooks_stream
@@ -97,6 +98,16 @@ class BaseChatModel:
         """Where the model is, as logs and traces name it; a back end may know better."""
         found = service_of(self.cfg, self.model_type, self.service_address)
         return replace(found, here=True) if self.in_process and not found.address else found
+
+    @property
+    def efforts(self) -> Efforts:
+        """How long it may think before it answers, by name, with what each is in `generate_cfg`; empty if unknown."""
+        return efforts_of(self.model, self.service.address, here=self.in_process)
+
+    @property
+    def left_out(self) -> Mapping[str, Any]:
+        """Parameters that the service refused and that are left out since then, with the refused values."""
+        return {}
 
     async def account(self) -> str:
         """A digest of the service and key that a call will use, part of the cache's keys."""

@@ -29,6 +29,7 @@ OUR_KEYS = frozenset(
         "circuit_breaker",
         "fncall_prompt_type",
         "function_choice",
+        "if_taken",
         "incremental_output",
         "lang",
         "log_messages",

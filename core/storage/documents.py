@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from sqlalchemy import ColumnElement, Connection, Row, Select, delete, func, insert, select, update
 from sqlalchemy.dialects.sqlite import insert as insert_or
@@ -20,7 +20,7 @@ from core.storage.conversations import (
     use_files,
     versions_of,
 )
-from core.storage.tables import conversation_libraries, documents, files, libraries
+from core.storage.tables import conversation_libraries, conversations, documents, files, folders, libraries
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -128,7 +128,7 @@ class LibraryStore:
         return await self._database.read(load)
 
     async def use(self, conversation_id: str, library_id: str, *, on: bool) -> None:
-        """Let a conversation use a library, or no more. Raises NotFoundError."""
+        """Let a conversation use a library, or no more, also where its folder has it. Raises NotFoundError."""
 
         def change(connection: Connection) -> None:
             conversation_of(connection, self._owner, conversation_id)
@@ -140,6 +140,7 @@ class LibraryStore:
             else:
                 same = [conversation_libraries.c[name] == value for name, value in row.items()]
                 connection.execute(delete(conversation_libraries).where(*same))
+            _leave_out(connection, conversation_id, library_id, on=not on)
 
         await self._database.write(change)
 
@@ -154,9 +155,48 @@ def collection_of(connection: Connection, owner: str, library_id: str) -> NamedL
 
 def libraries_used(connection: Connection, conversation_id: str) -> list[NamedLibrary]:
     """The libraries that a conversation uses, by name, inside a transaction."""
+    return _listed(connection, libraries.c.id.in_(_shelves(connection, conversation_id)))
+
+
+_WITHOUT = "without_libraries"  # of a conversation's settings: those of its folder that it does not use
+
+
+def _shelves(connection: Connection, conversation_id: str) -> list[str]:
+    """The libraries that a conversation uses: its own, and those of its folder that it does not leave out."""
     query = select(conversation_libraries.c.library_id)
-    used = query.where(conversation_libraries.c.conversation_id == conversation_id)
-    return _listed(connection, libraries.c.id.in_(used))
+    own = connection.execute(query.where(conversation_libraries.c.conversation_id == conversation_id)).scalars()
+    return list(dict.fromkeys([*map(str, own), *_lent(connection, conversation_id)]))
+
+
+def _lent(connection: Connection, conversation_id: str) -> list[str]:
+    """The libraries that a conversation uses because its folder has them."""
+    query = select(folders.c.settings, conversations.c.settings)
+    query = query.join(conversations, conversations.c.folder_id == folders.c.id)
+    row = connection.execute(query.where(conversations.c.id == conversation_id)).first()
+    if row is None:
+        return []
+    of_folder, own = (cast("dict[str, Any]", kept or {}) for kept in row)
+    without = _ids(own.get(_WITHOUT))
+    wanted = [one for one in _ids(of_folder.get("libraries")) if one not in without]
+    mine = select(libraries.c.id).join(conversations, conversations.c.owner_id == libraries.c.owner_id)
+    mine = mine.where(conversations.c.id == conversation_id, libraries.c.id.in_(wanted))
+    return [str(one) for one in connection.execute(mine).scalars()]
+
+
+def _ids(kept: Any) -> list[str]:
+    """Those of a list that was kept."""
+    return [one for one in cast("list[Any]", kept) if isinstance(one, str)] if isinstance(kept, list) else []
+
+
+def _leave_out(connection: Connection, conversation_id: str, library_id: str, *, on: bool) -> None:
+    """Let a conversation leave out a library of its folder, or use it again."""
+    query = select(conversations.c.settings).where(conversations.c.id == conversation_id)
+    kept: dict[str, Any] = dict(connection.execute(query).scalar() or {})
+    without = [one for one in _ids(kept.pop(_WITHOUT, None)) if one != library_id]
+    if on and library_id in _lent(connection, conversation_id):
+        without.append(library_id)
+    values = {**kept, _WITHOUT: without} if without else kept
+    connection.execute(update(conversations).where(conversations.c.id == conversation_id).values(settings=values))
 
 
 def _listed(connection: Connection, condition: ColumnElement[bool]) -> list[NamedLibrary]:
@@ -338,7 +378,7 @@ class DocumentStore:
         def load(connection: Connection) -> list[str]:
             conversation_of(connection, self._owner, conversation_id)
             own = library_ids(connection, documents.c.conversation_id == conversation_id)
-            return list(dict.fromkeys([*own, *library_ids(connection, _is_shelved_for(conversation_id))]))
+            return list(dict.fromkeys([*own, *library_ids(connection, _is_shelved_for(connection, conversation_id))]))
 
         return await self._database.read(load)
 
@@ -352,7 +392,7 @@ class DocumentStore:
         def load(connection: Connection) -> list[DocumentRecord]:
             conversation_of(connection, self._owner, conversation_id)
             own = documents_where(connection, documents.c.conversation_id == conversation_id)
-            return [*own, *documents_where(connection, _is_shelved_for(conversation_id))]
+            return [*own, *documents_where(connection, _is_shelved_for(connection, conversation_id))]
 
         return await self._database.read(load)
 
@@ -367,7 +407,10 @@ class DocumentStore:
 
         def load(connection: Connection) -> list[DocumentRecord]:
             conversation_of(connection, self._owner, conversation_id)
-            is_shelved, is_own = _is_shelved_for(conversation_id), documents.c.conversation_id == conversation_id
+            is_shelved, is_own = (
+                _is_shelved_for(connection, conversation_id),
+                documents.c.conversation_id == conversation_id,
+            )
             is_stopped = (documents.c.status == "cancelled") & documents.c.library_id.is_not(None)
             is_read = (documents.c.status == "reading") & is_shelved
             return documents_where(connection, is_read | (is_stopped & (is_shelved | is_own)), most)
@@ -440,10 +483,9 @@ class AllDocuments:
         return [_record(row) for row in rows]
 
 
-def _is_shelved_for(conversation_id: str) -> ColumnElement[bool]:
+def _is_shelved_for(connection: Connection, conversation_id: str) -> ColumnElement[bool]:
     """Whether a document stands in a library that the conversation uses."""
-    query = select(conversation_libraries.c.library_id)
-    return documents.c.collection_id.in_(query.where(conversation_libraries.c.conversation_id == conversation_id))
+    return documents.c.collection_id.in_(_shelves(connection, conversation_id))
 
 
 def documents_where(

@@ -134,19 +134,23 @@ class OwnerTools:
     installed: Mapping[str, Mapping[str, Any]]
     interpreter: Callable[[], OwnerInterpreter]
 
-    async def for_model(self, conversation_id: str, *, small: bool = False) -> list[BaseTool]:
+    async def for_model(
+        self, conversation_id: str, *, small: bool = False, here: Mapping[str, bool] | None = None
+    ) -> list[BaseTool]:
         """What a model is offered, by its name each once.
 
         A server that fails brings none and holds nothing up; what a tool needs and has not, leaves that tool out.
 
         Args:
             small: Whether it is a small model: then only what it can cope with, or was switched on by name.
+            here: What is switched on or off in this conversation, by the full names of tools or of those who bring
+                them (`mcp:<server>`); it outranks the owner's list.
 
         Raises:
             StorageError: The database failed.
         """
-        off, on = await self.choices.switched()
-        names = [one.name for one in TOOL_REGISTRY.on_page() if one.name not in off and (one.name in on or one.on)]
+        chosen = here or {}
+        names, on = await self._switched_on(chosen)
         if small:
             usual = {one.name for one in TOOL_REGISTRY.on_page() if one.small}
             names = [name for name in names if name in usual or name in on]
@@ -154,9 +158,18 @@ class OwnerTools:
         brought = await self.servers.tools()
         brought += await self.openapi.tools(conversation_id)
         ours = {tool.name: tool for tool in own if tool is not None}
-        others = [tool for tool in brought if tool.name not in ours and tool.name != AskDocuments.name]
+        wanted = [tool for tool in brought if is_wanted(tool.full_name, chosen)]
+        others = [tool for tool in wanted if tool.name not in ours and tool.name != AskDocuments.name]
         found = [*ours.values(), *_apart(others)]
         return _fitting(found) if small else found
+
+    async def on_here(self, here: Mapping[str, bool]) -> set[str]:
+        """The names of Parlour's own tools that are on in a conversation; `here` is as of `for_model`.
+
+        Raises:
+            StorageError: The database failed.
+        """
+        return set((await self._switched_on(here))[0])
 
     async def listed(self) -> list[ListedTool]:
         """All tools of the page, switched on or off. Raises StorageError."""
@@ -187,6 +200,13 @@ class OwnerTools:
 
     # ---- inside
 
+    async def _switched_on(self, here: Mapping[str, bool]) -> tuple[list[str], set[str]]:
+        """Parlour's own tools that are on in a conversation, in their order, and all that somebody switched on."""
+        off, on = await self.choices.switched()
+        off = {name for name in off if not here.get(name)} | {name for name, wanted in here.items() if not wanted}
+        on = {*on, *(name for name, wanted in here.items() if wanted)} - off
+        return [one.name for one in TOOL_REGISTRY.on_page() if one.name not in off and (one.name in on or one.on)], on
+
     async def _made(self, conversation_id: str, name: str, *, to_show: bool = False) -> BaseTool | None:
         """A tool with its options; `to_show` leaves out what the owner chose, such as a key that may not be there."""
         try:
@@ -215,6 +235,17 @@ class OwnerTools:
             engine = await self.choices.engine()
             return {"provider": engine.provider, "api_key": engine.key, "base_url": engine.address}
         return {}
+
+
+def is_wanted(full_name: str, here: Mapping[str, bool]) -> bool:
+    """Whether a tool of somebody else's may be used in a conversation: as said of the tool, else of who brings it."""
+    return here.get(full_name, here.get(bringer(full_name), True))
+
+
+def bringer(full_name: str) -> str:
+    """Who brings a tool: `mcp:files` for `mcp:files:read`; "" for Parlour's own."""
+    kind, _, rest = full_name.partition(":")
+    return f"{kind}:{rest.partition(':')[0]}" if rest else ""
 
 
 def _apart(tools: Iterable[BaseTool]) -> list[BaseTool]:

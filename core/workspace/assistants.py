@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
+
+from core.agents.conversation import language_of, prepend_system
+from core.llm.parameters import generate_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
 
     from core.agents.assistant import Assistant
+    from core.languages import Lang
     from core.llm.base import BaseChatModel
+    from core.llm.request import Stream
+    from core.messages.message import Message
     from core.workspace.services import OwnerServices
+    from core.workspace.steering import Steering
+
+_NOTHING: Final = nullcontext((None, ()))  # no documents, whatever the conversation has
 
 
 class Assistants:
@@ -25,22 +34,24 @@ class Assistants:
         self._max_iteration = max_iteration
 
     @asynccontextmanager
-    async def inside(
-        self, services: OwnerServices, conversation_id: str, model: BaseChatModel
-    ) -> AsyncGenerator[Assistant]:
+    async def inside(self, services: OwnerServices, conversation_id: str, model: BaseChatModel) -> AsyncGenerator[Any]:
         """With the tools of a conversation, and all documents within its reach. Raises ParlourError."""
         from core.agents.assistant import Assistant  # brings the document readers with it
 
-        tools = await services.tools.for_model(conversation_id, small=model.small)
-        async with services.within_reach(conversation_id) as (library, documents):
-            yield Assistant(
+        steering = await services.steering.of(conversation_id)
+        tools = await services.tools.for_model(conversation_id, small=model.small, here=steering.tools)
+        reads = steering.uses_documents
+        async with services.within_reach(conversation_id) if reads else _NOTHING as (library, documents):
+            assistant = Assistant(
                 tools,
                 model,
                 library=library,
                 documents=documents,
-                attached=partial(services.intake.attached, conversation_id),
+                attached=partial(services.intake.attached, conversation_id) if reads else None,
                 max_iteration=self._max_iteration,
             )
+            assistant.extra_generate_cfg = generate_of(steering.parameters, model.efforts)
+            yield Steered(assistant, steering)
 
     async def secrets(self) -> list[str]:
         """None: what the assistant is used with, its owner or the installation has."""
@@ -56,3 +67,27 @@ class Assistants:
         tools = [tool for tool in offered if not tool.runs_code]
         async with services.index_for(documents) as library:
             yield Assistant(tools, model, library=library, documents=documents, max_iteration=self._max_iteration)
+
+
+class Steered:
+    """The assistant, told what its conversation is steered by.
+
+    Args:
+        assistant: With the tools, documents and parameters of the conversation.
+        steering: Has the instructions.
+    """
+
+    def __init__(self, assistant: Assistant, steering: Steering) -> None:
+        self.assistant = assistant
+        self._steering = steering
+
+    def system_message(self, lang: Lang) -> str:
+        """What the model is told first, in one of the two languages."""
+        from core.agents.assistant import WHO
+
+        return "\n\n".join(text for text in (WHO[lang], self._steering.told(lang)) if text)
+
+    def stream(self, messages: list[Message], **kwargs: Any) -> Stream:
+        """The reply as events; the instructions stand in the language of the question, below who the assistant is."""
+        told = self._steering.told(kwargs.get("lang") or language_of(messages))
+        return self.assistant.stream(prepend_system(messages, told), **kwargs)

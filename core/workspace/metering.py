@@ -13,9 +13,10 @@ from core.llm.usage import cost_of as price_of
 from core.messages.message import FUNCTION, SYSTEM, Message, Usage
 from core.runs.log import ModelCalled
 from core.runs.rows import logged_of
+from core.workspace.assistants import Steered
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from core.languages import Lang
     from core.llm.base import BaseChatModel
@@ -105,10 +106,10 @@ async def metering(services: OwnerServices, conversation_id: str, model: BaseCha
         thread = await services.stores.conversations.thread(conversation_id)
         rows = await services.stores.runs.account(conversation_id)
         calls = [one.event for one in logged_of(rows) if isinstance(one.event, ModelCalled)]
-    instructions, functions = await _told(services, conversation_id, model, lang)
+    instructions, functions, chosen = await _told(services, conversation_id, model, lang)
 
     def counted() -> Meter:
-        costs, generate = Costs(model), model.generate_cfg
+        costs, generate = Costs(model), {**model.generate_cfg, **chosen}
         said = [message for turn in thread for message in turn.parts]
         looked_up = [message for message in said if message.role == FUNCTION and (message.extra or {}).get("passages")]
         files = sum(map(costs.of, looked_up))
@@ -142,18 +143,19 @@ def _spent(calls: Sequence[ModelCalled]) -> float | None:
 
 async def _told(
     services: OwnerServices, conversation_id: str, model: BaseChatModel, lang: Lang
-) -> tuple[str, tuple[dict[str, Any], ...]]:
-    """The system message and the tools that the model is given; nothing where the answerer does not say."""
-    from core.agents.assistant import WHO, Assistant  # brings the document readers with it
+) -> tuple[str, tuple[dict[str, Any], ...], Mapping[str, Any]]:
+    """The system message, the tools and the parameters that the model is given; nothing where an agent does not say."""
+    from core.agents.assistant import WHO  # brings the document readers with it
 
     if not conversation_id:
         tools = await services.tools.for_model("", small=model.small)
-        return WHO[lang], tuple(tool.function for tool in tools)
+        return WHO[lang], tuple(tool.function for tool in tools), {}
     try:
         async with services.agents.inside(services, conversation_id, model) as agent:
-            if not isinstance(agent, Assistant):
-                return "", ()
-            said = WHO[lang] if agent.system_message is None else agent.system_message
-            return said, tuple(tool.function for tool in agent.function_map.values())
+            if not isinstance(agent, Steered):
+                return "", (), {}
+            inner = agent.assistant
+            functions = tuple(tool.function for tool in inner.function_map.values())
+            return agent.system_message(lang), functions, inner.extra_generate_cfg
     except ParlourError:  # a tool or an index that cannot be opened: the reply will say so
-        return WHO[lang], ()
+        return WHO[lang], (), {}

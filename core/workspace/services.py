@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from core.reading.owner_intake import OwnerIntake
+from core.workspace.steering import OwnerSteering
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Sequence
@@ -92,6 +93,7 @@ class OwnerServices:
         remembering: Sums up what a model cannot read any more.
         titles: Names conversations after their first exchange.
         agents: Who answers.
+        steering: Instructions, parameters and tools of the owner's conversations.
     """
 
     def __init__(self, every: Services, owner: str) -> None:
@@ -107,6 +109,7 @@ class OwnerServices:
         self.remembering = every.remembering
         self.titles = every.titles.of(self.stores)
         self.agents = every.agents
+        self.steering = OwnerSteering(self.stores)
 
     def changed(self, conversation_id: str | None = None) -> None:
         """Tell whoever shows it that something of a conversation changed, or of all that the owner has."""

@@ -50,6 +50,7 @@ class Workspace:
         rules: When the owner is asked before a tool runs.
         models: Which model answers the owner, and those that were set up.
         taking: Conversations on their way out.
+        steering: Instructions, parameters and tools of conversations.
     """
 
     def __init__(
@@ -81,6 +82,7 @@ class Workspace:
         self.rules = self.tools.rules
         self.models = services.models
         self.taking = Taking(services)
+        self.steering = services.steering
         self._open_index = open_index
         self._close_index = close_index
         self._index: asyncio.Future[Library] | None = None

@@ -68,7 +68,10 @@ _LISTED: Mapping[str, str] = {
         core.storage.search: SearchStore.find
         core.workspace.conversation: Conversation.*
         core.workspace.queue: ConversationQueue.*
+        core.workspace.personas: Personas.*
         core.workspace.program: _Guest.stream Program.path_of
+        core.workspace.prompts: Prompts.*
+        core.workspace.steering: OwnerSteering.*
         core.workspace.turn: Turn.stream
         core.bridge.pool: Pool.use
         webui.handlers.deleting: Deletions.*

@@ -15,6 +15,8 @@ from webui.handlers.evidence import chosen, cited, listed, paged, tried
 from webui.handlers.inspecting import inspected
 from webui.handlers.queue import send_queued, unqueue
 from webui.handlers.send import drop, start
+from webui.handlers.steering import ACTIONS as STEERING
+from webui.handlers.steering import draw
 from webui.panels.welcome import starter
 from webui.views import LISTED, WINDOW
 
@@ -47,6 +49,8 @@ async def act(desk: Desk, view: View, message: str) -> str:
         action = _ACTIONS.get(str(request.get("do")))
         if action is not None:
             await action(desk, view, request)
+    if view.side and not view.evidence:  # the tab turned to another conversation
+        await draw(desk, view)
     return view.evidence
 
 
@@ -293,11 +297,12 @@ async def _use(desk: Desk, view: View, asked: Asked) -> None:
     async with desk.workspace(view) as workspace:
         if view.conversation_id:
             await workspace.libraries.use(view.conversation_id, library, on=on)
-            return
-        await workspace.libraries.opened(library)
-    others = tuple(one for one in view.libraries if one != library)
-    view.libraries = (*others, library) if on else others
-    view.wake_up(stale=True)
+        else:
+            await workspace.libraries.opened(library)
+            others = tuple(one for one in view.libraries if one != library)
+            view.libraries = (*others, library) if on else others
+            view.wake_up(stale=True)
+    await draw(desk, view)
 
 
 async def _retry(desk: Desk, view: View, asked: Asked) -> None:
@@ -420,4 +425,5 @@ _ACTIONS: dict[str, Callable[[Desk, View, Asked], Awaitable[None]]] = {
     "decline": _decline,
     "rerun": _rerun,
     "inspect": _inspect,
+    **STEERING,
 }

@@ -129,6 +129,7 @@ def _open_place(view: View) -> Place:
 def _begun(view: View) -> int:
     """The number of what the panel shall show now: it is shown unless something else was asked for meanwhile."""
     view.looks += 1
+    view.side = ""
     return view.looks
 
 

@@ -20,7 +20,7 @@ from webui.context import json_body, text_of
 from webui.handlers.queue import queue_up
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from starlette.requests import Request
@@ -225,7 +225,7 @@ async def start(desk: Desk, view: View, text: str, files: Sequence[tuple[Path, s
         ConflictError: key `busy`: another message is on its way into the conversation, which is new.
         ParlourError: A file cannot be used, or storing failed; nothing is kept.
     """
-    into = _Into(view.conversation_id, view.address, view.libraries, now, view.model)
+    into = _Into(view.conversation_id, view.address, view.libraries, now, view.model, view.draft)
     # One that is not there yet goes by the name that the page wishes for it, else by its tab.
     name = into.conversation_id or f"new {into.wanted or id(view)}"
     kept: list[FileRecord] = []
@@ -268,6 +268,7 @@ class _Into:
         libraries: Those that it uses from the start.
         now: Whether the reply that is being written is stopped for it.
         model: Its own from the start, if any.
+        settings: What was chosen for it before it is there.
     """
 
     conversation_id: str
@@ -275,6 +276,7 @@ class _Into:
     libraries: Sequence[str]
     now: bool
     model: ModelName | None
+    settings: Mapping[str, Any]
 
     def expected(self, desk: Desk, owner: str) -> AbstractContextManager[None]:
         """While it is being stored: who loads the page again now gets the new conversation, not an empty room."""
@@ -299,6 +301,8 @@ async def _ask(
     try:
         if fresh and model is not None:
             await conversation.choose_model(model)
+        if fresh and into.settings:
+            await workspace.conversations.configure(wanted, lambda kept: {**kept, **into.settings})
         for library in into.libraries if fresh else ():
             with suppress(NotFoundError):  # deleted meanwhile
                 await workspace.libraries.use(wanted, library, on=True)

@@ -37,6 +37,7 @@ _PAGES = frozenset(
 _OURS = (
     *("models", "documents", "libraries", "tools", "calls", "conversations", "uploads", "inspect", "preferences"),
     "pictures",
+    "steering",
 )
 _FOLDERS = tuple(f"/{name}/" for name in ("assets", "static", "files", "pages", *_OURS))
 _LONGEST_NAME = 255  # bytes, in every file system

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 from core.models.model_name import INSTALLED, ModelName
 from webui.panels.approval import announced, ask_html
 from webui.panels.queue import queue_html
+from webui.panels.toolbar import starters_html, toolbar_html
 from webui.panels.top import status_html, top_html
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from core.runs.reply import CallBlock
     from core.storage.base import NamedLibrary
     from core.workspace.queue import Waiting
+    from webui.panels.toolbar import Switched
     from webui.panels.top import Speakers, State
     from webui.words import Words
 
@@ -38,6 +40,7 @@ class Scene:
         model: Which one the next question will be answered by.
         speakers: The agents of a program's page.
         history: Markup of the list of conversations, which is rendered only where it changed.
+        switched: What the chips of the composer show; `None` on the page of a program, whose agents bring their own.
     """
 
     words: Words
@@ -56,6 +59,7 @@ class Scene:
     coming: bool = False
     speakers: Speakers | None = None
     history: str = ""
+    switched: Switched | None = None
 
 
 class Panel(NamedTuple):
@@ -63,13 +67,14 @@ class Panel(NamedTuple):
 
     Args:
         name: The id of its element.
-        place: In the side column, or above or below the conversation; panels of one place stand in this order.
+        place: In the side column, above or below the conversation, or in the composer's second line; panels of one
+            place stand in this order.
         draw: Makes the markup. What comes from outside is escaped there.
         first: The markup before the first frame.
     """
 
     name: str
-    place: Literal["side", "above", "below"]
+    place: Literal["side", "above", "below", "line"]
     draw: Callable[[Scene], str]
     first: str = ""
 
@@ -89,7 +94,8 @@ def _status(scene: Scene) -> str:
 
 
 def _top(scene: Scene) -> str:
-    return top_html(scene.title, scene.readiness, scene.words, scene.libraries, scene.speakers)
+    steered = scene.switched is not None
+    return top_html(scene.title, scene.readiness, scene.words, scene.libraries, scene.speakers, steered=steered)
 
 
 def _history(scene: Scene) -> str:
@@ -104,10 +110,20 @@ def _queue(scene: Scene) -> str:
     return queue_html(scene.waiting, scene.words, coming=scene.coming)
 
 
+def _toolbar(scene: Scene) -> str:
+    return toolbar_html(scene.switched, scene.libraries, scene.words) if scene.switched is not None else ""
+
+
+def _starters(scene: Scene) -> str:
+    return starters_html(scene.switched) if scene.switched is not None and scene.empty else ""
+
+
 PANELS: Final[tuple[Panel, ...]] = (
     Panel("top", "above", _top),
     Panel("status", "above", _status, first=status_html("idle")),
     Panel("history", "side", _history),
+    Panel("starters", "below", _starters),
     Panel("ask", "below", _ask),
     Panel("queue", "below", _queue),
+    Panel("toolbar", "line", _toolbar),
 )

@@ -88,6 +88,8 @@ def top_html(
     words: Words,
     libraries: Sequence[NamedLibrary] = (),
     speakers: Speakers | None = None,
+    *,
+    steered: bool = False,
 ) -> str:
     """Markup for `#top`.
 
@@ -95,6 +97,7 @@ def top_html(
         title: The conversation's; empty for a new one.
         readiness: Of the model that answers the reader.
         speakers: The agents of a program's page.
+        steered: Whether there is a button that opens the steering.
     """
     menu, evidence = escaped(words("top.menu")), escaped(words("top.evidence"))
     settings = escaped(words("models.settings"))
@@ -111,9 +114,17 @@ def top_html(
         f'aria-controls="side"></button>'
         f'<h1 class="p-title" dir="auto">{escaped(title or words("top.untitled"))}</h1>'
         f"{uses_html(libraries, words)}"
-        f"{_ready_html(readiness, words, speakers)}{choosing}"
+        f"{_ready_html(readiness, words, speakers)}{choosing}{_steer_html(words) if steered else ''}"
         f'<button type="button" class="p-icon p-open-evidence" data-do="evidence" aria-label="{evidence}" '
         f'aria-controls="evidence"></button>{_mentions_html(speakers)}</div>'
+    )
+
+
+def _steer_html(words: Words) -> str:
+    steering = escaped(words("steer.title"))
+    return (
+        f'<button type="button" class="p-icon p-open-steer" data-do="steering" aria-controls="evidence" '
+        f'aria-label="{steering}" title="{steering}"></button>'
     )
 
 

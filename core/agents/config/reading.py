@@ -8,7 +8,7 @@ import tomllib
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from importlib import import_module
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, Final, cast
 
 from pydantic import BaseModel
@@ -29,27 +29,52 @@ def read_file(path: Path) -> dict[str, Any]:
     Raises:
         ConfigError: It is missing, empty, of another kind, or cannot be parsed; with the line where it is known.
     """
-    kinds = {".yaml": _yaml, ".yml": _yaml, ".toml": tomllib.loads, ".json": _json}
     try:
         if not path.is_file():
             raise ConfigError([problem("config_no_file", file=str(path))])
-        if path.suffix.lower() not in kinds:
-            raise ConfigError([problem("config_kind")], path.name)
+        _reader(path.name)
         if path.stat().st_size > _LARGEST:
             raise ValueError("it is longer than 1 MB")
         text = path.read_text(encoding="utf-8-sig")
-        found: object = kinds[path.suffix.lower()](text) if text.strip() else None
     except ConfigError:
         raise
-    except RecursionError as error:
-        raise ConfigError([problem("config_unreadable", why="it is nested too deep")], path.name) from error
     except (OSError, ValueError) as error:
         raise ConfigError([_unreadable(error)], path.name) from error
+    return read_text(text, path.name)
+
+
+def read_text(text: str, name: str) -> dict[str, Any]:
+    """The same of a text that was read already.
+
+    Args:
+        name: The file's, whose ending says how it is written.
+
+    Raises:
+        ConfigError: As of `read_file`.
+    """
+    reader = _reader(name)
+    try:
+        if len(text) > _LARGEST:
+            raise ValueError("it is longer than 1 MB")
+        found = reader(text) if text.strip() else None
+    except RecursionError as error:
+        raise ConfigError([problem("config_unreadable", why="it is nested too deep")], name) from error
+    except ValueError as error:
+        raise ConfigError([_unreadable(error)], name) from error
     if found is None or found == {}:
-        raise ConfigError([problem("config_empty")], path.name)
+        raise ConfigError([problem("config_empty")], name)
     if not isinstance(found, dict):
-        raise ConfigError([problem("config_unreadable", why="it must be names and values")], path.name)
+        raise ConfigError([problem("config_unreadable", why="it must be names and values")], name)
     return cast("dict[str, Any]", found)
+
+
+def _reader(name: str) -> Callable[[str], object]:
+    """What reads a file of that name."""
+    kinds: dict[str, Callable[[str], object]] = {".yaml": _yaml, ".yml": _yaml, ".toml": tomllib.loads, ".json": _json}
+    ending = PurePath(name).suffix.lower()
+    if ending not in kinds:
+        raise ConfigError([problem("config_kind")], name)
+    return kinds[ending]
 
 
 def with_absolute_paths(given: Mapping[str, Any], folder: Path) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from core.storage.database import Database
 from core.storage.sealing import Sealer
 from core.toolbox.choices import ToolAccounts
 from core.toolbox.code_interpreter import OwnerInterpreter
-from core.toolbox.toolbox import MOST_FOR_SMALL, Toolbox
+from core.toolbox.toolbox import MOST_FOR_SMALL, Toolbox, is_wanted
 from core.toolbox.user_mcp_servers import OwnerMcpServers
 from core.tools import catalog as plugins
 from core.tools.base import BaseTool
@@ -54,6 +54,20 @@ def toolbox(database: Database, tmp_path: Path) -> Toolbox:
 
 async def names(toolbox: Toolbox, owner: str = "alice", *, small: bool = False) -> list[str]:
     return [tool.name for tool in await toolbox.of(owner).for_model("talk", small=small)]
+
+
+async def test_a_conversation_has_tools_of_its_own_choice_whatever_the_owners_list_says(toolbox: Toolbox) -> None:
+    tools = toolbox.of("alice")
+    await tools.switch("current_time", on=False)
+    here = {"calculator": False, "current_time": True, "storage": True, "no_such_tool": True}
+    assert [tool.name for tool in await tools.for_model("talk", here=here)] == ["current_time", "storage"]
+    assert await names(toolbox) == ["calculator"]
+
+
+def test_a_server_that_is_off_in_a_conversation_may_still_bring_the_tool_that_is_on() -> None:
+    here = {"mcp:files": False, "mcp:files:read": True, "api:maps:route": False}
+    brought = ("mcp:files:read", "mcp:files:write", "mcp:git:log", "api:maps:find", "api:maps:route")
+    assert [name for name in brought if is_wanted(name, here)] == ["mcp:files:read", "mcp:git:log", "api:maps:find"]
 
 
 async def test_nothing_goes_online_or_is_kept_unless_it_was_switched_on(toolbox: Toolbox) -> None:

@@ -38,7 +38,7 @@ from core.storage.preferences import Preferences
 from core.storage.space import UsedSpace
 from core.tools.notes import Note
 from core.workspace.queue import Waiting
-from tests.webui.screen import agents_scenes, calls_scenes, page_scenes, prose_scenes
+from tests.webui.screen import agents_scenes, calls_scenes, page_scenes, prose_scenes, steering_scenes
 from webui.auth import Cookies
 from webui.bundles import assets_folder
 from webui.layout import Handles, build
@@ -179,6 +179,8 @@ def _ready() -> Readiness:
 
 
 SCENES["filed"] = lambda: ([], {})  # a list with folders, and more to choose from
+# A conversation that uses a library and a persona; an empty room, with a persona that has questions of its own.
+SCENES |= {"steered": _answered, "starting": lambda: ([], {})}
 SCENES |= agents_scenes.SCENES | prose_scenes.SCENES | page_scenes.SCENES
 
 
@@ -192,6 +194,7 @@ class Stage:
 
     def __init__(self) -> None:
         self.evidence: Callable[[Words], str] | None = None
+        self.steered = steering_scenes.Steered()
         self.found: Callable[[str], dict[str, Any]] = lambda _: {}
         self.models: dict[str, Any] = {"favourites": [], "groups": []}
         self.searching = threading.Event()
@@ -213,6 +216,7 @@ class Stage:
         app.add_api_route("/meter", lambda: self.meter, methods=["POST"])
         app.add_api_route("/preferences/page", self._settings)
         app.add_api_route("/preferences/{act}", self._prefer, methods=["POST"])
+        app.add_api_route("/steering/prompts", lambda: {"prompts": steering_scenes.PROMPTS})
         app.add_api_route("/calls/item", lambda: Response(drawn, media_type="image/png"))
         app.add_api_route("/pages/{document}/{page}.png", lambda: Response(picture, media_type="image/png"))
         app.add_api_route("/uploads/check", lambda: {"refused": [], "said": ""}, methods=["POST"])
@@ -284,17 +288,21 @@ class Stage:
         status = status_html(state, current, lang=words.lang, empty=not thread, asks=said)
         history = history_html(History(tuple(conversations), folders), current, ["old"], [], words)
         several = Speakers(cast, brings_model=True, cast=cast, mentions=agents_scenes.MENTIONS) if cast else None
-        top = top_html(conversations[0].title if thread else "", readiness, words, speakers=several)
+        top = top_html(conversations[0].title if thread else "", readiness, words, speakers=several, steered=not cast)
         queue = queue_html(QUEUE if scene in {"queued", "standing"} else [], words, coming=running)
-        return chat, top, status, history, ask_html(asking, words), queue, ""
+        bar = "" if cast else steering_scenes.bar(words, used=scene == "steered")
+        begin = steering_scenes.starters() if scene == "starting" else ""
+        return chat, top, status, history, begin, ask_html(asking, words), queue, bar, ""
 
     def _ask(self, message: str, request: gr.Request) -> str:
         with self._news:
             self.asked.append(json.loads(message))
             self._news.notify_all()
+        words = Words.of(request.headers.get("accept-language"))
+        if self.asked[-1]["do"] in steering_scenes.ASKED:
+            return self.steered.answer(self.asked[-1], words)
         if self.asked[-1]["do"] not in {"cite", "page", "inspect"}:
             return ""
-        words = Words.of(request.headers.get("accept-language"))
         if self.evidence is not None:
             return self.evidence(words)
         number = self.asked[-1]["n"] if self.asked[-1]["do"] == "page" else 2

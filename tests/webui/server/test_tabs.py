@@ -108,7 +108,7 @@ async def test_a_tab_that_turns_while_it_is_read_shows_one_conversation(
 
     monkeypatch.setattr(DocumentStore, "opened", turning)
     async with aclosing(handlers.follow(request)) as frames:
-        _, top, status, _, _ = await anext(frames)
+        _, top, status, *_ = await anext(frames)
     assert f'data-conversation="{new.replace("-", "&#45;").replace("_", "&#95;")}"' in status
     assert "New" in top
 
@@ -137,7 +137,7 @@ async def test_stop_that_came_too_late_is_not_said_of_the_next_reply(engine: Eng
     await handlers.stop(request)
     await talk_of(engine, "alice", talk).ask("Tell me")
     async with aclosing(handlers.follow(request)) as frames:
-        _, _, status, _, _ = await anext(frames)
+        _, _, status, *_ = await anext(frames)
     assert 'data-state="running"' in status
     await asyncio.wait_for(handlers.stop(request), 10)
 

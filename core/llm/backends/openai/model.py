@@ -6,7 +6,7 @@ import asyncio
 import json
 import re
 from contextlib import AsyncExitStack, aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 from urllib.parse import urlsplit
@@ -43,7 +43,7 @@ from core.llm.wire_log import WireLog, noted_in
 from core.messages.events import MessageStarted
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Hashable, Mapping
+    from collections.abc import AsyncGenerator, Callable, Hashable, Mapping, Sequence
 
     from openai import RequestOptions
 
@@ -135,7 +135,7 @@ class OpenAIModel(BaseChatModel):
         try:
             async with AsyncExitStack() as stack:
                 async with awake_timeout(limits.first):  # for everything before the first byte together
-                    response = await self._send(stack, body, limits, wire)
+                    response = await self._send(stack, body, limits, wire, request.generate.get("if_taken") or ())
                     if request.notes is not None:
                         request.notes.response_id = response.headers.get("x-request-id")
                     pieces = await stack.enter_async_context(aclosing(await self._body_of(response)))
@@ -220,9 +220,16 @@ class OpenAIModel(BaseChatModel):
             key = default_key(self._base_url, http)
         return openai.AsyncOpenAI(base_url=self._base_url, api_key=key, max_retries=0, http_client=http)
 
-    async def _send(self, stack: AsyncExitStack, body: Json, limits: Limits, wire: WireLog) -> httpx2.Response:
+    @property
+    def left_out(self) -> Mapping[str, Any]:
+        """As for every model, learned from refusals."""
+        return dict(self._quirks.refused)
+
+    async def _send(
+        self, stack: AsyncExitStack, body: Json, limits: Limits, wire: WireLog, if_taken: Sequence[str] = ()
+    ) -> httpx2.Response:
         client = await self._client()
-        sent = self._quirks.apply(body)
+        sent = self._quirks.apply(body, if_taken)
         query = sent.pop("extra_query", None)
         headers = {**self._config.default_headers, **sent.pop("extra_headers", {})}
         options: RequestOptions = {
@@ -240,14 +247,14 @@ class OpenAIModel(BaseChatModel):
             return response
         except openai.APIStatusError as error:
             wire.received(error.response.content)
-            if error.status_code not in {400, 422} or not self._quirks.learn(error.response.text, sent):
+            if error.status_code not in {400, 422} or not self._quirks.learn(error.response.text, sent, if_taken):
                 raise
         except UnicodeEncodeError:  # a lone surrogate somewhere
             body = json.loads(json.dumps(body, ensure_ascii=False).encode("utf-8", "replace"))
         except (TypeError, ValueError, RecursionError) as error:
             hint = "Give texts, numbers, lists and dicts alone."
             raise SettingsError(f"generate_cfg cannot be sent: {error}.", hint=hint) from error
-        return await self._send(stack, body, limits, wire)
+        return await self._send(stack, body, limits, wire, if_taken)
 
     async def _body_of(self, response: httpx2.Response) -> AsyncGenerator[bytes, None]:
         kind = response.headers.get("content-type", "").lower()
@@ -277,16 +284,23 @@ class Quirks:
         streams: `stream`; a few models only answer at once.
         parallel: `parallel_tool_calls`; reasoning models refuse it.
         short_limit: `max_tokens`; OpenAI's newer models want `max_completion_tokens`.
+        refused: Parameters that a reader chose and the service refused, with the values: these are left out.
     """
 
     usage: bool = True
     streams: bool = True
     parallel: bool = True
     short_limit: bool = True
+    refused: dict[str, Any] = field(default_factory=dict[str, Any])
 
-    def apply(self, body: dict[str, Any]) -> dict[str, Any]:
-        """The body without the refused options."""
-        sent = {**body, "stream": self.streams}
+    def apply(self, body: dict[str, Any], if_taken: Sequence[str] = ()) -> dict[str, Any]:
+        """The body without the refused options.
+
+        Args:
+            if_taken: Those that may be left out.
+        """
+        gone = {name for name in if_taken if name in self.refused and self.refused[name] == body.get(name)}
+        sent = {**{name: value for name, value in body.items() if name not in gone}, "stream": self.streams}
         if self.usage and self.streams:
             sent.setdefault("stream_options", {"include_usage": True})
         else:
@@ -297,8 +311,12 @@ class Quirks:
             sent.pop("parallel_tool_calls", None)
         return sent
 
-    def learn(self, refusal: str, sent: dict[str, Any]) -> bool:
-        """Learn from a refusal; true if it told something new, so that sending again may help."""
+    def learn(self, refusal: str, sent: dict[str, Any], if_taken: Sequence[str] = ()) -> bool:
+        """Learn from a refusal; true if it told something new, so that sending again may help.
+
+        Args:
+            if_taken: As of `apply`.
+        """
         if "stream_options" in sent and "stream_options" in refusal:
             self.usage = False
         elif sent["stream"] and _NO_STREAM.search(refusal):
@@ -308,5 +326,15 @@ class Quirks:
         elif "max_tokens" in sent and "max_completion_tokens" in refusal:
             self.short_limit = False
         else:
-            return False
+            return self._leave_out(refusal, sent, if_taken)
         return True
+
+    def _leave_out(self, refusal: str, sent: dict[str, Any], if_taken: Sequence[str]) -> bool:
+        """Leave out the parameter that a refusal names, as long as it has this value."""
+        others = {"max_tokens": "max_completion_tokens"}
+        for name in if_taken:
+            there = name if name in sent else others.get(name, "")
+            if there in sent and there in refusal:
+                self.refused[name] = sent[there]
+                return True
+        return False

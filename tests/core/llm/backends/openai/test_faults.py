@@ -130,6 +130,26 @@ def test_a_model_that_cannot_be_told_about_parallel_calls_is_not_told(server, op
     assert ["parallel_tool_calls" in request.body for request in server.requests] == [True, False]
 
 
+def test_a_parameter_that_the_service_refuses_is_left_out_as_long_as_it_has_that_value(server, opened):
+    server.add(refusal(400, "Unsupported value: 'temperature' does not support 0.6 with this model."))
+    server.add(*(Reply(text="a") for _ in range(3)))
+    model = opened()
+    for temperature in (0.6, 0.6, 1):
+        chosen = {"temperature": temperature, "seed": 3, "if_taken": ["temperature", "seed"]}
+        assert model.chat([Message(USER, "q")], extra_generate_cfg=chosen, stream=False)[0].content == "a"
+    sent = [(request.body.get("temperature"), request.body["seed"]) for request in server.requests]
+    assert sent == [(0.6, 3), (None, 3), (None, 3), (1, 3)]
+    assert model.left_out == {"temperature": 0.6}
+    assert all("if_taken" not in request.body for request in server.requests)
+
+
+def test_a_parameter_of_the_installation_that_the_service_refuses_is_said_and_not_left_out(server, opened):
+    server.add(refusal(400, "Unsupported value: 'temperature' does not support 0.6 with this model."))
+    with pytest.raises(ModelRefusedError):
+        opened(generate_cfg={"temperature": 0.6}).quick_chat("q")
+    assert len(server.requests) == 1
+
+
 def test_a_service_that_refuses_again_and_again_is_not_asked_for_ever(server, opened):
     server.add(*(refusal(422, "stream_options: extra inputs are not permitted") for _ in range(9)))
     with pytest.raises(ModelServiceError):

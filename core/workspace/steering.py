@@ -1,0 +1,189 @@
+"""How a conversation is steered: instructions, parameters and tools, from the levels that hold for it.
+
+A conversation's own choice outranks its persona's, that its folder's, that the owner's, and all of them the
+installation's. Instructions add up instead, the more general first; those of a conversation stand in the place of its
+persona's.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from core.errors import NotFoundError
+from core.storage.preferences import ABOUT_ME
+from core.workspace.levels import DOCUMENTS, STEERED, Level, apply, checked_change
+from core.workspace.personas import Persona, Personas
+from core.workspace.prompts import Prompts
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from core.languages import Lang
+    from core.storage.base import Folder
+    from core.storage.stores import OwnerStores
+
+PERSONA: Final = "persona"
+"""In a conversation's settings, the persona as it was when it was chosen: it may be deleted since."""
+
+_HEADINGS: Final[Mapping[Lang, tuple[str, str, str]]] = {
+    "en": (
+        "What the user says about themselves, for all conversations:",
+        "The user's instructions for the conversations of this folder:",
+        "The user's instructions for this conversation:",
+    ),
+    "zh": ("用户关于自己的说明（适用于所有对话）：", "用户对此文件夹中各对话的要求：", "用户对本次对话的要求："),
+}
+_LATER: Final[Mapping[Lang, str]] = {
+    "en": "Where these contradict each other, what comes later counts.",
+    "zh": "以上内容如有冲突，以后面的为准。",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Steering:
+    """What holds for a conversation.
+
+    Args:
+        owner: For all conversations.
+        folder: For those of its folder.
+        persona: The one that was chosen for it, if any.
+        own: Of itself alone.
+    """
+
+    owner: Level = field(default_factory=Level)
+    folder: Level = field(default_factory=Level)
+    persona: Persona | None = None
+    own: Level = field(default_factory=Level)
+
+    @property
+    def instructions(self) -> str:
+        """The conversation's own, else its persona's."""
+        return (self._of_persona if self.own.instructions is None else self.own).instructions or ""
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """What was chosen about how replies are written; the installation's settings hold for the rest."""
+        return _over(*(dict(one.parameters) for one in self._levels))
+
+    @property
+    def tools(self) -> dict[str, bool]:
+        """Tools that are switched on or off here, whatever the owner's list says."""
+        return _over(*(dict(one.tools) for one in self._levels))
+
+    @property
+    def uses_documents(self) -> bool:
+        """Whether documents and libraries may be looked into."""
+        return self.tools.get(DOCUMENTS, True)
+
+    def told(self, lang: Lang) -> str:
+        """All instructions as a part of the system message; "" where there are none."""
+        texts = (self.owner.instructions or "", self.folder.instructions or "", self.instructions)
+        parts = [f"{heading}\n{text}" for heading, text in zip(_HEADINGS[lang], texts, strict=True) if text]
+        return "\n\n".join([*parts, _LATER[lang]] if len(parts) > 1 else parts)
+
+    @property
+    def _levels(self) -> tuple[Level, ...]:
+        return self.owner, self.folder, self._of_persona, self.own
+
+    @property
+    def _of_persona(self) -> Level:
+        return self.persona.level if self.persona is not None else Level()
+
+
+class OwnerSteering:
+    """The steering of one owner's conversations.
+
+    A conversation that is not there yet is steered by a draft: what its settings will be.
+
+    Args:
+        stores: Of the owner.
+
+    Attributes:
+        personas: The owner's.
+        prompts: The owner's.
+    """
+
+    def __init__(self, stores: OwnerStores) -> None:
+        self._stores = stores
+        self.personas = Personas(stores.settings)
+        self.prompts = Prompts(stores.settings)
+
+    async def of(self, conversation_id: str) -> Steering:
+        """What holds for a conversation. Raises NotFoundError."""
+        record = await self._stores.conversations.get(conversation_id)
+        return await self._whole(await self._stores.conversations.settings(conversation_id), record.folder_id)
+
+    async def of_draft(self, draft: Mapping[str, Any]) -> Steering:
+        """What will hold for a conversation that is not there yet. Raises StorageError."""
+        return await self._whole(draft, None)
+
+    async def change(self, conversation_id: str, change: Mapping[str, Any]) -> None:
+        """Choose for one conversation, from its next message on; raises as `changed`, and NotFoundError."""
+        checked = checked_change(change)
+        await self._stores.conversations.configure(conversation_id, lambda kept: apply(kept, checked))
+
+    async def change_folder(self, folder_id: str, change: Mapping[str, Any]) -> Folder:
+        """Choose for all conversations of a folder; raises as `changed`, and NotFoundError."""
+        checked = checked_change(change)
+        return await self._stores.folders.configure(folder_id, lambda kept: apply(kept, checked))
+
+    async def about_me(self) -> str:
+        """What holds for all conversations. Raises StorageError."""
+        return Level.of({"instructions": await self._stores.settings.get(ABOUT_ME)}).instructions or ""
+
+    # ---- personas
+
+    async def with_persona(self, kept: Mapping[str, Any], persona_id: str) -> dict[str, Any]:
+        """Settings of a conversation, or a draft of them, that uses a persona and nothing else.
+
+        What was chosen for the conversation alone goes: the persona is what one returns to.
+
+        Args:
+            persona_id: "" for none.
+
+        Raises:
+            NotFoundError: There is no such persona.
+        """
+        persona = await self.personas.get(persona_id) if persona_id else None
+        return _reset(kept, persona)
+
+    async def choose(self, conversation_id: str, persona_id: str) -> None:
+        """Let a conversation use a persona, or none, with its libraries in place of those of the one before.
+
+        Raises:
+            NotFoundError: The conversation or the persona is not the owner's.
+        """
+        persona = await self.personas.get(persona_id) if persona_id else None
+        before = (await self.of(conversation_id)).persona
+        await self._stores.conversations.configure(conversation_id, lambda kept: _reset(kept, persona))
+        brought = persona.level.libraries if persona is not None else ()
+        left = before.level.libraries if before is not None else ()
+        for library in dict.fromkeys([*left, *brought]):
+            with suppress(NotFoundError):  # deleted meanwhile
+                await self._stores.libraries.use(conversation_id, library, on=library in brought)
+
+    # ---- inside
+
+    async def _whole(self, kept: Mapping[str, Any], folder_id: str | None) -> Steering:
+        folder = Level()
+        if folder_id is not None:
+            with suppress(NotFoundError):
+                folder = Level.of((await self._stores.folders.get(folder_id)).settings)
+        persona = Persona.of(kept.get(PERSONA))
+        if persona is not None:
+            with suppress(NotFoundError):  # deleted: it goes on as it was chosen
+                persona = await self.personas.get(persona.id)
+        return Steering(Level(await self.about_me() or None), folder, persona, Level.of(kept))
+
+
+def _reset(kept: Mapping[str, Any], persona: Persona | None) -> dict[str, Any]:
+    """Settings that say of steering only which persona is used."""
+    others = {name: value for name, value in kept.items() if name not in {*STEERED, PERSONA}}
+    return {**others, PERSONA: persona.as_dict()} if persona is not None else others
+
+
+def _over(*levels: dict[str, Any]) -> dict[str, Any]:
+    """The levels as one, the last outranking the others."""
+    return {name: value for one in levels for name, value in one.items()}

@@ -1,0 +1,123 @@
+"""What a conversation may use, for whoever switches it on or off: with the tokens that each costs in every message."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal
+
+from core.llm.tokens import counter_for
+from core.toolbox.choices import TOOL_SERVICES
+from core.toolbox.toolbox import CODE, bringer, is_wanted
+from core.tools.builtin.ask_documents import AskDocuments
+from core.workspace.levels import DOCUMENTS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from core.llm.tokens import Counter
+    from core.toolbox.server_form import State
+    from core.tools.base import BaseTool
+    from core.workspace.services import OwnerServices
+    from core.workspace.steering import Steering
+
+WEB: Final = ("web_search", "web_extractor")
+"""The tools that are meant by the web: to search it, and to read a page of it."""
+
+Kind = Literal["documents", "web", "code", "tool", "server"]
+
+
+@dataclass(frozen=True, slots=True)
+class Usable:
+    """A tool, or several that are switched together.
+
+    Args:
+        names: Full names of the tools, or that of the server that brings them.
+        tokens: What a model is told of it, in tokens.
+        on: Whether it is used in the conversation.
+        inner: The tools of a server.
+        tool: The tool itself, where it is one.
+        state: Of a server that has no tools now.
+    """
+
+    kind: Kind
+    names: tuple[str, ...]
+    tokens: int
+    on: bool
+    inner: tuple[Usable, ...] = ()
+    tool: BaseTool | None = None
+    state: State = "ready"
+
+    @property
+    def tokens_now(self) -> int:
+        """What it costs as it is switched."""
+        if not self.on:
+            return 0
+        return sum(one.tokens for one in self.inner if one.on) if self.inner else self.tokens
+
+
+async def usable(
+    services: OwnerServices, steering: Steering, conversation_id: str, counter: Counter | None = None
+) -> list[Usable]:
+    """All that a conversation may use, on or off: documents, Parlour's own tools, and those of the owner's servers.
+
+    A server that is being started is not waited for.
+
+    Args:
+        conversation_id: "" for one that is not there yet.
+        counter: Counts tokens as the model does; about so many are counted where it is left out.
+
+    Raises:
+        StorageError: The database failed.
+    """
+    here, tools = steering.tools, services.tools
+    on = await tools.on_here(here)
+    listed = {one.name: one.tool for one in await tools.listed() if one.tool is not None}
+    for name in TOOL_SERVICES:
+        if name in listed and not (await tools.accounts.of(name)).usable:
+            del listed[name]  # without an account it would be left out
+    servers = [one for one in await tools.servers.list() if one.kept.enabled]
+    offered = [tool.tool for one in servers for tool in one.tools if tool.on and not tool.mark]
+    brought = [*offered, *await tools.openapi.tools(conversation_id)]
+    costs = await asyncio.to_thread(_counted, [*listed.values(), *brought], counter or counter_for(""))
+    documents = Usable("documents", (DOCUMENTS,), costs[AskDocuments.name], steering.uses_documents)
+    web = [name for name in WEB if name in listed]
+    rows = [
+        documents,
+        *([Usable("web", tuple(web), sum(costs[name] for name in web), bool(on.intersection(web)))] if web else []),
+        *(
+            Usable("code" if name == CODE else "tool", (name,), costs[name], name in on, tool=tool)
+            for name, tool in listed.items()
+            if name not in WEB
+        ),
+    ]
+    silent = [
+        Usable("server", (f"mcp:{one.kept.name}",), 0, on=here.get(f"mcp:{one.kept.name}", True), state=one.state)
+        for one in servers
+        if not any(tool.on and not tool.mark for tool in one.tools)
+    ]
+    return [*rows, *_servers(brought, here, costs), *silent]
+
+
+def _servers(brought: Sequence[BaseTool], here: Mapping[str, bool], costs: Mapping[str, int]) -> list[Usable]:
+    """Servers with their tools, by who brings them."""
+    groups: dict[str, list[Usable]] = {}
+    for tool in brought:
+        name = tool.full_name
+        inner = Usable("tool", (name,), costs[name], is_wanted(name, here), tool=tool)
+        groups.setdefault(bringer(name), []).append(inner)
+    return [
+        Usable("server", (name,), sum(one.tokens for one in inner), any(one.on for one in inner), tuple(inner))
+        for name, inner in groups.items()
+    ]
+
+
+def _counted(tools: Iterable[BaseTool], counter: Counter) -> dict[str, int]:
+    """The tokens of what a model is told of each tool, by its full name."""
+    asking = {"name": AskDocuments.name, "description": AskDocuments.description, "parameters": AskDocuments.parameters}
+    told = {tool.full_name: tool.function for tool in tools}
+    return {
+        name: counter.count(json.dumps(function, ensure_ascii=False))
+        for name, function in {AskDocuments.name: asking, **told}.items()
+    }

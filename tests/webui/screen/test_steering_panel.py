@@ -1,0 +1,290 @@
+"""The panel of steering and the chips of the composer: what they say, send and keep, by mouse, finger and keyboard."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from tests.e2e.axe import findings_everywhere
+from tests.e2e.chat_steps import until
+from tests.webui.screen.stage import Stage
+from webui.words import LANGUAGES, Words
+
+Show = Callable[..., Page]
+PHONE: dict[str, Any] = {"width": 390, "height": 844, "has_touch": True, "is_mobile": True}
+
+
+@pytest.fixture(autouse=True)
+def _nothing_asked(stage: Stage) -> None:
+    stage.asked.clear()
+    stage.steered.left_out = ()
+
+
+def opened(page: Page) -> Locator:
+    """The panel, once it is there."""
+    page.get_by_role("button", name="Steering", exact=True).click()
+    panel = page.locator("#page .p-steer")
+    expect(panel).to_be_visible()
+    return panel
+
+
+def heard(stage: Stage, **message: Any) -> None:
+    """Wait until the script has asked for this."""
+    stage.until(lambda: any(message.items() <= one.items() for one in stage.asked))
+
+
+def test_a_switch_is_sent_at_once_and_the_sum_counts_along(show: Show, stage: Stage) -> None:
+    panel = opened(show("steered"))
+    total = panel.locator(".p-sum output")
+    expect(total).to_have_text("1,076 tokens")
+    panel.get_by_role("switch", name="Web search and read").check()
+    expect(total).to_have_text("1,386 tokens")
+    heard(stage, do="steer", change={"tools": {"web_search": True, "web_extractor": True}})
+    panel.get_by_role("switch", name="Code").uncheck()
+    expect(total).to_have_text("906 tokens")
+
+
+def test_a_server_carries_its_tools_along_which_can_be_chosen_one_by_one(show: Show, stage: Stage) -> None:
+    panel = opened(show("steered"))
+    panel.get_by_text("One by one").click()
+    inner = panel.locator("li li").get_by_role("switch")
+    expect(inner.first).to_be_checked()
+    panel.get_by_role("switch", name="files").uncheck()
+    expect(inner.first).not_to_be_checked()
+    inner.last.check()
+    expect(panel.get_by_role("switch", name="files")).to_be_checked()
+    heard(stage, do="steer", change={"tools": {"mcp:files:write": True}})
+
+
+def test_a_server_that_does_not_answer_says_so_and_has_no_switch(show: Show) -> None:
+    panel = opened(show("steered"))
+    expect(panel.get_by_role("listitem").filter(has_text="github")).to_contain_text("no answer")
+    expect(panel.get_by_role("switch", name="github")).to_have_count(0)
+
+
+def test_instructions_are_kept_as_one_types_and_the_field_is_left_alone(show: Show, stage: Stage) -> None:
+    panel = opened(show("steered"))
+    field = panel.get_by_role("textbox", name="Instructions")
+    assert field.input_value() == "Say what the source says,\n\nthen what you conclude <b>."
+    field.fill("Be brief.")
+    heard(stage, do="steer", change={"instructions": "Be brief."}, quiet=True)
+    expect(field).to_have_value("Be brief.")
+    expect(field).to_be_focused()
+
+
+def test_a_parameter_is_the_services_own_until_it_is_moved_and_again_when_it_is_given_back(
+    show: Show, stage: Stage
+) -> None:
+    panel = opened(show("steered"))
+    longest = panel.locator("[data-name=max_tokens]")
+    expect(longest.locator("output")).to_have_text("service’s own")
+    longest.get_by_role("slider").focus()
+    longest.get_by_role("slider").press("ArrowRight")
+    expect(longest.locator("output")).to_have_text("8,192")
+    heard(stage, do="steer", change={"parameters": {"max_tokens": 8192}}, quiet=True)
+    expect(panel.locator("[data-name=temperature] output")).to_have_text("0.6")
+    panel.get_by_role("button", name="Temperature: service’s own").click()
+    heard(stage, do="steer", change={"parameters": {"temperature": None}})
+    panel.get_by_role("button", name="short").click()
+    heard(stage, do="steer", change={"parameters": {"effort": "short"}}, quiet=True)
+
+
+def test_what_the_service_refused_is_said_beside_it(show: Show, stage: Stage) -> None:
+    stage.steered.left_out = ("temperature",)
+    panel = opened(show("steered"))
+    expect(panel.get_by_text("The service does not take this; it is left out.")).to_have_count(1)
+
+
+def test_a_persona_is_chosen_saved_by_its_name_and_forgotten(show: Show, stage: Stage) -> None:
+    page = show("steered")
+    panel = opened(page)
+    panel.get_by_role("combobox", name="Persona").select_option("")
+    heard(stage, do="persona", id="")
+    panel.get_by_role("button", name="Save as persona…").click()
+    page.keyboard.type("Poet")
+    page.keyboard.press("Enter")
+    heard(stage, do="persona-save", name="Poet")
+    panel.get_by_title("Delete the persona “Librarian”").click()
+    heard(stage, do="persona-delete", id="p1")
+
+
+def test_a_personas_sign_and_questions_to_begin_with_are_changed(show: Show, stage: Stage) -> None:
+    panel = opened(show("steered"))
+    panel.get_by_text("Sign, starters").click()
+    panel.get_by_role("textbox", name="Sign").fill("§")
+    panel.get_by_role("textbox", name="Questions to begin with").fill("What is new?\nWhere from?")
+    panel.locator(".p-about-persona").get_by_role("button", name="Save").click()
+    heard(stage, do="persona-change", id="p1", sign="§", starters="What is new?\nWhere from?")
+
+
+def test_a_personas_questions_take_the_place_of_parlours_own_and_go_into_the_composer(show: Show) -> None:
+    page = show("starting")
+    expect(page.locator("#hello .p-starters")).to_be_hidden()
+    page.get_by_role("button", name="A sonnet on “rain & <b>snow</b>”").click()
+    expect(page.locator("#composer textarea")).to_have_value("A sonnet on “rain & <b>snow</b>”")
+    expect(page.locator("#composer textarea")).to_be_focused()
+
+
+def test_drawn_anew_the_panel_stays_where_it_was_scrolled(show: Show) -> None:
+    page = show("steered", height=500)
+    panel = opened(page)
+    panel.locator(".p-steer-body").evaluate("body => { body.scrollTop = body.scrollHeight; }")
+    before = panel.get_attribute("data-turn")
+    panel.get_by_role("switch", name="Household papers").uncheck()
+    expect(panel).not_to_have_attribute("data-turn", before or "")
+    until(lambda: panel.locator(".p-steer-body").evaluate("body => body.scrollTop") > 50)
+
+
+def test_the_row_of_a_folder_opens_its_instructions_and_libraries(show: Show, stage: Stage) -> None:
+    page = show("steered")
+    page.evaluate(
+        """() => {
+            const button = Object.assign(document.createElement('button'), { textContent: 'Open it' });
+            Object.assign(button.dataset, { do: 'steering', folder: 'f1' });
+            document.querySelector('main').append(button);
+        }"""
+    )
+    page.get_by_text("Open it").evaluate("button => button.click()")
+    panel = page.locator("#page .p-steer")
+    expect(panel.get_by_role("heading", name="Papers")).to_be_visible()
+    panel.get_by_role("switch", name="Household papers").check()
+    heard(stage, do="shelve", library="l1", on=True, folder="f1")
+    panel.get_by_role("textbox", name="Instructions").fill("Cite all.")
+    heard(stage, do="steer", change={"instructions": "Cite all."}, folder="f1")
+
+
+def test_the_chips_say_what_is_on_and_switch_it(show: Show, stage: Stage) -> None:
+    bar = show("steered").get_by_role("toolbar", name="What the next message may use")
+    expect(bar.get_by_role("button", name="Web")).to_have_attribute("aria-pressed", "false")
+    expect(bar.get_by_role("button", name="Code")).to_have_attribute("aria-pressed", "true")
+    bar.get_by_role("button", name="Web").click()
+    expect(bar.get_by_role("button", name="Web")).to_have_attribute("aria-pressed", "true")
+    heard(stage, do="switch", what="web", on=True)
+
+
+def test_the_menus_of_the_chips_choose_libraries_and_a_persona_and_give_the_keyboard_back(
+    show: Show, stage: Stage
+) -> None:
+    page = show("steered")
+    bar = page.get_by_role("toolbar")
+    bar.get_by_role("button", name="Household papers").click()
+    expect(page.get_by_role("menuitemcheckbox", name="Household papers")).to_have_attribute("aria-checked", "true")
+    page.get_by_role("menuitemcheckbox", name="Verträge & <i>mehr</i>").click()
+    heard(stage, do="use", id="l2", on=True)
+    bar.get_by_role("button", name="Librarian").click()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("menu")).to_have_count(0)
+    expect(bar.get_by_role("button", name="Librarian")).to_be_focused()
+    bar.get_by_role("button", name="Librarian").click()
+    page.get_by_role("menuitemcheckbox", name="Poet").click()
+    heard(stage, do="persona", id="p2")
+
+
+def test_the_chips_stand_in_the_composers_second_line_and_cover_none_of_its_buttons(show: Show) -> None:
+    for options in ({}, PHONE, {"width": 900}):
+        page = show("steered", **options)
+        page.locator("#composer textarea").fill("one\ntwo\nthree")
+        sheet = page.locator("#composer .input-wrapper").bounding_box()
+        send = page.locator("#composer .submit-button").bounding_box()
+        text = page.locator("#composer textarea").bounding_box()
+        chips = [one.bounding_box() for one in page.locator("#toolbar .p-tap").all()]
+        clip = page.locator("#composer .upload-button").bounding_box()
+        assert sheet
+        assert send
+        assert text
+        assert clip
+        for chip in chips:
+            assert chip
+            assert chip["y"] >= text["y"] + text["height"] - 1
+            assert chip["y"] + chip["height"] <= sheet["y"] + sheet["height"]
+            assert clip["x"] + clip["width"] <= chip["x"] + 1
+            assert chip["x"] + chip["width"] <= send["x"] + 1
+
+
+def test_below_480_px_the_chips_are_icons_that_a_screen_reader_still_names(show: Show) -> None:
+    bar = show("steered", locale="zh-CN", **PHONE).get_by_role("toolbar")
+    for name in ("网络", "代码", "Household papers", "Librarian"):
+        box = bar.get_by_role("button", name=name).bounding_box()
+        assert box
+        assert box["width"] <= 44
+
+
+# -- prompts, and what @ offers
+
+
+def test_a_prompt_is_put_in_by_a_slash_and_its_fields_are_filled_before_it_goes(show: Show, stage: Stage) -> None:
+    page = show("steered")
+    stage.sent.clear()
+    field = page.locator("#composer textarea")
+    field.focus()
+    page.keyboard.type("/wea")
+    expect(page.get_by_role("option", name="/weather")).to_be_visible()
+    page.keyboard.press("Enter")
+    expect(field).to_have_value("How is it in {{city}} on {{day}}?")
+    page.keyboard.type("Turin")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("Fill in day first.")).to_be_visible()
+    assert stage.sent == []
+    page.keyboard.type("Monday")
+    expect(field).to_have_value("How is it in Turin on Monday?")
+    page.keyboard.press("Enter")
+    stage.until(lambda: stage.sent)
+    assert stage.sent[0]["text"] == "How is it in Turin on Monday?"
+
+
+def test_a_slash_within_a_question_and_one_without_a_prompt_are_letters(show: Show) -> None:
+    page = show("steered")
+    page.locator("#composer textarea").focus()
+    page.keyboard.type("/")
+    expect(page.get_by_role("option")).to_have_count(2)
+    page.keyboard.type("etc")
+    expect(page.get_by_role("option")).to_have_count(0)
+    page.locator("#composer textarea").fill("")
+    page.keyboard.type("and/or /weather")
+    expect(page.get_by_role("option")).to_have_count(0)
+
+
+def test_an_at_offers_the_documents_and_the_libraries_and_uses_the_library(show: Show, stage: Stage) -> None:
+    page = show("steered")
+    page.locator("#composer textarea").focus()
+    page.keyboard.type("What says @ver")
+    page.get_by_role("option", name="Verträge & <i>mehr</i>").click()
+    expect(page.locator("#composer textarea")).to_have_value("What says @Verträge & <i>mehr</i> ")
+    heard(stage, do="use", id="l2", on=True)
+    page.keyboard.type("@ots")
+    expect(page.get_by_role("option", name="otsl <i>tables.pdf")).to_be_visible()
+
+
+def test_prompts_are_changed_added_and_deleted_in_the_panel(show: Show, stage: Stage) -> None:
+    panel = opened(show("steered"))
+    panel.get_by_text("/weather").click()
+    form = panel.locator("form[data-id=q1]")
+    assert form.locator("textarea").input_value() == "How is it in {{city}}?"
+    form.locator("textarea").fill("Rain in {{city}}?")
+    form.get_by_role("button", name="Save").click()
+    heard(stage, do="prompt-save", id="q1", name="weather", text="Rain in {{city}}?")
+    panel.get_by_text("New prompt…").click()
+    form = panel.locator("form[data-id='']")
+    form.get_by_role("textbox", name="Name").fill("tone")
+    form.locator("textarea").fill("Kinder, please.")
+    form.get_by_role("button", name="Save").click()
+    heard(stage, do="prompt-save", id="", name="tone", text="Kinder, please.")
+
+
+def test_an_agents_file_is_taken_in_as_a_persona(show: Show, stage: Stage) -> None:
+    panel = opened(show("steered"))
+    file: Any = {"name": "poet.yaml", "mimeType": "text/yaml", "buffer": b"name: Poet"}
+    panel.locator(".p-import").set_input_files(file)
+    heard(stage, do="persona-import", name="poet.yaml", text="name: Poet")
+
+
+@pytest.mark.parametrize("lang", LANGUAGES)
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_panel_and_the_chips_have_no_fault_that_a_machine_can_find(show: Show, lang: str, scheme: str) -> None:
+    page = show("steered", locale=lang, color_scheme=scheme)
+    page.get_by_role("button", name=Words.named(lang)("steer.title"), exact=True).click()
+    expect(page.locator("#page .p-steer")).to_be_visible()
+    assert findings_everywhere(page) == []

@@ -1,0 +1,211 @@
+"""Steering from a tab: what its chips and its panel choose reaches the model, and a new conversation remembers it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from html import unescape
+from pathlib import Path
+
+import pytest
+
+from core.engine import Engine
+from core.errors import NotFoundError, SettingsError
+from core.settings import Settings
+from core.testing.scripted_model import ScriptedModel
+from core.workspace.metering import metering
+from core.workspace.personas import Personas
+from core.workspace.prompts import Prompts
+from tests.webui.server.tabs_of_engine import Tabs
+from webui.handlers.send import start
+from webui.uploads import Uploads
+from webui.views import View
+
+pytestmark = pytest.mark.anyio
+HERE = {"instructions": "Answer in rhymes.", "parameters": {"temperature": 0.3}, "tools": {"calculator": False}}
+
+
+@pytest.fixture
+def model() -> ScriptedModel:
+    return ScriptedModel(*("Yes." for _ in range(20)))
+
+
+@pytest.fixture
+async def tabs(model: ScriptedModel, tmp_path: Path, anyio_backend: str) -> AsyncIterator[Tabs]:
+    settings = Settings.load(home=tmp_path / "home", retrieval="keyword", titles=False)
+    async with Engine(settings, model=model) as engine:
+        yield Tabs(engine, Uploads(tmp_path / "tmp", 1_000_000))
+
+
+async def asked(tabs: Tabs, view: View, text: str = "Why?") -> None:
+    await start(tabs.desk, view, text, [])
+    await tabs.over(view)
+
+
+def told(model: ScriptedModel) -> tuple[str, object, set[str]]:
+    """What the last request said of how to answer: the system message, the temperature, and the tools."""
+    request = model.requests[-1]
+    names = {str(function["name"]) for function in request.functions}
+    return request.messages[0].get_text_content(), request.generate.get("temperature"), names
+
+
+async def test_what_was_chosen_before_the_first_question_holds_for_it_and_for_those_that_follow(
+    tabs: Tabs, model: ScriptedModel
+) -> None:
+    view = tabs.tab()
+    await tabs.act(view, do="steer", change=HERE)
+    await asked(tabs, view)
+    system, temperature, names = told(model)
+    assert "Answer in rhymes." in system
+    assert (temperature, "calculator" in names, "current_time" in names) == (0.3, False, True)
+    first = view.conversation_id
+    await tabs.act(view, do="steer", change={"tools": {"calculator": True}, "parameters": {"temperature": None}})
+    await asked(tabs, view, "And now?")
+    assert told(model)[1] is None
+    assert "calculator" in told(model)[2]
+    await tabs.act(view, do="new")
+    await asked(tabs, view)
+    assert view.conversation_id != first
+    assert "rhymes" not in told(model)[0]
+
+
+async def test_the_chips_switch_tools_of_this_conversation_alone_and_the_panel_shows_the_same(
+    tabs: Tabs, model: ScriptedModel
+) -> None:
+    view = tabs.tab()
+    await asked(tabs, view)
+    await tabs.act(view, do="steering")
+    assert 'data-tools="web_search web_extractor">' in unescape(view.evidence)
+    await tabs.act(view, do="switch", what="web", on=True)
+    assert 'data-tools="web_search web_extractor" checked>' in unescape(view.evidence)
+    await asked(tabs, view, "And now?")
+    assert {"web_search", "web_extractor"} <= told(model)[2]
+    assert 'data-do="bar-web" aria-pressed="true"' in unescape((await tabs.over(view)).panels["toolbar"])
+    await tabs.act(view, do="new")
+    assert 'data-tools="web_search web_extractor">' in unescape(view.evidence)  # it stays open, and shows the new one
+    assert 'data-do="bar-web" aria-pressed="false"' in unescape((await tabs.over(view)).panels["toolbar"])
+
+
+async def test_a_folders_instructions_hold_for_what_is_moved_into_it(tabs: Tabs, model: ScriptedModel) -> None:
+    view = tabs.tab()
+    await asked(tabs, view)
+    await tabs.act(view, do="move", ids=[view.conversation_id], name="Papers <b>")
+    (folder,) = await tabs.engine.stores.of(tabs.owner).folders.list()
+    await tabs.act(view, do="steering", folder=folder.id)
+    assert "Papers <b>" not in view.evidence
+    assert "Papers <b>" in unescape(view.evidence)
+    await tabs.act(view, do="steer", folder=folder.id, change={"instructions": "Cite pages."}, quiet=True)
+    await asked(tabs, view, "And now?")
+    assert "Cite pages." in told(model)[0]
+    await tabs.act(view, do="folder", id=folder.id)
+    await tabs.act(view, do="steering", folder=folder.id)
+    assert (view.side, view.evidence) == ("", "")
+
+
+async def test_a_persona_is_saved_from_a_conversation_used_in_another_and_outlived_by_both(
+    tabs: Tabs, model: ScriptedModel
+) -> None:
+    view = tabs.tab()
+    await tabs.act(view, do="steer", change=HERE)
+    await tabs.act(view, do="persona-save", name="Poet")
+    (poet,) = await Personas(tabs.engine.stores.of(tabs.owner).settings).list()
+    assert (poet.name, poet.sign, poet.level.instructions) == ("Poet", "P", "Answer in rhymes.")
+    await tabs.act(view, do="new")
+    await tabs.act(view, do="persona", id=poet.id)
+    assert ">Poet<" in unescape((await tabs.over(view)).panels["toolbar"])
+    await asked(tabs, view)
+    assert told(model)[0].endswith("Answer in rhymes.")
+    assert told(model)[1] == 0.3
+    await tabs.act(view, do="persona-delete", id=poet.id)
+    await asked(tabs, view, "And now?")
+    assert told(model)[0].endswith("Answer in rhymes.")
+    await tabs.act(view, do="persona", id="")
+    await asked(tabs, view, "And without?")
+    assert "rhymes" not in told(model)[0]
+
+
+async def test_a_persona_is_changed_under_its_own_name_and_its_questions_begin_an_empty_room(
+    tabs: Tabs, model: ScriptedModel
+) -> None:
+    view, personas = tabs.tab(), Personas(tabs.engine.stores.of(tabs.owner).settings)
+    await tabs.act(view, do="persona-import", name="poet.yaml", text="name: Poet\nsystem_message: Rhyme.\n")
+    (poet,) = await personas.list()
+    await tabs.act(view, do="persona-change", id=poet.id, sign="¶", starters="A sonnet?\n\nA haiku?")
+    assert "A haiku?" in unescape((await tabs.over(view)).panels["starters"])
+    await tabs.act(view, do="steer", change={"instructions": "Rhyme twice."})
+    await tabs.act(view, do="persona-save", name="Poet")
+    (poet,) = await personas.list()
+    assert (poet.sign, poet.starters, poet.level.instructions) == ("¶", ("A sonnet?", "A haiku?"), "Rhyme twice.")
+    await asked(tabs, view)
+    assert told(model)[0].endswith("Rhyme twice.")
+    assert (await tabs.over(view)).panels["starters"] == ""
+
+
+async def test_prompts_are_kept_shown_and_forgotten(tabs: Tabs) -> None:
+    view = tabs.tab()
+    await tabs.act(view, do="steering")
+    await tabs.act(view, do="prompt-save", id="", name="weather", text="How is it in {{city}}?")
+    assert "How is it in {{city}}?" in unescape(view.evidence)
+    (kept,) = await Prompts(tabs.engine.stores.of(tabs.owner).settings).list()
+    await tabs.act(view, do="prompt-delete", id=kept.id)
+    assert "weather" not in unescape(view.evidence)
+
+
+async def test_a_panel_that_was_closed_by_evidence_or_a_cross_is_not_drawn_again(tabs: Tabs) -> None:
+    view = tabs.tab()
+    await tabs.act(view, do="steering")
+    assert view.evidence
+    await tabs.act(view, do="close")
+    await tabs.act(view, do="switch", what="web", on=True)
+    assert view.evidence == ""
+
+
+@pytest.mark.parametrize(
+    ("message", "error"),
+    [
+        ({"do": "steer", "change": {"parameters": {"temperature": 9}}}, SettingsError),
+        ({"do": "steer", "change": {"instructions": "a" * 9000}}, SettingsError),
+        ({"do": "steer", "folder": "no such", "change": {}}, NotFoundError),
+        ({"do": "switch", "what": "everything", "on": True}, NotFoundError),
+        ({"do": "persona", "id": "no such"}, NotFoundError),
+        ({"do": "persona-delete", "id": 7}, NotFoundError),
+        ({"do": "persona-save", "name": " "}, SettingsError),
+        ({"do": "persona-change", "id": "no such"}, NotFoundError),
+        ({"do": "persona-import", "name": "a.yaml", "text": "- a"}, SettingsError),
+        ({"do": "prompt-save", "name": "x", "text": ""}, SettingsError),
+        ({"do": "prompt-delete", "id": "no such"}, NotFoundError),
+        ({"do": "shelve", "folder": "no such", "library": "no such", "on": True}, NotFoundError),
+    ],
+)
+async def test_what_cannot_be_is_refused_and_changes_nothing(
+    tabs: Tabs, message: dict[str, object], error: type[Exception]
+) -> None:
+    view = tabs.tab()
+    with pytest.raises(error):
+        await tabs.act(view, **message)
+    assert view.draft == {}
+
+
+async def test_messages_that_no_script_of_ours_would_send_do_nothing(tabs: Tabs) -> None:
+    view = tabs.tab()
+    for change in (None, [], "x", {"unknown": 1}):
+        await tabs.act(view, do="steer", change=change)
+    assert view.draft == {}
+
+
+async def test_the_meter_counts_the_instructions_and_the_tools_of_this_conversation(
+    tabs: Tabs, model: ScriptedModel
+) -> None:
+    view = tabs.tab()
+    await asked(tabs, view)
+
+    async def counted() -> tuple[int, int, int]:
+        async with tabs.engine.workspaces.open(tabs.owner) as workspace:
+            meter = (await metering(workspace.services, view.conversation_id, model, "en")).meter
+        return meter.instructions, meter.tool_count, meter.reserved
+
+    before = await counted()
+    change = {"instructions": "Answer in rhymes.", "tools": {"calculator": False}, "parameters": {"max_tokens": 512}}
+    await tabs.act(view, do="steer", change=change)
+    after = await counted()
+    assert after[0] > before[0]
+    assert (after[1], after[2]) == (before[1] - 1, 512)

@@ -1,0 +1,313 @@
+"""Steering: what the panel at the right and the chips of the composer choose, for a conversation, folder or persona."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, cast
+
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import Route
+
+from core.errors import NotFoundError
+from core.export.exporting import attachment, file_name
+from core.llm.tokens import counter_for
+from core.workspace.levels import Level, changed
+from core.workspace.personas import Persona
+from core.workspace.prompts import Prompt
+from core.workspace.usable import WEB, usable
+from webui.context import text_of
+from webui.panels.steering import Shown, folder_html, steering_html
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from starlette.requests import Request
+    from starlette.routing import BaseRoute
+
+    from core.workspace.steering import Steering
+    from core.workspace.workspace import Workspace
+    from webui.context import WebContext
+    from webui.handlers.desk import Desk
+    from webui.views import View
+
+Asked = dict[str, Any]
+_PRIVATE = {"cache-control": "no-store"}
+HERE = "steering"
+FOLDER = "folder:"
+
+
+async def opened(desk: Desk, view: View, asked: Asked) -> None:
+    """Show the steering of the conversation, or of a folder that is named, in place of whatever stands there."""
+    folder = text_of(asked.get("folder"))
+    view.close_evidence()
+    view.side = f"{FOLDER}{folder}" if folder else HERE
+    await draw(desk, view)
+
+
+async def draw(desk: Desk, view: View) -> None:
+    """Draw the panel anew, if it is open; one whose folder is gone is closed."""
+    if not view.side or desk.engine.program is not None:
+        return
+    look = view.looks
+    async with desk.workspace(view) as workspace:
+        if view.side == HERE:
+            markup = steering_html(await _shown(workspace, view), view.words, turn=_turn(view))
+        else:
+            markup = await _folder(workspace, view)
+    if view.looks == look:
+        view.evidence = markup
+        view.looks += 1
+
+
+async def steer(desk: Desk, view: View, asked: Asked) -> None:
+    """Change what holds for the conversation, or for a folder; a new conversation remembers it until it is there."""
+    change, folder = _object(asked.get("change")), text_of(asked.get("folder"))
+    async with desk.workspace(view) as workspace:
+        if folder:
+            await workspace.steering.change_folder(folder, change)
+        elif view.conversation_id:
+            await workspace.steering.change(view.conversation_id, change)
+        else:
+            view.draft = changed(view.draft, change)
+    _changed(desk, view, everywhere=bool(folder))
+    if asked.get("quiet") is not True:
+        await draw(desk, view)
+
+
+async def switch(desk: Desk, view: View, asked: Asked) -> None:
+    """Press a chip: use the web or the code interpreter here, or no more."""
+    what = text_of(asked.get("what"))
+    names = {"web": WEB, "code": ("code_interpreter",)}.get(what)
+    if names is None:
+        raise NotFoundError("There is no such switch.")
+    on = asked.get("on") is True
+    await steer(desk, view, {"change": {"tools": dict.fromkeys(names, on)}})
+
+
+async def choose(desk: Desk, view: View, asked: Asked) -> None:
+    """Let the conversation use a persona, or none."""
+    wanted = text_of(asked.get("id"))
+    async with desk.workspace(view) as workspace:
+        if view.conversation_id:
+            await workspace.steering.choose(view.conversation_id, wanted)
+        else:
+            before = (await workspace.steering.of_draft(view.draft)).persona
+            view.draft = await workspace.steering.with_persona(view.draft, wanted)
+            view.libraries = _libraries(view, before, (await workspace.steering.of_draft(view.draft)).persona)
+    _changed(desk, view)
+    await draw(desk, view)
+
+
+async def save_persona(desk: Desk, view: View, asked: Asked) -> None:
+    """Keep how the conversation is steered as a persona of that name, and let it use that.
+
+    Under the name of the persona that it uses already, that one is changed.
+    """
+    name = text_of(asked.get("name"))
+    async with desk.workspace(view) as workspace:
+        steering = await _steering(workspace, view)
+        libraries = await _used(workspace, view)
+        level = Level(steering.instructions, _of_both(steering, "parameters"), _of_both(steering, "tools"), libraries)
+        personas = workspace.steering.personas
+        before = next(
+            (one for one in await personas.list() if steering.persona and one.id == steering.persona.id), None
+        )
+        fresh = Persona("", name, name.strip()[:1], level, before.starters if before is not None else ())
+        again = before is not None and before.name == name.strip()  # under the same name it is changed
+        kept = await personas.save(replace(before, level=level) if again and before is not None else fresh)
+    await choose(desk, view, {"id": kept.id})
+
+
+async def change_persona(desk: Desk, view: View, asked: Asked) -> None:
+    """Give a persona another sign, and other questions to begin with: one on each line."""
+    async with desk.workspace(view) as workspace:
+        personas = workspace.steering.personas
+        persona = await personas.get(text_of(asked.get("id")))
+        starters = tuple(text_of(asked.get("starters")).splitlines())
+        await personas.save(replace(persona, sign=text_of(asked.get("sign")), starters=starters))
+    _changed(desk, view, everywhere=True)
+    await draw(desk, view)
+
+
+async def import_persona(desk: Desk, view: View, asked: Asked) -> None:
+    """Keep what the file of an agent describes as a persona, and let the conversation use it."""
+    from core.workspace.persona_files import persona_from  # brings what agents' files are checked with
+
+    found = await asyncio.to_thread(persona_from, text_of(asked.get("text")), text_of(asked.get("name")))
+    async with desk.workspace(view) as workspace:
+        kept = await workspace.steering.personas.save(found)
+    await choose(desk, view, {"id": kept.id})
+
+
+async def delete_persona(desk: Desk, view: View, asked: Asked) -> None:
+    """Forget a persona; conversations that use it go on as they were."""
+    async with desk.workspace(view) as workspace:
+        await workspace.steering.personas.delete(text_of(asked.get("id")))
+    _changed(desk, view, everywhere=True)
+    await draw(desk, view)
+
+
+async def shelve(desk: Desk, view: View, asked: Asked) -> None:
+    """Let the conversations of a folder use a library, or no more."""
+    folder, library = text_of(asked.get("folder")), text_of(asked.get("library"))
+    async with desk.workspace(view) as workspace:
+        await workspace.libraries.opened(library)
+        kept = Level.of((await workspace.folders.get(folder)).settings).libraries
+        others = [one for one in kept if one != library]
+        wanted = [*others, library] if asked.get("on") is True else others
+        await workspace.steering.change_folder(folder, {"libraries": wanted or None})
+    _changed(desk, view, everywhere=True)
+    await draw(desk, view)
+
+
+async def save_prompt(desk: Desk, view: View, asked: Asked) -> None:
+    """Keep a prompt: a new one where it has no id."""
+    named = (text_of(asked.get(name)) for name in ("id", "name", "text"))
+    async with desk.workspace(view) as workspace:
+        await workspace.steering.prompts.save(Prompt(*named))
+    await draw(desk, view)
+
+
+async def delete_prompt(desk: Desk, view: View, asked: Asked) -> None:
+    """Forget a prompt."""
+    async with desk.workspace(view) as workspace:
+        await workspace.steering.prompts.delete(text_of(asked.get("id")))
+    await draw(desk, view)
+
+
+class SteeringRoutes:
+    """`GET /steering/prompts`, and `GET /steering/personas/{id}`, each for the owner of the request."""
+
+    def __init__(self, context: WebContext) -> None:
+        self._engine = context.engine
+        self._words = context.words
+
+    def table(self) -> list[BaseRoute]:
+        """Both of them."""
+        return [
+            Route("/steering/prompts", self.prompts, methods=["GET"]),
+            Route("/steering/personas/{persona_id}", self.file, methods=["GET"]),
+        ]
+
+    async def prompts(self, request: Request) -> Response:
+        """What `/` offers in the composer."""
+        owner = request.scope["owner"]
+        if owner is None:
+            return JSONResponse({}, 401, _PRIVATE)
+        async with self._engine.workspaces.open(owner) as workspace:
+            found = await workspace.steering.prompts.list()
+        return JSONResponse({"prompts": [{"name": one.name, "text": one.text} for one in found]}, headers=_PRIVATE)
+
+    async def file(self, request: Request) -> Response:
+        """A persona as the file of an agent."""
+        owner = request.scope["owner"]
+        if owner is None:
+            return PlainTextResponse("", 401, _PRIVATE)
+        try:
+            async with self._engine.workspaces.open(owner) as workspace:
+                persona = await workspace.steering.personas.get(request.path_params["persona_id"])
+        except NotFoundError as error:
+            words = self._words(request.headers.get("accept-language", ""))
+            return PlainTextResponse(words.error(error), 404, _PRIVATE)
+        from core.workspace.persona_files import persona_file  # as above
+
+        name = file_name(persona.name, "yaml")
+        headers = {**_PRIVATE, "content-disposition": attachment(name), "x-content-type-options": "nosniff"}
+        return Response(persona_file(persona), media_type="application/yaml", headers=headers)
+
+
+# ---- inside
+
+
+async def _shown(workspace: Workspace, view: View) -> Shown:
+    steering = await _steering(workspace, view)
+    name = await workspace.conversation(view.conversation_id).model() if view.conversation_id else view.model
+    model = (await workspace.models.chosen(name)).loader.model
+    counter = model.counter if model is not None else None
+    told = steering.told(view.words.spoken)
+    return Shown(
+        steering,
+        personas=await workspace.steering.personas.list(),
+        rows=await usable(workspace.services, steering, view.conversation_id, counter),
+        libraries=await workspace.libraries.list(),
+        used=await _used(workspace, view),
+        efforts=tuple(model.efforts) if model is not None else (),
+        left_out=tuple(model.left_out) if model is not None else (),
+        told=(counter or counter_for("")).count(told) if told else 0,
+        documents=await _documents(workspace, view),
+        prompts=await workspace.steering.prompts.list(),
+    )
+
+
+async def _folder(workspace: Workspace, view: View) -> str:
+    try:
+        folder = await workspace.folders.get(view.side.removeprefix(FOLDER))
+    except NotFoundError:
+        view.side = ""
+        return ""
+    level, libraries = Level.of(folder.settings), await workspace.libraries.list()
+    return folder_html(folder, level, libraries, view.words, turn=_turn(view))
+
+
+async def _steering(workspace: Workspace, view: View) -> Steering:
+    if view.conversation_id:
+        return await workspace.steering.of(view.conversation_id)
+    return await workspace.steering.of_draft(view.draft)
+
+
+async def _used(workspace: Workspace, view: View) -> tuple[str, ...]:
+    """The libraries that the conversation uses."""
+    if not view.conversation_id:
+        return view.libraries
+    return tuple(one.id for one in await workspace.stores.libraries.used_by(view.conversation_id))
+
+
+async def _documents(workspace: Workspace, view: View) -> int:
+    return len(await workspace.documents.within_reach(view.conversation_id)) if view.conversation_id else 0
+
+
+def _of_both(steering: Steering, name: str) -> dict[str, Any]:
+    """What the persona and the conversation say; what the folder and the owner say holds anyway."""
+    persona = steering.persona.level if steering.persona is not None else Level()
+    return {**getattr(persona, name), **getattr(steering.own, name)}
+
+
+def _libraries(view: View, before: Persona | None, now: Persona | None) -> tuple[str, ...]:
+    """The libraries of a new conversation when its persona changes."""
+    left = before.level.libraries if before is not None else ()
+    brought = now.level.libraries if now is not None else ()
+    return tuple(dict.fromkeys([*(one for one in view.libraries if one not in left), *brought]))
+
+
+def _changed(desk: Desk, view: View, *, everywhere: bool = False) -> None:
+    """Let the tabs show it that show the conversation; where it is not there yet, this one."""
+    if view.conversation_id:
+        desk.views.changed(view.owner, view.conversation_id)
+    if everywhere:
+        desk.views.changed(view.owner, None)
+    view.wake_up(stale=True)
+
+
+def _turn(view: View) -> int:
+    """Counts drawings: one that is equal to the last would not be painted over what a reader changed meanwhile."""
+    return view.looks
+
+
+def _object(given: object) -> Mapping[str, Any]:
+    return cast("Mapping[str, Any]", given) if isinstance(given, dict) else {}
+
+
+ACTIONS = {
+    "steering": opened,
+    "steer": steer,
+    "switch": switch,
+    "persona": choose,
+    "persona-save": save_persona,
+    "persona-change": change_persona,
+    "persona-delete": delete_persona,
+    "persona-import": import_persona,
+    "prompt-save": save_prompt,
+    "prompt-delete": delete_prompt,
+    "shelve": shelve,
+}

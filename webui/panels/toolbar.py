@@ -1,0 +1,112 @@
+"""The composer's second line: what the next message may use, as chips that switch it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from core.errors import NotFoundError
+from core.toolbox.toolbox import CODE
+from core.workspace.usable import WEB
+from webui.render.markup import escaped, exact
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from typing import Any
+
+    from core.storage.base import DocumentRecord, NamedLibrary
+    from core.workspace.workspace import Workspace
+    from webui.words import Words
+
+
+@dataclass(frozen=True, slots=True)
+class Switched:
+    """What is on in a conversation.
+
+    Args:
+        code: `None` where no code can be run.
+        persona: The name of the one that is used; "" for none.
+        personas: Those that can be chosen: id, name and whether it is this one.
+        shelves: The libraries that can be: id and name.
+        documents: The names of the conversation's own documents, which `@` offers.
+        starters: The persona's questions to begin with.
+    """
+
+    web: bool = False
+    code: bool | None = None
+    persona: str = ""
+    personas: tuple[tuple[str, str, bool], ...] = ()
+    shelves: tuple[tuple[str, str], ...] = ()
+    documents: tuple[str, ...] = ()
+    starters: tuple[str, ...] = ()
+
+
+async def switched(
+    workspace: Workspace, conversation_id: str, draft: Mapping[str, Any], documents: Sequence[DocumentRecord]
+) -> Switched:
+    """What is on in a conversation; for one that is not there yet as its draft says. Raises StorageError."""
+    steering = workspace.steering
+    try:
+        found = await (steering.of(conversation_id) if conversation_id else steering.of_draft(draft))
+    except NotFoundError:  # deleted meanwhile
+        return Switched()
+    on = await workspace.tools.on_here(found.tools)
+    chosen = found.persona
+    personas = await steering.personas.list()
+    return Switched(
+        web=bool(on.intersection(WEB)),
+        code=CODE in on if workspace.tools.interpreter().make is not None else None,
+        persona=chosen.name if chosen is not None else "",
+        personas=tuple((one.id, one.name, chosen is not None and one.id == chosen.id) for one in personas),
+        shelves=tuple((one.id, one.name) for one in await workspace.libraries.list()),
+        documents=tuple(dict.fromkeys(one.name for one in documents)),
+        starters=chosen.starters if chosen is not None else (),
+    )
+
+
+def toolbar_html(given: Switched, libraries: Sequence[NamedLibrary], words: Words) -> str:
+    """Markup for `#toolbar`; what stands at the right end of the line is another panel's."""
+    names = libraries[0].name if len(libraries) == 1 else words("bar.libraries_many", n=len(libraries))
+    shelf = escaped(names if libraries else words("bar.libraries"))
+    persona = escaped(given.persona or words("bar.persona"))
+    used = {one.id for one in libraries}
+    code = _switch("code", words("bar.code"), on=given.code) if given.code is not None else ""
+    return (
+        f'<div class="p-bar" role="toolbar" aria-label="{escaped(words("bar.label"))}">'
+        f"{_switch('web', words('bar.web'), on=given.web)}{code}"
+        f'<button type="button" class="p-tap p-tap-libraries" data-do="bar-libraries" aria-haspopup="menu" '
+        f'data-on="{_said(bool(libraries))}" title="{shelf}"><span dir="auto">{shelf}</span></button>'
+        f'<button type="button" class="p-tap p-tap-persona" data-do="bar-persona" aria-haspopup="menu" '
+        f'data-on="{_said(bool(given.persona))}" title="{persona}"><span dir="auto">{persona}</span></button>'
+        f"{_offered('p-bar-libraries', ((one, name, one in used) for one, name in given.shelves))}"
+        f"{_offered('p-bar-personas', given.personas)}"
+        f"{_offered('p-bar-documents', (('', name, True) for name in given.documents))}</div>"
+    )
+
+
+def _offered(name: str, rows: Iterable[tuple[str, str, bool]]) -> str:
+    """What a chip's menu offers; the script shows it when the chip is pressed."""
+    items = (f'<li data-id="{escaped(one)}" data-on="{_said(on)}">{escaped(label)}</li>' for one, label, on in rows)
+    return f'<ul id="{name}" hidden>{"".join(items)}</ul>'
+
+
+def starters_html(given: Switched) -> str:
+    """Markup for `#starters`: the persona's questions to begin with, which a press puts into the composer."""
+    rows = (
+        f'<button type="button" class="p-starter" data-do="begin-with" data-text="{exact(text)}" dir="auto">'
+        f'<span class="p-text">{escaped(text)}</span></button>'
+        for text in given.starters
+    )
+    return f'<div class="p-starters">{"".join(rows)}</div>' if given.starters else ""
+
+
+def _switch(what: str, label: str, *, on: bool) -> str:
+    said = escaped(label)
+    return (
+        f'<button type="button" class="p-tap p-tap-{what}" data-do="bar-{what}" aria-pressed="{_said(on)}" '
+        f'title="{said}"><span>{said}</span></button>'
+    )
+
+
+def _said(on: bool) -> str:  # noqa: FBT001 - an attribute's value
+    return "true" if on else "false"
