@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
+from core.errors import NotFoundError
 from core.export.bundle import bundled
 from core.export.exporting import Exporting
 from core.export.inspecting import Inspecting
@@ -101,5 +103,6 @@ class Taking:
         self._services.changed(None)
         ends = time.monotonic() + _PATIENCE
         for conversation_id, documents in read.items():  # so that their marks lead to pages as soon as it is said
-            await self._services.intake.wait(conversation_id, documents, max(0.0, ends - time.monotonic()))
+            with suppress(NotFoundError):  # deleted in another tab meanwhile
+                await self._services.intake.wait(conversation_id, documents, max(0.0, ends - time.monotonic()))
         return imported
