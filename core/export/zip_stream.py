@@ -38,6 +38,7 @@ class ZipStream:
         self._zip = zipfile.ZipFile(cast("Any", self._sink), "w", zipfile.ZIP_DEFLATED, allowZip64=True)
         self._now = time.localtime()[:6]
         self.entries: dict[str, tuple[int, str]] = {}
+        self._numbers: dict[str, int] = {}  # the last of each name, so that thousands alike cost no more than others
 
     def add(self, name: str, pieces: Iterable[bytes], *, packed: bool = True) -> bytes:
         """A whole file; returns what is to be sent.
@@ -63,10 +64,11 @@ class ZipStream:
     def free_name(self, name: str) -> str:
         """The name, or with a number before its ending where it is used already."""
         stem, dot, ending = name.rpartition(".")
-        free, number = name, 1
+        free, number = name, self._numbers.get(name, 1)
         while free in self.entries:
             number += 1
             free = f"{stem} ({number}){dot}{ending}"
+        self._numbers[name] = number
         return free
 
     def _opened(self, name: str, *, packed: bool) -> Any:

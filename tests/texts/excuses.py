@@ -38,7 +38,9 @@ _LISTED: Mapping[str, str] = {
     "hands it on to what is fed, or to what is excused itself": """
         core.mcp_endpoint: McpAccess.authenticate OwnerMcpAccess.*
         core.export.bundle: bundled _Bundling.*
+        core.export.cited_pages: CitedPages.borne_out
         core.export.together: zipped
+        core.importing.archive: Archive.*
         core.importing.importing: bring_in
         core.importing.stage: Stage.*
         core.workspace.taking: Taking.*
@@ -213,6 +215,7 @@ _LISTED: Mapping[str, str] = {
         core.llm.reply_store: cache_key
         core.llm.telemetry: begin_trace
         core.llm.tokens: Vocabulary.* shortened
+        core.export.zip_stream: ZipStream.*
         core.importing.problems: problem
         core.llm.usage: cost_of listed
         core.llm.weights: main
