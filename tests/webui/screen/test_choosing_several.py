@@ -44,8 +44,8 @@ def test_what_is_chosen_by_x_is_archived_and_brought_back(show: Show, stage: Sta
     page.keyboard.press("x")
     page.locator(".p-chosen-bar").get_by_role("button", name="Archive").click()
     asked(stage, do="archive", ids=["a", "b"], on=True)
-    expect(page.locator(".p-undo")).to_contain_text("2 archived")
-    page.locator(".p-undo button").click()
+    expect(page.locator(".p-undo.p-there:not(.p-bringing)")).to_contain_text("2 archived")
+    page.locator(".p-undo.p-there:not(.p-bringing) button").click()
     asked(stage, do="archive", ids=["a", "b"], on=False)
 
 
@@ -56,7 +56,7 @@ def test_several_are_moved_and_go_back_to_where_each_came_from(show: Show, stage
     page.locator(".p-chosen-bar").get_by_role("button", name="Move to…").click()
     page.get_by_role("menuitem", name="Home").click()
     asked(stage, do="move", ids=["a", "d"], folder="home")
-    page.locator(".p-undo button").click()
+    page.locator(".p-undo.p-there:not(.p-bringing) button").click()
     asked(stage, do="move", ids=["a"], folder="")
     asked(stage, do="move", ids=["d"], folder="work")
 
@@ -67,8 +67,8 @@ def test_several_are_deleted_without_a_question_and_kept_after_all(show: Show, s
     page.keyboard.press("x")
     page.keyboard.press("Delete")
     asked(stage, do="delete_all", ids=["a"])
-    expect(page.locator(".p-undo")).to_contain_text("1 deleted")
-    page.locator(".p-undo button").click()
+    expect(page.locator(".p-undo.p-there:not(.p-bringing)")).to_contain_text("1 deleted")
+    page.locator(".p-undo.p-there:not(.p-bringing) button").click()
     asked(stage, do="keep", ids=["a"])
 
 
