@@ -25,6 +25,7 @@ STYLES = (
     "palette",
     "talk",
     "prose",
+    "question",
     "code",
     "bubbles",
     "agents",

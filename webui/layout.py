@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from webui.context import WebContext
 
 COMPOSER_LINES = 8
-# Longer pasted text becomes a file of its own: a question stays readable.
-PASTE_LIMIT = 8_000
+# Longer pasted text becomes a file of its own: a question stays readable. `assets/js/pasting.js` has the same limit.
+PASTE_LIMIT = 3_000
 
 
 @dataclass(frozen=True, slots=True)

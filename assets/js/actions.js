@@ -3,13 +3,15 @@ import { decide } from './approval.js';
 import { ask } from './bus.js';
 import { runAgain, showLarge, showWhole } from './calls.js';
 import { closeChoosing, openChoosing, writeAgain } from './choosing.js';
-import { closeMenu, editQuestion, openMenu, openSteering } from './dialogs.js';
+import { closeMenu, openMenu, openSteering } from './dialogs.js';
+import { closeEdit, editInPlace } from './editing.js';
 import { keepFocus } from './focus.js';
 import { fold } from './keeping.js';
 import { openLibraries } from './libraries.js';
 import { openModels } from './models.js';
 import { openPalette } from './palette.js';
 import { larger, occurrence, stay, unfold, whole } from './paper.js';
+import { showPasted } from './pasting.js';
 import { showPicture } from './pictures.js';
 import { closeEvidence, drawer, escape, evidence, nameAhead, openConversation, visit } from './places.js';
 import { removeQueued, sendQueued, stopReply, takeBack } from './queue.js';
@@ -96,7 +98,9 @@ const LINKS = {
   picture: (_, link) => showPicture(link),
   foot: (id, link) => toFoot(link, 'footback', id),
   footback: (id, link) => toFoot(link, 'foot', id),
-  copy: (_, link) => copy(replyText(link.closest('.message-row')), link),
+  copy: (_, link) => copy(textOf(link.closest('.message-row')), link),
+  pasted: showPasted,
+  long: (_, link) => link.closest('.prose').querySelector('.p-long').classList.toggle('p-folded'),
   cancel: (id) => ask({ do: 'cancel', id }),
   reread: (id) => ask({ do: 'reread', id }),
   forget: (id) => ask({ do: 'forget', id }),
@@ -104,7 +108,7 @@ const LINKS = {
   rerun: runAgain,
   asknow: () => ask({ do: 'asknow' }),
   unlock: (id, link) => unlock(id, link.closest('.p-doc')?.querySelector('.p-name')?.textContent ?? ''),
-  edit: (id, link) => editQuestion(id, questionText(link.closest('.message-row'))),
+  edit: (id, link) => editInPlace(id, link),
 };
 
 // From the number of a footnote to what it says, and back.
@@ -113,6 +117,8 @@ function toFoot(link, other, id) {
   to?.scrollIntoView({ block: 'center' });
   to?.focus({ preventScroll: true });
 }
+
+const textOf = (row) => (row.classList.contains('user-row') ? questionText(row) : replyText(row));
 
 async function copy(text, link, label = 'copy') {
   try {
@@ -171,7 +177,7 @@ function pressed(event) {
   const composing = event.isComposing || event.keyCode === 229;
   if (event.key === 'Escape' && !composing && !document.querySelector('dialog[open], #p-mention')) {
     const card = document.querySelector('.p-ready[open]');
-    if (closeMenu({ back: true }) || closeChoosing({ back: true }) || (card && !(card.open = false)) || escape() || stopReply()) event.stopPropagation();
+    if (closeMenu({ back: true }) || closeChoosing({ back: true }) || (card && !(card.open = false)) || closeEdit() || escape() || stopReply()) event.stopPropagation();
   }
   const link = event.target.closest?.('a[role="button"]');
   if (link && event.key === ' ') { event.preventDefault(); link.click(); }

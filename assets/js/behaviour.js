@@ -8,6 +8,7 @@ import { start as code } from './code.js';
 import { start as commands } from './commands.js';
 import { start as composer } from './composer.js';
 import { start as connection } from './connection.js';
+import { start as editing } from './editing.js';
 import { start as focus } from './focus.js';
 import { start as history } from './history.js';
 import { start as jump } from './jump.js';
@@ -18,6 +19,7 @@ import { start as meter } from './meter.js';
 import { start as microphone } from './microphone.js';
 import { start as notices } from './notices.js';
 import { start as paper } from './paper.js';
+import { start as pasting } from './pasting.js';
 import { start as pictures } from './pictures.js';
 import { start as places } from './places.js';
 import { start as prompts } from './prompts.js';
@@ -35,7 +37,7 @@ import { start as tabs } from './tabs.js';
 import { start as viewport } from './viewport.js';
 import { start as waiting } from './waiting.js';
 
-for (const start of [choices, selecting, places, paper, history, keeping, bringing, actions, keys, approval, mentions, prompts, composer, connection, focus, meter, microphone, reading, rows, scrolling, speech, tables, tabs, waiting, commands, jump, settings, code, side, viewport, notices, pictures, choosing, steering]) {
+for (const start of [choices, selecting, places, paper, history, keeping, bringing, actions, keys, editing, pasting, approval, mentions, prompts, composer, connection, focus, meter, microphone, reading, rows, scrolling, speech, tables, tabs, waiting, commands, jump, settings, code, side, viewport, notices, pictures, choosing, steering]) {
   // What a browser refuses one part keeps no other from beginning.
   try { start(); } catch (error) { reportError(error); }
 }

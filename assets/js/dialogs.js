@@ -1,4 +1,4 @@
-// Small questions to the reader: a row's menu, a new title, a deletion, a changed question.
+// Small questions to the reader: a row's menu, a new title, a deletion.
 import { ask } from './bus.js';
 import { keepFocus } from './focus.js';
 import { archive, foldersThere, move, pin } from './keeping.js';
@@ -155,15 +155,6 @@ export function remove(id, title) {
   const near = [row?.nextElementSibling, row?.previousElementSibling].map((one) => one?.querySelector('.p-menu')?.dataset.id);
   const back = [rowOf(id), ...near.filter(Boolean).map(rowOf), '#house .p-new', '#composer textarea'];
   question('', text, say('delete'), () => ask({ do: 'delete', id }), { kind: 'p-danger', back });
-}
-
-export function editQuestion(id, text) {
-  const area = Object.assign(document.createElement('textarea'), { value: text, rows: 4 });
-  question(say('edit'), area, say('ask_again'), () => {
-    const changed = area.value.trim();
-    if (changed) ask({ do: 'edit', id, text: changed });
-  }, { name: say('ask_again') });
-  area.setSelectionRange(text.length, text.length);
 }
 
 // A small question with one answer; what it is about is its body.

@@ -8,7 +8,8 @@ const OTHERS = [['zh-CN', /\p{Script=Han}/gu, 0.2], ['ar', /\p{Script=Arabic}/gu
 
 function speakRow(row) {
   // What it says, without the names of what can be done with it: those are the page's own words.
-  const text = [...row.querySelectorAll('[data-testid="user"], [data-testid="bot"]')].filter((one) => !one.querySelector('.p-acts'))
+  const asked = row.querySelector('.p-asked')?.textContent.slice(0, 600);
+  const text = asked || [...row.querySelectorAll('[data-testid="user"], [data-testid="bot"]')].filter((one) => !one.querySelector('.p-acts'))
     .map((one) => one.textContent).join(' ').slice(0, 600) || row.textContent.slice(0, 600);
   if (lengths.get(row) === text.length) return;
   lengths.set(row, text.length);

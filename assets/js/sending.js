@@ -19,7 +19,8 @@ let until = 0;   // while it is on its way to the server
 let typed = '';  // what stands in the composer by the reader's own hand
 let leaving = null;  // the text that was let through, until its request leaves the page
 let hurried = false;  // whether the reply is stopped for it
-let chosen = -CHOSEN;  // when a character was chosen last
+let chosen = -CHOSEN;  // when a character was chosen, if its key is still to come
+let keyed = false;  // whether the key came before
 
 // `waits` tells whether files are still on their way; it says so, too.
 function held(text, files, waits, now) {
@@ -84,7 +85,9 @@ export function start(area, files, waits, sends) {
   // Who lets a message wait reads on where they are.
   const go = () => { sends(); if (status()?.state !== 'running' || hurried) toEnd(); };
   let now = false;
-  addEventListener('compositionend', (event) => { if (event.target === area()) chosen = event.timeStamp; }, true);
+  addEventListener('compositionend', (event) => {
+    if (event.target === area()) [chosen, keyed] = [keyed ? -CHOSEN : event.timeStamp, false];
+  }, true);
   addEventListener('input', (event) => { if (event.target === area()) typed = area().value; }, true);
   onChange(() => {
     putBack(area());
@@ -95,8 +98,8 @@ export function start(area, files, waits, sends) {
   addEventListener('keydown', (event) => {
     if (event.target !== area() || event.key !== 'Enter') return;
     // The key that ends the choice of a Chinese character is not the key that sends.
-    if (composing(event)) return event.stopImmediatePropagation();
-    if (ended(event)) return stop(event);
+    if (composing(event)) return void ([keyed, chosen] = [event.isComposing, -CHOSEN], event.stopImmediatePropagation());
+    if (ended(event)) return void ([stopped, chosen] = [true, -CHOSEN], stop(event));
     if (event.shiftKey) return;
     if (event.ctrlKey || event.metaKey) {  // not every system types Enter then: its button is pressed instead
       stop(event);
@@ -112,7 +115,6 @@ export function start(area, files, waits, sends) {
   addEventListener('keypress', (event) => {
     if (event.target !== area() || event.key !== 'Enter') return;
     if (composing(event)) event.stopImmediatePropagation();
-    else if (ended(event)) stop(event);
     else if (!event.shiftKey && stopped) stop(event);
   }, true);
   addEventListener('click', (event) => {

@@ -41,7 +41,11 @@ export function replyText(row) {
   return said.filter(({ who }, at) => !who || said[at + 1]?.text).map(({ who, text }) => (who ? `${who}:` : text)).join('\n\n');
 }
 
+// A question stands on the page as it was typed.
 export function questionText(row) {
-  takeSources();
-  return [...row.querySelectorAll('[data-testid="user"]')].map((element) => plain(sources.get(element) ?? '')).join('\n\n').trim();
+  return [...row.querySelectorAll('.p-asked')].map((asked) => {
+    const copy = asked.cloneNode(true);
+    for (const end of copy.querySelectorAll('br')) end.replaceWith('\n');
+    return copy.textContent;
+  }).join('\n\n');
 }

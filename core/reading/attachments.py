@@ -61,15 +61,22 @@ def checked_text(text: str, file_count: int) -> Cleaned:
     Raises:
         ParlourError: key `empty_message`: neither text nor files; `message_too_long` from 2,000,000 characters on.
     """
-    plain = text.encode(errors="replace").decode().replace("\0", "").strip()
+    plain = _as_typed(text.encode(errors="replace").decode().replace("\0", ""))
     if len(plain) > LONGEST_TEXT:
         hint = "Put the long text into a file and add that."
         raise ParlourError("The message is too long.", hint=hint, key="message_too_long", limit=LONGEST_TEXT)
     visible, removed = without_invisible(plain)
-    visible = visible.strip()
+    visible = _as_typed(visible)
     if not visible and not file_count:
         raise ParlourError("There is nothing to send.", hint="Write a question, or add a file.", key="empty_message")
     return Cleaned(visible, removed)
+
+
+def _as_typed(text: str) -> str:
+    """Without empty lines before it and white space after it; what its first line is indented by stays."""
+    kept = text.rstrip()
+    begins = len(kept) - len(kept.lstrip())
+    return kept[kept.rfind("\n", 0, begins) + 1 :]
 
 
 def excerpt(text: str) -> str:

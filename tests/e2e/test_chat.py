@@ -177,6 +177,6 @@ def test_the_reply_can_be_written_again_and_the_question_changed(page: Page) -> 
     page.locator("#chat").get_by_text("First words").first.hover()
     page.get_by_role("button", name="Edit").first.click()
     page.get_by_role("textbox", name="Edit your question").fill("Second words")
-    page.get_by_role("button", name="Ask again").click()
+    page.locator(".p-editing").get_by_role("button", name="Send").click()
     expect(chat(page)).to_contain_text("You said: Second words")
     expect(chat(page)).not_to_contain_text("First words")

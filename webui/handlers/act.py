@@ -224,9 +224,9 @@ async def _starter(desk: Desk, view: View, asked: Asked) -> None:
 
 
 async def _edit(desk: Desk, view: View, asked: Asked) -> None:
-    text = _text(asked, "text").strip()
+    text = _text(asked, "text")
     _attended(view)
-    if text:
+    if text.strip():
         async with desk.conversation(view) as conversation:
             await conversation.edit(_text(asked, "id"), text, view.words.spoken)
 

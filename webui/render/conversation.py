@@ -9,8 +9,7 @@ from core.runs.reply import CallBlock, ItemBlock
 from core.storage.base import file_ids
 from webui.render.documents import DocumentState, Waiting, file_id, item_html, state_line
 from webui.render.entries import message_entry
-from webui.render.markdown import markdown
-from webui.render.markup import escaped, invisible_in
+from webui.render.markup import escaped, invisible_in, verbatim
 from webui.render.reply import reply_entries
 
 if TYPE_CHECKING:
@@ -174,7 +173,9 @@ def _earlier(words: Words) -> str:
 
 
 # Longer questions are cut on the page; the model gets all of it.
-LONGEST_QUESTION = 12_000
+LONGEST_QUESTION = 20_000
+_FOLDED_FROM = 12  # lines, of which a folded question shows eight
+_LINE = 70  # letters of a line, about; a Chinese one is as wide as two
 
 
 def question_entry(
@@ -187,23 +188,46 @@ def question_entry(
         versions: Markup of the links to its other versions.
     """
     parts = [_files(part, words, documents) for part in message.parts]
-    text = "\n\n".join(part.get_text_content() for part in message.parts).strip()
-    body = markdown(text[:LONGEST_QUESTION], words)
-    parts.append(f"{body}\n" if body else "")
+    text = "\n\n".join(part.get_text_content() for part in message.parts)
+    text = text if text.strip() else ""
+    acts = ["edit", "copy", "fork"] if len(text) <= LONGEST_QUESTION else ["copy", "fork"]
+    links = "".join(_beside(act, message.id, words) for act in acts)
+    beside = f'<p class="p-acts p-beside">{links}</p>'
+    parts.append(f'<div class="p-turn">{_asked(text[:LONGEST_QUESTION], words)}{beside}</div>')
     if len(text) > LONGEST_QUESTION:
         parts.append(_note(words("reply.cut_text", n=len(text))))
     parts.extend(_troubles(message, words, documents))
     parts.extend(_note(words(f"note.{note}")) for note in map(_noted, message.parts) if f"note.{note}" in words)
     parts.extend(_note(invisible_in(part.extra, words)) for part in message.parts if invisible_in(part.extra, words))
-    label = escaped(words("reply.edit"))
-    edit = (
-        f'<a class="p-do p-edit" role="button" href="#do-edit-{escaped(message.id)}" title="{label}">'
-        f'<span class="p-sr">{label}</span></a>'
-        if len(text) <= LONGEST_QUESTION
-        else ""
-    )
-    parts.append(f'<p class="p-acts">{versions}{edit}</p>' if versions or edit else "")
+    parts.append(f'<p class="p-acts">{versions}</p>' if versions else "")
     return message_entry("user", "\n\n".join(part for part in parts if part))
+
+
+def _asked(text: str, words: Words) -> str:
+    """The question as it was typed, white space and all; a long one is folded."""
+    if not text:
+        return ""
+    lines = sum(1 + _width(line) // _LINE for line in text.split("\n"))
+    if lines <= _FOLDED_FROM:
+        return f'<div class="p-asked">{verbatim(text)}</div>'
+    more, less = escaped(words("question.more", n=lines)), escaped(words("question.less"))
+    return (
+        f'<div class="p-asked p-long p-folded">{verbatim(text)}</div>'
+        f'<p class="p-unfold"><a class="p-do" role="button" href="#do-long-question"><span class="p-more">{more}</span>'
+        f'<span class="p-less">{less}</span></a></p>'
+    )
+
+
+def _width(line: str) -> int:
+    return len(line) + sum(sign > "\u2e80" for sign in line)
+
+
+def _beside(act: str, message_id: str, words: Words) -> str:
+    label = escaped(words(f"question.{act}"))
+    return (
+        f'<a class="p-do p-{act}" role="button" href="#do-{act}-{escaped(message_id)}" title="{label}">'
+        f'<span class="p-sr">{label}</span></a>'
+    )
 
 
 def _files(part: Message, words: Words, documents: Mapping[str, DocumentState]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cache
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ from core.rag.document import numbered_as
 from core.reading.intake import is_locked
 from core.storage.base import FILE_ADDRESS
 from webui.render.markup import escaped, invisible_in
+from webui.words import LANGUAGES, sentences
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -52,6 +54,8 @@ def item_html(item: ContentItem, about: Mapping[str, Any], words: Words, documen
         case "video":
             return f'<video controls preload="metadata" src="{address}" title="{escaped(name)}"></video>'
         case _:
+            if _pasted_name().fullmatch(name) and (document is None or document.record.status == "ready"):
+                return _pasted(stored, name)
             return _chip(address, name) if document is None else document_card(document, address, words)
 
 
@@ -62,6 +66,22 @@ _KINDS = {
     "file": "reply.file",
     "text": "reply.file",
 }
+
+
+@cache
+def _pasted_name() -> re.Pattern[str]:
+    """What the page calls files of pasted text, in any of its languages."""
+    names = (re.escape(sentences(lang)["js.pasted"]).replace(r"\{n\}", r"\d+") for lang in LANGUAGES)
+    return re.compile(rf"(?:{'|'.join(names)})\.txt")
+
+
+def _pasted(stored: str, name: str) -> str:
+    """A chip that opens the pasted text where it stands."""
+    said = escaped(name.removesuffix(".txt"))
+    return (
+        f'<a class="p-do p-chip p-pasted" role="button" href="#do-pasted-{escaped(stored)}">'
+        f'<span class="p-name">{said}</span></a>'
+    )
 
 
 def _chip(address: str, name: str) -> str:

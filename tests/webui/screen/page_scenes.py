@@ -23,6 +23,16 @@ def long() -> Scene:
     return thread, replies
 
 
+TYPED = "- one  *star*\n    indented  <b>\n1) _not_ a list\n\n\n# no heading, $5 and $10"
+
+
+def typed() -> Scene:
+    """A question full of signs that Markdown would read, and a long one of forty lines."""
+    thread, replies = turns(TYPED, _answer(""), "r0")
+    more, others = turns("\n".join(f"line {number}: 12 of 12 in use" for number in range(40)), _answer(""), "r1")
+    return [*thread, *more], {**replies, **others}
+
+
 def _answer(first: str) -> Reply:
     text = "\n\n".join([f"{first} {PARAGRAPH} [A link](https://example.org/page).", PARAGRAPH, PARAGRAPH])
     looked_up = [*call("a", "calculator", 0, expression="1+1"), came("a", 0.2, "2")]
@@ -89,4 +99,11 @@ def everything() -> Scene:
     return thread, replies
 
 
-SCENES = {"long": long, "marks": marks, "web_marks": web_marks, "table": table, "everything": everything}
+SCENES = {
+    "long": long,
+    "typed": typed,
+    "marks": marks,
+    "web_marks": web_marks,
+    "table": table,
+    "everything": everything,
+}

@@ -143,6 +143,13 @@ def _answered() -> tuple[list[StoredMessage], dict[str, Reply]]:
     return thread, {"r-1": first, "r2": second}
 
 
+def _pasted() -> tuple[list[StoredMessage], dict[str, Reply]]:
+    thread, replies = _answered()
+    items = [ContentItem(text="Why?"), ContentItem(file="/files/f1")]
+    files = [{"id": "f1", "name": "Pasted text, 400 lines.txt"}]
+    return [_turn("q-1", "user", Message("user", items, extra={"files": files})), *thread[1:]], replies
+
+
 def _hostile() -> tuple[list[StoredMessage], dict[str, Reply]]:
     thread: list[StoredMessage] = []
     replies: dict[str, Reply] = {}
@@ -169,7 +176,7 @@ QUEUE = [
 ]
 VERSIONS = {"q2": ("q2-old", "q2"), "r2": ("r2-old", "r2", "r2-new")}
 SCENES = {"answered": _answered, "versions": _answered, "hostile": _hostile, "running": _running, **calls_scenes.SCENES}
-SCENES |= {"queued": _running, "standing": _answered}
+SCENES |= {"pasted": _pasted, "queued": _running, "standing": _answered}
 
 
 def _ready() -> Readiness:

@@ -91,12 +91,12 @@ def test_of_menus_and_small_questions(show: Show, size: dict[str, int]) -> None:
         expect(page.locator(what)).to_have_count(0)
 
 
-def test_of_the_form_that_changes_a_question_and_of_the_keys(show: Show) -> None:
+def test_of_a_question_that_is_changed_and_of_the_keys(show: Show) -> None:
     page = show("answered")
     page.locator("#chat .user-row").first.hover()
     page.locator("#chat .p-edit").first.click()
-    expect(page.get_by_role("dialog")).to_be_visible()
-    assert findings_everywhere(page, "dialog") == []
+    expect(page.locator("#chat .p-editing")).to_be_visible()
+    assert findings_everywhere(page, "#chat .p-editing") == []
     page.keyboard.press("Escape")
     page.keyboard.press("Control+/")
     expect(page.locator("dialog.p-keys")).to_be_visible()

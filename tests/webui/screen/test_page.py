@@ -247,7 +247,7 @@ def test_a_question_is_changed_from_its_own_words(show: Show, stage: Stage) -> N
     page.locator("#chat a.p-edit").first.click()
     expect(page.get_by_label("Edit your question")).to_have_value("What is the deductible?")
     page.get_by_label("Edit your question").fill("What does it cost?")
-    page.get_by_role("button", name="Ask again").click()
+    page.locator(".p-editing").get_by_role("button", name="Send").click()
     stage.until(lambda: stage.asked)
     assert stage.asked == [{"do": "edit", "id": "q-1", "text": "What does it cost?"}]
 
@@ -256,7 +256,7 @@ def test_copying_gives_back_what_the_model_wrote(show: Show) -> None:
     page = show("answered")
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     page.evaluate("navigator.clipboard.writeText('nothing yet')")
-    page.locator("#chat a.p-copy").first.click()
+    page.locator("#chat .bot-row a.p-copy").first.click()
     until(lambda: page.evaluate("navigator.clipboard.readText()") != "nothing yet")
     text: str = page.evaluate("navigator.clipboard.readText()")
     assert text.startswith("You pay **300 dollars** of each claim [1].")
