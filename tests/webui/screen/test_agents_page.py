@@ -25,7 +25,7 @@ def marked(page: Page) -> str:
 def test_an_at_offers_the_agents_to_the_keyboard(show: Show, stage: Stage) -> None:
     page = show("group")
     page.evaluate("navigator.clipboard.writeText = async (text) => { window.copied = text; }")
-    page.locator("#chat a.p-copy").click()
+    page.locator("#chat .bot-row a.p-copy").click()
     until(lambda: page.evaluate("window.copied"))
     copied = page.evaluate("window.copied").split("\n\n")
     assert copied[:4:2] == ["Planner:", "Data Analyst:"], "who said what is copied with it"

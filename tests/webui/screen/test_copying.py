@@ -18,7 +18,7 @@ Show = Callable[..., Page]
 def copied(page: Page) -> str:
     """What the first reply's button puts onto the clipboard."""
     page.evaluate("navigator.clipboard.writeText = async (text) => { window.copied = text; }")
-    page.locator("#chat a.p-copy").first.click()
+    page.locator("#chat .bot-row a.p-copy").first.click()
     until(lambda: page.evaluate("window.copied"))
     return page.evaluate("window.copied")
 
