@@ -120,7 +120,7 @@ function toFoot(link, other, id) {
 
 const textOf = (row) => (row.classList.contains('user-row') ? questionText(row) : replyText(row));
 
-async function copy(text, link, label = 'copy') {
+export async function copy(text, link, label = 'copy') {
   try {
     await navigator.clipboard.writeText(text);
   } catch {
@@ -175,7 +175,7 @@ function clicked(event) {
 // The first press closes what is open, and only the next one stops the reply.
 function pressed(event) {
   const composing = event.isComposing || event.keyCode === 229;
-  if (event.key === 'Escape' && !composing && !document.querySelector('dialog[open], #p-mention')) {
+  if (event.key === 'Escape' && !composing && !document.querySelector('dialog[open], #p-mention, .p-selected')) {
     const card = document.querySelector('.p-ready[open]');
     if (closeMenu({ back: true }) || closeChoosing({ back: true }) || (card && !(card.open = false)) || closeEdit() || escape() || stopReply()) event.stopPropagation();
   }

@@ -27,6 +27,7 @@ import { start as reading } from './reading.js';
 import { start as rows } from './rows.js';
 import { start as scrolling } from './scroll.js';
 import { start as selecting } from './selecting.js';
+import { start as selection } from './selection.js';
 import { start as settings } from './settings.js';
 import { start as side } from './side.js';
 import { start as speech } from './speech.js';
@@ -37,7 +38,7 @@ import { start as tabs } from './tabs.js';
 import { start as viewport } from './viewport.js';
 import { start as waiting } from './waiting.js';
 
-for (const start of [choices, selecting, places, paper, history, keeping, bringing, actions, keys, editing, pasting, approval, mentions, prompts, composer, connection, focus, meter, microphone, reading, rows, scrolling, speech, tables, tabs, waiting, commands, jump, settings, code, side, viewport, notices, pictures, choosing, steering]) {
+for (const start of [choices, selecting, places, paper, history, keeping, bringing, actions, keys, editing, pasting, approval, mentions, prompts, composer, connection, focus, meter, microphone, reading, rows, scrolling, selection, speech, tables, tabs, waiting, commands, jump, settings, code, side, viewport, notices, pictures, choosing, steering]) {
   // What a browser refuses one part keeps no other from beginning.
   try { start(); } catch (error) { reportError(error); }
 }
