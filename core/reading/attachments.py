@@ -182,9 +182,9 @@ def _for_model(
     documents: list[str] = []
     for item in message.content:
         file_id = str(item.value).removeprefix(FILE_ADDRESS)
-        if item.type == "text" or not str(item.value).startswith(FILE_ADDRESS):
+        if item.type == "text" or _holds_itself(item):
             items.append(item)
-        elif file_id not in here:
+        elif not str(item.value).startswith(FILE_ADDRESS) or file_id not in here:
             items.append(ContentItem(text="[a file that is gone]"))
         elif item.type == "file":
             documents.append(here[file_id][0].name)
@@ -195,6 +195,14 @@ def _for_model(
     if all(item.type == "text" for item in items):
         return message.model_copy(update={"content": "\n".join(item.text or "" for item in items)})
     return message.model_copy(update={"content": items})
+
+
+def _holds_itself(item: ContentItem) -> bool:
+    """Whether nothing of this machine is read for it: a message that was brought in may name any path."""
+    values: list[Any] = item.value if isinstance(item.value, list) else [item.value]
+    return item.type != "file" and all(
+        isinstance(value, dict) or str(value).startswith(("data:", "http://", "https://")) for value in values
+    )
 
 
 def _local(item: ContentItem, file: FileRecord, path: Path, model: BaseChatModel) -> ContentItem:

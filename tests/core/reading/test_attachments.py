@@ -156,6 +156,29 @@ def test_the_model_is_given_paths_and_never_addresses(tmp_path: Path) -> None:
     assert "/files/" not in str(given_.content)
 
 
+@pytest.mark.parametrize("role", ["user", "function"])
+def test_no_message_opens_what_is_not_in_the_store(tmp_path: Path, role: str) -> None:
+    """Messages are brought in from files of strangers, which may name what is somebody else's."""
+    (tmp_path / "secret.txt").write_text("a key")
+    path, inline = str(tmp_path / "secret.txt"), "data:image/png;base64,AAAA"
+    model = ScriptedModel("x")
+    model.support_audio_input = model.support_multimodal_input = True
+    items = [
+        ContentItem(text="Look"),
+        *(ContentItem(file=one) for one in (path, f"file://{path}", "http://127.0.0.1/admin", inline)),
+        *(ContentItem(image=one) for one in (path, f"file://{path}", f"{tmp_path}/files/secret.txt")),
+        ContentItem(audio=path),
+        ContentItem(video=path),
+        ContentItem(video=[inline, path]),
+        ContentItem(image=inline),
+    ]
+    (given_,) = for_model([Message(role, items, name="ask")], model, {}, "en")
+    assert "secret" not in str(given_.content)
+    assert "127.0.0.1" not in str(given_.content)
+    assert [item.type for item in given_.items if item.type != "text"] == ["image"]
+    assert given_.items[-1].image == inline
+
+
 def test_a_document_alone_asks_in_the_readers_language() -> None:
     document = file("c.md", "text/plain")
     here = {document.id: (document, Path("c.md"))}
