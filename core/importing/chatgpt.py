@@ -80,10 +80,11 @@ def _fill(node: Node, content: dict[str, Any], left_out: Counter[str], find: Cal
 
 def _attach(node: Node, metadata: dict[str, Any], left_out: Counter[str], find: Callable[[str], str]) -> None:
     attachments = metadata.get("attachments")
+    there = {file.entry for file in node.attached}
     for one in cast("list[Any]", attachments) if isinstance(attachments, list) else []:
         about = _of(one)
         file_id, name = said(about.get("id")), said(about.get("name"))
-        if not any(file.entry and file_id and find(file_id) == file.entry for file in node.attached):
+        if not file_id or (find(file_id) or None) not in there:
             _take(node, file_id, name, left_out, find)
 
 

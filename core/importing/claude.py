@@ -43,15 +43,17 @@ def _node(message: dict[str, Any], node_id: str, left_out: Counter[str]) -> Node
         node.role = "user" if sender == "human" else "assistant"
     content = message.get("content")
     texts: list[str] = []
+    thoughts: list[str] = []
     for value in cast("list[Any]", content) if isinstance(content, list) else []:
         part = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
         kind = part.get("type")
         if kind == "text":
             texts.append(said(part.get("text")))
         elif kind == "thinking":
-            node.reasoning += said(part.get("thinking"))
+            thoughts.append(said(part.get("thinking")))
         else:
             left_out["tool_results"] += 1
+    node.reasoning = "".join(thoughts)
     node.text = "\n\n".join(text for text in texts if text) or said(message.get("text"))
     _attach(node, message, left_out)
     return node

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from core.storage.base import FileRecord
 
 MOST_MESSAGES: Final = 500_000
-_LARGEST: Final = 256 << 20  # bytes of one conversation
+_LARGEST: Final = 128 << 20  # bytes of one conversation
 _LARGEST_FILE: Final = 512 << 20
 
 

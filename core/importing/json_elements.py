@@ -11,10 +11,11 @@ if TYPE_CHECKING:
 
 _BLOCK: Final = 1 << 18
 _SIGNS: Final = re.compile(rb'["\\{}\[\]]')
-_GAPS: Final = b" \t\r\n,"
+_GAPS: Final = re.compile(rb"[ \t\r\n,]*")
 _OPENING: Final = frozenset(b"{[")
 _CLOSING: Final = frozenset(b"}]")
 _QUOTE, _ESCAPE = ord('"'), ord("\\")
+_OBJECT, _END_OF_LIST = ord("{"), ord("]")
 
 
 class ElementError(ValueError):
@@ -39,34 +40,37 @@ def elements(file: IO[bytes], most: int) -> Iterator[Any]:
     is_list = buffer.startswith(b"[")
     if not is_list and not buffer.startswith(b"{"):
         raise ElementError
-    buffer = buffer[1:] if is_list else buffer
+    at = 1 if is_list else 0
     while True:
-        buffer = buffer.lstrip(_GAPS)
-        while not buffer:
-            more = file.read(_BLOCK)
-            if not more:
+        at = _after_gap(buffer, at)
+        while at == len(buffer):
+            buffer = file.read(_BLOCK)
+            if not buffer:
                 raise ElementError  # a list that nothing ends
-            buffer = more.lstrip(_GAPS)
-        if is_list and buffer.startswith(b"]"):
+            at = _after_gap(buffer, 0)
+        if is_list and buffer[at] == _END_OF_LIST:
             return
-        if not buffer.startswith(b"{"):
+        if buffer[at] != _OBJECT:
             raise ElementError
-        end, buffer = _end(file, buffer, most)
-        yield _read(buffer[:end])
-        buffer = buffer[end:]
+        text, buffer, at = _element(file, buffer, at, most)
+        yield _read(text)
         if not is_list:
-            if buffer.strip() or file.read(_BLOCK).strip():
+            if buffer[at:].strip() or file.read(_BLOCK).strip():
                 raise ElementError
             return
 
 
-def _end(file: IO[bytes], buffer: bytes, most: int) -> tuple[int, bytes]:
-    """Where the object ends that the buffer begins with, and the buffer with all of it."""
-    pieces, length, depth, in_text = [buffer], 0, 0, False
-    piece, skip = buffer, 0
+def _after_gap(buffer: bytes, at: int) -> int:
+    found = _GAPS.match(buffer, at)
+    return found.end() if found is not None else at
+
+
+def _element(file: IO[bytes], piece: bytes, begin: int, most: int) -> tuple[bytes, bytes, int]:
+    """The object that begins there; the piece that it ends in, and where it does."""
+    pieces: list[bytes] = []
+    length, depth, in_text, skip = 0, 0, False, begin
     while True:
         at = skip
-        skip = 0
         while (found := _SIGNS.search(piece, at)) is not None:
             at = found.end()
             sign = piece[at - 1]
@@ -78,15 +82,15 @@ def _end(file: IO[bytes], buffer: bytes, most: int) -> tuple[int, bytes]:
             elif not in_text:
                 depth += (sign in _OPENING) - (sign in _CLOSING)
                 if depth == 0:
-                    return length + at, b"".join(pieces)
+                    return b"".join([*pieces, piece[begin:at]]), piece, at
         skip = max(0, at - len(piece))  # the sign after a backslash stands in the next piece
-        length += len(piece)
+        pieces.append(piece[begin:])
+        length += len(piece) - begin
         if length > most:
             raise ElementError(large=True)
-        piece = file.read(_BLOCK)
+        piece, begin = file.read(_BLOCK), 0
         if not piece:
             raise ElementError
-        pieces.append(piece)
 
 
 def _read(text: bytes) -> Any:

@@ -51,18 +51,17 @@ def _node(message: dict[str, Any], place: int, above: str | None, left_out: Coun
     )
     content = message.get("content")
     texts: list[str] = []
+    thoughts: list[str] = []
     for value in cast("list[Any]", content) if isinstance(content, list) else []:
         part = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
         kind = said(part.get("type"))
         if kind in {"text", "think"}:
             held = part.get(kind)
             text = said(cast("dict[str, Any]", held).get("value")) if isinstance(held, dict) else said(held)
-            if kind == "text":
-                texts.append(text)
-            else:
-                node.reasoning += text
+            (texts if kind == "text" else thoughts).append(text)
         else:
             left_out["tool_results"] += 1
+    node.reasoning = "".join(thoughts)
     node.text = "\n\n".join(text for text in texts if text) or said(message.get("text"))
     files = message.get("files")
     left_out["files"] += len(cast("list[Any]", files)) if isinstance(files, list) else 0

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _PICTURE: Final = re.compile(r"data:image/(png|jpeg|gif|webp);base64,(.*)", re.DOTALL)
-_DETAILS: Final = re.compile(
-    r"<details type=\"(\w+)\"[^>]*>\s*(?:<summary>.*?</summary>)?(.*?)</details>\s*", re.DOTALL
-)
+_OPENING: Final = re.compile(r"<details type=\"(\w+)\"[^<>]*>\s*")
+_ENDING: Final = "</details>"
+_WHITE: Final = re.compile(r"\s*")
 
 
 def takes(one: dict[str, Any]) -> bool:
@@ -66,17 +66,26 @@ def _node(message: dict[str, Any], place: int, before: str | None, left_out: Cou
 
 
 def _without_details(node: Node, left_out: Counter[str]) -> str:
-    """The text without what stands in it of thoughts and of calls."""
-
-    def fold(found: re.Match[str]) -> str:
-        if found[1] == "reasoning":
-            lines = (line.removeprefix("&gt;").removeprefix(">").strip() for line in found[2].strip().splitlines())
-            node.reasoning += unescape("\n".join(lines))
+    """The text without what stands in it of thoughts and of calls; each sign of it is looked at once."""
+    text, at = node.text, 0
+    kept: list[str] = []
+    thoughts: list[str] = []
+    while (opened := _OPENING.search(text, at)) is not None:
+        end = text.find(_ENDING, opened.end())
+        if end < 0:
+            break
+        kept.append(text[at : opened.start()])
+        if opened[1] == "reasoning":
+            inside = text[opened.end() : end]
+            body = inside.partition("</summary>")[2] if inside.startswith("<summary>") else inside
+            lines = (line.removeprefix("&gt;").removeprefix(">").strip() for line in body.strip().splitlines())
+            thoughts.append(unescape("\n".join(lines)))
         else:
             left_out["tool_results"] += 1
-        return ""
-
-    return _DETAILS.sub(fold, node.text)
+        after = _WHITE.match(text, end + len(_ENDING))
+        at = after.end() if after is not None else end + len(_ENDING)
+    node.reasoning += "".join(thoughts)
+    return "".join([*kept, text[at:]])
 
 
 def _attach(node: Node, about: dict[str, Any], left_out: Counter[str]) -> None:

@@ -8,6 +8,7 @@ import zipfile
 from collections import Counter
 from io import BytesIO
 from pathlib import Path
+from time import thread_time
 from typing import Any
 
 import pytest
@@ -15,6 +16,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from core.errors import UnsupportedFormatError
+from core.importing import chatgpt as chatgpt_reader
+from core.importing import claude as claude_reader
+from core.importing import open_webui
 from core.importing.catalog import READERS
 from core.importing.importing import Imported, bring_in
 from core.importing.json_elements import ElementError, elements
@@ -315,6 +319,33 @@ async def test_a_list_is_read_as_json_reads_it(rows: list[dict[str, Any]], gap: 
     for cut in range(1, len(text), max(1, len(text) // 7)):
         with pytest.raises(ElementError):
             list(elements(BytesIO(text[:-cut]), 1 << 20))
+
+
+async def test_a_file_that_is_made_to_take_long_is_read_as_fast_as_any(tmp_path: Path) -> None:
+    """Each of these took minutes or hours, the first with the whole house standing still."""
+    openings = '<details type="reasoning"><summary></summary>' * 20_000
+    half = '<details type="x"' * 20_000
+    entry = "file-a.png"
+    pictures = [{"asset_pointer": f"sediment://{entry}"}] * 20_000
+    nodes = {
+        "a": {
+            "message": {
+                "author": {"role": "user"},
+                "content": {"parts": pictures},
+                "metadata": {"attachments": [{"id": "file-b", "name": "b.png"}] * 20_000},
+            }
+        }
+    }
+    thinking = [{"type": "thinking", "thinking": "Hm. " * 100}] * 20_000
+    began = thread_time()
+    for text in (openings, half):
+        message = {"id": "a", "role": "assistant", "content": text}
+        made = open_webui.read({"chat": {"history": {"messages": {"a": message}}}}, Counter(), lambda _: "")
+        assert made.nodes[0].text == text
+    chatgpt_reader.read({"mapping": nodes}, Counter(), lambda beginning: f"{beginning[:6]}.png")
+    claude_reader.read({"chat_messages": [{"sender": "assistant", "content": thinking}]}, Counter(), lambda _: "")
+    assert sum(1 for _ in elements(BytesIO(b"[{}" + b",{}" * 100_000 + b"]"), 1 << 20)) == 100_001
+    assert thread_time() - began < 5
 
 
 @pytest.mark.parametrize("given_time", [None, True, "", "soon", -1, 1e300, float("nan"), {}, [], "0001-01-01"])
