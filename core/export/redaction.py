@@ -15,6 +15,7 @@ from pydantic import SecretStr
 
 from core.mcp.journal import BEARER, KEYS, NAMED
 from core.messages.message import FUNCTION
+from core.runs.call_stages import packed_stages, unpacked
 from core.storage.sealing import in_address
 
 if TYPE_CHECKING:
@@ -154,6 +155,8 @@ def cleaned_event(kind: str, payload: Mapping[str, Any], redaction: Redaction) -
             cleaned[name] = _cleaned_message(cast("Mapping[str, Any]", value), redaction)
         elif kind == "call_delta" and name == "arguments" and isinstance(value, str):
             cleaned[name] = redaction.arguments(value) if _is_json(value) else redaction.machine(value)
+        elif kind == "call_stages" and name == "packed" and isinstance(value, str):
+            cleaned[name] = _cleaned_stages(value, redaction)
         else:
             cleaned[name] = redaction.value(value, machine=kind not in {"text_delta", "reasoning_delta"})
     return cleaned
@@ -174,6 +177,13 @@ def _cleaned_message(message: Mapping[str, Any], redaction: Redaction) -> dict[s
         else:
             cleaned[name] = redaction.value(value, machine=is_machine)
     return cleaned
+
+
+def _cleaned_stages(packed: str, redaction: Redaction) -> str:
+    """What a model was sent and said is a text of its own, in which nobody sees a key."""
+    kept = unpacked(packed)
+    cleaned = redaction.value(kept)
+    return packed if cleaned == kept and kept else packed_stages(cleaned)
 
 
 def _is_json(text: str) -> bool:

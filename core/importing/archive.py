@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import stat
+import struct
 import zipfile
 import zlib
 from contextlib import contextmanager
@@ -24,7 +25,9 @@ MOST_BYTES: Final = 8 << 30
 _RATIO: Final = 200  # to one; texts of people pack to a tenth
 _HARMLESS: Final = 64 << 20  # bytes that may be packed however well
 _BLOCK: Final = 1 << 20
-_BROKEN: Final = (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError, OSError)
+_BROKEN: Final = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, RuntimeError, NotImplementedError, OSError)
+_UNREADABLE: Final = (*_BROKEN, ValueError)  # names that are no text
+_PACKED: Final = frozenset({zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED})  # others take what memory a file asks for
 
 
 class Archive:
@@ -42,7 +45,7 @@ class Archive:
         self.name = name
         try:
             self._zip = zipfile.ZipFile(path)
-        except _BROKEN as error:
+        except _UNREADABLE as error:
             raise problem("import_damaged", file=name, where=name) from error
         try:
             self.sizes = self._checked()
@@ -71,9 +74,13 @@ class Archive:
     def opened(self, name: str) -> Generator[IO[bytes]]:
         """An entry to be read piece by piece. Raises UnsupportedFormatError, key `import_damaged`."""
         try:
-            with self._zip.open(name) as entry:
+            entry = self._zip.open(name)
+        except (KeyError, *_UNREADABLE) as error:
+            raise problem("import_damaged", file=self.name, where=_shown(name)) from error
+        try:
+            with entry:
                 yield entry
-        except (KeyError, *_BROKEN) as error:
+        except _BROKEN as error:
             raise problem("import_damaged", file=self.name, where=_shown(name)) from error
 
     def unpack(self, name: str, target: Path | None = None) -> str:
@@ -108,6 +115,8 @@ class Archive:
             is_odd = stat.S_IFMT(kind) not in {0, stat.S_IFREG, stat.S_IFDIR}
             if is_odd or name in sizes or not is_safe(name):
                 raise problem("import_unsafe", file=self.name, where=_shown(name))
+            if info.compress_type not in _PACKED:
+                raise problem("import_damaged", file=self.name, where=_shown(name))
             if not info.is_dir():
                 sizes[name] = info.file_size
         total = sum(sizes.values())

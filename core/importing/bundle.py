@@ -19,7 +19,7 @@ from core.storage.arriving import ArrivingConversation, ArrivingTurn
 from core.storage.base import EventRow, is_id
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from core.errors import ParlourError
     from core.importing.archive import Archive
@@ -143,13 +143,15 @@ class BundleReader:
     def _turns(self, folder: str) -> tuple[ArrivingTurn, ...]:
         turns: list[ArrivingTurn] = []
         known: set[str] = set()
+        places: set[str] = set()
         for one in self._lines(f"{folder}/messages.jsonl"):
             turn = self._turn(one, folder)
             parent, ids = turn.row["parent_id"], [turn.row["id"], *([turn.run["id"]] if turn.run else [])]
             # Each follows one that stood before it: so there is no circle.
-            if known & {*ids} or len({*ids}) < len(ids) or (parent is not None and parent not in known):
+            if known & {*ids} or len({*ids}) < len(ids) or (parent is not None and parent not in places):
                 raise self._damaged(f"{folder}/messages.jsonl")
             known.update(ids)
+            places.add(turn.row["id"])
             turns.append(turn)
         return tuple(turns)
 
@@ -176,14 +178,19 @@ class BundleReader:
         return ArrivingTurn(row, run, log, steps)
 
     def _run(self, given: dict[str, Any]) -> dict[str, Any]:
-        if not is_id(given["id"]) or not isinstance(given["error"], dict | None):
+        error = given["error"]
+        if (
+            not is_id(given["id"])
+            or not isinstance(error, dict | None)
+            or not _can_be_said(cast("dict[str, Any]", error or {}))
+        ):
             raise ValueError(given)
         usage = Usage(**given["usage"]).model_dump() if given["usage"] is not None else None
         finished = given["finished_at"]
         return {
             "id": given["id"],
             "status": _status(given["status"]),
-            "error": given["error"],
+            "error": error,
             "model": _text(given["model"]),
             "usage": usage,
             "started_at": _moment(given["started_at"]),
@@ -228,6 +235,12 @@ class BundleReader:
 
     def _damaged(self, where: str) -> ParlourError:
         return problem("import_damaged", file=self._archive.name, where=where)
+
+
+def _can_be_said(error: Mapping[str, Any]) -> bool:
+    """Whether the page can make a sentence of what went wrong."""
+    texts = (error.get(name, "") for name in ("key", "message", "hint"))
+    return all(isinstance(text, str) for text in texts) and isinstance(error.get("details", {}), dict | None)
 
 
 def _check_passages(message: Message) -> None:

@@ -103,7 +103,7 @@ async def _stored(stage: Stage, stores: OwnerStores, source: str, left_out: Coun
                 continue
             record = await stores.files.put(one.name, one.path, wanted="" if is_taken else one.id)
             fresh[one.id] = record
-            if is_taken:
+            if record.id != one.id:
                 renamed[one.id] = record.id
         ids = await stores.arriving.take_in(lambda: stage, renamed)
     except BaseException:

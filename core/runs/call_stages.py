@@ -46,7 +46,11 @@ def packed(call: LedgerCall, *, whole: bool = True) -> str:
         call: One that is over.
         whole: Whether there is room for them; else it is noted that they were left out.
     """
-    stages = stages_of(call) if whole else {"left_out": True}
+    return packed_stages(stages_of(call) if whole else {"left_out": True})
+
+
+def packed_stages(stages: Mapping[str, Any]) -> str:
+    """Stages as text for the log, as `unpacked` reads it."""
     raw = json.dumps(stages, ensure_ascii=False, default=str).encode("utf-8", "replace")
     return base64.b64encode(zlib.compress(raw, 1)).decode()
 
@@ -55,7 +59,7 @@ def unpacked(text: str) -> dict[str, Any]:
     """The stages of a call; empty where the text is damaged."""
     try:
         read: Any = json.loads(zlib.decompressobj().decompress(base64.b64decode(text), 16 * LONGEST))
-    except (ValueError, zlib.error):
+    except (ValueError, RecursionError, zlib.error):
         return {}
     return cast("dict[str, Any]", read) if isinstance(read, dict) else {}
 

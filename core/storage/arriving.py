@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 LONGEST_TITLE: Final = 200
 """Characters of a title that comes from elsewhere; what is longer is cut."""
+_NAMED_FILE: Final = re.compile(r'(?<=/files/)[\w-]{22}|(?<=")[\w-]{22}(?=")')
 _AT_ONCE: Final = 500  # values in one question to the database
 
 
@@ -145,6 +147,4 @@ class _Arrival:
         if not self._renamed:
             return rows
         text = json.dumps(rows, ensure_ascii=False)
-        for old, fresh in self._renamed.items():
-            text = text.replace(old, fresh)
-        return json.loads(text)
+        return json.loads(_NAMED_FILE.sub(lambda found: self._renamed.get(found[0], found[0]), text))

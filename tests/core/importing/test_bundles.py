@@ -20,6 +20,7 @@ from core.export.bundle import MANIFEST
 from core.importing.archive import is_safe
 from core.importing.importing import bring_in
 from core.messages.message import Message
+from core.runs.call_stages import packed_stages, unpacked
 from core.storage.arriving import LONGEST_TITLE
 from core.storage.files import FileStore
 from tests.core.importing.talks import KEY, Home, changed, home
@@ -92,6 +93,22 @@ async def test_keys_are_not_in_it_and_pages_need_nothing(tmp_path: Path) -> None
         assert json.loads(archive.read(MANIFEST))["version"] == 1
 
 
+async def test_keys_are_not_in_what_went_over_the_wire(tmp_path: Path) -> None:
+    asked = json.dumps({"messages": [{"role": "function", "content": f"token {KEY}"}]})
+    stages = {"sent": [{"headers": [["accept", "text"]], "body": {"text": [asked], "cut": 0}}]}
+    async with home(tmp_path) as of:
+        turns = [turn for turn in await of.stores.conversations.thread(of.id) if turn.run_id]
+        await of.stores.runs.add(
+            turns[0].run_id or "", "call_stages", {"call_id": "c", "packed": packed_stages(stages)}
+        )
+        archive = zipfile.ZipFile(BytesIO(await of.bundle()))
+        logs = [archive.read(name) for name in archive.namelist() if "/logs/" in name]
+        rows = [json.loads(line) for log in logs for line in log.splitlines()]
+        (kept,) = [unpacked(row["payload"]["packed"]) for row in rows if row["kind"] == "call_stages"]
+        assert kept["sent"][0]["body"]["text"] == [asked.replace(KEY, "…")]
+        assert kept["sent"][0]["headers"] == [["accept", "text"]]
+
+
 def _circle(rows: list[dict[str, Any]]) -> None:
     rows[0]["parent_id"] = rows[-1]["id"]
 
@@ -117,6 +134,8 @@ BAD_ROWS: dict[str, tuple[str, Callable[[list[dict[str, Any]]], None]]] = {
     "a missing field": ("messages.jsonl", lambda rows: rows[0].pop("parts")),
     "an id that is none": ("messages.jsonl", lambda rows: rows[0].update(id="../x")),
     "events out of order": (".jsonl", lambda rows: rows.reverse() if "seq" in rows[0] else None),
+    "a reply that follows a run": ("messages.jsonl", lambda rows: rows[2].update(parent_id=rows[1]["run"]["id"])),
+    "an error that is no sentence": ("messages.jsonl", lambda rows: rows[1]["run"].update(error={"details": "x"})),
     "an event without a time": (".jsonl", lambda rows: rows[0].update(at=None) if "seq" in rows[0] else None),
 }
 
@@ -170,6 +189,28 @@ async def test_files_that_are_not_as_they_were_are_refused_in_a_sentence(what: s
         error = await refused(of, tmp_path, made)
         assert error.words_key == key
         assert "a.zip" in str(error)
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_LZMA, zipfile.ZIP_BZIP2])
+async def test_what_is_packed_in_a_way_that_asks_for_memory_is_refused(method: int, tmp_path: Path) -> None:
+    async with home(tmp_path) as of:
+        with (
+            zipfile.ZipFile(BytesIO(await of.bundle())) as made,
+            zipfile.ZipFile(sink := BytesIO(), "w", method) as new,
+        ):
+            for name in made.namelist():
+                new.writestr(name, made.read(name))
+        await of.delete()
+        assert (await refused(of, tmp_path, sink.getvalue())).words_key == "import_damaged"
+
+
+async def test_a_name_that_is_no_text_is_refused_in_a_sentence(tmp_path: Path) -> None:
+    with zipfile.ZipFile(sink := BytesIO(), "w") as archive:
+        archive.writestr("é.json", b"[]")
+    made = sink.getvalue().replace("é".encode(), b"\xff\xff")
+    async with home(tmp_path) as of:
+        await of.delete()
+        assert (await refused(of, tmp_path, made)).words_key == "import_damaged"
 
 
 async def test_a_title_of_ten_thousand_letters_is_cut(tmp_path: Path) -> None:
