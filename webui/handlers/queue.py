@@ -58,7 +58,8 @@ async def queue_up(
     workspace: Workspace, view: View, conversation_id: str, text: str, files: Sequence[FileRecord]
 ) -> None:
     """Let a message wait for the end of the reply. Raises as `ConversationQueue.add`, and where no model takes it."""
-    for refused in await workspace.unsupported_files(files):
+    model = await workspace.conversation(conversation_id).model()
+    for refused in await workspace.unsupported_files(files, model):
         raise refused
     await workspace.queue(conversation_id).add(text, [file.id for file in files])
     view.resting = False

@@ -13,13 +13,15 @@ import httpx
 import pytest
 
 from core.engine import Engine
-from core.errors import NotFoundError
+from core.errors import NotFoundError, ParlourError
+from core.models.model_name import ModelName
 from core.settings import Settings
 from core.testing.script import Reply
 from core.testing.scripted_model import ScriptedModel
 from tests.core.talks import talk_of, world_of
 from tests.webui.server.tabs_of_engine import Tabs
 from webui.context import WebContext
+from webui.handlers.queue import queue_up
 from webui.handlers.send import Draft, send
 from webui.handlers.wiring import Handlers
 from webui.uploads import Uploads
@@ -143,3 +145,23 @@ async def test_a_message_is_taken_back_over_its_route_by_its_owner_alone(tabs: T
         assert (refused.status_code, "does not wait any more" in refused.json()["failed"]) == (404, True)
     assert (await asked(tabs.owner, {"id": row.message.id})).json() == {"text": "two", "files": []}
     assert await waiting(tabs, view) == []
+
+
+async def test_what_waits_is_judged_by_the_model_of_its_own_conversation() -> None:
+    """The owner's usual one may take no pictures where the conversation's does, and the other way round."""
+    own, asked = ModelName("openai", "sees"), list[Any]()
+
+    async def model() -> ModelName:
+        return own
+
+    async def unsupported_files(_files: Any, name: Any = None) -> list[ParlourError]:
+        asked.append(name)
+        return [ParlourError()]
+
+    workspace: Any = SimpleNamespace(
+        conversation=lambda _: SimpleNamespace(model=model), unsupported_files=unsupported_files
+    )
+    view: Any = None
+    with pytest.raises(ParlourError):
+        await queue_up(workspace, view, "c", "Look", [])
+    assert asked == [own]
