@@ -93,7 +93,7 @@ color:var(--f-ink);font:500 22px/30px Georgia,"Noto Serif",serif}}
 .p-first-talk{{position:relative;flex:1;
 background:linear-gradient(var(--f-rule),var(--f-rule)) 0 63px/100% 1px no-repeat var(--f-paper)}}
 .p-first-talk div{{position:absolute;left:0;right:0;bottom:35px;box-sizing:border-box;width:min(100% - 32px,554px);
-height:60px;margin:auto;border:1px solid var(--f-edge);border-radius:10px;background:var(--f-sheet)}}
+height:98px;margin:auto;border:1px solid var(--f-edge);border-radius:10px;background:var(--f-sheet)}}
 [data-settings] .p-first-talk div{{display:none}}
 @media (max-width:1199.98px){{.p-first-side{{width:248px}}}}
 @media (max-width:839.98px){{.p-first-side{{display:none}}.p-first-talk div{{bottom:10px;width:calc(100% - 24px)}}}}

@@ -20,7 +20,7 @@ def test_a_menu_that_closes_gives_the_keyboard_back_to_its_button(show: Show) ->
         focus(button)
         page.keyboard.press("Enter")
         expect(page.get_by_role("menuitem", name="Rename")).to_be_focused()
-        for item in ("Pin", "Move to…", "Export…", "Archive", "Delete"):
+        for item in ("Pin", "Move to…", "Export…", "Select", "Archive", "Delete"):
             page.keyboard.press("ArrowDown")
             expect(page.get_by_role("menuitem", name=item, exact=True)).to_be_focused()
         page.keyboard.press(key)
@@ -38,10 +38,18 @@ def test_a_conversation_is_exported_from_its_menu_with_the_keyboard_alone(show: 
         page.keyboard.press(key)
         expect(page.get_by_role("menuitem", name=item)).to_be_focused()
     page.keyboard.press("Enter")
-    expect(page.get_by_role("menuitem")).to_have_text(["Markdown, to read", "JSON, all of it"])
-    expect(page.get_by_role("menuitem", name="Markdown")).to_be_focused()
-    page.keyboard.press("ArrowDown")
-    expect(page.get_by_role("menuitem", name="JSON")).to_be_focused()
+    forms = [
+        "Bundle, to keep or pass on",
+        "HTML, to read anywhere",
+        "PDF, to print",
+        "Markdown, to read",
+        "JSON, all of it",
+    ]
+    expect(page.get_by_role("menuitem")).to_have_text(forms)
+    expect(page.get_by_role("menuitem", name=forms[0])).to_be_focused()
+    for form in forms[1:]:
+        page.keyboard.press("ArrowDown")
+        expect(page.get_by_role("menuitem", name=form)).to_be_focused()
     with page.expect_download() as saved:
         page.keyboard.press("Enter")
     assert saved.value.url.endswith(f"/conversations/{button.get_attribute('data-id')}/export?as=json")
