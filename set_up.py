@@ -8,6 +8,7 @@ import ctypes
 import hashlib
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -35,6 +36,7 @@ NPM_SERVERS = [
     "@modelcontextprotocol/server-memory@2026.8.31",
 ]
 WHEELS = CACHE / "wheels"
+ALL = "all.txt"  # the file in it that names all that is to be installed
 FETCHED_AT_ONCE = 4  # pip fetches one package after another, and waits for the index most of that time
 PROXIES = CACHE / "proxies"
 PROXY_NAMES = ["nginx", "caddy", "haproxy"]
@@ -124,16 +126,17 @@ def install(purpose: str) -> None:
     uv = shutil.which("uv")
     make_environment(uv)
     installer = [uv, "pip", "install", "--python", str(PYTHON)] if uv else [str(PYTHON), "-m", "pip", "install"]
-    if not uv:
-        installer.append("--no-compile")  # bytecode is 200 MB; Python writes that of what is imported by itself
+    lock = ROOT / LOCKS[purpose]
     say("Installing {} packages{}".format(count(LOCKS[purpose]), " with uv" if uv else ""))
-    if not uv:
-        fetch(ROOT / LOCKS[purpose])
-        installer += ["--no-index", "--find-links", str(WHEELS)]
-    run([*installer, "--no-deps", "-r", str(ROOT / LOCKS[purpose])])
-    if not uv:
-        shutil.rmtree(WHEELS)
-        installer = installer[: installer.index("--no-index")]
+    if uv:
+        run([*installer, "--no-deps", "-r", str(lock)])
+    else:
+        installer.append("--no-compile")  # bytecode is 200 MB; Python writes that of what is imported by itself
+        fetch(not_installed(lock))
+        say("Unpacking")
+        local = ["--no-index", "--find-links", str(WHEELS), "-r", str(WHEELS / ALL)]
+        run([*installer, "--no-deps", "--quiet", *local])
+        shutil.rmtree(str(WHEELS))
     run([*installer, "--no-deps", "--no-build-isolation", "--quiet", "-e", str(ROOT)])
     STAMP.write_text(wanted_stamp(purpose))
     for name in ("pip", "uv"):
@@ -141,12 +144,28 @@ def install(purpose: str) -> None:
     say("Set up in {:.0f} s".format(time.time() - started))
 
 
-def fetch(lock: Path) -> None:
-    """Put the wheels of what a lock file names into `WHEELS`; several pips share the work."""
+def not_installed(lock: Path) -> List[str]:
+    """The lines of a lock file whose package the environment does not have in that version."""
+    listed = subprocess.run(
+        [str(PYTHON), "-m", "pip", "list", "--format=freeze"], check=False, env=own_environment(),
+        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, universal_newlines=True,
+    )  # fmt: skip
+    there = {comparable(line) for line in listed.stdout.splitlines()}
+    return [line for line in lock.read_text().splitlines() if comparable(line) not in there]
+
+
+def comparable(line: str) -> str:
+    """Name and version of a line such as `ruamel.yaml==0.18 ; marker`, whichever way the name is spelt."""
+    name, _, version = line.split(";", maxsplit=1)[0].strip().partition("==")
+    return re.sub(r"[-_.]+", "-", name).lower() + "==" + version
+
+
+def fetch(lines: List[str]) -> None:
+    """Put the wheels of these lines of a lock file into `WHEELS`; several pips share the work."""
     shutil.rmtree(str(WHEELS), ignore_errors=True)
     WHEELS.mkdir(parents=True)
-    lines = lock.read_text().splitlines()
-    parts = [WHEELS / "part-{}.txt".format(number) for number in range(FETCHED_AT_ONCE)]
+    (WHEELS / ALL).write_text("\n".join(lines))
+    parts = [WHEELS / "part-{}.txt".format(number) for number in range(min(FETCHED_AT_ONCE, len(lines)))]
     for number, part in enumerate(parts):
         part.write_text("\n".join(lines[number::FETCHED_AT_ONCE]))
     progress = Progress(len(lines))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -203,9 +204,7 @@ def test_other_browsers_are_installed_where_that_may_be_and_else_asked_for(monke
 
 
 def test_several_pips_fetch_each_package_once(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    lock = project / "requirements-dev.lock"
     wanted = [f"package{number}==1" for number in range(11)]
-    lock.write_text("\n".join(wanted) + "\n", encoding="utf-8")
     monkeypatch.setattr(set_up, "WHEELS", project / ".cache" / "wheels")
     asked: list[list[str]] = []
 
@@ -213,9 +212,21 @@ def test_several_pips_fetch_each_package_once(project: Path, monkeypatch: pytest
         asked.append(Path(command[-1]).read_text(encoding="utf-8").split())
 
     monkeypatch.setattr(set_up, "run", run)
-    set_up.fetch(lock)
+    set_up.fetch(wanted)
     assert len(asked) == set_up.FETCHED_AT_ONCE
     assert sorted(name for part in asked for name in part) == sorted(wanted)
+    assert (set_up.WHEELS / set_up.ALL).read_text(encoding="utf-8").split() == wanted
+
+
+def test_what_the_environment_has_already_is_not_fetched_again(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lock = project / "requirements-dev.lock"
+    there = f"Py.Test_=={pytest.__version__}"
+    lock.write_text(
+        f"pytest=={pytest.__version__}\nPyTest==0.0.1\nno-such-package==1 ; python_version > '3'\n", "utf-8"
+    )
+    monkeypatch.setattr(set_up, "PYTHON", Path(sys.executable))
+    assert set_up.not_installed(lock) == ["PyTest==0.0.1", "no-such-package==1 ; python_version > '3'"]
+    assert set_up.comparable(there) == f"py-test-=={pytest.__version__}"
 
 
 def test_a_pip_that_fails_among_several_ends_the_set_up_in_a_sentence(
@@ -224,7 +235,7 @@ def test_a_pip_that_fails_among_several_ends_the_set_up_in_a_sentence(
     monkeypatch.setattr(set_up, "WHEELS", project / ".cache" / "wheels")
     monkeypatch.setattr(set_up, "PYTHON", Path("/bin/echo"))
     monkeypatch.setattr(set_up, "explain", lambda _said: set_up.stop("The disk is full."))
-    set_up.fetch(project / "requirements.lock")  # echo says nothing bad
+    set_up.fetch(["one==1"])  # echo says nothing bad
     monkeypatch.setattr(set_up, "PYTHON", Path("/bin/false"))
     with pytest.raises(SystemExit, match="The disk is full"):
-        set_up.fetch(project / "requirements.lock")
+        set_up.fetch(["one==1", "two==2"])
