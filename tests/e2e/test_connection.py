@@ -124,17 +124,6 @@ def test_a_reply_grows_word_by_word_while_its_tab_is_hidden_and_shown_again(page
     assert not page.evaluate("window.outOfOrder")
 
 
-def test_enter_during_a_reply_keeps_the_text_and_says_so(page: Page) -> None:
-    ask(page, "count slowly")
-    wait_for_state(page, "running")
-    expect(composer(page)).to_have_value("")
-    ask(page, "And then?")
-    expect(page.get_by_text("A reply is being written. Your text stays here.")).to_be_visible()
-    expect(composer(page)).to_have_value("And then?")
-    button(page, "Stop").click()
-    wait_for_state(page, "idle")
-
-
 def test_a_recording_is_offered_for_a_model_that_hears_and_a_missing_microphone_is_said(
     page: Page, start_app: Callable[..., AppProcess], open_page: Callable[..., Page]
 ) -> None:
