@@ -186,10 +186,10 @@ def test_in_the_empty_field_the_arrow_up_changes_the_last_question(show: Show) -
     page = show("answered")
     composer(page).fill("some words")
     press(page, "ArrowUp")
-    expect(page.locator("dialog[open]")).to_have_count(0)
+    expect(page.locator("#chat .p-editing")).to_have_count(0)
     composer(page).fill("")
     press(page, "ArrowUp")
-    expect(page.locator("dialog[open] textarea")).to_have_value("还有呢？")
+    expect(page.locator("#chat .p-editing textarea")).to_have_value("还有呢？")
 
 
 @pytest.mark.parametrize("scene", ["", "everything", "asking_form"])

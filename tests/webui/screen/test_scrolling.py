@@ -83,8 +83,9 @@ def test_a_reader_at_the_end_follows_what_grows_and_what_shrinks(show: Show) -> 
 def test_what_shrinks_and_grows_again_in_one_moment_leaves_the_reader_at_the_end(show: Show) -> None:
     page = show("long")
     log = log_at_end(page)
-    # The box is moved up by what was taken away, and nobody has looked before there is more.
-    log.evaluate(f"e => {{ e.querySelector('.message-row').style.display = 'none'; e.scrollTop; return ({GROW})(e); }}")
+    # The box is moved up by what was taken away, and nobody has looked before there is more. A reply: it is taller than
+    # what comes, where less goes than comes nothing tells that from a reader who moves up.
+    log.evaluate(f"e => {{ e.querySelector('.bot-row').style.display = 'none'; e.scrollTop; return ({GROW})(e); }}")
     until(lambda: log.evaluate(AT_END))
 
 
