@@ -81,8 +81,8 @@ def said_to(model: ScriptedModel) -> list[Message]:
 
 async def test_a_question_is_answered_and_gives_the_conversation_its_title(engine: Engine) -> None:
     question, reply = await asked(engine, "  What is up?\nTell me more.")
-    assert text_of(question) == "What is up?\nTell me more."
-    assert text_of(reply).startswith("You said: What is up?")
+    assert text_of(question) == "  What is up?\nTell me more."
+    assert text_of(reply).startswith("You said:   What is up?")
     talk = await engine.stores.of("alice").conversations.get(question.conversation_id)
     assert talk.title == "What is up?"
     await engine.stores.of("alice").conversations.rename(talk.id, "Mine")
