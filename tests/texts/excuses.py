@@ -54,13 +54,12 @@ _LISTED: Mapping[str, str] = {
         core.runs.history_summary: HistorySummarizer.fit
         core.runs.manager: OwnerRuns.* Runs.launch
         core.runs.run: Run.*
-        core.models.choices: ModelMenu.*
         core.models.own_models: OwnerModels.*
         core.models.pool: ModelPool.*
         core.models.remembered: ModelNotes.*
         core.toolbox.choices: Rules.change ToolAccounts.* ToolChoices.*
         core.toolbox.server_form: state_of
-        core.toolbox.toolbox: OwnerTools.switch
+        core.toolbox.toolbox: OwnerTools.switch is_wanted
         core.toolbox.user_mcp_servers: OwnerMcpServers.* SignIns.* PendingSignIn.ask
         core.toolbox.user_openapi: OwnerOpenApi.*
         core.storage.message_texts: keep_text
@@ -73,6 +72,7 @@ _LISTED: Mapping[str, str] = {
         core.workspace.personas: Personas.*
         core.workspace.program: _Guest.stream Program.path_of
         core.workspace.prompts: Prompts.*
+        core.workspace.assistants: Steered.stream
         core.workspace.steering: OwnerSteering.*
         core.workspace.turn: Turn.stream
         core.bridge.pool: Pool.use
@@ -105,7 +105,7 @@ _LISTED: Mapping[str, str] = {
         webui.handlers.evidence: tried
         webui.handlers.inspecting: inspected
         webui.handlers.hosted: HostedDesk.act
-        webui.handlers.queue: queue_up unqueue send_queued
+        webui.handlers.queue: queue_up
         webui.handlers.send: start drop
         webui.handlers.wiring: Handlers.act
         webui.middleware.answers: answer refuse replayed
