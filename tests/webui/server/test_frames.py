@@ -7,6 +7,7 @@ import json
 import time
 from collections.abc import AsyncIterator
 from contextlib import aclosing
+from html import unescape
 from pathlib import Path
 from typing import Any, cast
 
@@ -58,7 +59,7 @@ async def house(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator
 
 
 def said(frame: Frame) -> str:
-    return str(frame.chat)
+    return unescape(str(frame.chat))
 
 
 SLOW = Reply(text=[f"w{number} " for number in range(60)], pace=0.01)
