@@ -53,7 +53,7 @@ async def inspected(desk: Desk, view: View, message_id: str, call_id: str = "", 
 
     markup = await to_thread.run_sync(drawn)
     if view.looks == look:
-        view.place, view.evidence = None, markup
+        view.place, view.side, view.evidence = None, "", markup
 
 
 async def _reply(workspace: Workspace, message_id: str) -> StoredMessage:
