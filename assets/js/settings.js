@@ -1,4 +1,5 @@
 // The settings: a page in the middle column. The server draws it; here what is changed goes there, and is found.
+import { ask } from './bus.js';
 import { choose, chosen } from './choices.js';
 import { question } from './dialogs.js';
 import { keyParts } from './keys.js';
@@ -7,6 +8,7 @@ import { askForNotices, wantsNotices } from './notices.js';
 import { onPlace, section, visit } from './places.js';
 import { request } from './request.js';
 import { onChange } from './state.js';
+import { tellOthers } from './tabs.js';
 import { notes } from './tools_notes.js';
 import { say } from './words.js';
 
@@ -77,7 +79,10 @@ function deleteAll({ dataset }) {
     make('label', { className: 'p-tick', htmlFor: too.id }, too, make('span', { textContent: say('settings_delete_notes') })));
   question('', body, say('settings_delete'), async () => {
     const done = await send('delete', { word: word.value, notes: too.checked });
-    if (done) await draw(done.said);
+    if (!done) return;
+    ask({ do: 'look' });  // the list is shorter, and what was open is gone
+    tellOthers();
+    await draw(done.said);
   }, { kind: 'p-danger', name: say('settings_delete'), back: ['#p-settings [data-delete]'] });
 }
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from core.storage.arriving import ArrivingConversations
@@ -29,44 +29,75 @@ if TYPE_CHECKING:
     from core.storage.sealing import Sealer
 
 
-@dataclass(frozen=True, slots=True)
 class OwnerStores:
-    """What is kept of one owner. It holds nothing open, and costs nothing to make.
+    """What is kept of one owner. It holds nothing open; what a question does not need is made when it is asked for.
 
-    Args:
+    Attributes:
         conversations: With their turns.
-        queued: Messages that wait for the end of a reply.
-        whole: The same, to be handed out.
-        arriving: The same, on their way in.
-        search: Through all of it, by words.
         documents: Of conversations and libraries, and how far reading them is.
         files: Attachments, and what models and tools made.
-        space: How much of it all there is.
         runs: Replies as work, with their events and steps.
-        preferences: What holds for all of the owner's conversations.
         allowances: What runs unasked in single conversations.
         summaries: Of what models cannot read any more.
-        mcp_servers: Those that the owner set up.
     """
 
-    owner: str
-    conversations: ConversationStore
-    folders: FolderStore
-    queued: QueuedMessages
-    whole: WholeConversations
-    arriving: ArrivingConversations
-    search: SearchStore
-    documents: DocumentStore
-    libraries: LibraryStore
-    files: FileStore
-    space: SpaceStore
-    runs: RunStore
-    settings: OwnerSettings
-    preferences: PreferenceStore
-    allowances: Allowances
-    summaries: SummaryStore
-    mcp_servers: McpServerStore
-    model_services: ModelServiceStore
+    def __init__(self, database: Database, owner: str, files: FileStore, runs: RunStore, sealer: Sealer) -> None:
+        self.owner = owner
+        self.files = files
+        self.runs = runs
+        self.conversations = ConversationStore(database, owner)
+        self.documents = DocumentStore(database, owner)
+        self.libraries = LibraryStore(database, owner)
+        self.settings = OwnerSettings(database, owner)
+        self.allowances = Allowances(database, owner)
+        self.summaries = SummaryStore(database, owner)
+        self._database = database
+        self._sealer = sealer
+
+    @cached_property
+    def folders(self) -> FolderStore:
+        """Of conversations."""
+        return FolderStore(self._database, self.owner)
+
+    @cached_property
+    def queued(self) -> QueuedMessages:
+        """Messages that wait for the end of a reply."""
+        return QueuedMessages(self._database, self.owner)
+
+    @cached_property
+    def whole(self) -> WholeConversations:
+        """Conversations, to be handed out."""
+        return WholeConversations(self._database, self.owner)
+
+    @cached_property
+    def arriving(self) -> ArrivingConversations:
+        """Conversations on their way in."""
+        return ArrivingConversations(self._database, self.owner)
+
+    @cached_property
+    def search(self) -> SearchStore:
+        """Through all of it, by words."""
+        return SearchStore(self._database, self.owner)
+
+    @cached_property
+    def space(self) -> SpaceStore:
+        """How much of it all there is."""
+        return SpaceStore(self._database, self.owner)
+
+    @cached_property
+    def preferences(self) -> PreferenceStore:
+        """What holds for all of the owner's conversations."""
+        return PreferenceStore(self.settings)
+
+    @cached_property
+    def mcp_servers(self) -> McpServerStore:
+        """Those that the owner set up."""
+        return McpServerStore(self._database, self._sealer, self.owner)
+
+    @cached_property
+    def model_services(self) -> ModelServiceStore:
+        """Those that the owner set up, with their keys."""
+        return ModelServiceStore(self._database, self._sealer, self.owner)
 
 
 class Stores:
@@ -95,25 +126,4 @@ class Stores:
 
     def of(self, owner: str) -> OwnerStores:
         """Those of one owner, who need not be known yet."""
-        database = self.database
-        settings = OwnerSettings(database, owner)
-        return OwnerStores(
-            owner,
-            conversations=ConversationStore(database, owner),
-            folders=FolderStore(database, owner),
-            queued=QueuedMessages(database, owner),
-            whole=WholeConversations(database, owner),
-            arriving=ArrivingConversations(database, owner),
-            search=SearchStore(database, owner),
-            documents=DocumentStore(database, owner),
-            libraries=LibraryStore(database, owner),
-            files=self.files.of(owner),
-            space=SpaceStore(database, owner),
-            runs=self.runs.of(owner),
-            settings=settings,
-            preferences=PreferenceStore(settings),
-            allowances=Allowances(database, owner),
-            summaries=SummaryStore(database, owner),
-            mcp_servers=McpServerStore(database, self._sealer, owner),
-            model_services=ModelServiceStore(database, self._sealer, owner),
-        )
+        return OwnerStores(self.database, owner, self.files.of(owner), self.runs.of(owner), self._sealer)

@@ -33,6 +33,7 @@ async def delete_everything(workspace: Workspace, *, notes: bool = False) -> int
         for one in found:
             with suppress(NotFoundError):  # deleted in another tab meanwhile
                 await workspace.conversation(one.id).delete()
+            workspace.services.changed(one.id)  # tabs that show it turn to a new one
             count += 1
     for library in await workspace.libraries.list():
         with suppress(NotFoundError):

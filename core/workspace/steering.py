@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from core.errors import NotFoundError
@@ -102,13 +103,16 @@ class OwnerSteering:
 
     Attributes:
         personas: The owner's.
-        prompts: The owner's.
     """
 
     def __init__(self, stores: OwnerStores) -> None:
         self._stores = stores
         self.personas = Personas(stores.settings)
-        self.prompts = Prompts(stores.settings)
+
+    @cached_property
+    def prompts(self) -> Prompts:
+        """The owner's."""
+        return Prompts(self._stores.settings)
 
     async def of(self, conversation_id: str) -> Steering:
         """What holds for a conversation. Raises NotFoundError."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from core.errors import StorageError
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from core.rag.library import Library
     from core.reading.attachments import Named
     from core.storage.base import DocumentRecord
+    from core.storage.folders import FolderStore
+    from core.storage.preferences import PreferenceStore
+    from core.storage.search import SearchStore
     from core.workspace.services import OwnerServices
 
 _OPENS_WITHIN = 20.0  # seconds, until a password has shown whether it is right
@@ -37,19 +41,15 @@ class Workspace:
 
     Attributes:
         conversations: The owner's conversations, with their turns.
-        folders: That they are in, and the list of both.
-        search: Through conversations, documents and libraries, by words.
         documents: Of conversations and libraries, and how far reading them is.
         files: Attachments, and what models and tools made.
         settings: What the owner chose.
-        preferences: What holds for all of the owner's conversations.
         intake: The owner's documents, on their way into the index.
         runs: The owner's replies, as they are made.
         libraries: The owner's named libraries.
         tools: The owner's tools, and what was chosen about them.
         rules: When the owner is asked before a tool runs.
         models: Which model answers the owner, and those that were set up.
-        taking: Conversations on their way out.
         steering: Instructions, parameters and tools of conversations.
     """
 
@@ -64,12 +64,9 @@ class Workspace:
         self.owner = services.owner
         self.stores = services.stores
         self.conversations = self.stores.conversations
-        self.folders = self.stores.folders
-        self.search = self.stores.search
         self.documents = self.stores.documents
         self.files = self.stores.files
         self.settings = self.stores.settings
-        self.preferences = self.stores.preferences
         self.intake = services.intake
         self.runs = services.runs
         self.libraries = Libraries(
@@ -81,12 +78,31 @@ class Workspace:
         self.tools = services.tools
         self.rules = self.tools.rules
         self.models = services.models
-        self.taking = Taking(services)
         self.steering = services.steering
         self._open_index = open_index
         self._close_index = close_index
         self._index: asyncio.Future[Library] | None = None
         self._is_closed = False
+
+    @property
+    def folders(self) -> FolderStore:
+        """Of conversations."""
+        return self.stores.folders
+
+    @property
+    def search(self) -> SearchStore:
+        """Through all that the owner has, by words."""
+        return self.stores.search
+
+    @property
+    def preferences(self) -> PreferenceStore:
+        """What holds for all of the owner's conversations."""
+        return self.stores.preferences
+
+    @cached_property
+    def taking(self) -> Taking:
+        """Conversations on their way out."""
+        return Taking(self.services)
 
     def conversation(self, conversation_id: str) -> Conversation:
         """One of the owner's conversations. That it is there shows when something is done in it."""

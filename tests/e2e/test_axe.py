@@ -39,7 +39,7 @@ def test_of_the_dialogs_about_models_tools_and_libraries(page: Page) -> None:
         assert findings(page, "dialog") == []
     assert findings_everywhere(page, "dialog") == []
     page.keyboard.press("Escape")
-    focus(page.get_by_role("button", name="Libraries"))
+    focus(page.locator("#history").get_by_role("button", name="Libraries"))
     page.keyboard.press("Enter")
     dialog = page.get_by_role("dialog", name="Libraries")
     expect(dialog.get_by_role("status").last).to_be_empty()  # it has been told what there is

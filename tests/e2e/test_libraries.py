@@ -25,7 +25,7 @@ def test_a_library_is_filled_tried_used_and_deleted_and_the_keyboard_never_gets_
     server: AppProcess, open_page: Callable[..., Page]
 ) -> None:
     page = open_page(server)
-    focus(page.get_by_role("button", name="Libraries"))
+    focus(page.locator("#history").get_by_role("button", name="Libraries"))
     page.keyboard.press("Enter")
     dialog = page.get_by_role("dialog", name="Libraries")
     expect(dialog.get_by_label("New library")).to_be_focused()
@@ -44,14 +44,14 @@ def test_a_library_is_filled_tried_used_and_deleted_and_the_keyboard_never_gets_
     expect(dialog).to_be_hidden()
     expect(page.locator("#page .p-sought")).to_have_text("Tried in a library: How tall is the tower of Brenn?")
     expect(page.locator("#page .p-desk")).to_contain_text("321 metres")
-    page.get_by_role("button", name="Libraries").click()
+    page.locator("#history").get_by_role("button", name="Libraries").click()
     focus(dialog.get_by_label("Use in this conversation"))
     page.keyboard.press("Space")
     expect(page.locator("#top .p-uses")).to_have_text("Policies1")
     expect(dialog.get_by_role("button", name="2 documents used in this conversation")).to_be_attached()
     page.keyboard.press("Escape")
     expect(dialog).to_be_hidden()
-    expect(page.get_by_role("button", name="Libraries")).to_be_focused()
+    expect(page.locator("#history").get_by_role("button", name="Libraries")).to_be_focused()
     ask(page, "How tall is the tower of Brenn?")
     expect(chat(page).locator("a.cite").first).to_be_attached()
     wait_for_state(page, "idle")
@@ -97,7 +97,7 @@ def test_what_is_pressed_while_an_answer_is_on_its_way_goes_to_the_library_that_
     server: AppProcess, open_page: Callable[..., Page]
 ) -> None:
     page = open_page(server, expected=("429",))
-    page.get_by_role("button", name="Libraries").click()
+    page.locator("#history").get_by_role("button", name="Libraries").click()
     dialog = page.get_by_role("dialog", name="Libraries")
     fresh, told = dialog.get_by_label("New library"), dialog.locator(".p-told")
     section = dialog.locator(".p-one section")
@@ -168,7 +168,7 @@ def test_what_is_pressed_while_an_answer_is_on_its_way_goes_to_the_library_that_
 def test_on_a_phone_it_is_one_thing_at_a_time_and_fits(server: AppProcess, open_page: Callable[..., Page]) -> None:
     page = open_page(server, viewport=PHONE, locale="zh-CN", has_touch=True)
     page.locator(".p-open-menu").click()
-    page.get_by_role("button", name="文档库").click()
+    page.locator("#history").get_by_role("button", name="文档库").click()
     dialog = page.get_by_role("dialog", name="文档库")
     expect(dialog.get_by_role("status").last).to_be_empty()  # it has been told what there is
     expect(dialog).to_be_focused()  # and no field, which would raise a keyboard

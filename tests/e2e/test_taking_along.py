@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import shutil
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 from playwright.sync_api import Page, expect
 
+from tests.e2e.app_process import AppProcess
 from tests.e2e.chat_steps import ask, chat, until, wait_for_state
 from tests.e2e.test_documents import CLAUSE, add, make_pdf
 from tests.e2e.test_history import open_menu
@@ -51,8 +53,9 @@ def _read_from_disk(page: Page, bundle: Path, folder: Path) -> None:
 
 
 def test_a_bundle_is_read_without_parlour_and_brings_the_reply_and_its_evidence_back(
-    page: Page, tmp_path: Path
+    start_app: Callable[..., AppProcess], open_page: Callable[..., Page], tmp_path: Path
 ) -> None:
+    page = open_page(start_app(RETRIEVAL="keyword"))  # of its own: elsewhere the same was asked before
     _asked(page, tmp_path)
     bundle = _bundle(page, tmp_path)
     other = page.context.new_page()

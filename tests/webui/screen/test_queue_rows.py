@@ -43,6 +43,7 @@ def test_ctrl_enter_sends_once_where_no_reply_is_written(show: Show, stage: Stag
     composer(page).fill("Plainly")
     composer(page).press("Control+Enter")
     stage.until(lambda: stage.sent)
+    expect(composer(page)).to_have_value("")  # kept: until then it is on its way, and another one has to wait
     composer(page).fill("And on")
     composer(page).press("Enter")
     stage.until(lambda: len(stage.sent) > 1)

@@ -136,4 +136,4 @@ async def test_a_question_passes_few_files_until_its_first_word(
     assert "webui/handlers/wiring.py" in names["handing_on"]
     assert "core/storage/database.py" in names["running"]
     assert len(names["handing_on"]) <= MOST_HANDING_ON, names["handing_on"]
-    assert len(names["running"]) <= MOST_RUNNING, names["running"]
+    assert len(names["running"]) <= MOST_RUNNING, "\n".join(names["running"])
