@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from playwright.sync_api import Page, expect
 
-from tests.e2e.chat_steps import ask, ask_and_wait, chat, wait_for_state
+from core.testing.script import Reply
+from tests.e2e.app_process import AppProcess
+from tests.e2e.chat_steps import ask, ask_and_wait, button, chat, wait_for_state
 
 
 def test_a_tool_shows_its_name_state_arguments_and_result(page: Page) -> None:
@@ -36,22 +40,20 @@ def test_a_failed_tool_says_so_and_the_reply_goes_on(page: Page) -> None:
     expect(chat(page).get_by_role("button").filter(has_text="calculator").first).to_contain_text("failed")
 
 
-# The thought may be over before a test on a busy machine looks, so the page itself remembers what it showed.
-_SEES_THINKING = """() => {
-    window.sawThinking = false;
-    const chat = document.querySelector('#chat');
-    new MutationObserver(() => {
-        window.sawThinking ||= ['Thinking', 'First one thing'].every((words) => chat.innerText.includes(words));
-    }).observe(chat, { subtree: true, childList: true, characterData: true });
-}"""
-
-
-def test_thoughts_are_open_while_they_come_and_closed_after(page: Page) -> None:
-    page.evaluate(_SEES_THINKING)
-    ask(page, "think about it")
-    expect(chat(page)).to_contain_text("I have thought about it: yes.")
-    assert page.evaluate("window.sawThinking")
+def test_thoughts_are_open_while_they_come(
+    start_app: Callable[..., AppProcess], open_page: Callable[..., Page]
+) -> None:
+    thinks = Reply(reasoning="Let me see. First one thing, then the other.", text="Yes.", hang_after=8)
+    page = open_page(start_app(lambda _: thinks, RETRIEVAL="keyword"))
+    ask(page, "Is it so?")
+    expect(chat(page).get_by_role("button").filter(has_text="Thinking").first).to_be_visible()
+    expect(chat(page).get_by_text("First one thing")).to_be_visible()
+    button(page, "Stop").click()
     wait_for_state(page, "idle")
+
+
+def test_thoughts_are_closed_when_the_answer_is_there(page: Page) -> None:
+    ask_and_wait(page, "think about it", "I have thought about it: yes.")
     expect(chat(page).get_by_text("Thought", exact=False).first).to_be_visible()
     expect(chat(page).get_by_text("First one thing")).to_be_hidden()
     chat(page).get_by_role("button").filter(has_text="Thought").first.click()
