@@ -91,7 +91,7 @@ class WholeConversations:
             needed = connection.execute(select(files).where(files.c.id.in_(used)).order_by(files.c.created_at)).all()
             own = documents_where(connection, documents.c.conversation_id == conversation_id)
             path = _path(tree, conversation.leaf_id)
-            return Outline(conversation, tuple(tree), path, tuple(map(file_record, needed)), tuple(own))
+            return Outline(conversation, _parents_first(tree), path, tuple(map(file_record, needed)), tuple(own))
 
         return await self._database.read(load)
 
@@ -209,6 +209,19 @@ def _rows(connection: Connection, run_ids: Sequence[str], kind: str) -> dict[str
     for row in rows:
         found.setdefault(str(row.run_id), []).append(EventRow(row.seq, row.at, row.kind, row.payload))
     return found
+
+
+def _parents_first(tree: Mapping[str, str | None]) -> tuple[str, ...]:
+    """The ids in their order, but none before what it follows: a clock that was set back gives it an earlier time."""
+    ordered: dict[str, None] = {}
+    for one in tree:
+        above: dict[str, None] = {}
+        at: str | None = one
+        while at is not None and at in tree and at not in ordered and at not in above:
+            above[at] = None
+            at = tree[at]
+        ordered.update(dict.fromkeys(reversed(above)))
+    return tuple(ordered)
 
 
 def _path(tree: dict[str, str | None], leaf_id: str | None) -> tuple[str, ...]:

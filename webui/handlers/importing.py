@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -36,6 +35,7 @@ _log = logging.getLogger(__name__)
 _PRIVATE: Final = {"cache-control": "no-store"}
 _OURS: Final = "x-parlour"  # a page of another site cannot send this along without asking first
 _STEP: Final = 0.01
+_AT_ONCE: Final = 2  # each unpacks into a folder of its own and writes long: more would only take longer
 
 
 class ImportRoutes:
@@ -48,6 +48,8 @@ class ImportRoutes:
         self._engine = context.engine
         self._words = context.words
         self._uploads = uploads
+        self._at_once = asyncio.Semaphore(_AT_ONCE)
+        self._works: set[asyncio.Task[dict[str, Any]]] = set()
 
     def table(self) -> list[BaseRoute]:
         """All of them."""
@@ -89,15 +91,22 @@ class ImportRoutes:
                 last = share
                 loop.call_soon_threadsafe(shares.put_nowait, share)
 
-        work = asyncio.create_task(_brought(opened, uploads[0], words, tell))
+        # Who leaves has sent all of it: it is taken in all the same.
+        work = asyncio.create_task(self._taken_in(opened, uploads, words, tell))
+        self._works.add(work)
+        work.add_done_callback(self._works.discard)
         work.add_done_callback(lambda _: shares.put_nowait(None))
+        while (share := await shares.get()) is not None:
+            yield json.dumps({"share": round(share, 2)}) + "\n"
+        yield json.dumps(await asyncio.shield(work), ensure_ascii=False) + "\n"
+
+    async def _taken_in(
+        self, opened: Opened, uploads: list[Upload], words: Words, tell: Callable[[float], None]
+    ) -> dict[str, Any]:
         try:
-            while (share := await shares.get()) is not None:
-                yield json.dumps({"share": round(share, 2)}) + "\n"
-            yield json.dumps(await work, ensure_ascii=False) + "\n"
-        finally:  # who left has sent all of it: it is taken in all the same
-            with suppress(Exception):
-                await asyncio.shield(work)
+            async with self._at_once:
+                return await _brought(opened, uploads[0], words, tell)
+        finally:
             for upload in uploads:
                 self._uploads.forget(upload)
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+import sqlite3
 import stat
 import zipfile
 from collections.abc import Callable
+from contextlib import closing
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -64,6 +66,17 @@ async def test_a_deleted_conversation_comes_back_as_it_was_log_for_log(tmp_path:
         assert (imported.source, imported.messages, imported.files) == ("Parlour", 3, 1)
         record, path = await of.stores.files.get((await of.stores.whole.outline(of.id)).files[0].id)
         assert (record.name, path.read_bytes()) == ("notes.txt", b"Bring a coat.")
+
+
+async def test_a_clock_that_was_set_back_between_two_messages_changes_nothing(tmp_path: Path) -> None:
+    async with home(tmp_path) as of:
+        with closing(sqlite3.connect(of.path / "parlour.db")) as connection:
+            connection.execute("UPDATE messages SET created_at = created_at + 60000000 WHERE role = 'user'")
+            connection.commit()
+        before, made = of.rows(), await of.bundle()
+        await of.delete()
+        await bring_in(written(tmp_path, made), of.stores)
+        assert of.rows() == before
 
 
 async def test_beside_the_one_that_is_there_it_gets_ids_of_its_own(tmp_path: Path) -> None:
