@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, Row, delete, func, insert, select, text, update
+from sqlalchemy import Connection, Row, delete, func, insert, select, update
 
 from core.errors import ConflictError, NotFoundError
 from core.storage.base import QueuedMessage, new_id
@@ -111,10 +111,14 @@ class AllQueuedMessages:
         self._database = database
 
     async def due(self) -> list[tuple[str, str, str]]:
-        """Owner, conversation and message of what could be sent now, one for each conversation."""
-        running = select(runs.c.conversation_id).where(text("runs.status = 'running'"))
+        """Owner, conversation and message of what could be sent now, one for each conversation.
+
+        Where the newest reply failed or was stopped, what waits is its owner's to send.
+        """
+        newest = select(runs.c.status).where(runs.c.conversation_id == queued_messages.c.conversation_id)
+        newest = newest.order_by(runs.c.started_at.desc(), runs.c.id).limit(1).correlate(queued_messages)
         columns = (queued_messages.c.owner_id, queued_messages.c.conversation_id, queued_messages.c.id)
-        query = select(*columns).where(queued_messages.c.conversation_id.not_in(running))
+        query = select(*columns).where(newest.scalar_subquery() == "complete")
         query = query.order_by(queued_messages.c.position.desc(), queued_messages.c.id.desc())
         rows = await self._database.read(lambda c: c.execute(query).all())
         firsts = {str(row.conversation_id): (str(row.owner_id), str(row.id)) for row in rows}

@@ -112,6 +112,7 @@ async def test_a_stopped_reply_leaves_the_queue_standing_until_its_owner_sends_i
     await queue.add("three")
     await talk.stop()
     assert asked(await settled(engine, talk)) == ["one"]
+    assert await engine.stores.queued.due() == []  # nobody opens the owner's workspace for it again and again
     await engine.sending.look(patiently=False)
     assert asked(await settled(engine, talk)) == ["one"]
     gate.go.set()
