@@ -107,7 +107,7 @@ class Archive:
     def _checked(self) -> dict[str, int]:
         infos = self._zip.infolist()
         if len(infos) > MOST_ENTRIES:
-            raise problem("import_too_large", file=self.name, where=f"{len(infos):,} files")
+            raise problem("import_too_many_files", file=self.name, n=f"{len(infos):,}")
         sizes: dict[str, int] = {}
         for info in infos:
             name = info.filename

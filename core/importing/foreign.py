@@ -85,7 +85,7 @@ class Foreign:
         if made is not None:
             self._stage.add(made)
         if self._stage.messages > MOST_MESSAGES:
-            raise problem("import_too_large", file=self._name, where=f"{MOST_MESSAGES:,} messages")
+            raise problem("import_too_many", file=self._name, most=f"{MOST_MESSAGES:,}")
 
     def _objects(self) -> Iterator[dict[str, Any]]:
         for name, size in self._sources():

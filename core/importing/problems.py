@@ -25,6 +25,14 @@ SENTENCES: Final[Mapping[str, tuple[str, str]]] = {
         "{file} holds more than is taken in at once: {where}.",
         "Export less at a time; nothing was taken in.",
     ),
+    "import_too_many_files": (
+        "{file} holds {n} files, more than are taken in at once.",
+        "Export less at a time; nothing was taken in.",
+    ),
+    "import_too_many": (
+        "{file} holds more than the {most} messages that are taken in at once.",
+        "Export less at a time; nothing was taken in.",
+    ),
 }
 
 

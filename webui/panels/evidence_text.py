@@ -260,7 +260,7 @@ def _slide(sheet: _Sheet, here: Sequence[Mapping[str, Any]]) -> str:
     below = ""
     if loose:
         texts = "".join(_piece(sheet, at) for at in loose)
-        below = f'<div class="p-beside"><h3>{escaped(sheet.words("evidence.notes"))}</h3>{texts}</div>'
+        below = f'<div class="p-slide-notes"><h3>{escaped(sheet.words("evidence.notes"))}</h3>{texts}</div>'
     drawn = f'<div class="p-slide" style="aspect-ratio:{size[0]:.1f}/{size[1]:.1f}">{inside}</div>'
     return paper(page, drawn, tabs(page, here, sheet.open_number, sheet.words, sheet.message_id), below=below)
 

@@ -161,7 +161,7 @@ def test_a_slide_has_its_boxes_in_place_and_its_notes_below() -> None:
     assert "left:10.00%;top:10.00%;width:40.00%" in place
     assert [piece.text() for piece in tree.css(".p-box p")] == ["Our garden", "The heron stands in the pond."]
     assert one(tree, ".p-box mark.p-m2").text() == "The heron stands in the pond."
-    assert one(tree, ".p-beside p").text() == "Say good morning."
+    assert one(tree, ".p-slide-notes p").text() == "Say good morning."
     assert one(tree, ".p-turner span").text() == "Slide 3 of 5"
     assert one(tree, "a.p-tab.p-on").text() == "1"
 
@@ -169,7 +169,7 @@ def test_a_slide_has_its_boxes_in_place_and_its_notes_below() -> None:
 def test_a_slide_without_words_is_a_blank_sheet() -> None:
     shown = text_of(content("slide", Block("heading", "2", 2, level=1), page=2), name="a.pptx", pages=2)
     tree = panel(shown, number=None)
-    assert not tree.css(".p-box, .p-beside")
+    assert not tree.css(".p-box, .p-slide-notes")
     assert tree.css(".p-slide")
 
 
