@@ -71,7 +71,7 @@ async def answered_in_time(work: Coroutine[Any, Any, dict[str, Any]], headers: M
     """What `work` gives, as JSON with status 200; where it takes long, a space comes every 15 seconds before it.
 
     A proxy gives up an answer of which nothing comes, after 60 seconds as a rule, and spaces before JSON mean nothing.
-    The work ends with the request; where it is called off because the app ends, the status is 503.
+    The work ends with the request.
 
     Args:
         headers: Besides type and length.
@@ -82,8 +82,6 @@ async def answered_in_time(work: Coroutine[Any, Any, dict[str, Any]], headers: M
     except asyncio.CancelledError:
         task.cancel()
         raise
-    if task.cancelled():  # what it waited for is closed: the app ends
-        return JSONResponse({}, 503, headers)
     if done:
         return JSONResponse(task.result(), headers=headers)
 

