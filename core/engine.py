@@ -18,10 +18,11 @@ from core.models.pool import ActiveModel
 from core.readiness import Readiness
 from core.reading.intake import Intake
 from core.resources import descriptors_check, disk_check
+from core.runs.afterwards import FollowUps, Titles
+from core.runs.beside import Beside
 from core.runs.claim_check import ClaimChecker
 from core.runs.history_summary import HistorySummarizer
 from core.runs.manager import Runs
-from core.runs.titles import Titles
 from core.storage.database import Database, count_opening
 from core.storage.sealing import Sealer
 from core.storage.stores import Stores
@@ -106,7 +107,7 @@ class Engine:
             for service in (self.toolbox, self.intake, self.runs):
                 opening.push_async_callback(service.aclose)
             await opening.enter_async_context(self.services.remembering)
-            await opening.enter_async_context(self.services.titles)
+            await opening.enter_async_context(self.services.beside)
             await opening.enter_async_context(self.outward)
             await self._pick_up(database)
             await opening.enter_async_context(self.sending)
@@ -175,6 +176,7 @@ class Engine:
             keep_events=settings.keep_events_days * 86_400.0 or None,
         )
         self.runs.on_change(self._changed)
+        beside = Beside(self.runs)
         self.services = Services(
             settings=settings,
             stores=stores,
@@ -185,7 +187,9 @@ class Engine:
             runs=self.runs,
             remembering=HistorySummarizer(on=settings.summarise),
             # A program's own agents are asked nothing but the reader's questions.
-            titles=Titles(self.runs, on=settings.titles and self.program is None),
+            beside=beside,
+            titles=Titles(beside, on=settings.titles and self.program is None),
+            follow_ups=FollowUps(beside, on=self.program is None),
             agents=self.program or Assistants(settings.max_iteration),
             index=self._index,
             changed=self._changed,

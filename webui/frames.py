@@ -21,6 +21,7 @@ from core.errors import NotFoundError
 from core.models.model_name import INSTALLED, ModelName
 from core.models.own_models import is_local
 from core.readiness import Readiness
+from core.runs.afterwards import proposed
 from core.storage.base import History
 from webui.panels.catalog import PANELS, Scene
 from webui.panels.history import history_html
@@ -83,6 +84,7 @@ class _Shown:
     answers: ModelName = INSTALLED
     readiness: Readiness = field(default_factory=Readiness)  # of the model that answers
     speakers: Speakers | None = None  # of a program
+    follow_ups: tuple[str, ...] = ()  # questions proposed after the last reply
     switched: Switched | None = None  # what the chips of the composer show
     fresh: bool = True  # not painted yet
     seconds: float = 0.0  # of CPU, for the entries of the last frame
@@ -191,6 +193,8 @@ class Frames:
             shown.libraries, shown.versions = opened.libraries, opened.versions
             shown.waiting = await workspace.queue(wanted).list()
             shown.model = await workspace.conversation(wanted).model()
+            if shown.thread:
+                shown.follow_ups = await proposed(workspace.stores, wanted, shown.thread[-1].id)
             for message in shown.thread[_anchor(view, shown.thread) :]:
                 if message.role == "assistant":
                     shown.replies[message.id] = await workspace.runs.reply(message)
@@ -260,6 +264,7 @@ class Frames:
             coming=run is not None or self._engine.sending.is_sending(view.owner),
             speakers=shown.speakers,
             history=self._history(workspace, view, shown, live, unread),
+            follow_ups=shown.follow_ups,
             switched=shown.switched,
         )
         return Frame(chat, {panel.name: panel.draw(scene) for panel in PANELS})
@@ -313,7 +318,7 @@ class Frames:
         preparing = workspace.intake.preparing()
         return (
             bool(workspace.runs.live_conversations())
-            or workspace.services.titles.is_making
+            or workspace.services.is_adding
             or self._engine.sending.is_sending(view.owner)
             or shown.readiness["model"].state == "loading"
             or self._views.is_being_created(view.owner, view.conversation_id)

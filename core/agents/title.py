@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from core.languages import Lang
     from core.llm.base import BaseChatModel
+    from core.llm.request import Purpose
 
 _LOG = logging.getLogger(__name__)
 LONGEST_TITLE: Final = 60
@@ -86,9 +87,25 @@ async def make_title(question: str, reply: str, model: BaseChatModel, lang: Lang
         model: Writes the title.
         lang: The language of the prompt; the title has that of the question.
     """
-    began, said = time.monotonic(), list[str]()
-    usage: Usage | None = None
-    request = await asyncio.to_thread(_request, question, reply, model, lang)
+    began = time.monotonic()
+    text, usage = await said_about(question, reply, model, _PROMPT[lang], lang, "title")
+    return TitleMade(tidy_title(text), usage, time.monotonic() - began)
+
+
+async def said_about(
+    question: str, reply: str, model: BaseChatModel, prompt: str, lang: Lang, purpose: Purpose
+) -> tuple[str, Usage | None]:
+    """What a model says about an exchange in one short call; "" where it fails or is slow. It raises nothing.
+
+    Args:
+        prompt: With the blanks `question` and `reply`, which stand between tags named `exchange`.
+        purpose: What its line of the ledger says.
+
+    Returns:
+        At most 4,000 letters, and what the call took, where the model said anything.
+    """
+    said, usage = list[str](), None
+    request = await asyncio.to_thread(_request, question, reply, model, prompt, lang, purpose)
     try:
         async with asyncio.timeout(_SECONDS), aclosing(model.stream(request)) as events:
             left = _READ
@@ -102,12 +119,15 @@ async def make_title(question: str, reply: str, model: BaseChatModel, lang: Lang
                 if left < 0:
                     break
     except (ParlourError, TimeoutError) as error:
-        _LOG.info("A conversation gets no title by the model: %s", error)
-        spent = estimated_for(request, said, model.count_tokens) if said else None
-        return TitleMade("", spent, time.monotonic() - began)
+        _LOG.info("A model says nothing about an exchange (%s): %s", purpose, error)
+        return "", estimated_for(request, said, model.count_tokens) if said else None
     text = "".join(said)
-    usage = usage or estimated_for(request, [text], model.count_tokens)
-    return TitleMade(tidy_title(text[:_READ]), usage, time.monotonic() - began)
+    return text[:_READ], usage or estimated_for(request, [text], model.count_tokens)
+
+
+def plain_lines(said: str) -> list[str]:
+    """The lines of what a model wrote that have a letter in them, without thoughts, numbering and marks."""
+    return [line for line in map(_tidied, _THOUGHTS.sub("", said[:_READ]).splitlines()) if any(map(str.isalnum, line))]
 
 
 def tidy_title(said: str) -> str:
@@ -116,7 +136,7 @@ def tidy_title(said: str) -> str:
     Markdown, quotation marks, "Title:" and hidden characters are taken off. What runs on over hundreds of letters is
     no title.
     """
-    lines = [line for line in map(_tidied, _THOUGHTS.sub("", said[:_READ]).splitlines()) if any(map(str.isalnum, line))]
+    lines = plain_lines(said)
     if len(lines) > 1 and lines[0].endswith((":", "：")):  # "Here is a title:"
         del lines[0]
     line = lines[0].rstrip(_ENDS) if lines else ""
@@ -132,10 +152,10 @@ def shortened_title(line: str) -> str:
     return (whole if len(whole) > LONGEST_TITLE // 2 else cut).rstrip(" ,.;:，。；：") + "…"
 
 
-def _request(question: str, reply: str, model: BaseChatModel, lang: Lang) -> ChatRequest:
+def _request(question: str, reply: str, model: BaseChatModel, prompt: str, lang: Lang, purpose: Purpose) -> ChatRequest:
     asked = _harmless(model.counter.shortened(question.strip(), _LONGEST_ASKED))
     said = _harmless(model.counter.shortened(reply.strip(), _LONGEST_SAID))
-    return ChatRequest((Message(USER, _PROMPT[lang].format(question=asked, reply=said)),), lang=lang, purpose="title")
+    return ChatRequest((Message(USER, prompt.format(question=asked, reply=said)),), lang=lang, purpose=purpose)
 
 
 def _tidied(line: str) -> str:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 ABOUT_ME: Final = "about_me"
 TITLES: Final = "titles"
+FOLLOW_UPS: Final = "follow_ups"
 CHECK_CLAIMS: Final = "check_claims"
 LONGEST_ABOUT: Final = 4_000
 """Characters that somebody may say about themselves: it is sent with each message."""
@@ -25,11 +26,13 @@ class Preferences:
     Args:
         about_me: What the model is told about the owner, in every conversation.
         titles: Whether conversations are named by a model.
+        follow_ups: Whether questions are proposed after a reply, by one more call of the model.
         check_claims: Whether the sentences of answers from documents are checked.
     """
 
     about_me: str = ""
     titles: bool = True
+    follow_ups: bool = False
     check_claims: bool = True
 
 
@@ -79,4 +82,6 @@ def _checked(name: str, value: object) -> object:
         return text or None
     if name in {TITLES, CHECK_CLAIMS} and isinstance(value, bool):
         return None if value else False
+    if name == FOLLOW_UPS and isinstance(value, bool):
+        return True if value else None
     raise SettingsError(f"{name!r} cannot be set to a {type(value).__name__}.", key="preference_unknown")

@@ -193,7 +193,7 @@ class Conversation:
         turn = await self._turn(thread, await self._files_of(*history[-1:]), lang, loader)
         given = [*history, *resumable.messages()]
         run = await self.runs.resume(resumable, turn, history=given, terms=await self.terms())
-        return self._titled(run, loader, lang)
+        return self.services.after(run, loader, lang)
 
     async def stop(self) -> None:
         """Stop the conversation's run, if one lives; what there is of the reply stays. Raises as `OwnerRuns.stop`."""
@@ -366,7 +366,7 @@ class Conversation:
             terms=await self.terms(),
             queued=queued,
         )
-        return self._titled(run, loader, lang)
+        return self.services.after(run, loader, lang)
 
     async def _loader(self, model: ModelName | None = None) -> ModelLoader:
         """Gets the model ready that answers here, or another for once."""
@@ -399,12 +399,7 @@ class Conversation:
             beginning=beginning,
             terms=await self.terms(),
         )
-        return self._titled(run, loader, lang)
-
-    def _titled(self, run: Run, loader: ModelLoader, lang: Lang) -> Run:
-        """The run, after whose end its model is asked for a title, if the conversation has none that stays."""
-        self.services.titles.begin(run, loader, lang, self.services.changed)
-        return run
+        return self.services.after(run, loader, lang)
 
     async def _turn(
         self, thread: Sequence[StoredMessage], files: Sequence[FileRecord], lang: Lang, loader: ModelLoader

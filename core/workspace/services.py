@@ -13,13 +13,16 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Sequence
     from contextlib import AbstractAsyncContextManager
 
+    from core.languages import Lang
     from core.llm.base import BaseChatModel
     from core.models.own_models import AllModels
     from core.rag.library import Library
     from core.reading.intake import Intake
+    from core.runs.afterwards import FollowUps, Titles
+    from core.runs.beside import AnsweringModel, Beside
     from core.runs.history_summary import HistorySummarizer
     from core.runs.manager import Runs
-    from core.runs.titles import Titles
+    from core.runs.run import Run
     from core.settings import Settings
     from core.storage.stores import Stores
     from core.toolbox.code_interpreter import CodeInterpreters
@@ -53,7 +56,9 @@ class Services:
         stores: What is kept of owners.
         code: Runs the code of conversations.
         remembering: Sums up what a model cannot read any more.
+        beside: Asks models for what is small, beside the replies.
         titles: Names conversations after their first exchange.
+        follow_ups: Proposes questions after a reply.
         agents: Who answers.
         index: Opens the index of an owner's documents, for an `async with` block.
         changed: Called with (owner, conversation) when something of it changes.
@@ -67,7 +72,9 @@ class Services:
     code: CodeInterpreters
     runs: Runs
     remembering: HistorySummarizer
+    beside: Beside
     titles: Titles
+    follow_ups: FollowUps
     agents: Agents
     index: Callable[[str], AbstractAsyncContextManager[Library]]
     changed: Callable[[str, str | None], None]
@@ -91,7 +98,6 @@ class OwnerServices:
         tools: The owner's tools, and what was chosen about them.
         code: Runs the code of the owner's conversations.
         remembering: Sums up what a model cannot read any more.
-        titles: Names conversations after their first exchange.
         agents: Who answers.
         steering: Instructions, parameters and tools of the owner's conversations.
     """
@@ -107,9 +113,19 @@ class OwnerServices:
         self.tools = every.toolbox.of(owner)
         self.code = every.code.of(owner)
         self.remembering = every.remembering
-        self.titles = every.titles.of(self.stores)
         self.agents = every.agents
         self.steering = OwnerSteering(self.stores)
+
+    def after(self, run: Run, model: AnsweringModel, lang: Lang) -> Run:
+        """The reply, after whose end its model is asked for a title and for questions, where they are wanted."""
+        for asked in (self._every.titles, self._every.follow_ups):
+            asked.begin(self.stores, run, model, lang, self.changed)
+        return run
+
+    @property
+    def is_adding(self) -> bool:
+        """Whether a title or a question may still come to a conversation by itself."""
+        return self._every.beside.is_busy(self.stores)
 
     def changed(self, conversation_id: str | None = None) -> None:
         """Tell whoever shows it that something of a conversation changed, or of all that the owner has."""

@@ -51,6 +51,8 @@ _LISTED: Mapping[str, str] = {
         core.reading.owner_intake: OwnerIntake.*
         core.reading.preparing: Preparing.go_on
         core.runs.approvals: RunGuard.decide Questions.* Inputs.* with_allowances
+        core.agents.title: said_about
+        core.runs.beside: Beside.*
         core.runs.history_summary: HistorySummarizer.fit
         core.runs.manager: OwnerRuns.* Runs.launch
         core.runs.run: Run.*

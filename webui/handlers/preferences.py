@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
+from core.agents.follow_ups import usual_usage
 from core.errors import ParlourError, SettingsError
+from core.llm.usage import cost_of
 from core.workspace.clearing import delete_everything
 from webui.context import answered_in_time, json_body, log_text, text_of
 from webui.panels.settings import ShownSettings, settings_html
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
     from starlette.routing import BaseRoute
 
+    from core.llm.base import BaseChatModel
     from core.workspace.workspace import Workspace
     from webui.context import WebContext
     from webui.words import Words
@@ -100,12 +103,17 @@ class PreferenceRoutes:
         program = self._engine.program
         libraries = await workspace.libraries.list()
         tools = await workspace.tools.listed()
+        chosen = await workspace.models.chosen()
+        model = chosen.loader.model
         return ShownSettings(
             preferences=await workspace.preferences.get(),
             language=language,
-            readiness=(await workspace.models.chosen()).readiness,
+            readiness=chosen.readiness,
             brings_model=program is not None and program.brings_model,
             may_title=self._settings.titles and program is None,
+            may_propose=program is None,
+            follow_up_cost=await _follow_up_cost(model),
+            here=model is not None and model.service.here,
             may_check=self._settings.check_claims,
             tools=len(program.own_tools()) if program is not None else sum(one.on for one in tools),
             servers=len(await workspace.tools.servers.list()),
@@ -135,6 +143,11 @@ class PreferenceRoutes:
                 return {"failed": words.error({"key": "unexpected"})}
 
         return await answered_in_time(done(), _PRIVATE)
+
+
+async def _follow_up_cost(model: BaseChatModel | None) -> float | None:
+    """What proposing questions once costs in US dollars; `None` where no price is known, or no model is there yet."""
+    return await cost_of(usual_usage(), model.model, model.service) if model is not None else None
 
 
 def _version() -> str:

@@ -40,6 +40,7 @@ class Scene:
         model: Which one the next question will be answered by.
         speakers: The agents of a program's page.
         history: Markup of the list of conversations, which is rendered only where it changed.
+        follow_ups: Questions that were proposed after the last reply.
         switched: What the chips of the composer show; `None` on the page of a program, whose agents bring their own.
     """
 
@@ -59,6 +60,7 @@ class Scene:
     coming: bool = False
     speakers: Speakers | None = None
     history: str = ""
+    follow_ups: Sequence[str] = ()
     switched: Switched | None = None
 
 
@@ -115,7 +117,9 @@ def _toolbar(scene: Scene) -> str:
 
 
 def _starters(scene: Scene) -> str:
-    return starters_html(scene.switched) if scene.switched is not None and scene.empty else ""
+    if scene.empty:
+        return starters_html(scene.switched.starters) if scene.switched is not None else ""
+    return starters_html(scene.follow_ups, "p-follow-ups") if scene.state == "idle" else ""
 
 
 PANELS: Final[tuple[Panel, ...]] = (

@@ -9,6 +9,7 @@ from core.readiness import Readiness
 from core.storage.preferences import LONGEST_ABOUT, Preferences
 from core.storage.space import UsedSpace
 from webui.middleware.places import SECTIONS
+from webui.panels.inspector import money
 from webui.panels.top import ready_line
 from webui.render.markup import escaped
 from webui.words import LANGUAGES, sentences
@@ -35,6 +36,9 @@ class ShownSettings:
         readiness: Of the model that answers.
         brings_model: The model is a program's own, and none can be chosen.
         may_title: The installation lets models name conversations.
+        may_propose: Questions can be proposed after a reply.
+        follow_up_cost: What proposing them costs, in US dollars; `None` where no price is known.
+        here: Whether the model runs on this machine, and costs nothing.
         may_check: The installation checks the sentences of answers.
         tools: How many of the built-in tools are on.
         servers: How many servers bring more.
@@ -48,6 +52,9 @@ class ShownSettings:
     readiness: Readiness = field(default_factory=Readiness)
     brings_model: bool = False
     may_title: bool = True
+    may_propose: bool = True
+    follow_up_cost: float | None = None
+    here: bool = False
     may_check: bool = True
     tools: int = 0
     servers: int = 0
@@ -120,13 +127,13 @@ def _row(name: str, control: str, words: Words, *, note: str | None = None, labe
     return f'<div class="p-set"><div class="p-what">{shown}{below}</div><div class="p-how">{control}</div></div>'
 
 
-def _switch(name: str, words: Words, *, on: bool, kept: str = "set") -> str:
+def _switch(name: str, words: Words, *, on: bool, kept: str = "set", note: str | None = None) -> str:
     checked = " checked" if on else ""
     box = (
         f'<input type="checkbox" role="switch" id="p-v-{name}" data-{kept}="{name}" '
         f'aria-describedby="p-n-{name}"{checked}>'
     )
-    return _row(name, box, words, labels=f"p-v-{name}")
+    return _row(name, box, words, note=note, labels=f"p-v-{name}")
 
 
 def _choice(
@@ -174,6 +181,10 @@ def _general(shown: ShownSettings, words: Words) -> str:
     ]
     if shown.may_title:
         rows.append(_switch("titles", words, on=shown.preferences.titles))
+    if shown.may_propose:
+        cost = money(shown.follow_up_cost, words, free=shown.here)
+        note = words("settings.follow_ups_note", cost=cost)
+        rows.append(_switch("follow_ups", words, on=shown.preferences.follow_ups, note=note))
     return "".join(rows)
 
 

@@ -90,14 +90,14 @@ def _offered(name: str, rows: Iterable[tuple[str, str, bool]]) -> str:
     return f'<ul id="{name}" hidden>{"".join(items)}</ul>'
 
 
-def starters_html(given: Switched) -> str:
-    """Markup for `#starters`: the persona's questions to begin with, which a press puts into the composer."""
+def starters_html(questions: Sequence[str], kind: str = "p-starters") -> str:
+    """Markup for `#starters`: questions that a press puts into the composer, a persona's or those after a reply."""
     rows = (
         f'<button type="button" class="p-starter" data-do="begin-with" data-text="{exact(text)}" dir="auto">'
         f'<span class="p-text">{escaped(text)}</span></button>'
-        for text in given.starters
+        for text in questions
     )
-    return f'<div class="p-starters">{"".join(rows)}</div>' if given.starters else ""
+    return f'<div class="{kind}">{"".join(rows)}</div>' if questions else ""
 
 
 def _switch(what: str, label: str, *, on: bool) -> str:

@@ -13,8 +13,8 @@ import pytest
 from core.engine import Engine
 from core.errors import NotFoundError
 from core.llm.request import ChatRequest, Stream
+from core.runs.afterwards import Titles
 from core.runs.run import Run
-from core.runs.titles import Titles
 from core.settings import Settings
 from core.storage.base import ConversationRecord
 from core.testing.model_server import ModelServer
@@ -63,7 +63,7 @@ async def named(engine: Engine, *questions: str, owner: str = "alice") -> tuple[
 
 async def settled(engine: Engine, owner: str = "alice") -> None:
     """No title is being made any more."""
-    while engine.services.of(owner).titles.is_making:
+    while engine.services.of(owner).is_adding:
         await asyncio.sleep(0.01)
 
 
@@ -231,8 +231,8 @@ async def test_the_page_is_told_and_waits_until_then(tmp_path: Path) -> None:
             conversations = engine.stores.of("alice").conversations
             talk = await conversations.create()
             run = await talk_of(engine, "alice", talk.id).ask(ASKED)
-            assert engine.services.of("alice").titles.is_making
-            assert not engine.services.of("bob").titles.is_making
+            assert engine.services.of("alice").is_adding
+            assert not engine.services.of("bob").is_adding
             await run.wait()
             engine.on_change(lambda owner, which: told.append((owner, which, run.status)))
             await settled(engine)
@@ -259,7 +259,7 @@ class AtHome(ScriptedModel):
 async def test_a_model_of_this_process_is_asked_when_idle_and_lets_a_reply_go_first(tmp_path: Path) -> None:
     model = AtHome()
     async with Engine(Settings.load(home=tmp_path / "home", titles=True), model=model) as engine:
-        engine.services.titles._idle = 0.05  # pyright: ignore[reportPrivateUsage]
+        engine.services.beside._idle = 0.05  # pyright: ignore[reportPrivateUsage]
         conversations = engine.stores.of("alice").conversations
         first, second = await conversations.create(), await conversations.create()
         await (await talk_of(engine, "alice", first.id).ask(ASKED)).wait()

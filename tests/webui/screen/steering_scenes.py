@@ -97,4 +97,4 @@ def bar(words: Words, *, used: bool) -> str:
 
 def starters() -> str:
     """A persona's questions to begin with, where nothing was said yet."""
-    return starters_html(Switched(persona="Poet", starters=("A sonnet on “rain & <b>snow</b>”", "Ein Haiku?")))
+    return starters_html(("A sonnet on “rain & <b>snow</b>”", "Ein Haiku?"))

@@ -1,0 +1,151 @@
+"""A model is asked for something small beside the replies: a service at once, one of this process when it is idle."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypeVar
+
+from core.messages.message import USER
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
+    from contextlib import AbstractContextManager
+
+    from core.llm.base import BaseChatModel
+    from core.messages.message import Message
+    from core.runs.manager import Runs
+    from core.storage.base import StoredMessage
+    from core.storage.stores import OwnerStores
+
+T = TypeVar("T")
+
+IDLE: Final = 5.0
+"""Seconds without a reply, after which a model of this process is asked."""
+_TRIES: Final = 3  # a model of this process is asked again after each reply that came between
+
+
+class AnsweringModel(Protocol):
+    """The model that answered, as what gets it ready holds it."""
+
+    @property
+    def label(self) -> str:
+        """What the page calls it."""
+        ...
+
+    @property
+    def is_retired(self) -> bool:
+        """Whether its owner chose another since."""
+        ...
+
+    def in_use(self) -> AbstractContextManager[None]:
+        """Keeps it from being closed while somebody works with it."""
+        ...
+
+    async def ready(self) -> BaseChatModel:
+        """The model, ready to be asked. Raises ParlourError."""
+        ...
+
+
+class Beside:
+    """Asks models beside all that goes on; an async context manager, whose end gives up what is being made.
+
+    A model of this process has one pair of hands: it is asked when no reply was being written for some seconds, and
+    given up when one begins.
+
+    Args:
+        runs: All replies of the process.
+        idle: Seconds without a reply.
+    """
+
+    def __init__(self, runs: Runs, idle: float = IDLE) -> None:
+        self._runs = runs
+        self._idle = idle
+        self._tasks: dict[asyncio.Task[None], str] = {}
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Give up what is being made."""
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def begin(self, stores: OwnerStores, work: Coroutine[Any, Any, None], name: str) -> None:
+        """Do some work for an owner in a task of its own."""
+        task = asyncio.create_task(work, name=name)
+        self._tasks[task] = stores.owner
+        task.add_done_callback(self._tasks.pop)
+
+    def is_busy(self, stores: OwnerStores) -> bool:
+        """Whether something may still come to an owner's conversations by itself."""
+        return stores.owner in self._tasks.values()
+
+    async def made(self, make: Callable[[BaseChatModel], Awaitable[T]], loader: AnsweringModel) -> T | None:
+        """What `make` gives; `None` where nobody was asked. Raises ParlourError, and what `make` raises."""
+        for _ in range(_TRIES):
+            if loader.is_retired:
+                return None
+            with loader.in_use():
+                model = await loader.ready()
+                if not model.in_process:
+                    return await make(model)
+            await self._quiet()
+            if loader.is_retired:
+                return None
+            with loader.in_use():
+                made = await self._unless_busy(make(await loader.ready()))
+            if made is not None:
+                return made
+        return None
+
+    async def _quiet(self) -> None:
+        """Wait until no reply has been written in this process for some seconds."""
+        with self._moves() as moved:
+            while True:
+                moved.clear()
+                try:
+                    await asyncio.wait_for(moved.wait(), None if self._runs.table.live else self._idle)
+                except TimeoutError:
+                    return
+
+    async def _unless_busy(self, making: Awaitable[T]) -> T | None:
+        """What is made, or `None` where a reply began meanwhile: who waits for one must not wait for this."""
+        with self._moves() as moved:
+            task = asyncio.ensure_future(making)
+            begins = asyncio.ensure_future(moved.wait())
+            try:
+                await asyncio.wait({task, begins}, return_when=asyncio.FIRST_COMPLETED)
+                return task.result() if task.done() else None
+            finally:
+                for one in (task, begins):
+                    one.cancel()
+                await asyncio.gather(task, begins, return_exceptions=True)
+
+    @contextmanager
+    def _moves(self) -> Generator[asyncio.Event]:
+        """Set when a reply begins or ends."""
+        moved = asyncio.Event()
+
+        def moves(_of: str, _which: str) -> None:
+            moved.set()
+
+        leave = self._runs.on_change(moves)
+        try:
+            yield moved
+        finally:
+            leave()
+
+
+def exchange_of(thread: Sequence[StoredMessage]) -> tuple[str, str]:
+    """The question before a reply, with the names of its files, and the reply."""
+    asked = [message for turn in thread if turn.role == USER for message in turn.parts][-1:]
+    files = [str(about["name"]) for message in asked for about in (message.extra or {}).get("files") or ()]
+    question = "\n".join([*(message.get_text_content() for message in asked), *files])
+    return question, "\n\n".join(_said(thread[-1].parts))
+
+
+def _said(parts: Sequence[Message]) -> list[str]:
+    return [text for one in parts if one.role == "assistant" and (text := one.get_text_content().strip())]
