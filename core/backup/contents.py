@@ -26,7 +26,12 @@ INDEX: Final = "library.sqlite"
 LIBRARIES: Final = "libraries"
 ASIDE: Final = "before-restore-"
 
-OF_A_PROCESS: Final = frozenset({"address", "backups", "generation", "lost+found", "sandbox.json", "tmp", "workers"})
+LAST: Final = "last-backup"
+"""A file with the time of the newest backup."""
+
+OF_A_PROCESS: Final = frozenset(
+    {"address", "backups", "generation", LAST, "lost+found", "sandbox.json", "tmp", "workers"}
+)
 """What is not part of the data, and stays where it is when a backup is restored."""
 
 _OF_A_LIBRARY: Final = frozenset({"originals", INDEX})

@@ -13,7 +13,7 @@ from secrets import token_hex
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final
 
-from core.backup.contents import COUNTED, DATABASE, NAME, SECRETS, Manifest, files_in, is_index, needed_by
+from core.backup.contents import COUNTED, DATABASE, LAST, NAME, SECRETS, Manifest, files_in, is_index, needed_by
 from core.backup.problems import problem
 from core.errors import StorageError
 from core.storage.data_folder import damaged, put_in_place, translated
@@ -69,7 +69,17 @@ def write_backup(home: Path, target: Path, *, with_secret: bool = False) -> tupl
     finally:
         with suppress(OSError):
             draft.unlink(missing_ok=True)
+    with suppress(OSError):  # it tells when, nothing more
+        (home / LAST).write_text(str(manifest.made), "utf-8")
     return target, manifest
+
+
+def last_backup(home: Path) -> float | None:
+    """When the newest backup of a data folder was made, in seconds since 1970; `None` where there was none."""
+    try:
+        return float((home / LAST).read_text("utf-8"))
+    except (OSError, ValueError):
+        return None
 
 
 class _Writing:

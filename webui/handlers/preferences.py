@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any, Final
@@ -10,6 +11,7 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from core.agents.follow_ups import usual_usage
+from core.backup.writing import last_backup
 from core.errors import ParlourError, SettingsError
 from core.llm.usage import cost_of
 from core.workspace.clearing import delete_everything
@@ -122,6 +124,8 @@ class PreferenceRoutes:
             documents=sum(one.documents for one in libraries),
             space=await workspace.stores.space.used(),
             notes=await workspace.tools.notes.list(),
+            backed_up=await asyncio.to_thread(last_backup, self._settings.home),
+            may_back_up=self._settings.has_local_owner,
             version=_version(),
         )
 

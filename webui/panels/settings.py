@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from core.readiness import Readiness
@@ -44,6 +45,8 @@ class ShownSettings:
         servers: How many servers bring more.
         trouble: Whether one of those failed, or waits for the reader.
         documents: How many documents the named libraries hold.
+        backed_up: When the last backup was made, in seconds since 1970; `None` where there was none.
+        may_back_up: Whether that is the reader's concern: the installation is theirs.
         version: Of Parlour; "" where it is not known.
     """
 
@@ -63,6 +66,8 @@ class ShownSettings:
     documents: int = 0
     space: UsedSpace = field(default_factory=UsedSpace)
     notes: Sequence[Note] = ()
+    backed_up: float | None = None
+    may_back_up: bool = False
     version: str = ""
 
 
@@ -260,7 +265,12 @@ def _keyboard(_shown: ShownSettings, _words: Words) -> str:
 
 def _about(shown: ShownSettings, words: Words) -> str:
     said = escaped(shown.version or words("settings.version_unknown"))
-    return _row("version", f'<span class="p-state">{said}</span>', words, note="")
+    rows = [_row("version", f'<span class="p-state">{said}</span>', words, note="")]
+    if shown.may_back_up:
+        at = None if shown.backed_up is None else datetime.fromtimestamp(shown.backed_up).astimezone()
+        when = words("settings.never") if at is None else f"{at:%Y-%m-%d %H:%M}"
+        rows.append(_row("backup", f'<span class="p-state">{escaped(when)}</span>', words))
+    return "".join(rows)
 
 
 _PARTS: Final[dict[str, Callable[[ShownSettings, Words], str]]] = {

@@ -23,9 +23,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.backup import writing
-from core.backup.contents import NAME, is_safe
+from core.backup.contents import LAST, NAME, is_safe
 from core.backup.restoring import restore_backup
-from core.backup.writing import write_backup
+from core.backup.writing import last_backup, write_backup
 from core.errors import ConflictError, StorageError
 from core.messages.message import Message
 from core.storage.base import LOCAL_OWNER
@@ -67,6 +67,19 @@ def backed_up(filled: Path, tmp_path: Path) -> Callable[..., Path]:
         return shutil.copyfile(filled / ("secret.zip" if with_secret else "plain.zip"), tmp_path / "backup.zip")
 
     return copied
+
+
+def test_when_the_newest_was_made_is_known_and_belongs_to_no_backup(filled: Path, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    shutil.copytree(filled / "home", home)
+    (home / LAST).unlink()
+    assert last_backup(home) is None
+    write_backup(home, tmp_path / "first.zip")
+    _, second = write_backup(home, tmp_path / "second.zip")
+    assert last_backup(home) == second.made
+    assert LAST not in second.entries
+    (home / LAST).write_text("yesterday")
+    assert last_backup(home) is None
 
 
 def contents(home: Path) -> dict[str, bytes]:

@@ -20,7 +20,8 @@ from tests.webui.server.served_app import Served, served
 from webui.auth import Cookies
 from webui.middleware.places import PlacesMiddleware
 from webui.page_head import with_first_paint, with_head
-from webui.panels.settings import size_said
+from webui.panels.settings import ShownSettings, settings_html, size_said
+from webui.words import Words
 
 pytestmark = pytest.mark.anyio
 
@@ -87,6 +88,14 @@ async def test_nothing_is_deleted_until_the_word_is_typed(app: Served, browser: 
     chinese = {"accept-language": "zh"}
     assert "failed" in (await browser.post("/preferences/delete", json={"word": "delete"}, headers=chinese)).json()
     assert "said" in (await browser.post("/preferences/delete", json={"word": "删除"}, headers=chinese)).json()
+
+
+def test_who_keeps_the_installation_is_told_when_it_was_last_backed_up() -> None:
+    english = Words("en")
+    assert "Last backup" not in settings_html(ShownSettings(), english)
+    assert ">never<" in settings_html(ShownSettings(may_back_up=True), english)
+    told = unescape(settings_html(ShownSettings(may_back_up=True, backed_up=1_795_000_000.0), english))
+    assert re.search(r">2026-11-1\d \d\d:\d\d<", told)  # in the time of the machine
 
 
 async def asked(path: str, method: str = "GET", cookie: str = "", scheme: str = "http") -> dict[str, Any]:
