@@ -15,6 +15,7 @@ import { showPasted } from './pasting.js';
 import { showPicture } from './pictures.js';
 import { closeEvidence, drawer, escape, evidence, nameAhead, openConversation, visit } from './places.js';
 import { removeQueued, sendQueued, stopReply, takeBack } from './queue.js';
+import { rate } from './rating.js';
 import { keepPlace, keepThere, toEnd } from './scroll.js';
 import { questionText, replyText } from './source.js';
 import { speak } from './speech.js';
@@ -86,6 +87,8 @@ const LINKS = {
   regenerate: (id, link) => writeAgain(id, link, (model) => { ask({ do: 'regenerate', id, ...model }); toEnd(); }),
   continue: (id) => { ask({ do: 'continue', id }); toEnd(); },
   fork: (id) => { ask({ do: 'fork', id }); document.querySelector('#composer textarea')?.focus(); },
+  up: (id, link) => rate('up', id, link),
+  down: (id, link) => rate('down', id, link),
   inspect: (message) => { evidence(true); ask({ do: 'inspect', message }); },
   speak: (_, link) => speak(replyText(link.closest('.message-row')), link),
   version: (id, link) => {

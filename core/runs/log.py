@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from core.rag.attribution import Verdict
     from core.storage.base import RunStatus
 
+Rating: TypeAlias = Literal["", "up", "down"]
+
 # What a reader must see at once; the rest may wait for the next frame.
 _URGENT = {"call_started", "tool_started", "tool_finished", "message_finished", "item_added"} | {
     "approval_asked",
@@ -60,6 +62,15 @@ class ClaimsChecked:
 
     claims: tuple[Checked, ...]
     kind: Literal["claims_checked"] = "claims_checked"
+
+
+@dataclass(frozen=True, slots=True)
+class Rated:
+    """What its reader thinks of a whole reply; the last one counts, and "" takes it back."""
+
+    mark: Rating
+    reason: str = ""
+    kind: Literal["rated"] = "rated"
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,6 +300,7 @@ RunOwn: TypeAlias = (
     | Queued
     | NestedEvent
     | ClaimsChecked
+    | Rated
     | RunFinished
 )
 RunEvent: TypeAlias = Event | RunOwn

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 from weakref import WeakSet
 
 from core.bridge.cancellation import run_shielded
@@ -23,13 +23,14 @@ from core.runs.run import Answerer, Beginning, Run, RunOptions, messages_at_end
 from core.runs.steps import ended_steps, thoughts_of
 from core.runs.table import Reservation, RunTable
 from core.storage.base import busy
+from core.storage.conversations import clean
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Generator, Iterable, Mapping, Sequence
 
     from core.limits import ConcurrencyLimiter, Slot
     from core.messages.message import Message
-    from core.runs.log import ApprovalAsked
+    from core.runs.log import ApprovalAsked, Rating
     from core.runs.run import Check
     from core.storage.base import AgentThought, EventRow, Lease, QueuedMessage, RunRecord, StoredMessage
     from core.storage.runs import RunStore
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 Resume: TypeAlias = "Callable[[ResumableRun], Awaitable[object]]"
 
 _LOG = logging.getLogger(__name__)
+LONGEST_REASON: Final = 500
 
 
 class OwnerRuns:
@@ -302,6 +304,27 @@ class OwnerRuns:
             await run.wait()
             await run.settle()
         await self._store.revise(message.run_id, "claims_checked", lambda payload: borne_out(payload, claims))
+        self._table.past.pop((self._owner, message.id), None)
+
+    async def rate(self, message: StoredMessage, mark: Rating, reason: str = "") -> None:
+        """Keep what its reader thinks of a reply that is over, in its log.
+
+        Args:
+            mark: "" takes back what was said before.
+            reason: At most `LONGEST_REASON` letters count.
+
+        Raises:
+            ConflictError: key `busy`: the reply is being written.
+            NotFoundError: The reply is gone, or somebody else's; or no run wrote it.
+            StorageError: It cannot be stored.
+        """
+        if message.run_id is None:
+            raise NotFoundError("There is no such reply.", kind="message")
+        run = self._table.unsettled.get(message.conversation_id)
+        if run is not None and run.id == message.run_id and run.owner == self._owner:
+            await run.settle()
+        said = clean(reason).strip()[:LONGEST_REASON]
+        await self._store.add(message.run_id, "rated", {"mark": mark, "reason": said if mark else ""})
         self._table.past.pop((self._owner, message.id), None)
 
     async def thoughts(self, message_id: str) -> list[AgentThought]:

@@ -31,6 +31,7 @@ from core.runs.log import (
     ModelCalled,
     NestedEvent,
     Queued,
+    Rated,
     RunFinished,
     StepRecorded,
     ToolProgress,
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
 
     from core.messages.content import ContentItem
     from core.messages.message import Message, Usage
-    from core.runs.log import Checked
+    from core.runs.log import Checked, Rating
     from core.storage.base import RunStatus
 
 _SPEED_EVERY = 1.0
@@ -202,7 +203,7 @@ __all__ = ["Block", "CallBlock", "CallState", "ItemBlock", "ReasoningBlock", "Re
 
 _OfAMadeCall: TypeAlias = CallDelta | ApprovalAsked | ApprovalGiven | ToolStarted | ToolProgress | ToolFinished
 _OfACall: TypeAlias = CallStarted | _OfAMadeCall
-_Note: TypeAlias = ClaimsChecked | StepRecorded | TurnsSummarised | Queued | InputAsked | InputGiven
+_Note: TypeAlias = ClaimsChecked | Rated | StepRecorded | TurnsSummarised | Queued | InputAsked | InputGiven
 _OfTheAccount: TypeAlias = ModelAsked | ModelCalled | CallStages
 
 
@@ -212,7 +213,8 @@ class Reply:
     `apply` takes constant time. `passages` holds every retrieved passage in order of appearance, each with its
     `"number"` from 1: what `[n]` in the text points to. The same passage found twice keeps both numbers.
     `model` is what the page calls the model that wrote it, where that is known. `claims` is what the passages say to
-    its sentences, once it is whole and was checked. `summary` is what its model was given in place of the oldest turns,
+    its sentences, once it is whole and was checked. `rating` is what its reader
+    thinks of it, `rated_for` why. `summary` is what its model was given in place of the oldest turns,
     where that was made for it. `model_calls` are the model calls for it and beside it that are over, `under_way` those
     that are not, each with the seconds at which it began. `speed` is about how many tokens a second are being written,
     told anew once a second. `speakers` are the names of those
@@ -227,6 +229,8 @@ class Reply:
         self.usage: Usage | None = None
         self.model = ""
         self.claims: tuple[Checked, ...] = ()
+        self.rating: Rating = ""
+        self.rated_for = ""
         self.summary = ""
         self.model_calls: list[ModelCalled] = []
         self.under_way: dict[str, tuple[float, ModelAsked]] = {}
@@ -399,6 +403,8 @@ class Reply:
             self._ask(event)
         elif isinstance(event, ClaimsChecked):
             self.claims = event.claims
+        elif isinstance(event, Rated):
+            self.rating, self.rated_for = event.mark, event.reason
         elif isinstance(event, TurnsSummarised):
             self.summary = event.text
         elif isinstance(event, Queued):

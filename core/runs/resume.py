@@ -28,6 +28,7 @@ from core.runs.log import (
     ModelCalled,
     NestedEvent,
     Queued,
+    Rated,
     RunFinished,
     StepRecorded,
     ToolProgress,
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
 
 # The new run counts its steps itself, keeps an account of its own, and waits for its own turn.
 _OF_THE_OLD_RUN = (
-    CallStages | ClaimsChecked | ModelAsked | ModelCalled | Queued | RunFinished | ToolProgress | StepRecorded
+    CallStages | ClaimsChecked | ModelAsked | ModelCalled | Queued | Rated | RunFinished | ToolProgress | StepRecorded
 )
 
 

@@ -39,6 +39,7 @@ from core.runs.log import (
     ModelCalled,
     NestedEvent,
     Queued,
+    Rated,
     StepRecorded,
     ToolProgress,
     TurnsSummarised,
@@ -98,6 +99,7 @@ _CLASSES: dict[str, Callable[..., RunEvent]] = {
     "turns_summarised": TurnsSummarised,
     "queued": Queued,
     "claims_checked": _claims,
+    "rated": Rated,
     "model_asked": ModelAsked,
     "model_called": ModelCalled,
     "call_stages": CallStages,
@@ -299,7 +301,9 @@ def _until_tick() -> float:
     return _CHECKPOINT_EVERY - time.monotonic() % _CHECKPOINT_EVERY
 
 
-KEPT_KINDS: Final = frozenset({"claims_checked", "message_finished", "model_called", "turns_summarised", "within"})
+KEPT_KINDS: Final = frozenset(
+    {"claims_checked", "message_finished", "model_called", "rated", "turns_summarised", "within"}
+)
 """What stands in the log alone: it stays."""
 
 WIRE_KINDS: Final = frozenset({"call_stages"})

@@ -23,6 +23,7 @@ from webui.views import LISTED, WINDOW
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from core.runs.log import Rating
     from webui.handlers.desk import Desk
     from webui.views import View
 
@@ -238,6 +239,17 @@ async def _regenerate(desk: Desk, view: View, asked: Asked) -> None:
         await conversation.regenerate(_text(asked, "id"), view.words.spoken, model=model)
 
 
+async def _rate(desk: Desk, view: View, asked: Asked) -> None:
+    """Keep what the reader thinks of a reply of the conversation that the tab shows."""
+    mark = _text(asked, "mark")
+    async with desk.workspace(view) as workspace:
+        message = await workspace.conversations.message(_text(asked, "id"))
+        if message.conversation_id != view.conversation_id or mark not in {"", "up", "down"}:
+            raise NotFoundError("There is no such reply.", kind="message")
+        await workspace.runs.rate(message, cast("Rating", mark), _text(asked, "reason"))
+    desk.views.changed(view.owner, view.conversation_id)
+
+
 async def _fork(desk: Desk, view: View, asked: Asked) -> None:
     """Go on from a message in a conversation of its own, which this tab shows then."""
     async with desk.conversation(view) as conversation:
@@ -406,6 +418,7 @@ _ACTIONS: dict[str, Callable[[Desk, View, Asked], Awaitable[None]]] = {
     "regenerate": _regenerate,
     "continue": _continue,
     "fork": _fork,
+    "rate": _rate,
     "version": _version,
     "earlier": _earlier,
     "older": _older,

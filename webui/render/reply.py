@@ -94,7 +94,16 @@ def reply_entries(  # noqa: PLR0913 - each is a part of the page, by name
             claims_summary(reply, words),
             _has_begun(reply),
         )
-        foot = _foot(message, reply.status, words, last=last, begun=begun, versions=versions, after=checked + by)
+        foot = _foot(
+            message,
+            reply.status,
+            words,
+            last=last,
+            begun=begun,
+            versions=versions,
+            rated=_rated(message, reply, words),
+            after=checked + by,
+        )
         entries.append(foot)
     elif versions:
         entries.append(message_entry("assistant", f'<p class="p-acts">{versions}</p>'))
@@ -186,6 +195,7 @@ def _foot(  # noqa: PLR0913 - each is a part of the line, by name
     last: bool,
     begun: bool,
     versions: str = "",
+    rated: str = "",
     after: str = "",
 ) -> Entry:
     """The last line: how the reply ended, its actions, and the notes after them."""
@@ -197,7 +207,25 @@ def _foot(  # noqa: PLR0913 - each is a part of the line, by name
     acts += ["inspect"] if message.run_id else []
     links = " ".join(_act(act, message.id, words, worded=cut) for act in acts)
     said_first = f'<span class="p-note">{escaped(note)}</span> ' if note else ""
-    return message_entry("assistant", f'<p class="p-acts">{said_first}{versions}{links}{after}</p>')
+    return message_entry("assistant", f'<p class="p-acts">{said_first}{versions}{links}{rated}{after}</p>')
+
+
+def _rated(message: StoredMessage, reply: Reply, words: Words) -> str:
+    """What the reader thinks of a whole reply: two links, the chosen one filled."""
+    if message.run_id is None or reply.status != "complete":
+        return ""
+    made: list[str] = []
+    for mark in ("up", "down"):
+        on = reply.rating == mark
+        said = words(f"reply.{mark}_on" if on else f"reply.{mark}", reason=reply.rated_for)
+        if on and reply.rated_for:
+            said = words("reply.down_for", reason=reply.rated_for)
+        label, form = escaped(said), f"p-do p-{mark}{' p-on' if on else ''}"
+        made.append(
+            f' <a class="{form}" role="button" href="#do-{mark}-{escaped(message.id)}" title="{label}">'
+            f'<span class="p-sr">{label}</span></a>'
+        )
+    return "".join(made)
 
 
 def _by(model: str, at: float, words: Words) -> str:
