@@ -103,8 +103,8 @@ class _Bundling:
 
     async def _rows(self) -> AsyncGenerator[bytes, None]:
         talk, lines = self._outline.conversation.id, list[bytes]()
-        for start in range(0, len(self._outline.turns), _AT_ONCE):
-            for turn in await self._exporting.whole.turns(talk, self._outline.turns[start : start + _AT_ONCE]):
+        for start in range(0, len(self._outline.downward), _AT_ONCE):
+            for turn in await self._exporting.whole.turns(talk, self._outline.downward[start : start + _AT_ONCE]):
                 rows: Sequence[EventRow] = ()
                 if turn.run is not None:
                     rows = await self._stores.runs.events(turn.run.id)

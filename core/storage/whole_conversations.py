@@ -42,12 +42,14 @@ class Outline:
     Args:
         conversation: Itself.
         turns: The ids of all its turns, in the order in which they came.
+        downward: The same, none before the one that it follows: a clock that was set back gives it an earlier time.
         path: The ids of those that are shown, from root to leaf.
         files: Every file that it needs, those of its documents included.
     """
 
     conversation: ConversationRecord
     turns: tuple[str, ...]
+    downward: tuple[str, ...]
     path: tuple[str, ...]
     files: tuple[FileRecord, ...]
     documents: tuple[DocumentRecord, ...]
@@ -91,7 +93,9 @@ class WholeConversations:
             needed = connection.execute(select(files).where(files.c.id.in_(used)).order_by(files.c.created_at)).all()
             own = documents_where(connection, documents.c.conversation_id == conversation_id)
             path = _path(tree, conversation.leaf_id)
-            return Outline(conversation, _parents_first(tree), path, tuple(map(file_record, needed)), tuple(own))
+            return Outline(
+                conversation, tuple(tree), _downward(tree), path, tuple(map(file_record, needed)), tuple(own)
+            )
 
         return await self._database.read(load)
 
@@ -211,8 +215,8 @@ def _rows(connection: Connection, run_ids: Sequence[str], kind: str) -> dict[str
     return found
 
 
-def _parents_first(tree: Mapping[str, str | None]) -> tuple[str, ...]:
-    """The ids in their order, but none before what it follows: a clock that was set back gives it an earlier time."""
+def _downward(tree: Mapping[str, str | None]) -> tuple[str, ...]:
+    """The ids in their order, but none before the one that it follows."""
     ordered: dict[str, None] = {}
     for one in tree:
         above: dict[str, None] = {}
