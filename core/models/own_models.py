@@ -357,6 +357,7 @@ class OwnerModels:
             async with asyncio.timeout(self._shared.seconds * patience):
                 if not draft.service:
                     return await _loaded_tried(self._pool.default.loader)
+                tried = draft.address or draft.model or draft.service
                 choice = await self.checked(draft)
                 tried = urlsplit(choice.address).netloc or choice.model or choice.service.label
                 answering = await self._answering(draft.service, choice)
