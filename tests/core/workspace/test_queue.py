@@ -73,14 +73,14 @@ async def begun(engine: Engine, owner: str = "alice") -> tuple[Conversation, Con
     return talk, world.queue(talk.id)
 
 
-async def settled(engine: Engine, talk: Conversation) -> list[StoredMessage]:
-    """The turns, once nothing is being written or sent any more."""
+async def settled(engine: Engine, talk: Conversation, *others: Sending) -> list[StoredMessage]:
+    """The turns, once nothing is being written or sent any more, by these others neither."""
     async with asyncio.timeout(20):
         while True:
             run = engine.runs.live(talk.id)
             if run is not None:
                 await run.wait()
-            elif engine.sending.is_sending("alice"):
+            elif any(sending.is_sending("alice") for sending in (engine.sending, *others)):
                 await asyncio.sleep(0)
             else:
                 return await talk.messages()
@@ -216,9 +216,9 @@ async def test_several_who_look_at_one_queue_send_each_message_once(engine: Engi
     await queue.add("two")
     gate.go.set()
     others = [Sending(engine.runs, engine.stores.queued, engine.workspaces.open) for _ in range(8)]
-    await settled(engine, talk)
+    await settled(engine, talk, *others)
     await asyncio.gather(*(other.look(patiently=False) for other in others))
-    assert asked(await settled(engine, talk)) == ["one", "two"]
+    assert asked(await settled(engine, talk, *others)) == ["one", "two"]
     for other in others:
         await other.__aexit__()
 
