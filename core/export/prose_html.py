@@ -25,6 +25,8 @@ _INLINE: Final = re.compile(
     re.DOTALL,
 )
 _BLOCK: Final = {"$$": "$$", "\\[": "\\]"}
+_SENTENCES: Final = re.compile(r" {0,3}(?:[^\W\d_]|[,.;:?!()%])(?:[^\W_]|[ ,.;:?!()%-])*")
+"""A line in which Markdown finds nothing and HTML escapes nothing: most short pieces of replies."""
 _WHITE: Final = re.compile(r"\s+")
 
 
@@ -55,6 +57,9 @@ class Prose:
         """
         if len(text) > _LONGEST:
             return f'<pre class="long">{escape(text)}</pre>'
+        if _SENTENCES.fullmatch(text):  # a tenth of the time
+            said = text.strip(" ")
+            return f"<p>{cite(said) if cite is not None else said}</p>\n"
         return self._reader.render(text, {"cite": cite, "picture": self._picture})
 
 
