@@ -106,6 +106,7 @@ class View:
         urgent: What changed does not wait for the next frame.
         wake: Something changed.
         painting: Held by the follower that paints.
+        choosing: Held while something is chosen that holds for the next question.
     """
 
     owner: str
@@ -132,6 +133,8 @@ class View:
     wake: asyncio.Event = field(default_factory=asyncio.Event)
     # A lock, for one follower paints to its end, across awaits, before the next may begin.
     painting: asyncio.Lock = field(default_factory=asyncio.Lock)  # noqa: TID251
+    # As above: what is chosen is stored to its end before a question reads it.
+    choosing: asyncio.Lock = field(default_factory=asyncio.Lock)  # noqa: TID251
     used: float = field(default_factory=time.monotonic)
 
     def wake_up(self, *, urgent: bool = True, stale: bool = False) -> None:

@@ -2,6 +2,7 @@
 import { start as actions } from './actions.js';
 import { start as approval } from './approval.js';
 import { start as bringing } from './bringing.js';
+import { start as bus } from './bus.js';
 import { start as choices } from './choices.js';
 import { start as choosing } from './choosing.js';
 import { start as code } from './code.js';
@@ -39,7 +40,7 @@ import { start as tabs } from './tabs.js';
 import { start as viewport } from './viewport.js';
 import { start as waiting } from './waiting.js';
 
-for (const start of [dictation, choices, selecting, places, paper, history, keeping, bringing, actions, keys, editing, pasting, approval, mentions, prompts, composer, connection, focus, meter, microphone, reading, rows, scrolling, selection, speech, tables, tabs, waiting, commands, jump, settings, code, side, viewport, notices, pictures, choosing, steering]) {
+for (const start of [bus, dictation, choices, selecting, places, paper, history, keeping, bringing, actions, keys, editing, pasting, approval, mentions, prompts, composer, connection, focus, meter, microphone, reading, rows, scrolling, selection, speech, tables, tabs, waiting, commands, jump, settings, code, side, viewport, notices, pictures, choosing, steering]) {
   // What a browser refuses one part keeps no other from beginning.
   try { start(); } catch (error) { reportError(error); }
 }

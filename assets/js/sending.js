@@ -1,6 +1,6 @@
 // What Enter does: it sends, or lets the message wait for the end of the reply. What it does not do: send twice, send
 // before the files are there, or send the letters that a Chinese keyboard is still choosing from.
-import { put } from './bus.js';
+import { allSent, put } from './bus.js';
 import { hint } from './hint.js';
 import { nameAhead } from './places.js';
 import { toEnd } from './scroll.js';
@@ -72,7 +72,11 @@ function asItStood(options) {
 
 function guardRequests() {
   const send = window.fetch;
-  window.fetch = (to, options) => send(to, asItStood(options));
+  window.fetch = async (to, options) => {
+    const mine = asItStood(options);
+    if (mine !== options) await allSent();  // what was chosen before Enter reaches the server first
+    return send(to, mine);
+  };
 }
 
 const composing = (event) => event.isComposing || event.keyCode === 229;

@@ -137,6 +137,7 @@ function here(name) {
 
 function scrolled() {
   const scroll = find('.p-scroll');
+  if (!scroll) return;  // closed before the event came
   const top = scroll.getBoundingClientRect().top + 80;
   const parts = [...page.querySelectorAll('.p-sections > section:not([hidden])')];
   const end = scroll.scrollTop + scroll.clientHeight >= scroll.scrollHeight - 2;

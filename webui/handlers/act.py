@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, cast
 
 from core.errors import NotFoundError
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 Asked = dict[str, Any]
 _TITLE = 200
 _MOST_AT_ONCE = 1_000
+_CHOICES = frozenset({*STEERING, "use", "model"})
+"""What holds for the next question: one that is sent a moment later waits for it."""
 
 
 async def act(desk: Desk, view: View, message: str) -> str:
@@ -49,7 +52,8 @@ async def act(desk: Desk, view: View, message: str) -> str:
         request = cast("Asked", asked)
         action = _ACTIONS.get(str(request.get("do")))
         if action is not None:
-            await action(desk, view, request)
+            async with view.choosing if request["do"] in _CHOICES else nullcontext():
+                await action(desk, view, request)
     if view.side and not view.evidence:  # the tab turned to another conversation
         await draw(desk, view)
     return view.evidence

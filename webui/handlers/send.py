@@ -225,7 +225,9 @@ async def start(desk: Desk, view: View, text: str, files: Sequence[tuple[Path, s
         ConflictError: key `busy`: another message is on its way into the conversation, which is new.
         ParlourError: A file cannot be used, or storing failed; nothing is kept.
     """
-    into = _Into(view.conversation_id, view.address, view.libraries, now, view.model, view.draft)
+    conversation_id, address = view.conversation_id, view.address
+    async with view.choosing:  # what was chosen just before the question was sent holds for it
+        into = _Into(conversation_id, address, view.libraries, now, view.model, view.draft)
     # One that is not there yet goes by the name that the page wishes for it, else by its tab.
     name = into.conversation_id or f"new {into.wanted or id(view)}"
     kept: list[FileRecord] = []

@@ -30,6 +30,8 @@ _log = logging.getLogger(__name__)
 _QUIET: dict[str, Any] = {"concurrency_limit": None, "show_progress": "hidden", "api_visibility": "private"}
 # Several followers of one tab may start: the newest stays, the others see it and leave.
 _MANY: dict[str, Any] = {**_QUIET, "trigger_mode": "multiple"}
+# Gradio begins what waits in several queues in any order: in one, what was asked for first is begun first.
+_IN_ORDER: dict[str, Any] = {**_MANY, "concurrency_id": "tab"}
 
 
 class Handlers:
@@ -48,12 +50,12 @@ class Handlers:
         page: Any = handles
         frame = [handles.chat, *handles.panels.values()]
         for begun in (
-            page.blocks.load(self.opened, None, None, **_MANY),
-            page.composer.submit(self.send, handles.composer, handles.composer, **_MANY),
-            page.go.click(self.act, handles.bus, handles.evidence, **_MANY),
+            page.blocks.load(self.opened, None, None, **_IN_ORDER),
+            page.composer.submit(self.send, handles.composer, handles.composer, **_IN_ORDER),
+            page.go.click(self.act, handles.bus, handles.evidence, **_IN_ORDER),
         ):
             begun.then(self.follow, None, frame, **_MANY)
-        page.composer.stop(self.stop, None, None, **_MANY)
+        page.composer.stop(self.stop, None, None, **_IN_ORDER)
 
     async def opened(self, request: gr.Request) -> None:
         """The page was loaded: show the conversation that its address names."""

@@ -100,6 +100,8 @@ class WordIndex:
         Raises:
             ParlourError: The library cannot be read.
         """
+        if self._is_given_up():
+            return False
         if not self.is_wanted():
             return True
         self._begin()

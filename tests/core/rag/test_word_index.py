@@ -247,6 +247,8 @@ def test_a_disk_that_takes_nothing_costs_the_index_only(folder: Path, monkeypatc
     with Library.open(folder) as library:
         library.add_text("Lamp 9 is purple.", name="9.txt")
         assert not library.retriever.wait_for_words(WAIT)
+        library.add_text("Lamp 10 is pink.", name="10.txt")
+        assert not library.retriever.wait_for_words(WAIT)  # given up, which is not up to date
         assert names(library, "purple") == ["9.txt"]
 
 

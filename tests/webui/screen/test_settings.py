@@ -45,6 +45,15 @@ def test_the_settings_have_addresses_and_back_and_forward_lead_through_them(show
     stage.until(lambda: {"do": "open", "id": "old"} in stage.asked)
 
 
+def test_a_scroll_whose_event_comes_after_the_settings_were_closed_breaks_nothing(show: Show) -> None:
+    page = show("answered")
+    opened(page)
+    scroll = page.locator("#p-settings .p-scroll").element_handle()
+    page.keyboard.press("Escape")
+    expect(page.locator("#p-settings")).to_have_count(0)
+    scroll.evaluate("(element) => element.dispatchEvent(new Event('scroll'))")
+
+
 def test_an_address_of_a_part_opens_it_with_all_files_in_place(show: Show, stage: Stage) -> None:
     page = show()
     page.goto(f"{stage.url}/settings/keyboard", wait_until="domcontentloaded")

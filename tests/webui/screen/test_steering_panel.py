@@ -47,6 +47,19 @@ def test_a_switch_is_sent_at_once_and_the_sum_counts_along(show: Show, stage: St
     expect(total).to_have_text("906 tokens")
 
 
+def test_what_is_asked_for_in_one_breath_arrives_once_each_and_in_order_on_a_slow_machine(
+    show: Show, stage: Stage
+) -> None:
+    panel = opened(show("steered"))
+    stage.asked.clear()
+    slow = panel.page.context.new_cdp_session(panel.page)
+    slow.send("Emulation.setCPUThrottlingRate", {"rate": 20})
+    panel.locator(".p-flip input[data-tools]").first.evaluate("(box) => { for (let i = 0; i < 12; i++) box.click(); }")
+    stage.until(lambda: len(stage.asked) >= 12)
+    switched = [next(iter(one["change"]["tools"].values())) for one in stage.asked]
+    assert switched == [switched[0], not switched[0]] * 6
+
+
 def test_a_server_carries_its_tools_along_which_can_be_chosen_one_by_one(show: Show, stage: Stage) -> None:
     panel = opened(show("steered"))
     panel.get_by_text("One by one").click()

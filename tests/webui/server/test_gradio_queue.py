@@ -4,15 +4,24 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator
+from pathlib import Path
 from typing import Any, cast
 
 import gradio as gr
 import pytest
 from gradio.data_classes import PredictBodyInternal
 
+from core.engine import Engine
+from core.settings import Settings
+from core.testing.scripted_model import ScriptedModel
 from tests.e2e.app_process import AppProcess
 from tests.webui.server.raw_page import RawPage
+from webui.context import WebContext
 from webui.gradio_patches import SESSIONS, wake_by_events
+from webui.handlers.wiring import Handlers
+from webui.layout import build
+from webui.uploads import Uploads
+from webui.words import Words
 
 pytestmark = pytest.mark.anyio
 _turn = asyncio.sleep
@@ -122,3 +131,17 @@ def test_a_tab_that_gradio_has_forgotten_goes_on(app: AppProcess, page: RawPage)
     shown, _ = page.paint(page.loading())
     assert "hello before" in shown
     assert "hello after" in shown
+
+
+async def test_what_a_tab_asks_for_is_begun_in_the_order_in_which_it_was_asked_for(tmp_path: Path) -> None:
+    async with Engine(Settings.load(home=tmp_path / "home"), model=ScriptedModel()) as engine:
+        context = WebContext(engine, engine.settings, Words.of)
+        blocks: Any = build(context, Handlers(context, Uploads(tmp_path / "tmp", 1000)).wire)
+        blocks.queue(default_concurrency_limit=None, api_open=False)
+        numbers = {function.fn.__name__: number for number, function in blocks.fns.items()}
+        asked = ["opened", "act", "send", "act", "stop", "send", "act"] * 3
+        for name in asked:
+            body = PredictBodyInternal(fn_index=numbers[name], data=[], session_hash="tab", request=None)
+            assert (await blocks._queue.push(body, None, None))[2] == "success"
+        begun = [blocks._queue.get_events()[0][0].fn.fn.__name__ for _ in asked]
+    assert begun == asked

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from html import unescape
 from pathlib import Path
@@ -66,6 +67,16 @@ async def test_what_was_chosen_before_the_first_question_holds_for_it_and_for_th
     await asked(tabs, view)
     assert view.conversation_id != first
     assert "rhymes" not in told(model)[0]
+
+
+async def test_a_question_waits_for_what_was_chosen_just_before_it(tabs: Tabs, model: ScriptedModel) -> None:
+    view = tabs.tab()
+    for on in (True, False):
+        async with asyncio.TaskGroup() as at_once:
+            at_once.create_task(tabs.act(view, do="switch", what="web", on=on))
+            at_once.create_task(start(tabs.desk, view, "Why?", []))
+        await tabs.over(view)
+        assert ("web_search" in told(model)[2]) is on
 
 
 async def test_the_chips_switch_tools_of_this_conversation_alone_and_the_panel_shows_the_same(
