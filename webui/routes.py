@@ -21,6 +21,7 @@ from webui.handlers.models import ModelRoutes
 from webui.handlers.pictures import PictureRoutes
 from webui.handlers.preferences import PreferenceRoutes
 from webui.handlers.queue import QueueRoutes
+from webui.handlers.replies import ReplyRoutes
 from webui.handlers.search import SearchRoutes
 from webui.handlers.send import AttachingRoutes
 from webui.handlers.services import ServiceRoutes
@@ -70,6 +71,7 @@ class Routes:
         self._meter = MeterRoutes(context)
         self._search = SearchRoutes(context)
         self._queue = QueueRoutes(context)
+        self._replies = ReplyRoutes(context)
         self._preferences = PreferenceRoutes(context)
         self._pictures = PictureRoutes(context)
         self._steering = SteeringRoutes(context)
@@ -96,6 +98,7 @@ class Routes:
             *self._meter.table(),
             *self._search.table(),
             *self._queue.table(),
+            *self._replies.table(),
             *self._preferences.table(),
             *self._pictures.table(),
             *self._steering.table(),

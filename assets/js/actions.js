@@ -3,8 +3,9 @@ import { decide } from './approval.js';
 import { ask } from './bus.js';
 import { runAgain, showLarge, showWhole } from './calls.js';
 import { closeChoosing, openChoosing, writeAgain } from './choosing.js';
+import { copy, copyMessage, done } from './copying.js';
 import { closeMenu, openMenu, openSteering } from './dialogs.js';
-import { closeEdit, editInPlace } from './editing.js';
+import { closeEdit, editInPlace, rewriteInPlace } from './editing.js';
 import { keepFocus } from './focus.js';
 import { fold } from './keeping.js';
 import { openLibraries } from './libraries.js';
@@ -17,7 +18,7 @@ import { closeEvidence, drawer, escape, evidence, nameAhead, openConversation, v
 import { removeQueued, sendQueued, stopReply, takeBack } from './queue.js';
 import { rate } from './rating.js';
 import { keepPlace, keepThere, toEnd } from './scroll.js';
-import { questionText, replyText } from './source.js';
+import { replyText } from './source.js';
 import { speak } from './speech.js';
 import { backToService, beginWith, forgetPersona, forgetPrompt, libraryMenu, namePersona, personaMenu, press, reset } from './steering.js';
 import { csv } from './tables.js';
@@ -101,7 +102,7 @@ const LINKS = {
   picture: (_, link) => showPicture(link),
   foot: (id, link) => toFoot(link, 'footback', id),
   footback: (id, link) => toFoot(link, 'foot', id),
-  copy: (_, link) => copy(textOf(link.closest('.message-row')), link),
+  copy: (_, link) => copyMessage(link),
   pasted: showPasted,
   long: (_, link) => link.closest('.prose').querySelector('.p-long').classList.toggle('p-folded'),
   cancel: (id) => ask({ do: 'cancel', id }),
@@ -112,6 +113,7 @@ const LINKS = {
   asknow: () => ask({ do: 'asknow' }),
   unlock: (id, link) => unlock(id, link.closest('.p-doc')?.querySelector('.p-name')?.textContent ?? ''),
   edit: (id, link) => editInPlace(id, link),
+  rewrite: (id, link) => rewriteInPlace(id, link),
 };
 
 // From the number of a footnote to what it says, and back.
@@ -119,27 +121,6 @@ function toFoot(link, other, id) {
   const to = link.closest('.message-row').querySelector(`a.p-${other}[href="#do-${other}-${CSS.escape(id)}"]`);
   to?.scrollIntoView({ block: 'center' });
   to?.focus({ preventScroll: true });
-}
-
-const textOf = (row) => (row.classList.contains('user-row') ? questionText(row) : replyText(row));
-
-export async function copy(text, link, label = 'copy') {
-  try {
-    await navigator.clipboard.writeText(text);
-  } catch {
-    const area = Object.assign(document.createElement('textarea'), { value: text });
-    document.body.append(area);
-    area.select();
-    document.execCommand('copy');
-    area.remove();
-  }
-  done(link, label);
-}
-
-function done(element, label = 'copy') {
-  element.classList.add('p-done');
-  element.setAttribute('aria-label', say('copied'));
-  setTimeout(() => { element.classList.remove('p-done'); element.setAttribute('aria-label', say(label)); }, 1600);
 }
 
 function cite(link) {

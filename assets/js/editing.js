@@ -1,15 +1,19 @@
-// A question is changed where it stands. The old reply stays readable below, and the change becomes a version beside it.
+// A question is changed where it stands, and so is the text of a reply. The old one stays: the change becomes a version
+// beside it.
 import { ask } from './bus.js';
 import { keepFocus } from './focus.js';
 import { hint } from './hint.js';
+import { request } from './request.js';
 import { questionText } from './source.js';
 import { onChange, status } from './state.js';
 import { say } from './words.js';
 
-let open = null;  // the message, its place among the questions, the sheet, and the text that was sent
+const QUESTION = { act: 'edit', rows: '#chat .user-row', done: 'send', becomes: 'version_becomes' };
+const REPLY = { act: 'rewrite', rows: '#chat .bot-row', done: 'rewrite_save', becomes: 'rewrite_becomes' };
+let open = null;  // the kind, the message, its place among its kind, the sheet, and the text that was sent
 
-const rows = () => [...document.querySelectorAll('#chat .user-row')];
-const linkOf = (id) => `#chat a.p-edit[href="#do-edit-${CSS.escape(id)}"]`;
+const rows = (kind) => [...document.querySelectorAll(kind.rows)];
+const linkOf = ({ kind, id }) => `#chat a.p-${kind.act}[href="#do-${kind.act}-${CSS.escape(id)}"]`;
 const sending = () => open?.sent !== undefined;
 
 function make(tag, given, ...children) {
@@ -18,19 +22,27 @@ function make(tag, given, ...children) {
   return element;
 }
 
-export function editInPlace(id, link) {
+export function editInPlace(id, link) { begin(QUESTION, id, link, questionText(link.closest('.message-row'))); }
+
+export async function rewriteInPlace(id, link) {
+  const conversation = status()?.conversation;
+  const told = await request(`./conversations/${encodeURIComponent(conversation)}/answers/${encodeURIComponent(id)}`, 'rewrite_failed');
+  if (told.failed) return hint('rewrite_failed');
+  if (link.isConnected && status()?.conversation === conversation) begin(REPLY, id, link, told.text);
+}
+
+function begin(kind, id, link, text) {
   if (open?.id === id) return open.area.focus();
   closeEdit();
   const row = link.closest('.message-row');
-  const text = questionText(row);
   const versions = Number(/(\d+)\D*$/.exec(row.querySelector('.p-number')?.textContent ?? '')?.[1] ?? 1);
   const area = make('textarea', { value: text });
-  area.setAttribute('aria-label', say('edit'));
+  area.setAttribute('aria-label', say(kind.act));
   const no = make('button', { type: 'button', className: 'p-plain', textContent: say('cancel') });
-  const yes = make('button', { type: 'button', className: 'p-button p-main', textContent: say('send') });
-  const note = make('span', { className: 'p-becomes', textContent: say('version_becomes', { n: versions + 1 }) });
+  const yes = make('button', { type: 'button', className: 'p-button p-main', textContent: say(kind.done) });
+  const note = make('span', { className: 'p-becomes', textContent: say(kind.becomes, { n: versions + 1 }) });
   const sheet = make('div', { className: 'p-editing' }, area, make('div', { className: 'p-row' }, note, no, yes));
-  open = { id, place: rows().indexOf(row), conversation: status()?.conversation, sheet, area };
+  open = { kind, id, place: rows(kind).indexOf(row), conversation: status()?.conversation, sheet, area };
   no.addEventListener('click', closeEdit);
   yes.addEventListener('click', send);
   area.addEventListener('keydown', (event) => {
@@ -49,36 +61,53 @@ function send() {
   if (['running', 'stopping'].includes(status()?.state)) return hint('edit_wait');
   open.sent = open.area.value;
   open.area.readOnly = true;
-  ask({ do: 'edit', id: open.id, text: open.sent });
+  ask({ do: open.kind.act, id: open.id, text: open.sent });
 }
 
 export function closeEdit() {
   if (!open) return false;
-  const { id, sheet } = open;
+  const { kind, sheet } = open;
+  const link = linkOf(open);
   open = null;
   sheet.remove();
-  for (const row of rows()) row.classList.remove('p-edits');
-  keepFocus(linkOf(id), '#composer textarea');
+  for (const row of rows(kind)) row.classList.remove('p-edits');
+  for (const one of document.querySelectorAll('#chat .p-rewritten')) one.classList.remove('p-rewritten');
+  keepFocus(link, '#composer textarea');
   return true;
 }
 
-// Rows are drawn anew while the sheet is open: another tab may have made a version of the same question.
+// The version is there: its message has another name. Whether a question's is, its text says; another tab may have made one.
+function isThere(row) {
+  if (row.querySelector(linkOf(open))) return false;
+  return open.kind === REPLY || questionText(row).trim() === open.sent.trim();
+}
+
+// Rows are drawn anew while the sheet is open: another tab may have made a version of the same message.
 function stand() {
   if (!open) return;
   if (status()?.conversation !== open.conversation) return void closeEdit();
-  const row = document.querySelector(linkOf(open.id))?.closest('.message-row') ?? rows()[open.place];
+  const row = document.querySelector(linkOf(open))?.closest('.message-row') ?? rows(open.kind)[open.place];
   if (!row) return void closeEdit();
-  if (sending() && questionText(row).trim() === open.sent.trim() && !row.querySelector(linkOf(open.id))) return void closeEdit();
+  if (sending() && isThere(row)) return void closeEdit();
   if (sending() && document.querySelector('[data-testid="toast-body"]')) {  // refused, and the notice says why
     open.sent = undefined;
     open.area.readOnly = false;
   }
-  const place = row.querySelector('.message') ?? row;
-  for (const one of rows()) one.classList.toggle('p-edits', one === row);
+  const place = open.kind === REPLY ? footOf(row) : row.querySelector('.message') ?? row;
+  for (const one of rows(open.kind)) one.classList.toggle('p-edits', one === row);
   if (open.sheet.parentElement === place) return;
   const had = document.activeElement === open.area || document.activeElement === document.body;
   place.append(open.sheet);
   if (had) open.area.focus({ preventScroll: true });
+}
+
+// The sheet stands in the last line of the reply, in place of the text above that.
+function footOf(row) {
+  const messages = [...row.querySelectorAll('.message')];
+  const foot = messages.findLast((one) => one.querySelector('.p-acts')) ?? row;
+  const answer = messages[messages.indexOf(foot) - 1];
+  if (answer?.querySelector('.prose') && !answer.querySelector('.thought-group')) answer.classList.add('p-rewritten');
+  return foot;
 }
 
 export function start() { onChange(stand); }

@@ -1,5 +1,5 @@
 // Words that are selected in a reply can be quoted in the next question, copied, or gone on from elsewhere.
-import { copy } from './actions.js';
+import { copy } from './copying.js';
 import { put } from './bus.js';
 import { say } from './words.js';
 

@@ -74,6 +74,13 @@ class Rated:
 
 
 @dataclass(frozen=True, slots=True)
+class Edited:
+    """The reader has written the answer that stands in the reply; its model wrote another one."""
+
+    kind: Literal["edited"] = "edited"
+
+
+@dataclass(frozen=True, slots=True)
 class ApprovalAsked:
     """A call waits for the user.
 
@@ -301,6 +308,7 @@ RunOwn: TypeAlias = (
     | NestedEvent
     | ClaimsChecked
     | Rated
+    | Edited
     | RunFinished
 )
 RunEvent: TypeAlias = Event | RunOwn

@@ -24,6 +24,7 @@ from core.runs.log import (
     ApprovalGiven,
     CallStages,
     ClaimsChecked,
+    Edited,
     InputAsked,
     InputGiven,
     LoggedEvent,
@@ -203,7 +204,7 @@ __all__ = ["Block", "CallBlock", "CallState", "ItemBlock", "ReasoningBlock", "Re
 
 _OfAMadeCall: TypeAlias = CallDelta | ApprovalAsked | ApprovalGiven | ToolStarted | ToolProgress | ToolFinished
 _OfACall: TypeAlias = CallStarted | _OfAMadeCall
-_Note: TypeAlias = ClaimsChecked | Rated | StepRecorded | TurnsSummarised | Queued | InputAsked | InputGiven
+_Note: TypeAlias = ClaimsChecked | Rated | Edited | StepRecorded | TurnsSummarised | Queued | InputAsked | InputGiven
 _OfTheAccount: TypeAlias = ModelAsked | ModelCalled | CallStages
 
 
@@ -213,12 +214,12 @@ class Reply:
     `apply` takes constant time. `passages` holds every retrieved passage in order of appearance, each with its
     `"number"` from 1: what `[n]` in the text points to. The same passage found twice keeps both numbers.
     `model` is what the page calls the model that wrote it, where that is known. `claims` is what the passages say to
-    its sentences, once it is whole and was checked. `rating` is what its reader
-    thinks of it, `rated_for` why. `summary` is what its model was given in place of the oldest turns,
+    its sentences, once it is whole and was checked. `rating` is what its reader thinks of it, `rated_for` why. `edited`
+    says that its answer was written by its reader. `summary` is what its model was given in place of the oldest turns,
     where that was made for it. `model_calls` are the model calls for it and beside it that are over, `under_way` those
     that are not, each with the seconds at which it began. `speed` is about how many tokens a second are being written,
-    told anew once a second. `speakers` are the names of those
-    who have spoken in it, in order. `queued` says that it has not begun: other replies of its owner are being written.
+    told anew once a second. `speakers` are the names of those who have spoken in it, in order. `queued` says that it
+    has not begun: other replies of its owner are being written.
     """
 
     def __init__(self, events: Iterable[LoggedEvent] = (), *, status: RunStatus = "running", within: str = "") -> None:
@@ -231,6 +232,7 @@ class Reply:
         self.claims: tuple[Checked, ...] = ()
         self.rating: Rating = ""
         self.rated_for = ""
+        self.edited = False
         self.summary = ""
         self.model_calls: list[ModelCalled] = []
         self.under_way: dict[str, tuple[float, ModelAsked]] = {}
@@ -405,6 +407,8 @@ class Reply:
             self.claims = event.claims
         elif isinstance(event, Rated):
             self.rating, self.rated_for = event.mark, event.reason
+        elif isinstance(event, Edited):
+            self.edited = True
         elif isinstance(event, TurnsSummarised):
             self.summary = event.text
         elif isinstance(event, Queued):

@@ -13,6 +13,7 @@ from core.runs.log import (
     ApprovalAsked,
     ApprovalGiven,
     ClaimsChecked,
+    Edited,
     InputAsked,
     InputGiven,
     LoggedEvent,
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
 # What ended with the process: a server that asked is gone, and so is how far a tool had come. Steps that were recorded
 # stay, for it is still the same run.
-_OF_THE_DEAD_PROCESS = ClaimsChecked | Rated | Queued | RunFinished | ToolProgress | InputAsked | InputGiven
+_OF_THE_DEAD_PROCESS = ClaimsChecked | Rated | Edited | Queued | RunFinished | ToolProgress | InputAsked | InputGiven
 _TRIES = 2  # of a call that takes the whole process with it each time, this many
 
 

@@ -6,6 +6,7 @@ What goes on by itself after a restart is in `resumable.py`.
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from core.errors import NotFoundError
@@ -23,6 +24,7 @@ from core.messages.transcript import call_message
 from core.runs.log import (
     CallStages,
     ClaimsChecked,
+    Edited,
     LoggedEvent,
     ModelAsked,
     ModelCalled,
@@ -43,7 +45,16 @@ if TYPE_CHECKING:
 
 # The new run counts its steps itself, keeps an account of its own, and waits for its own turn.
 _OF_THE_OLD_RUN = (
-    CallStages | ClaimsChecked | ModelAsked | ModelCalled | Queued | Rated | RunFinished | ToolProgress | StepRecorded
+    CallStages
+    | ClaimsChecked
+    | Edited
+    | ModelAsked
+    | ModelCalled
+    | Queued
+    | Rated
+    | RunFinished
+    | ToolProgress
+    | StepRecorded
 )
 
 
@@ -63,6 +74,43 @@ def events_to_continue(logged: Sequence[LoggedEvent]) -> list[LoggedEvent]:
     complete = _complete_calls(kept) | {one.event.call_id for one in kept if isinstance(one.event, ToolStarted)}
     kept = [one for one in kept if not isinstance(one.event, CallStarted | CallDelta) or one.event.call_id in complete]
     return _with_results(kept)
+
+
+def events_to_edit(logged: Sequence[LoggedEvent], text: str) -> list[LoggedEvent]:
+    """The events of a reply whose answer its reader has written: what it thought, called and found stays.
+
+    Args:
+        logged: What happened in the earlier reply.
+        text: In place of that of its last message; where it ended in calls, in a message of its own.
+    """
+    kept = _with_results([one for one in logged if not isinstance(one.event, _OF_THE_OLD_RUN)])
+    at = kept[-1].at if kept else 0.0
+    answer = _last_message(kept)
+    before, after = (
+        kept[:answer],
+        [one for one in kept[answer:] if not isinstance(one.event, TextDelta | MessageFinished)],
+    )
+    place = next((n for n, one in enumerate(kept[answer:]) if isinstance(one.event, TextDelta)), len(after))
+    after.insert(place, LoggedEvent(0, at, TextDelta(text)))
+    ended = [*after, LoggedEvent(0, at, MessageFinished("stop")), LoggedEvent(0, at, Edited())]
+    began = [] if answer < len(kept) else [LoggedEvent(0, at, MessageStarted())]
+    return [replace(one, seq=seq) for seq, one in enumerate([*before, *began, *ended], start=1)]
+
+
+def answer_in(logged: Sequence[LoggedEvent]) -> str:
+    """The text of a reply's last message, which `events_to_edit` takes the place of; "" where it ended in calls."""
+    said = [one.event.text for one in logged[_last_message(logged) :] if isinstance(one.event, TextDelta)]
+    return "".join(said)
+
+
+def _last_message(logged: Sequence[LoggedEvent]) -> int:
+    """Where the last message begins, if it has no calls; else the end."""
+    for at in range(len(logged) - 1, -1, -1):
+        if isinstance(logged[at].event, CallStarted | ToolFinished):
+            return len(logged)
+        if isinstance(logged[at].event, MessageStarted):
+            return at
+    return len(logged)
 
 
 def _with_results(kept: list[LoggedEvent], except_for: str = "") -> list[LoggedEvent]:

@@ -32,6 +32,7 @@ from core.runs.log import (
     CallStages,
     Checked,
     ClaimsChecked,
+    Edited,
     InputAsked,
     InputGiven,
     LoggedEvent,
@@ -100,6 +101,7 @@ _CLASSES: dict[str, Callable[..., RunEvent]] = {
     "queued": Queued,
     "claims_checked": _claims,
     "rated": Rated,
+    "edited": Edited,
     "model_asked": ModelAsked,
     "model_called": ModelCalled,
     "call_stages": CallStages,
@@ -302,7 +304,7 @@ def _until_tick() -> float:
 
 
 KEPT_KINDS: Final = frozenset(
-    {"claims_checked", "message_finished", "model_called", "rated", "turns_summarised", "within"}
+    {"claims_checked", "edited", "message_finished", "model_called", "rated", "turns_summarised", "within"}
 )
 """What stands in the log alone: it stays."""
 

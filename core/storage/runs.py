@@ -273,6 +273,27 @@ class RunStore:
 
         return record, await self._database.write(begin)
 
+    async def add_whole(
+        self, record: RunRecord, place: StoredMessage, rows: Sequence[EventRow], thoughts: Sequence[AgentThought]
+    ) -> None:
+        """Store a reply that is whole, its run, its events and its steps, all or nothing.
+
+        Raises:
+            ConflictError: key `busy`: the conversation has a live run.
+            NotFoundError: The conversation or the parent is not the owner's.
+        """
+
+        def add(connection: Connection) -> None:
+            running = _RUNNING & (runs.c.conversation_id == record.conversation_id)
+            if connection.execute(select(runs.c.id).where(running)).first() is not None:
+                raise busy()
+            insert_message(connection, self._owner, place)
+            _insert_run(connection, record, Lease("", None))
+            _append(connection, self._owner, record.id, rows)
+            insert_thoughts(connection, self._owner, place.id, thoughts)
+
+        await self._database.write(add)
+
     async def get(self, run_id: str) -> RunRecord:
         """One run. Raises NotFoundError."""
         return await self._database.read(lambda c: _run_of(c, self._owner, run_id))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -13,10 +14,11 @@ from core.models.model_name import ModelName
 from core.reading.attachments import LONGEST_SHOWN, checked_text, excerpt, kind_of, title_of, user_message, with_text
 from core.runs.approvals import with_allowances
 from core.runs.log import LoggedEvent, message_events
-from core.runs.resume import events_to_continue, events_to_rerun_call
-from core.runs.rows import events_of
+from core.runs.resume import answer_in, events_to_continue, events_to_edit, events_to_rerun_call
+from core.runs.rows import events_of, rows_of
 from core.runs.run import Beginning, RunOptions
-from core.storage.base import file_ids
+from core.runs.steps import ended_steps, thoughts_of
+from core.storage.base import RunRecord, StoredMessage, file_ids, new_id
 from core.tools.approval import Decision
 from core.workspace.metering import metering
 from core.workspace.taking import Taking
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
     from core.runs.manager import Reservation
     from core.runs.resumable import ResumableRun
     from core.runs.run import Run
-    from core.storage.base import ConversationRecord, DocumentRecord, FileRecord, QueuedMessage, StoredMessage
+    from core.storage.base import ConversationRecord, DocumentRecord, FileRecord, QueuedMessage
     from core.tools.approval import Policy
     from core.workspace.metering import Metering
     from core.workspace.services import OwnerServices
@@ -142,6 +144,41 @@ class Conversation:
         with self.runs.reserve(self.id):
             question = message.id if message.role == "user" else message.parent_id
             return await self._answered(question, lang, model=model)
+
+    async def edit_reply(self, message_id: str, text: str) -> StoredMessage:
+        """A reply beside `message_id` whose answer the reader has written; no model is asked.
+
+        What it thought, called and found stays, and so does where its marks lead; nothing in it counts as checked.
+
+        Raises:
+            ConflictError: key `busy`: the conversation is being answered.
+            NotFoundError: There is no such reply in this conversation.
+            ParlourError: key `empty_message` or `message_too_long`.
+        """
+        old = await self._message(message_id)
+        if old.role != "assistant":
+            raise NotFoundError("Only a reply can be changed so.", kind="message")
+        plain, _ = checked_text(text, 0)
+        with self.runs.reserve(self.id):
+            logged = events_to_edit(await self._logged(old), plain)
+            parts = tuple(Transcript(message_events(logged)).messages())
+            logged += ended_steps(parts, logged)
+            now = time.time()
+            place = StoredMessage(new_id(), self.id, old.parent_id, "assistant", parts, new_id(), "complete", now)
+            model = (await self.stores.runs.get(old.run_id)).model if old.run_id else ""
+            record = RunRecord(
+                str(place.run_id), self.owner, self.id, place.id, "complete", None, model, None, now, now
+            )
+            await self.stores.runs.add_whole(record, place, rows_of(logged), thoughts_of(record, parts, logged))
+        self.services.changed(self.id)
+        return place
+
+    async def answer(self, message_id: str) -> str:
+        """The text that `edit_reply` takes the place of, as the model wrote it. Raises NotFoundError."""
+        reply = await self._message(message_id)
+        if reply.role != "assistant":
+            raise NotFoundError("Only a reply can be changed so.", kind="message")
+        return answer_in(await self._logged(reply))
 
     async def continue_(self, message_id: str, lang: Lang = "en") -> Run:
         """A reply beside `message_id` that begins with all there is of it and goes on: the button *Continue*.

@@ -236,6 +236,13 @@ async def _edit(desk: Desk, view: View, asked: Asked) -> None:
             await conversation.edit(_text(asked, "id"), text, view.words.spoken)
 
 
+async def _rewrite(desk: Desk, view: View, asked: Asked) -> None:
+    """A version of a reply as the reader wants it."""
+    _attended(view)
+    async with desk.conversation(view) as conversation:
+        await conversation.edit_reply(_text(asked, "id"), _text(asked, "text"))
+
+
 async def _regenerate(desk: Desk, view: View, asked: Asked) -> None:
     _attended(view)
     async with desk.conversation(view) as conversation:
@@ -419,6 +426,7 @@ _ACTIONS: dict[str, Callable[[Desk, View, Asked], Awaitable[None]]] = {
     "rest": _rest,
     "starter": _starter,
     "edit": _edit,
+    "rewrite": _rewrite,
     "regenerate": _regenerate,
     "continue": _continue,
     "fork": _fork,

@@ -90,7 +90,7 @@ def reply_entries(  # noqa: PLR0913 - each is a part of the page, by name
     hopeless = reply.error is not None and reply.error.get("key") in _FOR_GOOD
     if not hopeless:
         by, checked, begun = (
-            _by(reply.model, message.created_at, words),
+            _by(reply, message.created_at, words),
             claims_summary(reply, words),
             _has_begun(reply),
         )
@@ -203,7 +203,7 @@ def _foot(  # noqa: PLR0913 - each is a part of the line, by name
     cut = status in {"stopped", "interrupted", "error"}
     acts = ["continue", "regenerate"] if last and cut and begun else ["regenerate"]
     acts = [*acts, "copy"] if cut else ["copy", *acts]
-    acts += ["fork", "speak"] if begun else ["fork"]
+    acts += ["rewrite", "fork", "speak"] if begun else ["rewrite", "fork"]
     acts += ["inspect"] if message.run_id else []
     links = " ".join(_act(act, message.id, words, worded=cut) for act in acts)
     said_first = f'<span class="p-note">{escaped(note)}</span> ' if note else ""
@@ -228,13 +228,15 @@ def _rated(message: StoredMessage, reply: Reply, words: Words) -> str:
     return "".join(made)
 
 
-def _by(model: str, at: float, words: Words) -> str:
+def _by(reply: Reply, at: float, words: Words) -> str:
     """When it was written, which the page tells in the reader's own time, and by whom."""
+    model = words.model(reply.model)
+    said = words("reply.edited_from", model=model) if model and reply.edited else model
+    if reply.edited and not model:
+        said = words("reply.edited")
     written = datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds")
-    then = " p-then" if model else ""  # a program's own agent may have no model to name after the time
-    return (
-        f' <span class="p-by"><span class="p-time{then}" title="{written}"></span>{escaped(words.model(model))}</span>'
-    )
+    then = " p-then" if said else ""  # a program's own agent may have no model to name after the time
+    return f' <span class="p-by"><span class="p-time{then}" title="{written}"></span>{escaped(said)}</span>'
 
 
 def _act(act: str, message_id: str, words: Words, *, worded: bool) -> str:
