@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from core.export.cited_pages import cited_sentences, page_of
 from core.export.html_style import PRINTED, SCREEN, hash_of
-from core.export.markdown import LABELS
+from core.export.markdown import LABELS, about
 from core.export.prose_html import Prose
 from core.export.turns import MARK
 from core.messages.message import FUNCTION
@@ -132,8 +132,7 @@ class HtmlWriter:
             elif index not in answered:
                 parts += self._said(message, turn, known)
         self._note_cited(turn)
-        model = f"{_text(turn.run.model)} · " if turn.run is not None and turn.run.model else ""
-        when = f'<p class="by">{model}<time>{turn.created_at.strftime(_WHEN)}</time></p>'
+        when = f'<p class="by">{" · ".join(map(_text, about(turn, self._words)))}</p>'
         said = "\n".join(filter(None, [*parts, self._ending(turn), when]))
         return f'<article class="{turn.role}"><h2>{_text(self._words[turn.role])}</h2>\n{said}\n</article>\n'
 

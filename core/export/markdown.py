@@ -55,6 +55,10 @@ LABELS: Final[Mapping[Lang, Mapping[str, str]]] = {
         "stopped": "This reply was stopped here.",
         "error": "This reply broke off: {why}",
         "interrupted": "This reply was interrupted here.",
+        "edited": "edited by the reader",
+        "up": "marked as good",
+        "down": "marked as bad",
+        "down_for": "marked as bad: {why}",
         "apart": " ",
     },
     "zh": {
@@ -86,6 +90,10 @@ LABELS: Final[Mapping[Lang, Mapping[str, str]]] = {
         "stopped": "这条回复在此被停止。",
         "error": "这条回复中断了：{why}",
         "interrupted": "这条回复在此中断。",
+        "edited": "由读者修改",
+        "up": "标记为好",
+        "down": "标记为不好",
+        "down_for": "标记为不好：{why}",
         "apart": "",
     },
 }
@@ -113,6 +121,19 @@ def plain(text: str) -> str:
     """Text in a line that stands as it is, whatever signs are in it."""
     line = _SPECIAL.sub(lambda found: "\\" + found[0], " ".join(text.split()))
     return re.sub("[&<>]", lambda found: _HTML[found[0]], line)
+
+
+def about(turn: ExportedTurn, words: Mapping[str, str]) -> list[str]:
+    """Who wrote a turn, when, and what its reader made of it; nothing of it is safe for Markdown or HTML yet.
+
+    Args:
+        words: Those of `LABELS`.
+    """
+    model = [turn.run.model] if turn.run is not None and turn.run.model else []
+    edited = [words["edited"]] if turn.edited else []
+    why = "down_for" if turn.rating == "down" and turn.rated_for else turn.rating
+    rated = [words[why].format(why=turn.rated_for)] if why else []
+    return [*model, *edited, turn.created_at.strftime(_WHEN), *rated]
 
 
 def html(text: str) -> str:
@@ -302,10 +323,8 @@ class MarkdownWriter:
         yield "\n".join(self._note(known[number], note) for number, note in notes.items())
 
     def _named(self, turn: ExportedTurn) -> Iterator[str]:
-        when = turn.created_at.strftime(_WHEN)
-        model = f"{plain(turn.run.model)} · " if turn.run is not None and turn.run.model else ""
         yield f"## {self._words[turn.role]}"
-        yield f"<sub>{model}{when}</sub>"
+        yield f"<sub>{' · '.join(map(plain, about(turn, self._words)))}</sub>"
 
     def _said(
         self, message: Message, turn: ExportedTurn, known: Mapping[int, ExportedCitation], notes: dict[int, int]

@@ -149,6 +149,9 @@ class ExportedTurn(_Value):
         status: `running` of a reply that was still being written: it is here as far as it had come.
         messages: What was said, called and answered, as an agent takes it; in `extra["passages"]` of a result stand
             numbers of `citations` in place of the passages.
+        edited: Whether the reader wrote the answer that stands in the reply, in place of its model's.
+        rating: What the reader thinks of the reply.
+        rated_for: Why.
     """
 
     id: str
@@ -163,6 +166,9 @@ class ExportedTurn(_Value):
     thoughts: tuple[ExportedThought, ...] = ()
     citations: tuple[ExportedCitation, ...] = ()
     run: ExportedRun | None = None
+    edited: bool = False
+    rating: Literal["up", "down"] | None = None
+    rated_for: str = ""
 
     @field_serializer("messages")
     def _plainly(self, messages: tuple[Message, ...]) -> list[dict[str, Any]]:

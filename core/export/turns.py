@@ -48,7 +48,9 @@ def turn_of(whole: WholeTurn, redaction: Redaction, *, shown: bool, so_far: Sequ
         messages = Transcript(message_events(so_far)).messages()
         thoughts = tuple(thoughts_of(whole.run, messages, so_far)) if whole.run is not None else ()
     messages = [_message(one, redaction) for one in _marked(messages, so_far or logged_of(whole.checked))]
-    reply = Reply(LoggedEvent(seq, 0.0, event) for seq, event in enumerate(events_of(messages), start=1))
+    noted = [one.event for one in logged_of(whole.noted)]
+    events = [*events_of(messages), *noted]
+    reply = Reply(LoggedEvent(seq, 0.0, event) for seq, event in enumerate(events, start=1))
     if stored.status != "running":
         reply.apply(LoggedEvent(reply.seen + 1, 0.0, RunFinished(stored.status)))
     return ExportedTurn(
@@ -64,6 +66,9 @@ def turn_of(whole: WholeTurn, redaction: Redaction, *, shown: bool, so_far: Sequ
         thoughts=tuple(_thought(one, redaction) for one in thoughts),
         citations=tuple(_citations(reply)),
         run=_run(whole.run, redaction) if whole.run is not None else None,
+        edited=reply.edited,
+        rating=reply.rating or None,
+        rated_for=redaction.said(reply.rated_for),
     )
 
 

@@ -66,6 +66,7 @@ class WholeTurn:
         thoughts: The steps of a reply that is over.
         within: What agents said and did that were called in it, as rows of the kind `within`.
         checked: What its passages say to its sentences, as rows of the kind `claims_checked`.
+        noted: What its reader made of it, as rows of the kinds `rated` and `edited`.
     """
 
     message: StoredMessage
@@ -74,6 +75,7 @@ class WholeTurn:
     thoughts: tuple[AgentThought, ...] = ()
     within: tuple[EventRow, ...] = ()
     checked: tuple[EventRow, ...] = ()
+    noted: tuple[EventRow, ...] = ()
 
 
 class WholeConversations:
@@ -114,6 +116,7 @@ class WholeConversations:
                 steps.setdefault(step.message_id, []).append(step)
             inside = _rows(connection, list(made), "within")
             checked = _rows(connection, list(made), "claims_checked")
+            noted = _rows(connection, list(made), "rated", "edited")
             return [
                 WholeTurn(
                     found[one],
@@ -122,6 +125,7 @@ class WholeConversations:
                     tuple(steps.get(one, ())),
                     tuple(inside.get(found[one].run_id or "", ())),
                     tuple(checked.get(found[one].run_id or "", ())),
+                    tuple(noted.get(found[one].run_id or "", ())),
                 )
                 for one in ids
                 if one in found
@@ -206,8 +210,8 @@ def _one(table: Table, row_id: str) -> Select[Any]:
     return select(table).where(table.c.id == row_id)
 
 
-def _rows(connection: Connection, run_ids: Sequence[str], kind: str) -> dict[str, list[EventRow]]:
-    wanted = (run_events.c.run_id.in_(run_ids)) & (run_events.c.kind == kind)
+def _rows(connection: Connection, run_ids: Sequence[str], *kinds: str) -> dict[str, list[EventRow]]:
+    wanted = (run_events.c.run_id.in_(run_ids)) & run_events.c.kind.in_(kinds)
     rows = connection.execute(select(run_events).where(wanted).order_by(run_events.c.run_id, run_events.c.seq)).all()
     found: dict[str, list[EventRow]] = {}
     for row in rows:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from core.errors import NotFoundError
+from core.export.schema import read_export
 from core.importing.importing import bring_in
 from core.runs.rows import KEPT_KINDS
 from tests.webui.server.test_approval import House, house  # noqa: F401 - a fixture
@@ -54,6 +55,29 @@ async def test_a_bundle_takes_it_along(house: House, tmp_path: Path) -> None:  #
     again = house.tab("two")
     await house.act(again, do="open", id=fresh)
     assert "Marked as bad: Too long." in await shown(house, again)
+
+
+@pytest.mark.parametrize("house", [("It is a bridge.",)], indirect=True)
+async def test_exports_say_what_their_reader_made_of_a_reply(house: House) -> None:  # noqa: F811
+    tab, reply = await answered(house)
+    await house.act(tab, do="rewrite", id=reply, text="It is a *tower*.")
+    fresh = (await house.engine.stores.of(house.owner).conversations.thread(tab.conversation_id))[-1].id
+    await house.act(tab, do="rate", id=fresh, mark="down", reason="Not <b>true</b>")
+    async with house.engine.workspaces.open(house.owner) as workspace:
+        conversation = workspace.conversation(tab.conversation_id)
+        made = (
+            await conversation.export("json"),
+            await conversation.export("md"),
+            await conversation.export("html", "zh"),
+        )
+        as_json, as_markdown, as_html = ["".join([piece async for piece in one.pieces]) for one in made]
+    assert "scripted · edited by the reader · " in as_markdown
+    assert "· marked as bad: Not &lt;b&gt;true&lt;/b&gt;</sub>" in as_markdown
+    assert "scripted · 由读者修改 · " in as_html
+    assert "标记为不好：Not &lt;b&gt;true&lt;/b&gt;</p>" in as_html
+    turns = {turn.id: turn for turn in read_export(as_json.encode()).turns}
+    assert (turns[fresh].edited, turns[fresh].rating, turns[fresh].rated_for) == (True, "down", "Not <b>true</b>")
+    assert (turns[reply].edited, turns[reply].rating) == (False, None)
 
 
 @pytest.mark.parametrize("house", [("It is a bridge.",)], indirect=True)
