@@ -34,7 +34,7 @@ export function openMenu(button) {
       item(say(is.has('pinned') ? 'unpin' : 'pin'), '', () => pin(id, !is.has('pinned'))),
       item(say('move'), '', () => show(here(), places(id, title, is.has('filed')))),
     ],
-    item(say('export'), '', () => show(here(), forms(id))),
+    item(say('export'), '', () => show(here(), forms((form) => `./conversations/${encodeURIComponent(id)}/export?as=${form}`))),
     item(say('select'), '', () => dispatchEvent(new CustomEvent('p-select', { detail: id }))),
     item(say(is.has('archived') ? 'unarchive' : 'archive'), '', () => archive(id, title, !is.has('archived'))),
     item(say('delete'), 'p-danger', () => remove(id, title)),
@@ -86,11 +86,16 @@ function named(value, verb, called, act, back) {
 }
 
 // What a conversation can be taken along as; the browser saves what comes from these addresses.
-function forms(id) {
+function forms(address) {
   return ['bundle', 'html', 'pdf', 'md', 'json'].map((form) => item(say(`export_${form}`), '', () => {
-    const href = `./conversations/${encodeURIComponent(id)}/export?as=${form}`;
-    Object.assign(document.createElement('a'), { href, download: '' }).click();
+    Object.assign(document.createElement('a'), { href: address(form), download: '' }).click();
   }));
+}
+
+// The same for several, which come as one archive.
+export function openForms(button, ids) {
+  const these = ids.map((id) => `&id=${encodeURIComponent(id)}`).join('');
+  show(button, forms((form) => `./conversations/export?as=${form}${these}`), say('export'));
 }
 
 // A menu of names and what each does, elsewhere on the page; `back` finds what it hangs on, which may be drawn anew.

@@ -1,6 +1,6 @@
 // Several conversations at once: chosen by X, by Ctrl or Shift and a click, or by a long press; moved, archived, deleted.
 // What is chosen can also be dragged onto a folder.
-import { closeMenu, openPlaces } from './dialogs.js';
+import { closeMenu, openForms, openPlaces } from './dialogs.js';
 import { keepFocus } from './focus.js';
 import { archiveAll, deleteAll, moveAll } from './keeping.js';
 import { make } from './models_form.js';
@@ -56,7 +56,7 @@ function build() {
   const close = make('button', { type: 'button', className: 'p-icon p-close', attributes: { 'data-choose': 'none', 'aria-label': say('close') } });
   head = make('div', { className: 'p-chosen-head' }, make('span', { className: 'p-said', attributes: { role: 'status' } }), act('all', ''), close);
   bar = make('div', { className: 'p-chosen-bar', attributes: { role: 'group', 'aria-label': say('chosen_acts') } },
-    act('move', say('move')), act('archive', say('archive')), act('delete', say('delete'), 'p-danger'));
+    act('move', say('move')), act('archive', say('archive')), act('export', say('export')), act('delete', say('delete'), 'p-danger'));
   side.append(head, bar);
 }
 
@@ -86,6 +86,7 @@ const ACTS = {
   all: () => { for (const link of links()) chosen.add(link.dataset.open); draw(); },
   move: (button) => openPlaces(button, (folder, name) => done((ids) => moveAll(ids, folder, name))),
   archive: () => done((ids) => archiveAll(ids, !isArchive())),
+  export: (button) => openForms(button, [...chosen]),
   delete: () => done(deleteAll),
 };
 
@@ -100,7 +101,7 @@ function clicked(event) {
   const act = event.target.closest?.('[data-choose]');
   if (act) {
     event.stopImmediatePropagation();
-    if (act.dataset.choose !== 'move') closeMenu();
+    if (!['move', 'export'].includes(act.dataset.choose)) closeMenu();
     return ACTS[act.dataset.choose](act);
   }
   const link = event.target.closest?.('#history nav a[data-open]');

@@ -72,6 +72,18 @@ def test_several_are_deleted_without_a_question_and_kept_after_all(show: Show, s
     asked(stage, do="keep", ids=["a"])
 
 
+def test_several_are_exported_as_one_archive(show: Show) -> None:
+    page = show("filed")
+    row(page, "a").click(modifiers=["Control"])
+    row(page, "b").click(modifiers=["Control"])
+    page.get_by_role("button", name="Export…").click()
+    page.route("**/conversations/export?*", lambda route: route.fulfill(body="x", content_type="application/zip"))
+    with page.expect_download() as download:
+        page.get_by_role("menuitem", name="Markdown, to read").click()
+    assert download.value.url.endswith("/conversations/export?as=md&id=a&id=b")
+    expect(page.locator(".p-chosen-bar")).to_be_visible()  # they stay chosen
+
+
 def test_a_menu_begins_choosing_and_all_are_chosen_by_one_press(show: Show) -> None:
     page = show("filed", width=390, height=780, has_touch=True)
     page.locator("#top .p-open-menu").click()
