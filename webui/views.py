@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import gradio as gr
 
     from core.models.model_name import ModelName
+    from core.workspace.personas import Persona
     from webui.words import Words
 
 WINDOW = 40
@@ -101,6 +102,7 @@ class View:
         libraries: What a new conversation will be answered from, besides what comes with its questions.
         model: Which model will answer a new conversation; `None` for the owner's usual one.
         draft: What a new conversation will be steered by: its settings, before it is there.
+        forgotten: The persona that was deleted last, while that can be taken back.
         side: What stands in the evidence's place: `steering`, `folder:<id>`, or "" for the evidence itself.
         stale: What it shows must be read from the store again.
         urgent: What changed does not wait for the next frame.
@@ -127,6 +129,7 @@ class View:
     libraries: tuple[str, ...] = ()
     model: ModelName | None = None
     draft: dict[str, Any] = field(default_factory=dict[str, Any])
+    forgotten: Persona | None = None
     side: str = ""
     stale: bool = True
     urgent: asyncio.Event = field(default_factory=asyncio.Event)

@@ -16,9 +16,9 @@ function away() {
 }
 
 // Says what was done, with the way back. It is there before it speaks, or no screen reader would hear it.
-function tell(text, back) {
+export function tell(text, back, home = '#history nav a[tabindex="0"]') {
   const undo = Object.assign(document.createElement('button'), { type: 'button', textContent: say('undo') });
-  undo.addEventListener('click', () => { away(); back.forEach(ask); document.querySelector('#history nav a[tabindex="0"]')?.focus(); });
+  undo.addEventListener('click', () => { away(); back.forEach(ask); document.querySelector(home)?.focus(); });
   line.replaceChildren(Object.assign(document.createElement('span'), { textContent: text }), undo);
   line.style.bottom = `${innerHeight - (foot()?.getBoundingClientRect().top ?? innerHeight) + 8}px`;
   line.classList.add('p-there');

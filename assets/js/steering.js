@@ -3,6 +3,7 @@ import { ask } from './bus.js';
 import { item, openSteering, toggleMenu } from './dialogs.js';
 import { keepFocus } from './focus.js';
 import { hint } from './hint.js';
+import { tell } from './keeping.js';
 import { write } from './mentions.js';
 import { onChange } from './state.js';
 import { say } from './words.js';
@@ -104,7 +105,12 @@ export function namePersona(button) {
   form.querySelector('input').select();
 }
 
-export function forgetPersona(button) { ask({ do: 'persona-delete', id: button.dataset.id }); keepFocus('#page .p-persona'); }
+export function forgetPersona(button) {
+  const { id } = button.dataset;
+  ask({ do: 'persona-delete', id });
+  tell(say('persona_deleted'), [{ do: 'persona-restore', id }], '#page .p-persona');
+  keepFocus('#page .p-persona');
+}
 
 export function forgetPrompt(button) { ask({ do: 'prompt-delete', id: button.dataset.id }); keepFocus('#page .p-prompts summary'); }
 
@@ -135,7 +141,7 @@ function prompted(event) {
 }
 
 function changePersona(form) {
-  ask({ do: 'persona-change', id: form.dataset.id, sign: form.querySelector('input').value, starters: form.querySelector('textarea').value });
+  ask({ do: 'persona-change', id: form.dataset.id, sign: form.querySelector('input').value, starters: form.querySelector('textarea').value, model: form.querySelector('select').value && JSON.parse(form.querySelector('select').value) });
   keepFocus('#page .p-persona');
 }
 

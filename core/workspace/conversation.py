@@ -21,6 +21,7 @@ from core.runs.steps import ended_steps, thoughts_of
 from core.storage.base import RunRecord, StoredMessage, file_ids, new_id
 from core.tools.approval import Decision
 from core.workspace.metering import metering
+from core.workspace.steering import MODEL
 from core.workspace.taking import Taking
 from core.workspace.turn import Turn
 
@@ -40,9 +41,6 @@ if TYPE_CHECKING:
     from core.tools.approval import Policy
     from core.workspace.metering import Metering
     from core.workspace.services import OwnerServices
-
-
-_MODEL = "model"  # among the settings of a conversation
 
 
 class Conversation:
@@ -258,7 +256,7 @@ class Conversation:
         Raises:
             NotFoundError: There is no such conversation of this owner.
         """
-        return ModelName.read((await self.stores.conversations.settings(self.id)).get(_MODEL))
+        return ModelName.read((await self.stores.conversations.settings(self.id)).get(MODEL))
 
     async def choose_model(self, name: ModelName | None) -> None:
         """Let a model answer in this conversation from its next question on; `None` is the owner's usual one.
@@ -270,8 +268,8 @@ class Conversation:
         chosen = await self.services.models.named(name) if name is not None else None
 
         def choose(settings: dict[str, Any]) -> dict[str, Any]:
-            others = {key: value for key, value in settings.items() if key != _MODEL}
-            return {**others, _MODEL: chosen.as_json()} if chosen is not None else others
+            others = {key: value for key, value in settings.items() if key != MODEL}
+            return {**others, MODEL: chosen.as_json()} if chosen is not None else others
 
         await self.stores.conversations.configure(self.id, choose)
         self.services.changed(self.id)

@@ -24,7 +24,7 @@ _TOLD: Final = ("name", "description", "system_message", "instruction", "prompt"
 def persona_file(persona: Persona) -> str:
     """A persona as the YAML file of an agent: name, instructions, parameters and Parlour's own tools that are on.
 
-    Its sign, starters and libraries, how long it thinks, and servers have no place in such a file.
+    Its sign, starters, libraries and model, how long it thinks, and servers have no place in such a file.
     """
     level, names = persona.level, {one.name for one in TOOL_REGISTRY.on_page()}
     generate = {name: value for name, value in level.parameters.items() if name in PLAIN}

@@ -1,4 +1,4 @@
-"""An owner's personas: instructions, parameters, tools, libraries and starters under a name and a sign."""
+"""An owner's personas: instructions, model, parameters, tools, libraries and starters under a name and a sign."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from core.errors import NotFoundError, SettingsError
 from core.messages.invisible import plain_line
+from core.models.model_name import ModelName
 from core.storage.base import new_id
 from core.storage.conversations import clean
 from core.workspace.levels import Level, checked_change, mapping_of
@@ -34,6 +35,7 @@ class Persona:
         sign: One or two letters that stand for it; the first letter of its name where it has none.
         level: What it says about a conversation that uses it.
         starters: Questions to begin with.
+        model: Which model answers where it is chosen; `None` where that is not its business.
     """
 
     id: str
@@ -41,6 +43,7 @@ class Persona:
     sign: str = ""
     level: Level = field(default_factory=Level)
     starters: tuple[str, ...] = ()
+    model: ModelName | None = None
 
     @classmethod
     def of(cls, kept: object) -> Persona | None:
@@ -52,11 +55,13 @@ class Persona:
         except SettingsError:
             return None
         known = given.get("id")
-        return cls(known if isinstance(known, str) else "", name, sign, Level.of(given), starters)
+        model = ModelName.read(given.get("model"))
+        return cls(known if isinstance(known, str) else "", name, sign, Level.of(given), starters, model)
 
     def as_dict(self) -> dict[str, Any]:
         """As it is kept."""
         named = {"id": self.id, "name": self.name, "sign": self.sign, "starters": [*self.starters]}
+        named |= {"model": self.model.as_json() if self.model is not None else None}
         return {**{name: value for name, value in named.items() if value}, **self.level.as_dict()}
 
 

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from core.storage.base import Folder
     from core.storage.stores import OwnerStores
 
+MODEL: Final = "model"
+"""In a conversation's settings, which model answers in it, where that is not the owner's usual one."""
 PERSONA: Final = "persona"
 """In a conversation's settings, the persona as it was when it was chosen: it may be deleted since."""
 
@@ -183,9 +185,15 @@ class OwnerSteering:
 
 
 def _reset(kept: Mapping[str, Any], persona: Persona | None) -> dict[str, Any]:
-    """Settings that say of steering only which persona is used."""
+    """Settings that say of steering only which persona is used; its model goes with it."""
     others = {name: value for name, value in kept.items() if name not in {*STEERED, PERSONA}}
-    return {**others, PERSONA: persona.as_dict()} if persona is not None else others
+    before = Persona.of(kept.get(PERSONA))
+    if before is not None and before.model is not None and others.get(MODEL) == before.model.as_json():
+        del others[MODEL]
+    if persona is None:
+        return others
+    brought = {MODEL: persona.model.as_json()} if persona.model is not None else {}
+    return {**others, **brought, PERSONA: persona.as_dict()}
 
 
 def _over(*levels: dict[str, Any]) -> dict[str, Any]:

@@ -12,9 +12,11 @@ from starlette.routing import Route
 from core.errors import NotFoundError
 from core.export.exporting import attachment, file_name
 from core.llm.tokens import counter_for
+from core.models.model_name import ModelName
 from core.workspace.levels import Level, changed
 from core.workspace.personas import Persona
 from core.workspace.prompts import Prompt
+from core.workspace.steering import MODEL
 from core.workspace.usable import WEB, usable
 from webui.context import text_of
 from webui.panels.steering import Shown, folder_html, steering_html
@@ -93,7 +95,10 @@ async def choose(desk: Desk, view: View, asked: Asked) -> None:
             await workspace.steering.choose(view.conversation_id, wanted)
         else:
             before = (await workspace.steering.of_draft(view.draft)).persona
-            view.draft = await workspace.steering.with_persona(view.draft, wanted)
+            model = {MODEL: view.model.as_json()} if view.model is not None else {}
+            draft = await workspace.steering.with_persona({**view.draft, **model}, wanted)
+            view.model = ModelName.read(draft.pop(MODEL, None))
+            view.draft = draft
             view.libraries = _libraries(view, before, (await workspace.steering.of_draft(view.draft)).persona)
     _changed(desk, view)
     await draw(desk, view)
@@ -115,17 +120,19 @@ async def save_persona(desk: Desk, view: View, asked: Asked) -> None:
         )
         fresh = Persona("", name, name.strip()[:1], level, before.starters if before is not None else ())
         again = before is not None and before.name == name.strip()  # under the same name it is changed
-        kept = await personas.save(replace(before, level=level) if again and before is not None else fresh)
+        written = replace(before, level=level) if again and before is not None else fresh
+        kept = await personas.save(replace(written, model=await _model(workspace, view)))
     await choose(desk, view, {"id": kept.id})
 
 
 async def change_persona(desk: Desk, view: View, asked: Asked) -> None:
-    """Give a persona another sign, and other questions to begin with: one on each line."""
+    """Give a persona another sign, other questions to begin with (one on each line), and a model or none."""
     async with desk.workspace(view) as workspace:
         personas = workspace.steering.personas
         persona = await personas.get(text_of(asked.get("id")))
         starters = tuple(text_of(asked.get("starters")).splitlines())
-        await personas.save(replace(persona, sign=text_of(asked.get("sign")), starters=starters))
+        model = ModelName.read(asked.get("model"))
+        await personas.save(replace(persona, sign=text_of(asked.get("sign")), starters=starters, model=model))
     _changed(desk, view, everywhere=True)
     await draw(desk, view)
 
@@ -141,9 +148,23 @@ async def import_persona(desk: Desk, view: View, asked: Asked) -> None:
 
 
 async def delete_persona(desk: Desk, view: View, asked: Asked) -> None:
-    """Forget a persona; conversations that use it go on as they were."""
+    """Forget a persona; conversations that use it go on as they were. The tab can take it back."""
     async with desk.workspace(view) as workspace:
-        await workspace.steering.personas.delete(text_of(asked.get("id")))
+        forgotten = await workspace.steering.personas.get(text_of(asked.get("id")))
+        await workspace.steering.personas.delete(forgotten.id)
+    view.forgotten = forgotten
+    _changed(desk, view, everywhere=True)
+    await draw(desk, view)
+
+
+async def restore_persona(desk: Desk, view: View, asked: Asked) -> None:
+    """Take the deletion of a persona back."""
+    forgotten = view.forgotten
+    if forgotten is None or forgotten.id != text_of(asked.get("id")):
+        raise NotFoundError("There is no such persona.", kind="persona")
+    async with desk.workspace(view) as workspace:
+        await workspace.steering.personas.save(forgotten)
+    view.forgotten = None
     _changed(desk, view, everywhere=True)
     await draw(desk, view)
 
@@ -222,7 +243,7 @@ class SteeringRoutes:
 
 async def _shown(workspace: Workspace, view: View) -> Shown:
     steering = await _steering(workspace, view)
-    name = await workspace.conversation(view.conversation_id).model() if view.conversation_id else view.model
+    name = await _model(workspace, view)
     model = (await workspace.models.chosen(name)).loader.model
     counter = model.counter if model is not None else None
     told = steering.told(view.words.spoken)
@@ -237,6 +258,7 @@ async def _shown(workspace: Workspace, view: View) -> Shown:
         told=(counter or counter_for("")).count(told) if told else 0,
         documents=await _documents(workspace, view),
         prompts=await workspace.steering.prompts.list(),
+        model=name,
     )
 
 
@@ -261,6 +283,11 @@ async def _used(workspace: Workspace, view: View) -> tuple[str, ...]:
     if not view.conversation_id:
         return view.libraries
     return tuple(one.id for one in await workspace.stores.libraries.used_by(view.conversation_id))
+
+
+async def _model(workspace: Workspace, view: View) -> ModelName | None:
+    """The model that was chosen for the conversation."""
+    return await workspace.conversation(view.conversation_id).model() if view.conversation_id else view.model
 
 
 async def _documents(workspace: Workspace, view: View) -> int:
@@ -306,6 +333,7 @@ ACTIONS = {
     "persona-save": save_persona,
     "persona-change": change_persona,
     "persona-delete": delete_persona,
+    "persona-restore": restore_persona,
     "persona-import": import_persona,
     "prompt-save": save_prompt,
     "prompt-delete": delete_prompt,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -17,6 +18,7 @@ from webui.render.tool_words import label_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from core.models.model_name import ModelName
     from core.storage.base import Folder, NamedLibrary
     from core.workspace.levels import Level
     from core.workspace.personas import Persona
@@ -45,6 +47,7 @@ class Shown:
         told: The tokens of the instructions.
         documents: How many documents are within its reach.
         prompts: The owner's, which `/` offers in the composer.
+        model: The one that was chosen for the conversation, if any.
     """
 
     steering: Steering
@@ -57,6 +60,7 @@ class Shown:
     told: int = 0
     documents: int = 0
     prompts: Sequence[Prompt] = ()
+    model: ModelName | None = None
 
 
 def steering_html(shown: Shown, words: Words, *, turn: int = 0) -> str:
@@ -137,22 +141,39 @@ def _persona(shown: Shown, words: Words) -> str:
         f"<section><h3>{title}<small>{escaped(words('steer.tokens', n=f'{shown.told:,}'))}</small></h3>"
         f'<select class="p-persona" aria-label="{title}">{listed}</select>'
         f"{_area(steering.instructions, words('steer.hint'), words)}"
-        f'<div class="p-files">{take}{remove}</div>{_details(chosen, words) if remove else ""}</section>'
+        f'<div class="p-files">{take}{remove}</div>{_details(chosen, shown.model, words) if remove else ""}</section>'
     )
 
 
-def _details(persona: Persona | None, words: Words) -> str:
-    """What a persona has besides how it steers: its sign and starters, to be changed."""
+def _details(persona: Persona | None, here: ModelName | None, words: Words) -> str:
+    """What a persona has besides how it steers, to be changed: its sign, starters and model.
+
+    Args:
+        here: The model that was chosen for the conversation, which the persona may take on.
+    """
     if persona is None:
         return ""
+    models = "".join(
+        f'<option value="{escaped(json.dumps(one.as_json()) if one is not None else "")}"'
+        f"{' selected' if one == persona.model else ''}>{escaped(_model(one, words))}</option>"
+        for one in dict.fromkeys([None, persona.model, here])
+    )
+    model = escaped(words("steer.model"))
     sign, starters = escaped(words("steer.sign")), escaped(words("steer.starters"))
     return (
         f'<details><summary>{escaped(words("steer.details"))}</summary><form class="p-prompt p-about-persona" '
         f'data-id="{escaped(persona.id)}"><input maxlength="2" value="{escaped(persona.sign)}" aria-label="{sign}" '
         f'placeholder="{sign}" autocomplete="off"><textarea rows="3" aria-label="{starters}" placeholder="{starters}" '
-        f'dir="auto">{exact(chr(10).join(persona.starters))}</textarea><div class="p-row">'
+        f'dir="auto">{exact(chr(10).join(persona.starters))}</textarea>'
+        f'<label class="p-of-persona"><span>{model}</span><select>{models}</select></label><div class="p-row">'
         f'<button class="p-button">{escaped(words("steer.keep"))}</button></div></form></details>'
     )
+
+
+def _model(name: ModelName | None, words: Words) -> str:
+    if name is None:
+        return words("steer.any_model")
+    return " · ".join(part for part in (name.model, name.service) if part) or words("steer.installed_model")
 
 
 def _area(text: str, hint: str, words: Words, *, folder: str = "") -> str:

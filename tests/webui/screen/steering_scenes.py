@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from core.models.model_name import ModelName
 from core.storage.base import Folder, NamedLibrary
 from core.tools.builtin.calculator import Calculator
 from core.workspace.levels import Level
@@ -53,6 +54,7 @@ def shown(**changes: Any) -> Shown:
         "told": 96,
         "documents": 3,
         "prompts": [Prompt("q1", "weather", "How is it in {{city}}?")],
+        "model": ModelName("anthropic", "claude-x"),
     }
     return Shown(changes.pop("steering", steering), **{**given, **changes})
 
@@ -81,7 +83,7 @@ class Steered:
 
 ASKED = frozenset(
     {"steering", "steer", "switch", "shelve", "use", "prompt-save", "prompt-delete"}
-    | {"persona", "persona-save", "persona-delete", "persona-import"}
+    | {"persona", "persona-save", "persona-delete", "persona-restore", "persona-import"}
 )
 
 

@@ -11,10 +11,11 @@ import pytest
 
 from core.engine import Engine
 from core.errors import NotFoundError, SettingsError
+from core.models.model_name import INSTALLED, ModelName
 from core.settings import Settings
 from core.testing.scripted_model import ScriptedModel
 from core.workspace.metering import metering
-from core.workspace.personas import Personas
+from core.workspace.personas import Persona, Personas
 from core.workspace.prompts import Prompts
 from tests.webui.server.tabs_of_engine import Tabs
 from webui.handlers.send import start
@@ -132,6 +133,61 @@ async def test_a_persona_is_saved_from_a_conversation_used_in_another_and_outliv
     await tabs.act(view, do="persona", id="")
     await asked(tabs, view, "And without?")
     assert "rhymes" not in told(model)[0]
+
+
+async def test_a_deleted_persona_is_taken_back_as_it_was_and_only_by_the_tab_that_deleted_it(tabs: Tabs) -> None:
+    view, personas = tabs.tab(), Personas(tabs.engine.stores.of(tabs.owner).settings)
+    await tabs.act(view, do="steer", change=HERE)
+    await tabs.act(view, do="persona-save", name="Poet")
+    before = await personas.list()
+    await tabs.act(view, do="persona-delete", id=before[0].id)
+    assert await personas.list() == []
+    with pytest.raises(NotFoundError):
+        await tabs.act(tabs.tab("two"), do="persona-restore", id=before[0].id)
+    with pytest.raises(NotFoundError):
+        await tabs.act(view, do="persona-restore", id="another")
+    await tabs.act(view, do="persona-restore", id=before[0].id)
+    assert await personas.list() == before
+    with pytest.raises(NotFoundError):
+        await tabs.act(view, do="persona-restore", id=before[0].id)
+
+
+async def test_a_persona_brings_its_model_and_takes_it_along_when_it_goes(tabs: Tabs) -> None:
+    view, personas = tabs.tab(), Personas(tabs.engine.stores.of(tabs.owner).settings)
+    await tabs.act(view, do="persona-save", name="Poet")
+    (poet,) = await personas.list()
+    assert poet.model is None
+    await tabs.act(view, do="persona-change", id=poet.id, model=INSTALLED.as_json())
+    await tabs.act(view, do="new")
+    await tabs.act(view, do="persona", id=poet.id)
+    assert view.model == INSTALLED
+    await asked(tabs, view)
+    async with tabs.engine.workspaces.open(tabs.owner) as workspace:
+        conversation = workspace.conversation(view.conversation_id)
+        assert await conversation.model() == INSTALLED
+        await tabs.act(view, do="persona", id="")
+        assert await conversation.model() is None
+        await tabs.act(view, do="persona", id=poet.id)
+        assert await conversation.model() == INSTALLED
+        await tabs.act(view, do="steering")
+        assert "The installation’s own" in unescape(view.evidence)
+        await conversation.choose_model(None)
+        await tabs.act(view, do="persona-save", name="Poet")
+    assert (await personas.list())[0].model is None
+
+
+async def test_a_persona_whose_model_is_gone_says_so_at_the_question_and_nothing_is_lost(tabs: Tabs) -> None:
+    view, personas = tabs.tab(), Personas(tabs.engine.stores.of(tabs.owner).settings)
+    gone = ModelName("openai", "gone")
+    poet = await personas.save(Persona("", "Poet", model=gone))
+    await tabs.act(view, do="persona", id=poet.id)
+    assert view.model == gone
+    with pytest.raises(SettingsError):
+        await asked(tabs, view)
+    assert view.conversation_id == ""
+    await tabs.act(view, do="persona", id="")
+    await asked(tabs, view)
+    assert view.conversation_id
 
 
 async def test_a_persona_is_changed_under_its_own_name_and_its_questions_begin_an_empty_room(
