@@ -31,6 +31,7 @@ from core.toolbox.toolbox import Toolbox
 from core.workspace.assistants import Assistants
 from core.workspace.sending import Sending
 from core.workspace.services import Services
+from core.workspace.temporary import TemporaryConversations
 from core.workspace.workspaces import Workspaces
 
 if TYPE_CHECKING:
@@ -73,6 +74,7 @@ class Engine:
     services: Services
     workspaces: Workspaces
     sending: Sending
+    temporary: TemporaryConversations
 
     def __init__(
         self, settings: Settings, *, model: BaseChatModel | None = None, program: Program | None = None
@@ -111,6 +113,7 @@ class Engine:
             await opening.enter_async_context(self.outward)
             await self._pick_up(database)
             await opening.enter_async_context(self.sending)
+            await opening.enter_async_context(self.temporary)
             self._open = opening.pop_all()
         self.readiness.mark("database", "ready")
         self._loader.start()
@@ -196,6 +199,7 @@ class Engine:
         )
         self.workspaces = Workspaces(self.services, home / "libraries", _indexed)
         self.sending = Sending(self.runs, stores.queued, self.workspaces.open)
+        self.temporary = TemporaryConversations(stores.conversations, self.runs, self.workspaces.open)
         self.outward = McpAccess(
             stores,
             self.workspaces,

@@ -67,6 +67,8 @@ const BUTTONS = {
   'bar-libraries': libraryMenu,
   'bar-persona': personaMenu,
   tools: () => openTools(),
+  'temporary-on': () => ask({ do: 'temporary', on: true }),
+  'temporary-off': () => { ask({ do: 'temporary', on: false }); keepFocus('#top .p-passing', '#composer textarea'); },
   requeue: takeBack,
   unqueue: removeQueued,
   sendqueued: sendQueued,

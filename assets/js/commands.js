@@ -1,5 +1,6 @@
 // What the palette can do besides finding: each command is one that the page has a button for.
 import { bringIn } from './bringing.js';
+import { ask } from './bus.js';
 import { isDark, toggleTheme } from './choices.js';
 import { openKeys } from './keys.js';
 import { openLibraries } from './libraries.js';
@@ -21,6 +22,7 @@ function take(href) {
 function commands() {
   const all = [
     { icon: 'plus', name: say('keys_new'), keys: MAC ? '⌘ ⇧ O' : 'Ctrl Shift O', act: begin },
+    { icon: 'plus', name: say('palette_temporary'), act: () => { begin(); ask({ do: 'temporary', on: true }); }, there: '#top .p-open-steer' },
     { icon: 'books', name: say('palette_libraries'), act: () => openLibraries(), there: '#history [data-do="libraries"]' },
     { icon: 'tool', name: say('palette_tools'), act: () => openTools(), there: '#history [data-do="tools"]' },
     { icon: 'sliders', name: say('models_title'), act: openModels, there: '#top .p-open-models' },

@@ -10,6 +10,7 @@ from core.agents.title import make_title
 from core.errors import NotFoundError, ParlourError
 from core.llm.ledger import recorded_by
 from core.runs.beside import exchange_of
+from core.storage.conversations import TEMPORARY
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -61,6 +62,8 @@ class Titles:
             if await run.wait() != "complete" or not run.stored:
                 return
             if not (await stores.preferences.get()).titles:
+                return
+            if (await stores.conversations.settings(run.conversation_id)).get(TEMPORARY):
                 return
             known = await stores.conversations.get(run.conversation_id)
             thread = await stores.conversations.thread(run.conversation_id, run.message_id)

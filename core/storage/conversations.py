@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from sqlalchemy import ColumnElement, CompoundSelect, Connection, Row, delete, insert, select, union, update
+from sqlalchemy import ColumnElement, CompoundSelect, Connection, Row, delete, func, insert, select, union, update
 from sqlalchemy.dialects.sqlite import insert as insert_or
 
 from core.errors import NotFoundError
@@ -28,7 +28,7 @@ from core.storage.tables import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from core.storage.base import Role, RunStatus
     from core.storage.database import Database
@@ -99,6 +99,29 @@ def tree_of(connection: Connection, conversation_id: str) -> Sequence[Row[Any, A
     return connection.execute(query.order_by(messages.c.created_at, messages.c.id)).all()
 
 
+TEMPORARY: Final = "temporary"
+"""In a conversation's settings, true: it is neither listed nor found, and goes by itself."""
+
+
+def stays() -> ColumnElement[bool]:
+    """Whether a conversation is no temporary one; true as well where there is no conversation."""
+    return func.coalesce(func.json_extract(conversations.c.settings, f"$.{TEMPORARY}"), 0) == 0
+
+
+class AllConversations:
+    """The conversations of all owners: for whoever deletes those that go by themselves."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def temporary(self, *, before: float) -> list[tuple[str, str]]:
+        """Temporary ones, each with its owner, in which nothing was said since `before` (Unix seconds)."""
+        query = select(conversations.c.owner_id, conversations.c.id)
+        query = query.where(~stays(), conversations.c.updated_at < before).order_by(conversations.c.updated_at)
+        rows = await self._database.read(lambda c: c.execute(query).all())
+        return [(str(row.owner_id), str(row.id)) for row in rows]
+
+
 class ConversationStore:
     """The conversations of one owner. What is somebody else's does not exist."""
 
@@ -110,18 +133,26 @@ class ConversationStore:
         """Make the owner known, if this is the first time."""
         await self._database.write(lambda c: insert_owner(c, self._owner))
 
-    async def list(self, limit: int | None = None) -> list[ConversationRecord]:
-        """The owner's conversations, the one used last first; at most `limit` of them."""
+    async def list(self, limit: int | None = None, *, temporary: bool = False) -> list[ConversationRecord]:
+        """The owner's conversations, the one used last first; at most `limit` of them.
+
+        Args:
+            temporary: Those that go by themselves as well.
+        """
         query = select(conversations).where(conversations.c.owner_id == self._owner)
+        query = query if temporary else query.where(stays())
         query = query.order_by(conversations.c.updated_at.desc(), conversations.c.id).limit(limit)
         rows = await self._database.read(lambda c: c.execute(query).all())
         return [conversation_record(row) for row in rows]
 
-    async def create(self, title: str = "", *, wanted: str = "") -> ConversationRecord:
+    async def create(
+        self, title: str = "", *, wanted: str = "", settings: Mapping[str, Any] | None = None
+    ) -> ConversationRecord:
         """A new, empty conversation; the owner need not be known yet.
 
         Args:
             wanted: The id it shall have, in the form that `new_id` gives; one that is taken, or none, is not used.
+            settings: What is chosen for it from the start.
         """
         now = time.time()
         made: list[str] = []
@@ -133,7 +164,7 @@ class ConversationStore:
             )
             fresh = ConversationRecord(wanted if is_free else new_id(), self._owner, clean(title), now, now)
             values = {name: getattr(fresh, name) for name in ConversationRecord.__slots__}
-            connection.execute(insert(conversations).values(values))
+            connection.execute(insert(conversations).values({**values, "settings": dict(settings or {})}))
             keep_title(connection, fresh.id)
             made.append(fresh.id)
             return fresh

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Row, delete, func, insert, select, update
 from core.errors import NotFoundError, SettingsError
 from core.messages.invisible import plain_line
 from core.storage.base import Folder, History, new_id
-from core.storage.conversations import clean, conversation_record, insert_owner
+from core.storage.conversations import clean, conversation_record, insert_owner, stays
 from core.storage.tables import conversations, folders
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class FolderStore:
         Raises:
             StorageError: The database failed.
         """
-        mine = conversations.c.owner_id == self._owner
+        mine = (conversations.c.owner_id == self._owner) & stays()
         away = conversations.c.archived_at.is_not(None)
         apart = conversations.c.pinned_at.is_not(None) | conversations.c.folder_id.is_not(None)
         newest = select(conversations).order_by(conversations.c.updated_at.desc(), conversations.c.id)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sqlalchemy import Connection, select
 
-from core.storage.conversations import clean, conversation_record, stored
+from core.storage.conversations import clean, conversation_record, stays, stored
 from core.storage.excerpts import Excerpt, Sought, excerpt, marked
 from core.storage.message_texts import INDEX, owner_key, text_of
 from core.storage.tables import conversations, documents, folders, libraries, message_texts, messages
@@ -110,7 +110,7 @@ class SearchStore:
         return await self._database.read(lambda c: self._found(c, sought))
 
     def _latest(self, connection: Connection) -> Found:
-        mine = (conversations.c.owner_id == self._owner) & conversations.c.archived_at.is_(None)
+        mine = (conversations.c.owner_id == self._owner) & conversations.c.archived_at.is_(None) & stays()
         query = select(conversations).where(mine).order_by(conversations.c.updated_at.desc(), conversations.c.id)
         records = [conversation_record(row) for row in connection.execute(query.limit(LATEST)).all()]
         named = self._folders(connection)
@@ -134,7 +134,7 @@ class SearchStore:
             _check_index(connection, self._owner)
         wanted = list(dict.fromkeys([*titled, *said]))[:MOST]
         # Whose they are is looked at here: SQLite would rather go through all rows of the owner.
-        rows = connection.execute(select(conversations).where(conversations.c.id.in_(wanted))).all()
+        rows = connection.execute(select(conversations).where(conversations.c.id.in_(wanted), stays())).all()
         records = {str(row.id): conversation_record(row) for row in rows if row.owner_id == self._owner}
         hits = self._hits(connection, [one for talk in wanted for one in said.get(talk, [])[:HITS]], sought)
         named = self._folders(connection)
@@ -173,7 +173,11 @@ class SearchStore:
         )
         query = query.outerjoin(conversations, documents.c.conversation_id == conversations.c.id)
         query = query.outerjoin(libraries, documents.c.collection_id == libraries.c.id)
-        query = query.where(documents.c.owner_id == self._owner).order_by(documents.c.created_at.desc()).limit(_NAMES)
+        query = (
+            query.where(documents.c.owner_id == self._owner, stays())
+            .order_by(documents.c.created_at.desc())
+            .limit(_NAMES)
+        )
         found: list[FoundName] = []
         for row in connection.execute(query).all():
             if len(found) < MOST and sought.fits(row.name):

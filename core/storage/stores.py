@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from core.storage.arriving import ArrivingConversations
-from core.storage.conversations import Allowances, ConversationStore, SummaryStore
+from core.storage.conversations import AllConversations, Allowances, ConversationStore, SummaryStore
 from core.storage.documents import AllDocuments, DocumentStore, LibraryStore
 from core.storage.files import AllFiles
 from core.storage.folders import FolderStore
@@ -110,7 +110,8 @@ class Stores:
         quota: Bytes that the files of one owner may take, the local owner excepted; no limit if left out.
 
     Attributes:
-        documents: Those of all owners.
+        conversations: Those of all owners.
+        documents: The same.
         files: The same.
         runs: The same.
         queued: The same.
@@ -119,6 +120,7 @@ class Stores:
     def __init__(self, database: Database, files: Path, sealer: Sealer, *, quota: int | None = None) -> None:
         self.database = database
         self._sealer = sealer
+        self.conversations = AllConversations(database)
         self.documents = AllDocuments(database)
         self.files = AllFiles(database, files, quota=quota)
         self.runs = AllRuns(database)

@@ -29,7 +29,7 @@ async def delete_everything(workspace: Workspace, *, notes: bool = False) -> int
         ToolError: The notes cannot be deleted.
     """
     count = 0
-    while found := await workspace.conversations.list(_AT_ONCE):
+    while found := await workspace.conversations.list(_AT_ONCE, temporary=True):
         for one in found:
             with suppress(NotFoundError):  # deleted in another tab meanwhile
                 await workspace.conversation(one.id).delete()

@@ -19,6 +19,7 @@ from core.runs.rows import events_of, rows_of
 from core.runs.run import Beginning, RunOptions
 from core.runs.steps import ended_steps, thoughts_of
 from core.storage.base import RunRecord, StoredMessage, file_ids, new_id
+from core.storage.conversations import TEMPORARY
 from core.tools.approval import Decision
 from core.workspace.metering import metering
 from core.workspace.steering import MODEL
@@ -272,6 +273,15 @@ class Conversation:
             return {**others, MODEL: chosen.as_json()} if chosen is not None else others
 
         await self.stores.conversations.configure(self.id, choose)
+        self.services.changed(self.id)
+
+    async def keep(self) -> None:
+        """Let a temporary conversation stay, as any other. Raises NotFoundError."""
+
+        def kept(settings: dict[str, Any]) -> dict[str, Any]:
+            return {name: value for name, value in settings.items() if name != TEMPORARY}
+
+        await self.stores.conversations.configure(self.id, kept)
         self.services.changed(self.id)
 
     # ---- all of it

@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from core.errors import NotFoundError
+from core.storage.conversations import TEMPORARY
 from core.storage.preferences import ABOUT_ME
 from core.workspace.levels import DOCUMENTS, STEERED, Level, apply, checked_change
 from core.workspace.personas import Persona, Personas
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 MODEL: Final = "model"
 """In a conversation's settings, which model answers in it, where that is not the owner's usual one."""
+_NOTES: Final = "storage"  # the tool that keeps them
 PERSONA: Final = "persona"
 """In a conversation's settings, the persona as it was when it was chosen: it may be deleted since."""
 
@@ -53,12 +55,14 @@ class Steering:
         folder: For those of its folder.
         persona: The one that was chosen for it, if any.
         own: Of itself alone.
+        temporary: Whether it goes by itself: no notes are read into it or kept from it.
     """
 
     owner: Level = field(default_factory=Level)
     folder: Level = field(default_factory=Level)
     persona: Persona | None = None
     own: Level = field(default_factory=Level)
+    temporary: bool = False
 
     @property
     def instructions(self) -> str:
@@ -73,7 +77,8 @@ class Steering:
     @property
     def tools(self) -> dict[str, bool]:
         """Tools that are switched on or off here, whatever the owner's list says."""
-        return _over(*(dict(one.tools) for one in self._levels))
+        without = {_NOTES: False} if self.temporary else {}
+        return _over(*(dict(one.tools) for one in self._levels), without)
 
     @property
     def uses_documents(self) -> bool:
@@ -181,7 +186,8 @@ class OwnerSteering:
         if persona is not None:
             with suppress(NotFoundError):  # deleted: it goes on as it was chosen
                 persona = await self.personas.get(persona.id)
-        return Steering(Level(await self.about_me() or None), folder, persona, Level.of(kept))
+        about_me = Level(await self.about_me() or None)
+        return Steering(about_me, folder, persona, Level.of(kept), temporary=kept.get(TEMPORARY) is True)
 
 
 def _reset(kept: Mapping[str, Any], persona: Persona | None) -> dict[str, Any]:

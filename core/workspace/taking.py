@@ -67,7 +67,7 @@ class Taking:
         Raises:
             NotFoundError: There is no such folder of this owner.
         """
-        listed = await self._stores.conversations.list()
+        listed = await self._stores.conversations.list(temporary=bool(ids))
         if ids:
             wanted = frozenset(ids)
             return [one.id for one in listed if one.id in wanted]

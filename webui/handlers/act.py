@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from core.errors import NotFoundError
 from core.models.model_name import ModelName
+from core.storage.conversations import TEMPORARY
 from webui.bundles import assets_folder
 from webui.context import text_of
 from webui.handlers.approval import allow, answer, refuse, rerun
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 Asked = dict[str, Any]
 _TITLE = 200
 _MOST_AT_ONCE = 1_000
-_CHOICES = frozenset({*STEERING, "use", "model"})
+_CHOICES = frozenset({*STEERING, "use", "model", "temporary"})
 """What holds for the next question: one that is sent a moment later waits for it."""
 
 
@@ -236,6 +237,19 @@ async def _edit(desk: Desk, view: View, asked: Asked) -> None:
             await conversation.edit(_text(asked, "id"), text, view.words.spoken)
 
 
+async def _temporary(desk: Desk, view: View, asked: Asked) -> None:
+    """Let the new conversation be a temporary one, or not; or let one that is there stay."""
+    on = asked.get("on") is True
+    if not view.conversation_id:
+        others = {name: value for name, value in view.draft.items() if name != TEMPORARY}
+        view.draft = {**others, TEMPORARY: True} if on else others
+    elif not on:
+        async with desk.conversation(view) as conversation:
+            await conversation.keep()
+        desk.views.changed(view.owner, None)
+    view.wake_up(stale=True)
+
+
 async def _rewrite(desk: Desk, view: View, asked: Asked) -> None:
     """A version of a reply as the reader wants it."""
     _attended(view)
@@ -426,6 +440,7 @@ _ACTIONS: dict[str, Callable[[Desk, View, Asked], Awaitable[None]]] = {
     "rest": _rest,
     "starter": _starter,
     "edit": _edit,
+    "temporary": _temporary,
     "rewrite": _rewrite,
     "regenerate": _regenerate,
     "continue": _continue,

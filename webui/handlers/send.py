@@ -298,13 +298,11 @@ async def _ask(
     for refused in await workspace.unsupported_files(files, model):
         raise refused
     if fresh:
-        wanted = (await workspace.conversations.create(wanted=into.wanted)).id
+        wanted = (await workspace.conversations.create(wanted=into.wanted, settings=into.settings)).id
     conversation = workspace.conversation(wanted)
     try:
         if fresh and model is not None:
             await conversation.choose_model(model)
-        if fresh and into.settings:
-            await workspace.conversations.configure(wanted, lambda kept: {**kept, **into.settings})
         for library in into.libraries if fresh else ():
             with suppress(NotFoundError):  # deleted meanwhile
                 await workspace.libraries.use(wanted, library, on=True)

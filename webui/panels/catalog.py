@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 from core.models.model_name import INSTALLED, ModelName
 from webui.panels.approval import announced, ask_html
 from webui.panels.queue import queue_html
-from webui.panels.toolbar import starters_html, toolbar_html
+from webui.panels.toolbar import starters_html, temporary_html, toolbar_html
 from webui.panels.top import status_html, top_html
 
 if TYPE_CHECKING:
@@ -97,7 +97,15 @@ def _status(scene: Scene) -> str:
 
 def _top(scene: Scene) -> str:
     steered = scene.switched is not None
-    return top_html(scene.title, scene.readiness, scene.words, scene.libraries, scene.speakers, steered=steered)
+    return top_html(
+        scene.title,
+        scene.readiness,
+        scene.words,
+        scene.libraries,
+        scene.speakers,
+        steered=steered,
+        temporary=scene.switched.temporary if scene.switched is not None and not scene.conversation_id else None,
+    )
 
 
 def _history(scene: Scene) -> str:
@@ -110,6 +118,12 @@ def _ask(scene: Scene) -> str:
 
 def _queue(scene: Scene) -> str:
     return queue_html(scene.waiting, scene.words, coming=scene.coming)
+
+
+def _temporary(scene: Scene) -> str:
+    if scene.switched is None or not scene.switched.temporary:
+        return ""
+    return temporary_html(scene.words, empty=not scene.conversation_id)
 
 
 def _toolbar(scene: Scene) -> str:
@@ -129,5 +143,6 @@ PANELS: Final[tuple[Panel, ...]] = (
     Panel("starters", "below", _starters),
     Panel("ask", "below", _ask),
     Panel("queue", "below", _queue),
+    Panel("temporary", "below", _temporary),
     Panel("toolbar", "line", _toolbar),
 )

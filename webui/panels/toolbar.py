@@ -30,6 +30,7 @@ class Switched:
         shelves: The libraries that can be: id and name.
         documents: The names of the conversation's own documents, which `@` offers.
         starters: The persona's questions to begin with.
+        temporary: Whether the conversation goes by itself.
     """
 
     web: bool = False
@@ -39,6 +40,7 @@ class Switched:
     shelves: tuple[tuple[str, str], ...] = ()
     documents: tuple[str, ...] = ()
     starters: tuple[str, ...] = ()
+    temporary: bool = False
 
 
 async def switched(
@@ -61,6 +63,7 @@ async def switched(
         shelves=tuple((one.id, one.name) for one in await workspace.libraries.list()),
         documents=tuple(dict.fromkeys(one.name for one in documents)),
         starters=chosen.starters if chosen is not None else (),
+        temporary=found.temporary,
     )
 
 
@@ -98,6 +101,19 @@ def starters_html(questions: Sequence[str], kind: str = "p-starters") -> str:
         for text in questions
     )
     return f'<div class="{kind}">{"".join(rows)}</div>' if questions else ""
+
+
+def temporary_html(words: Words, *, empty: bool) -> str:
+    """Markup for `#temporary`: what it means that the conversation goes by itself, and the way out.
+
+    Args:
+        empty: Nothing was said yet.
+    """
+    keep = escaped(words("temporary.off" if empty else "temporary.keep"))
+    return (
+        f'<div class="p-temporary" role="note"><p>{escaped(words("temporary.what"))}</p>'
+        f'<button type="button" class="p-quiet" data-do="temporary-off">{keep}</button></div>'
+    )
 
 
 def _switch(what: str, label: str, *, on: bool) -> str:

@@ -82,7 +82,7 @@ def _mentions(program: Program, chosen: Agent) -> tuple[tuple[str, str], ...]:
     return tuple({name: (name, one.description or "") for name, one in named}.values())
 
 
-def top_html(
+def top_html(  # noqa: PLR0913 - each is a part of the line, by name
     title: str,
     readiness: Readiness,
     words: Words,
@@ -90,6 +90,7 @@ def top_html(
     speakers: Speakers | None = None,
     *,
     steered: bool = False,
+    temporary: bool | None = None,
 ) -> str:
     """Markup for `#top`.
 
@@ -98,6 +99,7 @@ def top_html(
         readiness: Of the model that answers the reader.
         speakers: The agents of a program's page.
         steered: Whether there is a button that opens the steering.
+        temporary: Whether a new conversation will go by itself; `None` where that cannot be chosen any more.
     """
     menu, evidence = escaped(words("top.menu")), escaped(words("top.evidence"))
     settings = escaped(words("models.settings"))
@@ -114,9 +116,20 @@ def top_html(
         f'aria-controls="side"></button>'
         f'<h1 class="p-title" dir="auto">{escaped(title or words("top.untitled"))}</h1>'
         f"{uses_html(libraries, words)}"
-        f"{_ready_html(readiness, words, speakers)}{choosing}{_steer_html(words) if steered else ''}"
+        f"{_ready_html(readiness, words, speakers)}"
+        f"{_temporary_html(words, on=temporary) if temporary is not None else ''}"
+        f"{choosing}{_steer_html(words) if steered else ''}"
         f'<button type="button" class="p-icon p-open-evidence" data-do="evidence" aria-label="{evidence}" '
         f'aria-controls="evidence"></button>{_mentions_html(speakers)}</div>'
+    )
+
+
+def _temporary_html(words: Words, *, on: bool) -> str:
+    label = escaped(words("temporary.title"))
+    act, pressed = ("off", "true") if on else ("on", "false")
+    return (
+        f'<button type="button" class="p-icon p-passing" data-do="temporary-{act}" aria-pressed="{pressed}" '
+        f'aria-label="{label}" title="{label}"></button>'
     )
 
 

@@ -50,6 +50,7 @@ from webui.panels.evidence import ShownPage, evidence_html
 from webui.panels.history import history_html
 from webui.panels.queue import queue_html
 from webui.panels.settings import ShownSettings, settings_html
+from webui.panels.toolbar import temporary_html
 from webui.panels.tools import notes_data
 from webui.panels.top import Speakers, status_html, top_html
 from webui.panels.welcome import I18N
@@ -188,6 +189,7 @@ def _ready() -> Readiness:
 SCENES["filed"] = lambda: ([], {})  # a list with folders, and more to choose from
 # A conversation that uses a library and a persona; an empty room, with a persona that has questions of its own.
 SCENES |= {"steered": _answered, "starting": lambda: ([], {})}
+SCENES |= {"passing": lambda: ([], {}), "passed": _answered}  # a temporary conversation, before and after a question
 SCENES |= agents_scenes.SCENES | prose_scenes.SCENES | page_scenes.SCENES
 
 
@@ -295,11 +297,20 @@ class Stage:
         status = status_html(state, current, lang=words.lang, empty=not thread, asks=said)
         history = history_html(History(tuple(conversations), folders), current, ["old"], [], words)
         several = Speakers(cast, brings_model=True, cast=cast, mentions=agents_scenes.MENTIONS) if cast else None
-        top = top_html(conversations[0].title if thread else "", readiness, words, speakers=several, steered=not cast)
+        passing = scene in {"passing", "passed"}
+        top = top_html(
+            conversations[0].title if thread else "",
+            readiness,
+            words,
+            speakers=several,
+            steered=not cast,
+            temporary=None if cast or thread else passing,
+        )
+        note = temporary_html(words, empty=not thread) if passing else ""
         queue = queue_html(QUEUE if scene in {"queued", "standing"} else [], words, coming=running)
         bar = "" if cast else steering_scenes.bar(words, used=scene == "steered")
         begin = steering_scenes.starters() if scene == "starting" else ""
-        return chat, top, status, history, begin, ask_html(asking, words), queue, bar, ""
+        return chat, top, status, history, begin, ask_html(asking, words), queue, note, bar, ""
 
     def _ask(self, message: str, request: gr.Request) -> str:
         with self._news:
