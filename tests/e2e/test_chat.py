@@ -173,7 +173,7 @@ def test_the_reply_can_be_written_again_and_the_question_changed(page: Page) -> 
     expect(chat(page).get_by_text("You said: First words")).to_have_count(1)
     expect(chat(page).get_by_role("button", name="Previous version")).to_be_visible()
     page.locator("#chat").get_by_text("First words").first.hover()
-    page.get_by_role("button", name="Edit").first.click()
+    page.get_by_role("button", name="Edit", exact=True).first.click()
     page.get_by_role("textbox", name="Edit your question").fill("Second words")
     page.locator(".p-editing").get_by_role("button", name="Send").click()
     expect(chat(page)).to_contain_text("You said: Second words")

@@ -130,7 +130,7 @@ def test_a_message_is_found_by_its_words_and_opened_where_it_stands(page: Page) 
     ask_and_wait(page, "The kingfisher of the canal", "You said: The kingfisher")
     for number in range(3):
         ask_and_wait(page, f"Something else {number}\n" + "and more\n" * 7, f"You said: Something else {number}")
-    page.get_by_role("button", name="Edit").last.click()
+    page.get_by_role("button", name="Edit", exact=True).last.click()
     page.get_by_role("textbox", name="Edit your question").fill("Another question")
     page.locator(".p-editing").get_by_role("button", name="Send").click()
     expect(chat(page)).to_contain_text("You said: Another question")
