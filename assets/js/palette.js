@@ -20,7 +20,7 @@ let last = '';  // what was looked for last: it stands there again, chosen, at t
 export function offer(commands) { offered = commands; }
 
 export function openPalette() {
-  if (open || document.querySelector('dialog[open]')) return;
+  if (document.querySelector('dialog[open]')) return;  // one that is closed already may not have heard so yet
   drawer(false);
   open = new Palette();
   open.show();
@@ -63,7 +63,7 @@ class Palette {
     this.list.addEventListener('pointermove', (event) => this.point(event));
     this.list.addEventListener('click', ({ target }) => { const at = this.indexOf(target); if (at >= 0) this.take(at); });
     this.element.addEventListener('click', (event) => { if (event.target === this.element) this.element.close(); });
-    this.element.addEventListener('close', () => { this.element.remove(); open = null; });
+    this.element.addEventListener('close', () => { this.element.remove(); if (open === this) open = null; });
   }
 
   show() {

@@ -46,7 +46,9 @@ def test_one_in_which_something_was_said_can_be_kept_and_the_top_has_no_button_f
 def test_a_command_begins_one(show: Show, stage: Stage) -> None:
     page = show("answered")
     page.keyboard.press("Control+k")
+    expect(page.get_by_role("combobox", name="Search")).to_be_focused()
     page.keyboard.type("temporary")
+    expect(page.get_by_role("option", name="New temporary chat")).to_have_attribute("aria-selected", "true")
     page.keyboard.press("Enter")
     heard(stage, do="temporary", on=True)
     first, last = ([one["do"] for one in stage.asked].index(act) for act in ("new", "temporary"))
