@@ -95,6 +95,7 @@ class Settings(BaseSettings):
         max_upload_mb: The largest file taken in, in MiB.
         summarise: Whether the oldest turns of a conversation that is too long for its model are told in short; else
             they are left out.
+        share: Whether snapshots of conversations can be shared by links; else links that were made lead nowhere.
         titles: Whether the model that answered a conversation's first question is asked for its title; else the
             question's first words are its title.
         check_claims: Whether the sentences of an answer from documents are held against its passages.
@@ -154,6 +155,7 @@ class Settings(BaseSettings):
     max_upload_mb: int = Field(default=50, ge=1)
     retrieval: Literal["hybrid", "keyword"] = "hybrid"
     summarise: bool = True
+    share: bool = True
     titles: bool = True
     check_claims: bool = True
     pdf_reader: Literal["pymupdf", "pypdfium2"] = "pymupdf"

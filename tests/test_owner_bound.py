@@ -146,7 +146,7 @@ def test_no_method_of_an_owners_store_takes_an_owner() -> None:
     for path in (ROOT / "core" / "storage").glob("*.py"):
         methods = (name for name in told(path.read_text(encoding="utf-8"), path.stem) if name.count(".") > 1)
         found |= {name for name in methods if not name.endswith(".__init__")}
-    assert found == {"files.AllFiles.of", "runs.AllRuns.of", "stores.Stores.of"}
+    assert found == {"files.AllFiles.of", "runs.AllRuns.of", "shares.AllShares.of", "stores.Stores.of"}
 
 
 def test_an_owner_in_a_method_or_a_lambda_is_found() -> None:

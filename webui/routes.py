@@ -25,6 +25,7 @@ from webui.handlers.replies import ReplyRoutes
 from webui.handlers.search import SearchRoutes
 from webui.handlers.send import AttachingRoutes
 from webui.handlers.services import ServiceRoutes
+from webui.handlers.sharing import ShareRoutes
 from webui.handlers.steering import SteeringRoutes
 from webui.handlers.tools import ServerRoutes, ToolRoutes
 from webui.page_files import asset_routes
@@ -72,6 +73,7 @@ class Routes:
         self._search = SearchRoutes(context)
         self._queue = QueueRoutes(context)
         self._replies = ReplyRoutes(context)
+        self._shares = ShareRoutes(context)
         self._preferences = PreferenceRoutes(context)
         self._pictures = PictureRoutes(context)
         self._steering = SteeringRoutes(context)
@@ -99,6 +101,7 @@ class Routes:
             *self._search.table(),
             *self._queue.table(),
             *self._replies.table(),
+            *self._shares.table(),
             *self._preferences.table(),
             *self._pictures.table(),
             *self._steering.table(),

@@ -7,11 +7,14 @@ import { openLibraries } from './libraries.js';
 import { openModels } from './models.js';
 import { offer } from './palette.js';
 import { openConversation, visit } from './places.js';
+import { share } from './share.js';
 import { status } from './state.js';
 import { openTools } from './tools.js';
 import { say } from './words.js';
 
 const MAC = /Mac|iPhone|iPad/.test(navigator.platform);
+
+const titleShown = () => document.querySelector('#top h1')?.textContent ?? '';
 
 function begin() { openConversation(''); document.querySelector('#composer textarea')?.focus(); }
 
@@ -33,6 +36,7 @@ function commands() {
   all.push({ icon: 'file', name: say('palette_import'), act: bringIn });
   all.push({ icon: 'file', name: say('palette_export_all'), act: () => take('./conversations/export?as=bundle') });
   const id = status()?.conversation;
+  if (id) all.push({ icon: 'file', name: say('share'), act: () => share(id, titleShown(), ['#composer textarea']) });
   if (id) all.push({ icon: 'file', name: say('palette_export'), act: () => take(`./conversations/${encodeURIComponent(id)}/export?as=html`) });
   return all.filter((one) => !one.there || document.querySelector(one.there));
 }

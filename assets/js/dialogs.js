@@ -3,6 +3,7 @@ import { ask } from './bus.js';
 import { keepFocus } from './focus.js';
 import { archive, foldersThere, move, pin } from './keeping.js';
 import { evidence } from './places.js';
+import { share } from './share.js';
 import { say } from './words.js';
 
 let menu = null;
@@ -34,6 +35,7 @@ export function openMenu(button) {
       item(say(is.has('pinned') ? 'unpin' : 'pin'), '', () => pin(id, !is.has('pinned'))),
       item(say('move'), '', () => show(here(), places(id, title, is.has('filed')))),
     ],
+    item(say('share'), '', () => share(id, title, [rowOf(id)])),
     item(say('export'), '', () => show(here(), forms((form) => `./conversations/${encodeURIComponent(id)}/export?as=${form}`))),
     item(say('select'), '', () => dispatchEvent(new CustomEvent('p-select', { detail: id }))),
     item(say(is.has('archived') ? 'unarchive' : 'archive'), '', () => archive(id, title, !is.has('archived'))),

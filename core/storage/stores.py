@@ -17,6 +17,7 @@ from core.storage.preferences import PreferenceStore
 from core.storage.queued_messages import AllQueuedMessages, QueuedMessages
 from core.storage.runs import AllRuns
 from core.storage.search import SearchStore
+from core.storage.shares import AllShares, ShareStore
 from core.storage.space import SpaceStore
 from core.storage.whole_conversations import WholeConversations
 
@@ -41,7 +42,15 @@ class OwnerStores:
         summaries: Of what models cannot read any more.
     """
 
-    def __init__(self, database: Database, owner: str, files: FileStore, runs: RunStore, sealer: Sealer) -> None:
+    def __init__(
+        self,
+        database: Database,
+        owner: str,
+        files: FileStore,
+        runs: RunStore,
+        sealer: Sealer,
+        shares: AllShares,
+    ) -> None:
         self.owner = owner
         self.files = files
         self.runs = runs
@@ -53,6 +62,12 @@ class OwnerStores:
         self.summaries = SummaryStore(database, owner)
         self._database = database
         self._sealer = sealer
+        self._shares = shares
+
+    @cached_property
+    def shares(self) -> ShareStore:
+        """Snapshots of conversations behind links."""
+        return self._shares.of(self.owner)
 
     @cached_property
     def folders(self) -> FolderStore:
@@ -115,6 +130,7 @@ class Stores:
         files: The same.
         runs: The same.
         queued: The same.
+        shares: The same.
     """
 
     def __init__(self, database: Database, files: Path, sealer: Sealer, *, quota: int | None = None) -> None:
@@ -125,7 +141,8 @@ class Stores:
         self.files = AllFiles(database, files, quota=quota)
         self.runs = AllRuns(database)
         self.queued = AllQueuedMessages(database)
+        self.shares = AllShares(files.with_name("shares"))
 
     def of(self, owner: str) -> OwnerStores:
         """Those of one owner, who need not be known yet."""
-        return OwnerStores(self.database, owner, self.files.of(owner), self.runs.of(owner), self._sealer)
+        return OwnerStores(self.database, owner, self.files.of(owner), self.runs.of(owner), self._sealer, self.shares)

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from core.export.exporting import Exported, Form
     from core.export.inspecting import Inspecting
+    from core.export.sharing import Snapshot
     from core.languages import Lang
     from core.messages.message import Message
     from core.models.loading import ModelLoader
@@ -245,6 +246,7 @@ class Conversation:
             await self.stop()
         await self.services.intake.leave(self.id)
         await self.services.code.forget(self.id)
+        await self.stores.shares.remove_of(self.id)
         freed, unread = await self.stores.conversations.delete(self.id)
         await self.services.intake.delete_unneeded(freed, unread)
         self.services.changed(self.id)
@@ -293,6 +295,12 @@ class Conversation:
     def inspecting(self) -> Inspecting:
         """What stands behind its replies."""
         return Taking(self.services).inspecting
+
+    async def snapshot(self, lang: Lang = "en") -> Snapshot:
+        """What is in sight of it as a page that can be shared. Raises as `core.export.sharing.snapshot`."""
+        from core.export.sharing import snapshot  # asked for seldom
+
+        return await snapshot(Taking(self.services).exporting, self.id, lang)
 
     async def export(self, form: Form, lang: Lang = "en") -> Exported:
         """All of it as a file. Raises as `Exporting.export`."""

@@ -77,7 +77,8 @@ class _Clothed:
 
     async def _begin(self, message: Message) -> None:
         headers = Headers(scope=message)
-        if headers.get("content-type", "").startswith("text/html") and "content-encoding" not in headers:
+        is_page = headers.get("content-type", "").startswith("text/html") and "content-encoding" not in headers
+        if is_page and "sandbox" not in headers.get("content-security-policy", ""):  # no document of ours: as it is
             self._start = message
             return
         dressed = self._dress(message, OTHER_POLICY)

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 # Whoever supervises Parlour asks by whatever name and address it knows; they are told no more than yes or no.
 _PROBES = frozenset({"/healthz", "/readyz"})
+SHARED = "/shared/"
+"""Whoever has a link to a snapshot may read it: its address is the secret."""
 _OTHER_PROGRAMS = "/mcp"  # shows a token of its own
 
 
@@ -120,7 +122,7 @@ class OwnerMiddleware:
             await self._entrance.by_address(scope, send, known=False)
         elif scope["path"] == "/" and scope["method"] in {"GET", "HEAD"}:
             await self._entrance.ask(scope, send)
-        elif scope["path"] == _OTHER_PROGRAMS:
+        elif scope["path"] == _OTHER_PROGRAMS or (scope["path"].startswith(SHARED) and scope["method"] == "GET"):
             await self.app({**scope, "owner": None, "visitor": not came.is_direct, "trusted": False}, receive, send)
         else:
             await refuse(scope, send, 401, "entrance.needed")

@@ -83,6 +83,9 @@ OWN = {
     "/files/x",
     "/documents/unlock",
     "/preferences/page",
+    "/shares/preview",
+    "/shared/x",
+    "/conversations/x/answers/y",
 }
 """Some of Parlour's own, which look at the owner themselves; what is like them and not there is refused."""
 

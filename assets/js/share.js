@@ -1,0 +1,83 @@
+// A link to a snapshot of a conversation: what it would hold, how long it lasts, and the links that there are.
+import { keepFocus } from './focus.js';
+import { make } from './models_form.js';
+import { request } from './request.js';
+import { lang, say } from './words.js';
+
+const LASTS = ['week', 'day', 'month', 'ever'];
+const LOOPBACK = /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/;
+const when = (seconds) => new Date(seconds * 1000).toLocaleDateString(lang(), { day: 'numeric', month: 'short', year: 'numeric' });
+const call = (act, body) => request(`./shares/${act}`, 'share_failed', body);
+
+function parts(title) {
+  const heading = make('h2', { id: 'p-share-title', textContent: say('share_title', { title }) });
+  const what = make('p', { className: 'p-note', textContent: say('share_what') });
+  const holds = make('ul', { className: 'p-holds', attributes: { 'aria-label': say('share_holds') } });
+  const see = make('a', { textContent: say('share_see'), target: '_blank', rel: 'noopener' });
+  const lasts = make('select', { id: 'p-share-lasts' }, ...LASTS.map((one) => make('option', { value: one, textContent: say(`share_${one}`) })));
+  const label = make('label', { htmlFor: 'p-share-lasts', textContent: say('share_lasts') });
+  const told = make('p', { className: 'p-told', attributes: { role: 'status' } });
+  const made = make('div', { className: 'p-share-made', hidden: true });
+  const links = make('div', { className: 'p-share-links' });
+  const no = make('button', { type: 'button', className: 'p-button', textContent: say('close') });
+  const yes = make('button', { type: 'submit', className: 'p-button p-main', textContent: say('share_make') });
+  const form = make('form', { method: 'dialog', noValidate: true }, heading, what, holds, make('p', {}, see),
+    make('div', { className: 'p-share-lasts' }, label, lasts), made, told, links, make('div', { className: 'p-row' }, no, yes));
+  const element = make('dialog', { className: 'p-dialog p-share', attributes: { 'aria-labelledby': 'p-share-title' } }, form);
+  return { element, form, holds, see, lasts, told, made, links, no, yes };
+}
+
+export function share(id, title, back) {
+  if (document.querySelector('dialog.p-share')) return;
+  const { element, form, holds, see, lasts, told, made, links, no, yes } = parts(title);
+  const fail = (text = '') => told.replaceChildren(...(text ? [make('span', { className: 'p-st p-bad' }), make('span', { textContent: text })] : []));
+  let busy = false;
+
+  function list(all) {
+    const rows = all.map((one) => {
+      const key = one.ends ? 'share_until' : 'share_made';
+      const said = make('span', { textContent: say(key, { when: when(one.made), until: when(one.ends) }) });
+      const revoke = make('button', { type: 'button', className: 'p-quiet p-danger', textContent: say('share_revoke') });
+      revoke.addEventListener('click', () => work('revoke', { id, share: one.share }, () => { made.hidden = true; no.focus(); }));
+      return make('li', {}, said, revoke);
+    });
+    links.replaceChildren(...(rows.length ? [make('h3', { textContent: say('share_links') }), make('ul', {}, ...rows)] : []));
+  }
+
+  async function work(act, body, then) {
+    if (busy) return;
+    busy = true;
+    fail();
+    const answer = await call(act, body);
+    busy = false;
+    if (answer.failed) return fail(answer.failed);
+    list(answer.links);
+    then(answer);
+  }
+
+  function show({ path }) {
+    const address = new URL(`.${path}`, document.baseURI).href;
+    const field = make('input', { id: 'p-share-link', readOnly: true, value: address });
+    const copy = make('button', { type: 'button', className: 'p-button', textContent: say('share_copy') });
+    copy.addEventListener('click', async () => {
+      field.select();
+      try { await navigator.clipboard.writeText(address); } catch { document.execCommand('copy'); }
+      copy.textContent = say('copied');
+    });
+    const local = LOOPBACK.test(location.hostname) ? [make('p', { className: 'p-note', textContent: say('share_local') })] : [];
+    made.replaceChildren(make('label', { htmlFor: 'p-share-link', textContent: say('share_link') }),
+      make('div', { className: 'p-share-line' }, field, copy), make('p', { className: 'p-note', textContent: say('share_once') }), ...local);
+    made.hidden = false;
+    field.focus();
+    field.select();
+  }
+
+  form.addEventListener('submit', (event) => { event.preventDefault(); work('make', { id, lasts: lasts.value }, show); });
+  no.addEventListener('click', () => element.close());
+  element.addEventListener('click', (event) => { if (event.target === element) element.close(); });
+  element.addEventListener('close', () => { element.remove(); keepFocus(...back); });
+  see.href = `./shares/preview?id=${encodeURIComponent(id)}`;
+  document.body.append(element);
+  element.showModal();
+  work('look', { id }, (answer) => holds.replaceChildren(...answer.holds.map((text) => make('li', { textContent: text }))));
+}

@@ -1,0 +1,214 @@
+"""A link shows what was in sight of a conversation when it was made, to whoever has it, until it ends or is revoked."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from starlette.applications import Starlette
+
+from core.engine import Engine
+from core.settings import Settings
+from core.storage import shares
+from core.testing.scripted_model import ScriptedModel
+from tests.webui.server.tabs_of_engine import Tabs
+from webui.context import WebContext
+from webui.handlers.send import start
+from webui.handlers.sharing import LASTS, ShareRoutes
+from webui.middleware.headers import HeadersMiddleware
+from webui.uploads import Uploads
+from webui.views import View
+from webui.words import Words
+
+pytestmark = pytest.mark.anyio
+HOSTILE = "<script>alert(1)</script> <img src=//evil.example/x> **bold**"
+
+
+class Sharing(Tabs):
+    """An engine whose routes are asked over HTTP, by any owner or by nobody."""
+
+    def __init__(self, engine: Engine, uploads: Uploads) -> None:
+        super().__init__(engine, uploads)
+        self.asks: str | None = self.owner
+        context = WebContext(engine, engine.settings, Words.of)
+        routes = HeadersMiddleware(Starlette(routes=ShareRoutes(context).table()))
+
+        async def app(scope: Any, receive: Any, send: Any) -> None:
+            await routes({**scope, "owner": self.asks}, receive, send)
+
+        self.client = httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://127.0.0.1")
+
+    async def call(self, act: str, **body: Any) -> dict[str, Any]:
+        answer = await self.client.post(f"/shares/{act}", json=body)
+        return {"status": answer.status_code, **answer.json()}
+
+    async def opened(self, path: str, **headers: str) -> httpx.Response:
+        self.asks = None
+        answer = await self.client.get(path, headers=headers)
+        self.asks = self.owner
+        return answer
+
+    async def talk(self, text: str = "Where is the harbour?") -> View:
+        view = self.tab(text)
+        await self.say(view, text)
+        return view
+
+    async def say(self, view: View, text: str, files: tuple[Path, ...] = ()) -> None:
+        await start(self.desk, view, text, [(file, file.name) for file in files])
+        await self.over(view)
+
+
+@pytest.fixture
+async def here(tmp_path: Path, anyio_backend: str, request: pytest.FixtureRequest) -> AsyncIterator[Sharing]:
+    given: dict[str, Any] = getattr(request, "param", {})
+    settings = Settings.load(home=tmp_path / "home", retrieval="keyword", titles=False, **given)
+    model = ScriptedModel("In the north.", HOSTILE, *("Yes." for _ in range(9)))
+    async with Engine(settings, model=model) as engine:
+        sharing = Sharing(engine, Uploads(tmp_path / "tmp", 1_000_000))
+        yield sharing
+        await sharing.client.aclose()
+
+
+async def test_who_has_the_link_reads_what_was_in_sight_when_it_was_made(here: Sharing) -> None:
+    view = await here.talk()
+    made = await here.call("make", id=view.conversation_id, lasts="week")
+    await here.say(view, "And the lighthouse?")
+    answer = await here.opened(made["path"])
+    assert answer.status_code == 200
+    assert "Where is the harbour?" in answer.text
+    assert "In the north." in answer.text
+    assert "lighthouse" not in answer.text
+    assert len(made["path"]) > 40
+
+
+async def test_the_page_runs_nothing_is_no_document_of_the_site_and_is_not_to_be_listed(here: Sharing) -> None:
+    view = await here.talk()
+    await here.say(view, HOSTILE)
+    made = await here.call("make", id=view.conversation_id, lasts="day")
+    answer = await here.opened(made["path"])
+    policy = answer.headers["content-security-policy"]
+    assert "default-src 'none'" in policy
+    assert "sandbox" in policy
+    assert "allow-scripts" not in policy
+    assert "allow-same-origin" not in policy
+    assert "noindex" in answer.headers["x-robots-tag"]
+    assert answer.headers["cache-control"] == "no-store"
+    assert "set-cookie" not in answer.headers
+    assert "<script" not in answer.text
+    assert "evil.example/x>" not in re.sub(r"&lt;.*?&gt;", "", answer.text)
+
+
+async def test_before_it_is_made_one_sees_what_it_would_hold_and_the_page_itself(here: Sharing, tmp_path: Path) -> None:
+    note = tmp_path / "plan <b>.txt"
+    note.write_text("The harbour is in the north.")
+    view = here.tab()
+    await here.say(view, "Where is it?", (note,))
+    look = await here.call("look", id=view.conversation_id)
+    assert look["holds"][0].startswith("2 messages")
+    assert any("plan" in one for one in look["holds"])
+    assert look["links"] == []
+    preview = await here.client.get("/shares/preview", params={"id": view.conversation_id})
+    made = await here.call("make", id=view.conversation_id, lasts="ever")
+    shown = await here.opened(made["path"])
+    at = r"\d{4}-\d\d-\d\d \d\d:\d\d"
+    assert re.sub(at, "", preview.text) == re.sub(at, "", shown.text)
+    assert "sandbox" in preview.headers["content-security-policy"]
+
+
+async def test_a_link_that_was_revoked_leads_nowhere_and_says_so_in_the_readers_language(here: Sharing) -> None:
+    view = await here.talk()
+    first = await here.call("make", id=view.conversation_id, lasts="ever")
+    second = await here.call("make", id=view.conversation_id, lasts="ever")
+    assert len(second["links"]) == 2
+    left = await here.call("revoke", id=view.conversation_id, share=first["links"][0]["share"])
+    assert [one["share"] for one in left["links"]] != [first["links"][0]["share"]]
+    gone = await here.opened(first["path"])
+    assert gone.status_code == 404
+    assert "This link leads nowhere any more" in gone.text
+    assert "此链接已失效" in (await here.opened(first["path"], **{"accept-language": "zh"})).text
+    assert (await here.opened(second["path"])).status_code == 200
+    again = await here.call("revoke", id=view.conversation_id, share=first["links"][0]["share"])
+    assert again["status"] == 404
+
+
+async def test_a_link_ends_when_its_time_is_up_and_its_page_is_deleted(
+    here: Sharing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    view = await here.talk()
+    made = await here.call("make", id=view.conversation_id, lasts="day")
+    seconds = LASTS["day"]
+    assert seconds is not None
+    ends = made["links"][0]["ends"]
+    assert ends == pytest.approx(made["links"][0]["made"] + seconds, abs=5)
+    monkeypatch.setattr(shares.time, "time", lambda: ends + 1)
+    assert (await here.opened(made["path"])).status_code == 404
+    assert (await here.call("look", id=view.conversation_id))["links"] == []
+    assert list((here.engine.settings.home / "shares").rglob("*.html")) == []
+
+
+async def test_with_its_conversation_a_link_goes(here: Sharing) -> None:
+    view, other = await here.talk(), await here.talk("And the other?")
+    path = (await here.call("make", id=view.conversation_id, lasts="ever"))["path"]
+    stays = (await here.call("make", id=other.conversation_id, lasts="ever"))["path"]
+    await here.act(view, do="delete", id=view.conversation_id)
+    assert (await here.opened(path)).status_code == 404
+    assert (await here.opened(stays)).status_code == 200
+
+
+async def test_nobody_shares_or_revokes_what_is_somebody_elses(here: Sharing) -> None:
+    view = await here.talk()
+    made = await here.call("make", id=view.conversation_id, lasts="ever")
+    here.asks = "b-somebody"
+    for act, body in (("look", {}), ("make", {"lasts": "ever"}), ("revoke", {"share": made["links"][0]["share"]})):
+        assert (await here.call(act, id=view.conversation_id, **body))["status"] == 404
+    assert (await here.client.get("/shares/preview", params={"id": view.conversation_id})).status_code == 404
+    here.asks = None
+    assert (await here.client.post("/shares/make", json={})).status_code == 401
+    assert (await here.client.get("/shares/preview")).status_code == 401
+    assert (await here.opened(made["path"])).status_code == 200
+
+
+async def test_the_folder_alone_opens_no_link_and_is_its_owners_alone(here: Sharing) -> None:
+    view = await here.talk()
+    made = await here.call("make", id=view.conversation_id, lasts="ever")
+    token = made["path"].rpartition("/")[2]
+    kept = [one for one in (here.engine.settings.home / "shares").rglob("*") if one.is_file()]
+    assert len(kept) == 2
+    assert all(token not in one.name and token.encode() not in one.read_bytes() for one in kept)
+    assert all(one.stat().st_mode & 0o077 == 0 for one in kept)
+    assert (await here.opened(f"/shared/{kept[0].stem}")).status_code == 404
+
+
+@pytest.mark.parametrize(
+    "path", ["/shared/x", "/shared/..%2f..%2fsecret", "/shared/%00", "/shared/" + "a" * 5000, "/shared/*"]
+)
+async def test_what_is_no_link_leads_nowhere(here: Sharing, path: str) -> None:
+    assert (await here.opened(path)).status_code == 404
+
+
+@pytest.mark.parametrize("body", [{}, {"id": "x"}, {"id": 7, "lasts": "week"}, {"lasts": "a century"}])
+async def test_what_the_page_would_never_ask_is_refused(here: Sharing, body: dict[str, Any]) -> None:
+    assert (await here.call("make", **body))["status"] == 404
+
+
+async def test_there_is_an_end_to_how_many_there_are(here: Sharing, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shares, "MOST_SHARES", 1)
+    view = await here.talk()
+    await here.call("make", id=view.conversation_id, lasts="ever")
+    refused = await here.call("make", id=view.conversation_id, lasts="ever")
+    assert refused["status"] == 409
+    assert "There are 1 shared links already" in refused["failed"]
+
+
+@pytest.mark.parametrize("here", [{"share": False}], indirect=True)
+async def test_where_it_is_switched_off_nothing_is_shared_and_old_links_lead_nowhere(here: Sharing) -> None:
+    view = await here.talk()
+    refused = await here.call("make", id=view.conversation_id, lasts="ever")
+    assert refused["status"] == 403
+    assert "switched off" in refused["failed"]
+    token, _ = await here.engine.stores.of(here.owner).shares.add("c", "t", b"page", ends_at=None)
+    assert (await here.opened(f"/shared/{token}")).status_code == 404
