@@ -248,6 +248,7 @@ class Conversation:
         await self.services.code.forget(self.id)
         await self.stores.shares.remove_of(self.id)
         freed, unread = await self.stores.conversations.delete(self.id)
+        await self.stores.shares.remove_of(self.id)  # one that was made in between
         await self.services.intake.delete_unneeded(freed, unread)
         self.services.changed(self.id)
 

@@ -40,6 +40,7 @@ _SHOWN: Final = {
     "content-security-policy": _POLICY,
     "x-robots-tag": "noindex, nofollow, noarchive",
     "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
 }
 _HTML: Final = "text/html; charset=utf-8"
 
@@ -83,7 +84,12 @@ class ShareRoutes:
         made = await workspace.conversation(conversation).snapshot(words.spoken)
         seconds = LASTS[lasts]
         ends_at = time.time() + seconds if seconds is not None else None
-        token, _ = await workspace.stores.shares.add(conversation, made.title, made.page, ends_at=ends_at)
+        token, share = await workspace.stores.shares.add(conversation, made.title, made.page, ends_at=ends_at)
+        try:
+            await workspace.conversations.get(conversation)
+        except NotFoundError:  # deleted meanwhile, when the link was not there to be deleted with it
+            await workspace.stores.shares.remove(share.id)
+            raise
         return {"path": f"{SHARED}{token}", "links": await self._links(workspace, conversation)}
 
     async def revoke(self, workspace: Workspace, asked: dict[str, Any], words: Words) -> dict[str, Any]:
@@ -96,8 +102,8 @@ class ShareRoutes:
         """The page that a link would lead to, for its owner alone."""
         owner = request.scope["owner"]
         words = self._words(request.headers.get("accept-language", ""))
-        if owner is None:
-            return _gone(words, 401)
+        if owner is None or not self._on:
+            return _gone(words, 401 if owner is None else 403)
         try:
             async with self._engine.workspaces.open(owner) as workspace:
                 conversation = workspace.conversation(request.query_params.get("id", ""))

@@ -107,8 +107,11 @@ class _Clothed:
 
     def _dress(self, start: Message, policy: str) -> MutableHeaders:
         headers = MutableHeaders(scope=start)
+        stricter = headers.get("referrer-policy")
         for name, value in _PLAIN:
             headers[name] = value
+        if stricter == "no-referrer":
+            headers["referrer-policy"] = stricter
         headers.setdefault("content-security-policy", policy)
         return headers
 

@@ -122,7 +122,9 @@ class OwnerMiddleware:
             await self._entrance.by_address(scope, send, known=False)
         elif scope["path"] == "/" and scope["method"] in {"GET", "HEAD"}:
             await self._entrance.ask(scope, send)
-        elif scope["path"] == _OTHER_PROGRAMS or (scope["path"].startswith(SHARED) and scope["method"] == "GET"):
+        elif scope["path"] == _OTHER_PROGRAMS or (
+            scope["path"].startswith(SHARED) and scope["method"] in {"GET", "HEAD"}
+        ):
             await self.app({**scope, "owner": None, "visitor": not came.is_direct, "trusted": False}, receive, send)
         else:
             await refuse(scope, send, 401, "entrance.needed")

@@ -97,6 +97,7 @@ async def test_the_page_runs_nothing_is_no_document_of_the_site_and_is_not_to_be
     assert "allow-same-origin" not in policy
     assert "noindex" in answer.headers["x-robots-tag"]
     assert answer.headers["cache-control"] == "no-store"
+    assert answer.headers["referrer-policy"] == "no-referrer"
     assert "set-cookie" not in answer.headers
     assert "<script" not in answer.text
     assert "evil.example/x>" not in re.sub(r"&lt;.*?&gt;", "", answer.text)
@@ -159,6 +160,24 @@ async def test_with_its_conversation_a_link_goes(here: Sharing) -> None:
     assert (await here.opened(stays)).status_code == 200
 
 
+async def test_a_link_that_is_made_while_its_conversation_is_deleted_does_not_outlive_it(
+    here: Sharing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    view = await here.talk()
+    kept: list[str] = []
+    add = shares.ShareStore.add
+
+    async def added_late(store: shares.ShareStore, *given: Any, **named: Any) -> Any:
+        await here.act(view, do="delete", id=view.conversation_id)
+        token, share = await add(store, *given, **named)
+        kept.append(token)
+        return token, share
+
+    monkeypatch.setattr(shares.ShareStore, "add", added_late)
+    assert (await here.call("make", id=view.conversation_id, lasts="ever"))["status"] == 404
+    assert (await here.opened(f"/shared/{kept[0]}")).status_code == 404
+
+
 async def test_nobody_shares_or_revokes_what_is_somebody_elses(here: Sharing) -> None:
     view = await here.talk()
     made = await here.call("make", id=view.conversation_id, lasts="ever")
@@ -210,5 +229,6 @@ async def test_where_it_is_switched_off_nothing_is_shared_and_old_links_lead_now
     refused = await here.call("make", id=view.conversation_id, lasts="ever")
     assert refused["status"] == 403
     assert "switched off" in refused["failed"]
+    assert (await here.client.get("/shares/preview", params={"id": view.conversation_id})).status_code == 403
     token, _ = await here.engine.stores.of(here.owner).shares.add("c", "t", b"page", ends_at=None)
     assert (await here.opened(f"/shared/{token}")).status_code == 404
