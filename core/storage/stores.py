@@ -141,7 +141,7 @@ class Stores:
         self.files = AllFiles(database, files, quota=quota)
         self.runs = AllRuns(database)
         self.queued = AllQueuedMessages(database)
-        self.shares = AllShares(files.with_name("shares"))
+        self.shares = AllShares(files.parent / "shares")
 
     def of(self, owner: str) -> OwnerStores:
         """Those of one owner, who need not be known yet."""

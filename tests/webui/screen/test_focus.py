@@ -20,7 +20,7 @@ def test_a_menu_that_closes_gives_the_keyboard_back_to_its_button(show: Show) ->
         focus(button)
         page.keyboard.press("Enter")
         expect(page.get_by_role("menuitem", name="Rename")).to_be_focused()
-        for item in ("Pin", "Move to…", "Export…", "Select", "Archive", "Delete"):
+        for item in ("Pin", "Move to…", "Share…", "Export…", "Select", "Archive", "Delete"):
             page.keyboard.press("ArrowDown")
             expect(page.get_by_role("menuitem", name=item, exact=True)).to_be_focused()
         page.keyboard.press(key)
@@ -34,8 +34,8 @@ def test_a_conversation_is_exported_from_its_menu_with_the_keyboard_alone(show: 
     page = show("answered")
     button = page.locator("#history .p-menu").first
     focus(button)
-    for key, item in (("Enter", "Rename"), ("ArrowDown", "Pin"), ("ArrowDown", "Move to…"), ("ArrowDown", "Export…")):
-        page.keyboard.press(key)
+    for at, item in enumerate(("Rename", "Pin", "Move to…", "Share…", "Export…")):
+        page.keyboard.press("ArrowDown" if at else "Enter")
         expect(page.get_by_role("menuitem", name=item)).to_be_focused()
     page.keyboard.press("Enter")
     forms = [
