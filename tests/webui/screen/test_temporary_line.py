@@ -47,7 +47,7 @@ def test_a_command_begins_one(show: Show, stage: Stage) -> None:
     page = show("answered")
     page.keyboard.press("Control+k")
     expect(page.get_by_role("combobox", name="Search")).to_be_focused()
-    page.keyboard.type("temporary")
+    page.keyboard.type(">temporary")  # commands alone
     expect(page.get_by_role("option", name="New temporary chat")).to_have_attribute("aria-selected", "true")
     page.keyboard.press("Enter")
     heard(stage, do="temporary", on=True)
