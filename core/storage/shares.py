@@ -109,9 +109,12 @@ class ShareStore:
             raise translated(error, self._folder) from error
 
     def _remove(self, ids: Iterable[str]) -> None:
-        for one in ids:
-            for ending in ("json", "html"):
-                (self._folder / f"{one}.{ending}").unlink(missing_ok=True)
+        try:
+            for one in ids:
+                for ending in ("json", "html"):
+                    (self._folder / f"{one}.{ending}").unlink(missing_ok=True)
+        except OSError as error:
+            raise translated(error, self._folder) from error
 
 
 class AllShares:

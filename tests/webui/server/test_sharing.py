@@ -136,6 +136,21 @@ async def test_a_link_that_was_revoked_leads_nowhere_and_says_so_in_the_readers_
     assert again["status"] == 404
 
 
+async def test_a_folder_in_which_nothing_can_be_deleted_is_said_in_a_sentence(
+    here: Sharing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    view = await here.talk()
+    made = await here.call("make", id=view.conversation_id, lasts="ever")
+
+    def refuse(path: Path, *, missing_ok: bool = False) -> None:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "unlink", refuse)
+    answer = await here.call("revoke", id=view.conversation_id, share=made["links"][0]["share"])
+    assert answer["status"] == 503
+    assert answer["failed"]
+
+
 async def test_a_link_ends_when_its_time_is_up_and_its_page_is_deleted(
     here: Sharing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
