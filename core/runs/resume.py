@@ -86,10 +86,8 @@ def events_to_edit(logged: Sequence[LoggedEvent], text: str) -> list[LoggedEvent
     kept = _with_results([one for one in logged if not isinstance(one.event, _OF_THE_OLD_RUN)])
     at = kept[-1].at if kept else 0.0
     answer = _last_message(kept)
-    before, after = (
-        kept[:answer],
-        [one for one in kept[answer:] if not isinstance(one.event, TextDelta | MessageFinished)],
-    )
+    before = kept[:answer]
+    after = [one for one in kept[answer:] if not isinstance(one.event, TextDelta | MessageFinished)]
     place = next((n for n, one in enumerate(kept[answer:]) if isinstance(one.event, TextDelta)), len(after))
     after.insert(place, LoggedEvent(0, at, TextDelta(text)))
     ended = [*after, LoggedEvent(0, at, MessageFinished("stop")), LoggedEvent(0, at, Edited())]

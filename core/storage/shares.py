@@ -36,7 +36,6 @@ class Share:
         title: As it was then.
         made_at: In Unix seconds.
         ends_at: From when on the link leads nowhere; `None` for never.
-        size: Bytes of the page.
     """
 
     id: str
@@ -44,7 +43,6 @@ class Share:
     title: str
     made_at: float
     ends_at: float | None
-    size: int
 
     def is_over(self, now: float) -> bool:
         """Whether its time is up."""
@@ -70,7 +68,7 @@ class ShareStore:
             StorageError: The folder cannot be written.
         """
         token = secrets.token_urlsafe(32)
-        share = Share(name_of(token), conversation_id, title, time.time(), ends_at, len(page))
+        share = Share(name_of(token), conversation_id, title, time.time(), ends_at)
         await asyncio.to_thread(self._add, share, page)
         return token, share
 
