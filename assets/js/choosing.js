@@ -5,10 +5,11 @@ import { closeMenu, float } from './dialogs.js';
 import { keepFocus } from './focus.js';
 import { hint } from './hint.js';
 import { make } from './models_form.js';
+import { tokensTaken } from './meter.js';
 import { openModels } from './models.js';
 import { request } from './request.js';
 import { onChange, status, touched } from './state.js';
-import { say } from './words.js';
+import { lang, say } from './words.js';
 
 const FEW = 12;      // models of one service that are shown before anything is typed
 const PREFETCH = 1200;
@@ -32,6 +33,15 @@ async function load(what = 'choices', body = undefined) {
 
 // ---- what is in it
 
+// Whether a model cannot hold what the conversation has; of one whose window is not known, nothing is said.
+const isTooSmall = (row) => row.room > 0 && tokensTaken() > row.room;
+
+function small(row) {
+  if (!isTooSmall(row)) return [];
+  const [tokens, room] = [tokensTaken(), row.room].map((count) => count.toLocaleString(lang()));
+  return [make('span', { className: 'p-small' }, make('span', { className: 'p-st p-open' }), say('choose_small', { tokens, room }))];
+}
+
 const state = (row) => make('span', { className: `p-state p-is-${row.shape}` },
   make('span', { className: `p-st p-${row.shape}` }), row.said);
 
@@ -42,7 +52,7 @@ function line(row) {
   } },
   make('span', { className: 'p-name', textContent: row.label }),
   make('span', { className: 'p-can', textContent: row.can, title: row.can }),
-  make('span', { className: 'p-price', textContent: row.price }), state(row));
+  make('span', { className: 'p-price', textContent: row.price }), state(row), ...small(row));
   button.addEventListener('click', () => choose(row));
   const star = make('button', { type: 'button', className: 'p-star', tabIndex: -1, attributes: { 'data-key': key,
     role: 'menuitemcheckbox', 'aria-checked': String(row.star > 0), 'aria-label': say('choose_star', { model: row.label }),
@@ -63,8 +73,8 @@ function groups(sought) {
     const found = known.groups.map(({ label, models }) => [label, models.filter(fits)]).filter(([, rows]) => rows.length);
     return found.map(([label, rows]) => group(label, rows.slice(0, 50), rows.length - 50));
   }
-  const first = known.favourites.length ? [group(say('choose_favourites'), known.favourites)] : [];
-  return [...first, ...known.groups.map(({ label, models }) => {
+  const first = [['choose_favourites', known.favourites], ['choose_lately', known.lately]].filter(([, rows]) => rows.length);
+  return [...first.map(([label, rows]) => group(say(label), rows)), ...known.groups.map(({ label, models }) => {
     const there = models.length > FEW ? models.filter((row, place) => place < FEW || isChosen(row)) : models;
     return group(label, there, models.length - there.length);
   })];
@@ -222,7 +232,7 @@ export function writeAgain(id, link, act) {
   if (!rows.length) return act({});
   float(link, [
     [say('again_same'), () => act({})],
-    ...rows.map((row) => [row.label, () => act({ service: row.service, model: row.model })]),
+    ...rows.map((row) => [isTooSmall(row) ? say('choose_small_named', { model: row.label }) : row.label, () => act({ service: row.service, model: row.model })]),
   ], { label: say('again_with'), back: `#chat .p-regenerate[href="#do-regenerate-${CSS.escape(id)}"]` });
 }
 

@@ -8,6 +8,10 @@ let shown = '';
 let typed = 0;
 let asked = 0;
 let told = null;
+let counted = '';  // the conversation that was counted
+
+// What the next message of the open conversation will take; 0 while nobody knows.
+export const tokensTaken = () => (told && counted === status()?.conversation ? told.taken : 0);
 
 const area = () => document.querySelector('#composer textarea');
 const figure = (number) => number.toLocaleString(lang());
@@ -30,6 +34,7 @@ async function ask(fresh) {
   const told_ = await request('./meter', 'meter_failed', { conversation: now?.conversation ?? '', draft: area()?.value ?? '', fresh });
   if (mine !== asked) return;
   told = told_.parts ? told_ : null;
+  counted = now?.conversation ?? '';
   draw();
 }
 

@@ -84,14 +84,14 @@ class ModelMenu:
         Raises:
             StorageError: The database failed.
         """
-        notes = await self._models.notes.all()
+        notes, used = await self._models.notes.all(), await self._models.notes.used()
         kept = {one.service: one for one in await self._models.kept()}
         found = [ServiceChoices("", "", (await self._default(),))]
         unset: list[ServiceChoices] = []
         for kind, service in menu(local=self._models.is_local).items():
             names = sorted((name for name in kept if kind_of(name) == kind), key=lambda name: (len(name), name))
             for name in names or ([kind] if not service.typed and kind != "transformers" else []):
-                choices = await self._of(name, service, kept.get(name), notes)
+                choices = await self._of(name, service, kept.get(name), notes, used)
                 wants = all(one.state == "no_key" for one in choices.models)
                 (unset if wants and name not in kept else found).append(choices)
         return [*found, *unset]
@@ -141,14 +141,17 @@ class ModelMenu:
             checked_model(name.model, service_named(name.service, local=self._models.is_local))
         await self._models.notes.mark(name, on=on)
 
-    async def _of(self, name: str, service: MenuService, kept: ModelService | None, notes: Notes) -> ServiceChoices:
+    async def _of(
+        self, name: str, service: MenuService, kept: ModelService | None, notes: Notes, used: Iterable[ModelName]
+    ) -> ServiceChoices:
         address = (kept.address if kept is not None else "") or service.address
         has_key = service.wants_key != "needed" or self._models.has_key(kept, address)
         offer = notes.offered.get(name)
         known = (
             offer.models if has_key and offer is not None and offer.address == (kept.address if kept else "") else ()
         )
-        names = _names(service, kept, known, has_key=has_key)
+        wrote = [one.model for one in used if one.service == name and one.model]
+        names = _names(service, kept, known, wrote, has_key=has_key)
         free = service.here or is_near(address)
         prices = {} if free or not address else await listed(names, address)
         fallback: State = "no_key" if not has_key else "no_answer" if self._models.is_silent(name) else "untried"
@@ -187,14 +190,16 @@ def _state(part: Part, fallback: State) -> State:
     return "ready" if part.answered or part.in_process else fallback
 
 
-def _names(service: MenuService, kept: ModelService | None, offered: Iterable[str], *, has_key: bool) -> list[str]:
-    """Its models: the one that was set up first, then what it offers, else what is known of it."""
+def _names(
+    service: MenuService, kept: ModelService | None, offered: Iterable[str], used: Iterable[str], *, has_key: bool
+) -> list[str]:
+    """Its models: the one that was set up first, then what it offers, else what is known of it, or wrote replies."""
     if service.model_type == BUILT_IN:
         from core.llm.weights_catalog import WEIGHTS
 
         return list(dict.fromkeys([*([kept.model] if kept is not None and kept.model else []), *WEIGHTS]))
     first = [kept.model] if kept is not None else []
-    others = [*offered] or [*service.models]
+    others = [*offered] or [*service.models, *used]
     names = [*dict.fromkeys([*first, *others])]
     return names if has_key else names[:1]
 

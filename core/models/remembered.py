@@ -10,15 +10,17 @@ from core.errors import ConflictError
 from core.models.model_name import UNSAID, Abilities, ModelName
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from core.storage.owner_settings import OwnerSettings
+    from core.storage.owner_settings import Choices, OwnerSettings
 
 MOST_FAVOURITES: Final = 9
 _NAME = "models"  # among the owner's settings
+_USED = "models_used"  # likewise: it changes with replies, and is small
 _MOST_SAID = 200
 _MOST_OFFERED = 1_000
 _LONGEST = 200
+_MOST_USED = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,17 +124,39 @@ class ModelNotes:
 
         await self._settings.change(_NAME, changed)
 
-    async def forget(self, service: str) -> None:
-        """Forget what a service offered, and the favourites among it: it was removed."""
+    async def used(self) -> tuple[ModelName, ...]:
+        """The models that wrote replies, the one of the newest reply first."""
+        return _names(await self._settings.get(_USED))
 
-        def changed(kept: object) -> dict[str, Any]:
-            notes = Notes.read(kept)
+    async def note_used(self, name: ModelName) -> None:
+        """A model wrote a reply. Nothing is written where it wrote the one before, too."""
+        if (await self.used())[:1] != (name,):
+            await self._settings.change(_USED, lambda kept: _as_json([name, *_names(kept)]))
+
+    async def forget_used(self) -> None:
+        """Forget which models wrote replies: these are deleted."""
+        await self._settings.change(_USED, lambda _: None)
+
+    async def forget(self, service: str) -> None:
+        """Forget what a service offered, which of it were favourites, and which wrote replies: it was removed."""
+
+        def changed(choices: Choices) -> None:
+            notes = Notes.read(choices.get(_NAME))
             favourites = tuple(one for one in notes.favourites if one.service != service)
             said = {one: able for one, able in notes.said.items() if one.service != service}
             offered = {name: one for name, one in notes.offered.items() if name != service}
-            return Notes(favourites, said, offered).as_json()
+            choices.put(_NAME, Notes(favourites, said, offered).as_json())
+            choices.put(_USED, _as_json(one for one in _names(choices.get(_USED)) if one.service != service) or None)
 
-        await self._settings.change(_NAME, changed)
+        await self._settings.change_together(changed)
+
+
+def _names(kept: object) -> tuple[ModelName, ...]:
+    return tuple(dict.fromkeys(name for one in _list(kept) if (name := ModelName.read(one)) is not None))
+
+
+def _as_json(names: Iterable[ModelName]) -> list[dict[str, str]]:
+    return [name.as_json() for name in [*dict.fromkeys(names)][:_MOST_USED]]
 
 
 def _mapping(value: object) -> Mapping[str, Any]:

@@ -46,5 +46,6 @@ async def delete_everything(workspace: Workspace, *, notes: bool = False) -> int
         for note in kept:
             await workspace.tools.notes.delete(note.key)
         before = kept
+    await workspace.models.notes.forget_used()
     workspace.services.changed()
     return count

@@ -225,12 +225,12 @@ class Conversation:
         place = await self.stores.conversations.message(resumable.record.message_id)
         thread = await self._thread_to(place.parent_id)
         history = _said(thread)
-        loader = await self._loader()
+        name, loader = await self._answering()
         lang = language_of(history)
         turn = await self._turn(thread, await self._files_of(*history[-1:]), lang, loader)
         given = [*history, *resumable.messages()]
         run = await self.runs.resume(resumable, turn, history=given, terms=await self.terms())
-        return self.services.after(run, loader, lang)
+        return self.services.after(run, loader, lang, name)
 
     async def stop(self) -> None:
         """Stop the conversation's run, if one lives; what there is of the reply stays. Raises as `OwnerRuns.stop`."""
@@ -407,7 +407,7 @@ class Conversation:
         files: Sequence[FileRecord] | None = None,
         queued: QueuedMessage | None = None,
     ) -> Run:
-        loader = await self._loader()
+        name, loader = await self._answering()
         run = await self.runs.start(
             self.id,
             await self._turn(thread, await self._files_of(message) if files is None else files, lang, loader),
@@ -420,11 +420,12 @@ class Conversation:
             terms=await self.terms(),
             queued=queued,
         )
-        return self.services.after(run, loader, lang)
+        return self.services.after(run, loader, lang, name)
 
-    async def _loader(self, model: ModelName | None = None) -> ModelLoader:
-        """Gets the model ready that answers here, or another for once."""
-        return await self.services.models.loader(model if model is not None else await self.model())
+    async def _answering(self, model: ModelName | None = None) -> tuple[ModelName, ModelLoader]:
+        """The model that answers here, or another for once, and what gets it ready."""
+        name = model or await self.model() or await self.services.models.usual()
+        return name, await self.services.models.loader(name)
 
     async def _titles_beside(self, question: StoredMessage) -> list[str]:
         """What the title may be if it was made from a version of the question, and nobody wrote it."""
@@ -442,7 +443,7 @@ class Conversation:
     ) -> Run:
         thread = await self._thread_to(question_id)
         history = _said(thread)
-        loader = await self._loader(model)
+        name, loader = await self._answering(model)
         run = await self.runs.start(
             self.id,
             await self._turn(thread, await self._files_of(*history[-1:]), lang, loader),
@@ -453,7 +454,7 @@ class Conversation:
             beginning=beginning,
             terms=await self.terms(),
         )
-        return self.services.after(run, loader, lang)
+        return self.services.after(run, loader, lang, name)
 
     async def _turn(
         self, thread: Sequence[StoredMessage], files: Sequence[FileRecord], lang: Lang, loader: ModelLoader

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from core.errors import NotFoundError, ParlourError
 from core.reading.owner_intake import OwnerIntake
+from core.storage.conversations import TEMPORARY
 from core.workspace.steering import OwnerSteering
 
 if TYPE_CHECKING:
@@ -15,6 +18,7 @@ if TYPE_CHECKING:
 
     from core.languages import Lang
     from core.llm.base import BaseChatModel
+    from core.models.model_name import ModelName
     from core.models.own_models import AllModels
     from core.rag.library import Library
     from core.reading.intake import Intake
@@ -27,6 +31,8 @@ if TYPE_CHECKING:
     from core.storage.stores import Stores
     from core.toolbox.code_interpreter import CodeInterpreters
     from core.toolbox.toolbox import Toolbox
+
+_LOG = logging.getLogger(__name__)
 
 
 class Agents(Protocol):
@@ -116,11 +122,28 @@ class OwnerServices:
         self.agents = every.agents
         self.steering = OwnerSteering(self.stores)
 
-    def after(self, run: Run, model: AnsweringModel, lang: Lang) -> Run:
-        """The reply, after whose end its model is asked for a title and for questions, where they are wanted."""
+    def after(self, run: Run, model: AnsweringModel, lang: Lang, name: ModelName) -> Run:
+        """The reply, after whose end its model is asked for a title and for questions, where they are wanted.
+
+        Args:
+            name: The model's: it was used, once it has written the reply.
+        """
         for asked in (self._every.titles, self._every.follow_ups):
             asked.begin(self.stores, run, model, lang, self.changed)
+        self._every.beside.begin(self.stores, self._noted(run, name), "a model that was used")
         return run
+
+    async def _noted(self, run: Run, name: ModelName) -> None:
+        """Remember the model of a reply that did not fail; a temporary conversation leaves no trace here either."""
+        try:
+            if await run.wait() == "error" or not run.stored:
+                return
+            if not (await self.stores.conversations.settings(run.conversation_id)).get(TEMPORARY):
+                await self.models.notes.note_used(name)
+        except NotFoundError:
+            _LOG.debug("A conversation was deleted before its model was noted.")
+        except ParlourError as error:
+            _LOG.info("It is not remembered which model wrote a reply: %s", error)
 
     @property
     def is_adding(self) -> bool:

@@ -60,10 +60,11 @@ class ModelRoutes:
         """All models that can be chosen, from what is known: no service is asked."""
         del draft
         if self._engine.program is not None and self._engine.program.brings_model:
-            return {"favourites": [], "groups": []}
+            return {"favourites": [], "lately": [], "groups": []}
         services = await ModelMenu(models).services()
         favourites = (await models.notes.all()).favourites
-        return choices_data(services, favourites, self._engine.default_label, words)
+        used = await models.notes.used()
+        return choices_data(services, favourites, used, self._engine.default_label, words)
 
     async def refresh(self, models: OwnerModels, draft: Draft, words: Words) -> dict[str, Any]:
         """The same, after the services whose list is old were asked for their models."""

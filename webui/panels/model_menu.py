@@ -17,17 +17,23 @@ if TYPE_CHECKING:
 
 _MB = 1_000_000
 _SHAPES = {"ready": "ok", "untried": "off", "loading": "open", "no_answer": "bad", "no_key": "ask"}
+_LATELY = 5  # models that were used, beside the favourites
 _CENTS = 0.1  # dollars: what costs less needs more figures
 
 
 def choices_data(
-    services: Sequence[ServiceChoices], favourites: Sequence[ModelName], default: str, words: Words
+    services: Sequence[ServiceChoices],
+    favourites: Sequence[ModelName],
+    used: Sequence[ModelName],
+    default: str,
+    words: Words,
 ) -> dict[str, Any]:
     """The menu's contents.
 
     Args:
         services: With their models.
         favourites: In the order of their keys.
+        used: Those that wrote replies, the newest first; one that is not there any more is left out.
         default: The label of the installation's model.
     """
     groups: list[dict[str, Any]] = [
@@ -37,7 +43,10 @@ def choices_data(
     ]
     rows = {(row["service"], row["model"]): row for group in groups for row in group["models"]}
     starred = [rows[one.service, one.model] for one in favourites if (one.service, one.model) in rows]
-    return {"favourites": starred, "groups": groups}
+    others = [
+        rows[one.service, one.model] for one in used if one not in favourites and (one.service, one.model) in rows
+    ]
+    return {"favourites": starred, "lately": others[:_LATELY], "groups": groups}
 
 
 def _label(one: ServiceChoices, words: Words) -> str:
@@ -61,6 +70,7 @@ def _row(
         "model": name.model,
         "label": words.model(default) if not name.service else _model_label(name),
         "can": _can(model, _label(of, words), words),
+        "room": model.listed.context or 0,
         "price": _price(model, words),
         "state": model.state,
         "shape": _SHAPES[model.state],

@@ -13,14 +13,16 @@ from core.engine import Engine
 from core.errors import ParlourError
 from core.llm.usage import Listed, listed
 from core.models.choices import Choosable, ModelMenu, ServiceChoices, is_near
-from core.models.model_name import Abilities, ModelName
-from core.models.own_models import Draft
+from core.models.model_name import INSTALLED, Abilities, ModelName
+from core.models.own_models import Draft, OwnerModels
 from core.models.remembered import Notes
 from core.settings import Settings
 from core.storage.base import LOCAL_OWNER
+from core.storage.conversations import TEMPORARY
 from core.testing.model_server import ModelServer
 from core.testing.script import Reply
 from core.testing.scripted_model import ScriptedModel
+from core.workspace.clearing import delete_everything
 from tests.core.talks import models_of, world_of
 
 pytestmark = pytest.mark.anyio
@@ -125,6 +127,66 @@ async def test_nine_models_can_be_favourites_and_one_whose_service_is_removed_is
     assert set((await models.notes.all()).favourites) == set(names[1:])
     await models.remove("openai")
     assert (await models.notes.all()).favourites == ()
+
+
+async def used_until(models: OwnerModels, *names: ModelName) -> None:
+    """Wait for what is noted after a reply."""
+    async with asyncio.timeout(30):
+        while await models.notes.used() != names:
+            await asyncio.sleep(0)
+
+
+async def test_the_models_that_wrote_replies_are_remembered_the_newest_first(engine: Engine) -> None:
+    with ModelServer(lambda request: Reply(text="x"), api_key=KEY) as server:
+        models, world = models_of(engine, ME), world_of(engine, ME)
+        await models.save(Draft("compatible", server.base_url, "m", KEY), use=False)
+        one, two = ModelName("compatible", "m"), ModelName("compatible", "n")
+        first, second = [world.conversation((await world.conversations.create()).id) for _ in range(2)]
+        await (await first.ask("Hi")).wait()
+        await used_until(models, INSTALLED)
+        await second.choose_model(one)
+        await (await second.ask("Hi")).wait()
+        await used_until(models, one, INSTALLED)
+        reply = (await second.messages())[-1]
+        await (await second.regenerate(reply.id, model=two)).wait()
+        await used_until(models, two, one, INSTALLED)
+        assert [one.name.model for one in (await services(engine))["compatible"].models] == ["m", "n"]
+        await (await first.ask("Hi")).wait()
+        await used_until(models, INSTALLED, two, one)
+        await models.remove("compatible")
+        assert await models.notes.used() == (INSTALLED,)
+        await delete_everything(world)
+        assert await models.notes.used() == ()
+
+
+async def test_a_reply_that_failed_or_is_temporary_leaves_no_model_among_those_used(engine: Engine) -> None:
+    models, world = models_of(engine, ME), world_of(engine, ME)
+    await models.save(Draft("compatible", "http://127.0.0.1:9", "m"), use=False)
+    failed = world.conversation((await world.conversations.create()).id)
+    await failed.choose_model(ModelName("compatible", "m"))
+    assert await (await failed.ask("Hi")).wait() == "error"
+    passing = world.conversation((await world.conversations.create(settings={TEMPORARY: True})).id)
+    assert await (await passing.ask("Hi")).wait() == "complete"
+    async with asyncio.timeout(30):
+        while world.services.is_adding:
+            await asyncio.sleep(0)
+    assert await models.notes.used() == ()
+
+
+async def test_of_many_models_that_were_used_the_last_twenty_are_remembered(engine: Engine) -> None:
+    notes = models_of(engine, ME).notes
+    for number in range(30):
+        await notes.note_used(ModelName("openai", f"m{number}"))
+    assert [one.model for one in await notes.used()] == [f"m{number}" for number in range(29, 9, -1)]
+
+
+@pytest.mark.parametrize("kept", ["x", {"a": 1}, [1, None, {"service": 1}, {"service": "x" * 2_000}]])
+async def test_used_models_that_nobody_can_have_noted_are_none(engine: Engine, kept: Any) -> None:
+    await engine.stores.of(ME).settings.change("models_used", lambda _: kept)
+    notes = models_of(engine, ME).notes
+    assert await notes.used() == ()
+    await notes.note_used(INSTALLED)
+    assert await notes.used() == (INSTALLED,)
 
 
 @pytest.mark.parametrize(

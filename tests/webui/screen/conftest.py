@@ -55,7 +55,7 @@ def stage(_served: Stage) -> Stage:
     _served.preferred.clear()
     _served.stops = 0
     _served.evidence = None
-    _served.models = {"favourites": [], "groups": []}
+    _served.models = {"favourites": [], "lately": [], "groups": []}
     _served.meter = {}
     _served.searching.set()
     return _served

@@ -205,7 +205,7 @@ class Stage:
         self.evidence: Callable[[Words], str] | None = None
         self.steered = steering_scenes.Steered()
         self.found: Callable[[str], dict[str, Any]] = lambda _: {}
-        self.models: dict[str, Any] = {"favourites": [], "groups": []}
+        self.models: dict[str, Any] = {"favourites": [], "lately": [], "groups": []}
         self.searching = threading.Event()
         self.searching.set()
         self.meter: dict[str, Any] = {}

@@ -16,7 +16,14 @@ PHONE = {"width": 390, "height": 844}
 
 
 def row(service: str, model: str, label: str = "", **more: Any) -> dict[str, Any]:
-    base = {"can": f"{service} · tools, 128k", "price": "free", "state": "ready", "shape": "ok", "said": "ready"}
+    base = {
+        "can": f"{service} · tools, 128k",
+        "price": "free",
+        "state": "ready",
+        "shape": "ok",
+        "said": "ready",
+        "room": 0,
+    }
     return {"service": service, "model": model, "label": label or model, "star": 0, **base, **more}
 
 
@@ -27,6 +34,7 @@ GEMMA = row("llama_cpp", "gemma", state="untried", shape="off", said="not tried 
 DEFAULT = row("", "", "Small 0.5B")
 MODELS = {
     "favourites": [QWEN],
+    "lately": [],
     "groups": [
         {"label": "Parlour's default", "models": [DEFAULT]},
         {"label": "Groq", "models": [QWEN, row("groq", "llama")]},
@@ -113,9 +121,101 @@ def test_by_keyboard(show: Show, stage: Stage) -> None:
     assert heard(stage, "model") == {"do": "model", "service": "groq", "model": "qwen3", "all": False}
 
 
+def test_models_that_were_used_lately_stand_below_the_favourites(show: Show, stage: Stage) -> None:
+    stage.models = {**MODELS, "lately": [VL, row("groq", "llama")]}
+    page = show("answered")
+    menu = opened(page)
+    lately = menu.get_by_role("group", name="Used lately", exact=True)
+    expect(menu.get_by_role("group").nth(1)).to_have_attribute("aria-label", "Used lately")
+    expect(lately.locator(".p-name")).to_have_text(["qwen3-vl", "llama"])
+    expect(lately.locator(".p-pick").first).to_contain_text("no answer")
+    lately.locator(".p-pick").nth(1).click()
+    assert heard(stage, "model") == {"do": "model", "service": "groq", "model": "llama", "all": False}
+
+
+def test_without_any_that_was_used_there_is_no_such_group(show: Show) -> None:
+    expect(opened(show("answered")).get_by_role("group", name="Used lately")).to_have_count(0)
+
+
+@pytest.mark.parametrize(
+    ("locale", "said"),
+    [
+        ("en-US", "too small for this conversation: 12,400 tokens, room for 8,192"),
+        ("zh-CN", "装不下本次对话：12,400 词元，仅容 8,192"),
+    ],
+)
+def test_a_model_that_cannot_hold_the_conversation_says_so_and_can_be_chosen(
+    show: Show, stage: Stage, locale: str, said: str
+) -> None:
+    stage.meter = {
+        "room": 58_000,
+        "reserved": 0,
+        "taken": 12_400,
+        "exact": True,
+        "parts": [{"name": "history", "tokens": 12_400, "note": ""}],
+    }
+    tight = row("groq", "tight", room=8_192)
+    fits, unknown = row("groq", "fits", room=12_400), row("groq", "unknown")
+    stage.models = {**MODELS, "favourites": [], "groups": [{"label": "Groq", "models": [tight, fits, unknown]}]}
+    page = show("answered", locale=locale)
+    expect(page.locator("#composer .p-ring")).to_be_visible()
+    page.locator("#top .p-ready button").click()
+    picks = page.locator(".p-choose .p-pick")
+    expect(picks.nth(0).locator(".p-small")).to_have_text(said)
+    expect(picks.nth(0)).to_contain_text("ready")
+    expect(page.locator(".p-choose .p-small")).to_have_count(1)
+    picks.nth(0).click()
+    assert heard(stage, "model")["model"] == "tight"
+
+
+def test_as_long_as_nobody_knows_what_the_conversation_takes_no_model_is_too_small(show: Show, stage: Stage) -> None:
+    stage.models = {**MODELS, "favourites": [row("groq", "qwen3", "Qwen3 30B", room=1)]}
+    opened(show("answered"))
+    expect(show("answered").locator(".p-small")).to_have_count(0)
+
+
+def test_to_write_again_by_a_model_that_is_too_small_says_so(show: Show, stage: Stage) -> None:
+    stage.meter = {
+        "room": 58_000,
+        "reserved": 0,
+        "taken": 12_400,
+        "exact": True,
+        "parts": [{"name": "history", "tokens": 12_400, "note": ""}],
+    }
+    stage.models = {**MODELS, "favourites": [{**QWEN, "room": 8_192}]}
+    page = show("answered")
+    expect(page.locator("#composer .p-ring")).to_be_visible()
+    opened(page)
+    page.keyboard.press("Escape")
+    page.locator("#chat .p-regenerate").last.click()
+    items = page.get_by_role("menu", name="Again with").get_by_role("menuitem")
+    expect(items).to_have_text(["Same model", "Qwen3 30B, too small for this conversation"])
+
+
+def test_a_very_long_name_leaves_the_menu_as_wide_as_it_is(show: Show, stage: Stage) -> None:
+    long = row("groq", "m" * 200, "模型" * 100, can="c" * 300, room=1)
+    stage.meter = {
+        "room": 58_000,
+        "reserved": 0,
+        "taken": 2,
+        "exact": True,
+        "parts": [{"name": "draft", "tokens": 2, "note": ""}],
+    }
+    stage.models = {"favourites": [long], "lately": [long], "groups": [{"label": "Groq", "models": [long]}]}
+    for size in ({"width": 1440, "height": 900}, PHONE):
+        page = show("answered", **size)
+        expect(page.locator("#composer .p-ring")).to_be_visible()
+        page.locator("#top .p-ready button").click()
+        sheet = page.locator(".p-choose")
+        expect(sheet.locator(".p-small").first).to_be_visible()
+        assert sheet.evaluate(
+            "one => one.scrollWidth <= one.clientWidth && one.querySelector('.p-picks').scrollWidth <= one.clientWidth"
+        )
+
+
 def test_many_models_are_found_by_what_is_typed(show: Show, stage: Stage) -> None:
     many = [row("openrouter", f"maker/model-{number}") for number in range(200)]
-    stage.models = {"favourites": [], "groups": [{"label": "OpenRouter", "models": [*many, QWEN]}]}
+    stage.models = {"favourites": [], "lately": [], "groups": [{"label": "OpenRouter", "models": [*many, QWEN]}]}
     page = show("answered")
     page.locator("#top .p-ready button").click()
     field = page.get_by_role("searchbox", name="Models")
@@ -132,7 +232,7 @@ def test_many_models_are_found_by_what_is_typed(show: Show, stage: Stage) -> Non
 
 def test_it_opens_within_a_tenth_of_a_second(show: Show, stage: Stage) -> None:
     many = [row("openrouter", f"maker/model-{number}") for number in range(300)]
-    stage.models = {"favourites": [QWEN], "groups": [{"label": "OpenRouter", "models": many}]}
+    stage.models = {"favourites": [QWEN], "lately": [], "groups": [{"label": "OpenRouter", "models": many}]}
     page = show("answered")
     opened(page)
     page.keyboard.press("Escape")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -45,6 +46,16 @@ def menu_of(tab: RawPage) -> dict[str, Any]:
 
 def entry(told: dict[str, Any], name: str) -> dict[str, Any]:
     return next(one for one in told["services"] if one["name"] == name)
+
+
+def used_lately(tab: RawPage, *names: str) -> list[dict[str, Any]]:
+    """Wait until these models wrote replies last: it is noted after them."""
+    end, lately = time.monotonic() + 30, list[dict[str, Any]]()
+    while time.monotonic() < end:
+        lately = tab.client.get(f"{tab.url}/models/choices").json()["lately"]
+        if tuple(one["model"] for one in lately)[: len(names)] == names:
+            return list(lately[: len(names)])
+    raise AssertionError(lately)
 
 
 def everything(home: Path) -> bytes:
@@ -253,6 +264,9 @@ def test_a_tab_chooses_for_its_conversation_and_a_new_one_has_the_choice_from_it
     page.send("And now?")
     page.paint(page.number("composer", "submit"))
     assert service.requests[-1].body["model"] == "one"
+    lately = used_lately(page, "one", "two")
+    assert [(one["service"], one["said"]) for one in lately] == [("compatible", "ready")] * 2
+    assert [one["model"] for one in ask(page, "star", service="compatible", model="two")["lately"]][:1] == ["one"]
     page.act(do="model", service="martian", model=7)
     page.act(do="new")
     page.send("Elsewhere?")
