@@ -27,7 +27,7 @@ def with_head(page: bytes, lang: str) -> bytes:
         '<meta name="viewport" content="width=device-width, initial-scale=1, viewport-fit=cover">'
         f'<link rel="preload" as="style" href="./assets/{stylesheet().name}">'
         f'<link rel="modulepreload" href="./assets/{script().name}">'
-        f'<script type="application/json" id="p-words">{script_words(lang)}</script>'
+        f'<script type="application/json" id="p-words" lang="{lang}">{script_words(lang)}</script>'
     )
     return page.replace(_END, head.encode() + _END, 1)
 

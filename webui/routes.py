@@ -28,6 +28,7 @@ from webui.handlers.services import ServiceRoutes
 from webui.handlers.sharing import ShareRoutes
 from webui.handlers.steering import SteeringRoutes
 from webui.handlers.tools import ServerRoutes, ToolRoutes
+from webui.offline import offline_routes
 from webui.page_files import asset_routes
 from webui.uploads import TooLargeError, size_of
 
@@ -105,6 +106,7 @@ class Routes:
             *self._preferences.table(),
             *self._pictures.table(),
             *self._steering.table(),
+            *offline_routes(),
             *asset_routes(),
         ]
 

@@ -20,6 +20,7 @@ import { start as meter } from './meter.js';
 import { start as dictation } from './dictation.js';
 import { start as microphone } from './microphone.js';
 import { start as notices } from './notices.js';
+import { start as offline } from './offline.js';
 import { start as paper } from './paper.js';
 import { start as pasting } from './pasting.js';
 import { start as pictures } from './pictures.js';
@@ -40,7 +41,7 @@ import { start as tabs } from './tabs.js';
 import { start as viewport } from './viewport.js';
 import { start as waiting } from './waiting.js';
 
-for (const start of [bus, dictation, choices, selecting, places, paper, history, keeping, bringing, actions, keys, editing, pasting, approval, mentions, prompts, composer, connection, focus, meter, microphone, reading, rows, scrolling, selection, speech, tables, tabs, waiting, commands, jump, settings, code, side, viewport, notices, pictures, choosing, steering]) {
+for (const start of [bus, dictation, choices, selecting, places, paper, history, keeping, bringing, actions, keys, editing, pasting, approval, mentions, prompts, composer, connection, focus, meter, microphone, reading, rows, scrolling, selection, speech, tables, tabs, waiting, commands, jump, settings, code, side, viewport, notices, pictures, choosing, steering, offline]) {
   // What a browser refuses one part keeps no other from beginning.
   try { start(); } catch (error) { reportError(error); }
 }

@@ -51,8 +51,11 @@ class KeptPages:
         return self.new_context(base_url=url, locale=locale, viewport=viewport).new_page()
 
     def new_context(self, **options: Any) -> BrowserContext:
-        """A window for one test alone, which the test closes."""
-        context = self._browser.new_context(**options)
+        """A window for one test alone, which the test closes.
+
+        It has no worker, which would go between the page and its server, unless `options` allow that.
+        """
+        context = self._browser.new_context(**{"service_workers": "block", **options})
         context.set_default_timeout(self._wait)
         return context
 

@@ -35,7 +35,7 @@ FORTY_FRAMES = """() => new Promise((resolve) => {
 
 
 def test_a_page_at_rest_asks_for_nothing(server: AppProcess, browser: Browser) -> None:
-    context = browser.new_context(viewport=DESK, locale="en-US")  # pyright: ignore[reportArgumentType]
+    context = browser.new_context(viewport=DESK, locale="en-US", service_workers="block")  # pyright: ignore[reportArgumentType]
     context.add_init_script(COUNT)
     page = context.new_page()
     page.goto(server.at("/"), wait_until="domcontentloaded")

@@ -9,6 +9,7 @@ import threading
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 import uvicorn
@@ -72,7 +73,8 @@ def test_of_files_that_were_taken_and_refused(page: Page) -> None:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_of_the_pages_before_parlours_own(server: AppProcess, browser: Browser, scheme: str) -> None:
-    context = browser.new_context(color_scheme=scheme, locale="en-US", base_url=server.url)  # pyright: ignore[reportArgumentType]
+    options: Any = {"color_scheme": scheme, "locale": "en-US", "service_workers": "block"}
+    context = browser.new_context(**options, base_url=server.url)
     page = context.new_page()
     page.goto("/")
     assert findings(page) == []
@@ -104,7 +106,8 @@ def test_of_the_page_for_who_comes_through_a_proxy_that_nobody_named(
     server: AppProcess, browser: Browser, scheme: str
 ) -> None:
     through = {"x-forwarded-for": "203.0.113.9"}
-    with browser.new_context(color_scheme=scheme, locale="en-US", extra_http_headers=through) as context:  # pyright: ignore[reportArgumentType]
+    options: Any = {"color_scheme": scheme, "locale": "en-US", "service_workers": "block"}
+    with browser.new_context(**options, extra_http_headers=through) as context:
         page = context.new_page()
         page.route("**/*", without_policy)  # under it no script runs, and so not axe either
         answer = page.goto(server.url)
@@ -125,7 +128,8 @@ def test_of_the_page_that_waits_until_parlour_is_open_and_then_gives_way(browser
         await asyncio.to_thread(opens.wait)
         yield HTMLResponse("<p>The page itself.</p>")
 
-    with in_a_thread(HeadersMiddleware(StartupApp(opening, print))) as url, browser.new_context() as context:
+    app = HeadersMiddleware(StartupApp(opening, print))
+    with in_a_thread(app) as url, browser.new_context(service_workers="block") as context:
         page = context.new_page()
         try:
             for scheme in ("light", "dark"):
@@ -166,13 +170,14 @@ def test_of_the_pages_for_a_cookie_that_cannot_be_read_and_for_a_browser_too_man
     start_app: Callable[..., AppProcess], browser: Browser
 ) -> None:
     app = start_app(OWNERS="cookie", NEW_OWNERS_PER_MINUTE="2")  # the first is who waited until it was ready
-    with browser.new_context(locale="en-US") as first:
+    with browser.new_context(locale="en-US", service_workers="block") as first:
         first.new_page().goto(app.at("/"))
         [cookie] = [one for one in first.cookies() if "token" not in one.get("name", "")]
     statuses: list[int] = []
     for cookies in ([{"name": cookie.get("name"), "value": "damaged", "url": app.url}], []):
         for scheme in ("light", "dark"):
-            with browser.new_context(color_scheme=scheme, locale="en-US") as context:  # pyright: ignore[reportArgumentType]
+            options: Any = {"color_scheme": scheme, "locale": "en-US", "service_workers": "block"}
+            with browser.new_context(**options) as context:
                 context.add_cookies(cookies)  # pyright: ignore[reportArgumentType]
                 page = context.new_page()
                 answer = page.goto(app.at("/"))

@@ -50,7 +50,7 @@ class Scales:
 def test_a_cold_page_takes_at_most_six_hundred_kilobytes_and_eighty_requests(
     server: AppProcess, browser: Browser, locale: str, said: str, other: str
 ) -> None:
-    context = browser.new_context(viewport=DESK, locale=locale)  # pyright: ignore[reportArgumentType]
+    context = browser.new_context(viewport=DESK, locale=locale, service_workers="block")  # pyright: ignore[reportArgumentType]
     page = context.new_page()
     context.request.get(server.at("/"))  # the token's cookie, so that the page itself is all that is weighed
     scales = Scales(page)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, FilePayload, Page, Route, expect
@@ -44,7 +45,8 @@ def test_a_browser_that_has_lost_its_cookie_is_told_so_in_a_sentence(
 
 
 def test_the_token_is_typed_in_without_any_script(server: AppProcess, browser: Browser) -> None:
-    context = browser.new_context(java_script_enabled=False, locale="en-US", base_url=server.url)
+    options: Any = {"java_script_enabled": False, "locale": "en-US", "service_workers": "block"}
+    context = browser.new_context(**options, base_url=server.url)
     page = context.new_page()
     page.goto("/")
     expect(page.get_by_role("heading", name="Open Parlour")).to_be_visible()

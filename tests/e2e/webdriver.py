@@ -30,6 +30,7 @@ _PREFERENCES = {
     "browser.shell.checkDefaultBrowser": False,
     "datareporting.policy.dataSubmissionEnabled": False,
     "app.update.enabled": False,
+    "dom.serviceWorkers.enabled": False,
 }
 _BROWSERS = "/usr/lib/*/webkit2gtk-4.*/MiniBrowser"
 

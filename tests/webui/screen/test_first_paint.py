@@ -46,7 +46,7 @@ def test_other_documents_stay_as_they_are() -> None:
 def test_before_anything_is_loaded_the_outline_stands_in_the_readers_colours(
     screen_browser: Browser, stage: Stage, scheme: str, chosen: str, ground: Colours
 ) -> None:
-    context = screen_browser.new_context(color_scheme=scheme)  # pyright: ignore[reportArgumentType]
+    context = screen_browser.new_context(color_scheme=scheme, service_workers="block")  # pyright: ignore[reportArgumentType]
     held: list[Route] = []
 
     def hold(route: Route) -> None:
@@ -90,7 +90,7 @@ def test_the_outline_stands_where_the_page_will_stand(show: Show, width: int, he
 
 
 def test_where_the_browser_keeps_nothing_the_page_works_all_the_same(screen_browser: Browser, stage: Stage) -> None:
-    context = screen_browser.new_context(locale="en-US")
+    context = screen_browser.new_context(locale="en-US", service_workers="block")
     refuse = """for (const kind of ['localStorage', 'sessionStorage']) Object.defineProperty(window, kind, {
         get() { throw new DOMException('Access is denied for this document.', 'SecurityError'); } });
         window.BroadcastChannel = class { constructor() { throw new DOMException('Access is denied here.'); } };"""
