@@ -134,7 +134,7 @@ function cite(link) {
 }
 
 function clicked(event) {
-  if (!event.target.closest?.('.p-float, .p-menu, .p-tap')) closeMenu();
+  if (!event.target.closest?.('.p-float, .p-menu, .p-tap, .p-more')) closeMenu();
   if (!event.target.closest?.('.p-choose, [data-do="choose"]')) closeChoosing();
   const card = document.querySelector('.p-ready[open]');
   if (card && (!card.contains(event.target) || event.target.closest('[data-do="models"]'))) card.open = false;

@@ -7,6 +7,7 @@ import { hint } from './hint.js';
 import { make } from './models_form.js';
 import { tokensTaken } from './meter.js';
 import { openModels } from './models.js';
+import { visit } from './places.js';
 import { request } from './request.js';
 import { onChange, status, touched } from './state.js';
 import { lang, say } from './words.js';
@@ -112,7 +113,7 @@ function foot() {
     make('span', { className: 'p-segment' }, choice(say('choose_here'), false), choice(say('choose_all'), true)));
   const services = make('button', { type: 'button', className: 'p-pick-services', tabIndex: -1, attributes: { role: 'menuitem' } },
     make('span', { textContent: say('choose_services') }), make('span', { className: 'p-note', textContent: say('choose_prices') }));
-  services.addEventListener('click', () => { closeChoosing(); openModels(); });
+  services.addEventListener('click', () => { closeChoosing(); visit('models'); });
   return [scope, services];
 }
 

@@ -11,14 +11,20 @@ let open = null;
 
 const request = (what, body) => requested(`./models/${what}`, 'models_failed', body);
 
-export function openModels(service) {
+export const openModels = (service) => begin(typeof service === 'string' ? service : undefined);
+
+// The same for one service, from elsewhere; `closed` is called when the dialog is.
+export const editService = (service, closed) => begin(service, closed);
+
+function begin(service, closed) {
   if (open) return;
-  open = new Dialog();
-  open.show(typeof service === 'string' ? service : undefined);
+  open = new Dialog(closed);
+  open.show(service);
 }
 
 class Dialog {
-  constructor() {
+  constructor(closed) {
+    this.closed = closed;
     this.menu = null;
     this.gone = false;   // the kept key is to be removed
     this.turn = 0;       // of the newest request: an older answer says nothing any more
@@ -71,7 +77,8 @@ class Dialog {
     this.parts.key.value = '';
     this.parts.element.remove();
     open = null;
-    keepFocus('#top .p-open-models');
+    if (this.closed) this.closed();
+    else keepFocus('#top .p-open-models');
   }
 
   get chosen() { return this.menu?.services.find((one) => one.name === this.parts.service.value); }

@@ -3,10 +3,12 @@ import { ask } from './bus.js';
 import { choose, chosen } from './choices.js';
 import { question } from './dialogs.js';
 import { keyParts } from './keys.js';
+import { editService } from './models.js';
 import { make } from './models_form.js';
 import { askForNotices, wantsNotices } from './notices.js';
 import { onPlace, section, visit } from './places.js';
 import { request } from './request.js';
+import { services } from './services.js';
 import { onChange } from './state.js';
 import { tellOthers } from './tabs.js';
 import { notes } from './tools_notes.js';
@@ -158,6 +160,7 @@ function clicked(event) {
     event.preventDefault();
     visit(link.dataset.section);
   } else if (event.target.closest('[data-leave]')) visit('');
+  else if (event.target.closest('[data-models]')) editService(undefined, () => redraw('', '[data-models]'));
   else if (event.target.closest('[data-delete]')) deleteAll(event.target.closest('[data-delete]'));
 }
 
@@ -171,6 +174,14 @@ async function run(what, body) {
 }
 
 const kept = notes({ get data() { return { notes: given }; }, run });
+
+const providers = services(redraw);
+
+// What was pressed is drawn anew; the keyboard goes to it, unless somebody went elsewhere meanwhile.
+async function redraw(said, back) {
+  await draw(said);
+  if ([document.body, find('h1')].includes(document.activeElement)) (find(back) ?? find('.p-add-service'))?.focus();
+}
 
 function drawNotes(list) {
   given = list;
@@ -189,6 +200,8 @@ async function draw(said = '') {
   find('.p-keys-here').replaceChildren(...keyParts());
   find('.p-notes-here').replaceChildren(kept.element);
   drawNotes(answer.notes);
+  find('.p-services-here')?.replaceChildren(providers.element);
+  providers.look(answer.services, () => { const words = find('.p-seek input').value; if (words) seek(words); });
   count();
   find('.p-scroll').addEventListener('scroll', scrolled, { passive: true });
   if (top) find('.p-scroll').scrollTop = top;
@@ -222,6 +235,7 @@ function close() {
   if (area && area.value !== area.defaultValue) request('./preferences/change', 'settings_failed', { name: area.dataset.set, value: area.value });
   page.remove();
   page = null;
+  providers.forget();
   CSS.highlights?.delete('p-found');
   (from?.isConnected && from.checkVisibility() ? from : document.querySelector('#composer textarea'))?.focus();
 }

@@ -297,9 +297,15 @@ def test_a_model_that_fails_says_so_at_the_top_and_the_settings_mend_it(
     expect(page.locator(".p-choose .p-what")).to_contain_text("API key")
     page.get_by_role("menuitem", name="Services …").click()
     expect(page.locator(".p-choose")).to_have_count(0)
+    row = page.locator("#p-settings .p-service-row", has_text="OpenAI-compatible")
+    expect(row).to_contain_text("needs key")
+    row.get_by_role("button").click()
+    page.get_by_role("menuitem", name="Edit…").click()
     dialog.get_by_label("API key").fill(KEY[::-1])
     press(dialog, "Use")
     expect(dialog).to_be_hidden()
+    expect(row).to_contain_text("ready")
+    page.keyboard.press("Escape")
     ask_and_wait(page, "And now?", "This is beta.")
 
 

@@ -258,6 +258,7 @@ _LISTED: Mapping[str, str] = {
         webui.panels.history: history_html
         webui.panels.model_menu: choices_data
         webui.panels.inspector: inspector_html
+        webui.panels.model_services: services_data
         webui.panels.models: menu_data
         webui.panels.tools: account_data allowed_data tools_data
         webui.panels.top: status_html top_html

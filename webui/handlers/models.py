@@ -14,6 +14,7 @@ from core.models.model_name import Abilities, ModelName
 from core.models.own_models import Draft
 from webui.context import answered_in_time, json_body, log_text, text_of
 from webui.panels.model_menu import choices_data
+from webui.panels.model_services import services_data
 from webui.panels.models import failure, menu_data
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ class ModelRoutes:
             Route("/models/offered", self._answering(self.offered), methods=["POST"]),
             Route("/models/choices", self._answering(self.choices), methods=["GET"]),
             Route("/models/refresh", self._answering(self.refresh), methods=["POST"]),
+            Route("/models/services", self._answering(self.services), methods=["POST"]),
             Route("/models/star", self._answering(self.star), methods=["POST"]),
             Route("/models/unstar", self._answering(self.unstar), methods=["POST"]),
         ]
@@ -70,6 +72,12 @@ class ModelRoutes:
         """The same, after the services whose list is old were asked for their models."""
         await ModelMenu(models).refresh()
         return await self.choices(models, draft, words)
+
+    async def services(self, models: OwnerModels, draft: Draft, words: Words) -> dict[str, Any]:
+        """The services of the settings, after those whose list of models is old were asked for it."""
+        del draft
+        await ModelMenu(models).refresh()
+        return await known_services(models, self._engine.default_label, words)
 
     async def star(self, models: OwnerModels, draft: Draft, words: Words) -> dict[str, Any]:
         """Make a model a favourite."""
@@ -169,6 +177,12 @@ class ModelRoutes:
             return await answered_in_time(done(), _PRIVATE)
 
         return answer
+
+
+async def known_services(models: OwnerModels, default: str, words: Words) -> dict[str, Any]:
+    """The services of the settings, from what is known: no service is asked. Raises StorageError."""
+    services, kept = await ModelMenu(models).services(), await models.kept()
+    return services_data(services, kept, default, words, local=models.is_local)
 
 
 async def _draft(request: Request) -> Draft | None:

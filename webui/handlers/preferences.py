@@ -16,6 +16,7 @@ from core.errors import ParlourError, SettingsError
 from core.llm.usage import cost_of
 from core.workspace.clearing import delete_everything
 from webui.context import answered_in_time, json_body, log_text, text_of
+from webui.handlers.models import known_services
 from webui.panels.settings import ShownSettings, settings_html
 from webui.panels.tools import notes_data
 from webui.words import LANGUAGES
@@ -55,12 +56,15 @@ class PreferenceRoutes:
         ]
 
     async def page(self, request: Request) -> Response:
-        """The markup of the page, and the notes that it lists."""
+        """The markup of the page, and the notes and services that it lists."""
         language = request.scope.get("language", "")
 
         async def drawn(workspace: Workspace, words: Words) -> dict[str, Any]:
             shown = await self._shown(workspace, language)
-            return {"markup": settings_html(shown, words), "notes": notes_data(shown.notes)}
+            services = None
+            if not shown.brings_model:
+                services = await known_services(workspace.models, self._engine.default_label, words)
+            return {"markup": settings_html(shown, words), "notes": notes_data(shown.notes), "services": services}
 
         return await self._told(request, drawn)
 

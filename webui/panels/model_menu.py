@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from webui.words import Words
 
 _MB = 1_000_000
-_SHAPES = {"ready": "ok", "untried": "off", "loading": "open", "no_answer": "bad", "no_key": "ask"}
+SHAPES = {"ready": "ok", "untried": "off", "loading": "open", "no_answer": "bad", "no_key": "ask"}
+"""What stands before the state of a model, besides its word."""
 _LATELY = 5  # models that were used, beside the favourites
 _CENTS = 0.1  # dollars: what costs less needs more figures
 
@@ -37,7 +38,10 @@ def choices_data(
         default: The label of the installation's model.
     """
     groups: list[dict[str, Any]] = [
-        {"label": _label(one, words), "models": [_row(model, one, default, favourites, words) for model in one.models]}
+        {
+            "label": service_label(one, words),
+            "models": [_row(model, one, default, favourites, words) for model in one.models],
+        }
         for one in services
         if one.models
     ]
@@ -49,7 +53,7 @@ def choices_data(
     return {"favourites": starred, "lately": others[:_LATELY], "groups": groups}
 
 
-def _label(one: ServiceChoices, words: Words) -> str:
+def service_label(one: ServiceChoices, words: Words) -> str:
     """What a service is called, with its place where there may be several of its kind."""
     if not one.service:
         return words("models.default_unnamed")
@@ -69,12 +73,12 @@ def _row(
         "service": name.service,
         "model": name.model,
         "label": words.model(default) if not name.service else _model_label(name),
-        "can": _can(model, _label(of, words), words),
+        "can": _can(model, service_label(of, words), words),
         "room": model.listed.context or 0,
         "price": _price(model, words),
         "state": model.state,
-        "shape": _SHAPES[model.state],
-        "said": _said(model, words),
+        "shape": SHAPES[model.state],
+        "said": state_said(model, words),
         "star": favourites.index(name) + 1 if name in favourites else 0,
     }
 
@@ -114,7 +118,8 @@ def _dollars(price: float) -> str:
     return f"${price:.2f}" if price >= _CENTS else f"${price:.3g}"
 
 
-def _said(model: Choosable, words: Words) -> str:
+def state_said(model: Choosable, words: Words) -> str:
+    """Whether a model would answer, in a word; of one that is being fetched, how much is there."""
     if model.state == "loading" and model.total:
         return words("models.part", done=model.done // _MB, total=model.total // _MB)
     return words(f"models.state_{model.state}")

@@ -206,8 +206,14 @@ def _you(shown: ShownSettings, words: Words) -> str:
 
 def _models(shown: ShownSettings, words: Words) -> str:
     state, label = ready_line(shown.readiness, words)
-    change = "" if shown.brings_model else _button("models", words("settings.change"))
-    rows = [_row("answers", f'<span class="p-state">{state}</span>{change}', words, note=label)]
+    rows: list[str] = []
+    change = ""
+    if not shown.brings_model:
+        note = escaped(words("settings.models_note"))
+        rows.append(f'<p class="p-about">{note}</p><div class="p-services-here"></div>')
+        said = escaped(words("settings.change"))
+        change = f'<button type="button" class="p-button" data-models aria-haspopup="dialog">{said}</button>'
+    rows.append(_row("answers", f'<span class="p-state">{state}</span>{change}', words, note=label))
     if shown.may_check:
         rows.append(_switch("check_claims", words, on=shown.preferences.check_claims))
     return "".join(rows)

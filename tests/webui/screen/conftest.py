@@ -12,7 +12,7 @@ from tests.e2e.chat_steps import wait_for_script
 from tests.e2e.chromium import chromium
 from tests.e2e.kept_pages import KeptPages
 from tests.e2e.watched_page import Watch
-from tests.webui.screen.stage import Stage
+from tests.webui.screen.stage import SERVICES, Stage
 
 WAIT = 60_000  # milliseconds; a machine that does other things as well takes its time
 _SCREEN = "tests/webui/screen"
@@ -57,6 +57,8 @@ def stage(_served: Stage) -> Stage:
     _served.evidence = None
     _served.models = {"favourites": [], "lately": [], "groups": []}
     _served.meter = {}
+    _served.services = SERVICES
+    _served.answers = {}
     _served.searching.set()
     return _served
 

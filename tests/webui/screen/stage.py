@@ -48,6 +48,7 @@ from webui.page_files import asset_routes
 from webui.panels.approval import announced, ask_html
 from webui.panels.evidence import ShownPage, evidence_html
 from webui.panels.history import history_html
+from webui.panels.models import menu_data
 from webui.panels.queue import queue_html
 from webui.panels.settings import ShownSettings, settings_html
 from webui.panels.toolbar import temporary_html
@@ -193,18 +194,40 @@ SCENES |= {"passing": lambda: ([], {}), "passed": _answered}  # a temporary conv
 SCENES |= agents_scenes.SCENES | prose_scenes.SCENES | page_scenes.SCENES
 
 
+def service(name: str, label: str, place: str, about: str = "", **more: Any) -> dict[str, Any]:
+    """A row of the services in the settings."""
+    base = {"shape": "ok", "said": "ready", "used": False, "kept": True, "address": place, "model": "m"}
+    return {"service": name, "label": label, "place": place, "about": about, **base, **more}
+
+
+SERVICES: dict[str, Any] = {
+    "services": [
+        service("", "Parlour's default", "Small 0.5B", ", answers new conversations", used=True, kept=False),
+        service("openai", "OpenAI", "https://api.openai.com/v1", ", key …x4Qd, 41 models"),
+        service("anthropic", "Anthropic", "https://api.anthropic.com/v1", shape="ask", said="needs key"),
+        service("compatible", "OpenAI-compatible: a:81", "http://a:81/v1", ", 2 models", shape="bad", said="no answer"),
+        service(
+            "compatible~2", "OpenAI-compatible: <b>", "http://b/v1", ", 1 model", shape="off", said="not tried yet"
+        ),
+    ],
+    "add": "dashscope",
+}
+
+
 class Stage:
     """Serves the page on a free port; `asked` is what its script put on the bus, `sent` what the composer sent,
     and `preferred` what was changed in the settings.
 
     A mark opens a page of a PDF, or what `evidence` makes; `found` answers a search, which waits for `searching`;
-    `meter` is what the composer is told of the next message.
+    `meter` is what the composer is told of the next message; `answers` what the routes of services tell.
     """
 
     def __init__(self) -> None:
         self.evidence: Callable[[Words], str] | None = None
         self.steered = steering_scenes.Steered()
         self.found: Callable[[str], dict[str, Any]] = lambda _: {}
+        self.services: dict[str, Any] | None = SERVICES
+        self.answers: dict[str, dict[str, Any]] = {}
         self.models: dict[str, Any] = {"favourites": [], "lately": [], "groups": []}
         self.searching = threading.Event()
         self.searching.set()
@@ -232,6 +255,10 @@ class Stage:
         app.add_api_route("/models/choices", lambda: self.models)
         for what in ("refresh", "star", "unstar"):
             app.add_api_route(f"/models/{what}", partial(self._models, what), methods=["POST"])
+        app.add_api_route("/models/menu", lambda: menu_data((), "Small 0.5B", "", Words("en"), local=True))
+        app.add_api_route("/models/services", lambda: self.services, methods=["POST"])
+        for what in ("test", "use", "remove"):
+            app.add_api_route(f"/models/{what}", partial(self._serve, what), methods=["POST"])
         page: Any = build(cast("Any", None), self._wire)
         page._queue.ANAYLTICS_CACHE_FREQUENCY = 10**6  # Gradio's spelling; its statistics are not wanted here
         mounted = cast("Any", gr).mount_gradio_app(
@@ -348,7 +375,8 @@ class Stage:
             version="0.1.0",
         )
         words = Words.of(request.headers.get("accept-language"))
-        return {"markup": settings_html(shown, words), "notes": notes_data(shown.notes)}
+        notes = notes_data(shown.notes)
+        return {"markup": settings_html(shown, words), "notes": notes, "services": self.services}
 
     async def _prefer(self, act: str, request: Request) -> Response:
         asked = await request.json()
@@ -363,6 +391,10 @@ class Stage:
             self.asked.append({"do": what, **await request.json()})
             self._news.notify_all()
         return self.models
+
+    async def _serve(self, what: str, request: Request) -> dict[str, Any]:
+        await self._models(what, request)
+        return self.answers.get(what, {})
 
     def _take(self, given: dict[str, Any]) -> Any:
         with self._news:

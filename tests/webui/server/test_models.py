@@ -13,13 +13,16 @@ import httpx
 import pytest
 
 from core.errors import ModelMisbehavedError, ModelRefusedError, NotFoundError, ParlourError, UnknownNameError
+from core.models.choices import Choosable, ServiceChoices
 from core.models.menu import MENU, menu
+from core.models.model_name import ModelName
 from core.storage.base import LOCAL_OWNER
 from core.storage.model_services import ModelService
 from core.testing.model_server import ModelServer
 from core.testing.script import Reply
 from tests.e2e.app_process import AppProcess
 from tests.webui.server.raw_page import RawPage
+from webui.panels.model_services import services_data
 from webui.panels.models import failure, menu_data
 from webui.words import Words
 
@@ -249,6 +252,59 @@ def test_the_menu_lists_models_side_by_side_and_never_a_price_of_nothing(page: R
     assert ask(page, "unstar", service="compatible", model="two")["favourites"] == []
     assert "cannot be chosen" in ask(page, "star", service="martian", model="x")["failed"]
     ask(page, "remove", service="compatible")
+
+
+def rows_of(told: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return {one["service"]: one for one in told["services"]}
+
+
+def test_the_settings_have_a_row_for_each_service_and_two_of_one_kind_stand_side_by_side(
+    page: RawPage, service: ModelServer
+) -> None:
+    first = rows_of(page.client.get(f"{page.url}/preferences/page").json()["services"])
+    assert (first[""]["label"], first[""]["used"], first[""]["kept"]) == ("Parlour's default", True, False)
+    assert "anthropic" not in first  # it wants a key, and nobody gave one
+    ask(page, "save", service="compatible", address=service.base_url, model="one", key=KEY)
+    ask(page, "save", service="compatible~2", address="http://127.0.0.1:9", model="m")
+    ask(page, "save", service="anthropic", model="claude-sonnet-4-5")
+    ask(page, "use", service="compatible", address=service.base_url, model="one")
+    rows = rows_of(ask(page, "services"))
+    mine, other = rows["compatible"], rows["compatible~2"]
+    assert (mine["place"], mine["about"]) == (service.base_url, ", key …cdef, 2 models, answers new conversations")
+    assert (mine["said"], mine["used"], rows[""]["used"]) == ("ready", True, False)
+    assert (other["label"], other["said"]) == ("OpenAI-compatible: 127.0.0.1:9", "no answer")
+    assert (rows["anthropic"]["said"], rows["anthropic"]["about"]) == ("needs key", "")
+    for one in (mine, other):
+        assert ask(page, "test", service=one["service"], address=one["address"], model=one["model"]).keys() <= {
+            "said",
+            "failed",
+        }
+    ask(page, "save_anyway", service="compatible", address=service.base_url, model="one", key="")  # the key is removed
+    assert "key …" not in rows_of(ask(page, "services"))["compatible"]["about"]
+    for name in ("compatible", "compatible~2", "anthropic"):
+        ask(page, "remove", service=name)
+    assert not {"compatible", "compatible~2", "anthropic"} & rows_of(ask(page, "services")).keys()
+
+
+def test_what_adds_a_service_begins_with_one_that_is_not_there() -> None:
+    def kept(service: str) -> ModelService:
+        return ModelService(LOCAL_OWNER, service, "https://x/v1", "m", "sealed", "cdef", in_use=False, updated_at=0)
+
+    wanting = [name for name, one in MENU.items() if one.wants_key == "needed"]
+    every = [ServiceChoices(name, "https://x/v1", (Choosable(ModelName(name, "m"), "ready"),)) for name in wanting]
+    told = services_data(every[:1], [kept(wanting[0])], "", Words("en"), local=True)
+    assert told["add"] == wanting[1]
+    told = services_data(every, [kept(name) for name in wanting], "", Words("en"), local=True)
+    assert told["add"] == "compatible"
+    chinese = services_data(every[:1], [kept(wanting[0])], "", Words("zh"), local=True)["services"][0]
+    assert chinese["about"] == "，密钥 …cdef，1 个模型"
+
+
+def test_the_built_in_models_have_the_state_of_one_that_is_there() -> None:
+    models = (Choosable(ModelName("llama_cpp", "a"), "untried"), Choosable(ModelName("llama_cpp", "b"), "ready"))
+    row = services_data([ServiceChoices("llama_cpp", "", models)], (), "", Words("en"), local=True)["services"][0]
+    assert (row["label"], row["place"], row["about"]) == ("Built in", "on this machine", ", 2 models")
+    assert (row["said"], row["shape"], row["kept"]) == ("ready", "ok", False)
 
 
 def test_a_tab_chooses_for_its_conversation_and_a_new_one_has_the_choice_from_its_first_question(
