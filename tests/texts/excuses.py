@@ -59,6 +59,7 @@ _LISTED: Mapping[str, str] = {
         core.models.own_models: OwnerModels.*
         core.models.pool: ModelPool.*
         core.models.remembered: ModelNotes.*
+        webui.handlers.models: known_services
         core.toolbox.choices: Rules.change ToolAccounts.* ToolChoices.*
         core.toolbox.server_form: state_of
         core.toolbox.toolbox: OwnerTools.switch is_wanted
