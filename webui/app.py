@@ -69,7 +69,7 @@ async def open_app(
             app, forget, functions = await to_thread.run_sync(build_app, context, uploads)
             gc.freeze()  # what was imported stays, so the collector need not walk it again
             async with app.router.lifespan_context(app):
-                warming = asyncio.create_task(opened.warm_up())  # the page is there first
+                warming = asyncio.create_task(opened.services.warm_up())  # the page is there first
                 with watched(asyncio.get_running_loop()):
                     yield GateMiddleware(app, uploads, forgotten=forget, functions=functions)
                 await asyncio.wait({warming})

@@ -261,7 +261,7 @@ class Frames:
             model=shown.answers,
             libraries=shown.libraries,
             waiting=shown.waiting,
-            coming=run is not None or self._engine.sending.is_sending(view.owner),
+            coming=run is not None or self._engine.chores.sending.is_sending(view.owner),
             speakers=shown.speakers,
             history=self._history(workspace, view, shown, live, unread),
             follow_ups=shown.follow_ups,
@@ -319,7 +319,7 @@ class Frames:
         return (
             bool(workspace.runs.live_conversations())
             or workspace.services.is_adding
-            or self._engine.sending.is_sending(view.owner)
+            or self._engine.chores.sending.is_sending(view.owner)
             or shown.readiness["model"].state == "loading"
             or self._views.is_being_created(view.owner, view.conversation_id)
             or any(document.status == "reading" or document.id in preparing for document in shown.documents)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 from weakref import WeakSet
 
 from core.bridge.cancellation import run_shielded
+from core.bridge.listeners import Listeners
 from core.errors import ConflictError, NotFoundError, ParlourError
 from core.limits import Slots
 from core.messages.transcript import Transcript
@@ -402,7 +403,7 @@ class Runs:
         self._limit = limit
         self.worker = worker or this_worker()
         self.table = RunTable()
-        self._callbacks: list[Callable[[str, str], None]] = []
+        self._changed = Listeners[str, str]()
         self._renewing = Renewing(stores.runs, self._held, self._lost)
         self._leases = LeaseWatch()
         self._keep_events = keep_events
@@ -469,13 +470,7 @@ class Runs:
 
     def on_change(self, callback: Callable[[str, str], None]) -> Callable[[], None]:
         """Call back with (owner, conversation) when a run starts or ends; returns what ends this."""
-        self._callbacks.append(callback)
-
-        def leave() -> None:
-            if callback in self._callbacks:
-                self._callbacks.remove(callback)
-
-        return leave
+        return self._changed.add(callback)
 
     async def take_over(self, record: RunRecord, lease: Lease, rows: Sequence[EventRow] | None = None) -> RunRecord:
         """A run that a dead process has left, held by this one from now on. Raises as `AllRuns.take_over`."""
@@ -545,10 +540,6 @@ class Runs:
         if not run.stored:
             self.table.unsettled[run.conversation_id] = run
         self._changed(run.owner, run.conversation_id)
-
-    def _changed(self, owner: str, conversation_id: str) -> None:
-        for callback in tuple(self._callbacks):
-            callback(owner, conversation_id)
 
     async def _pick_up(self, record: RunRecord, lease: Lease, resume: Resume | None) -> None:
         logged = await self.of(record.owner_id).events(record.id, whole=True)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
 
 from core.errors import NotFoundError, ParlourError
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from core.reading.intake import Intake
     from core.runs.afterwards import FollowUps, Titles
     from core.runs.beside import AnsweringModel, Beside
+    from core.runs.claim_check import ClaimChecker
     from core.runs.history_summary import HistorySummarizer
     from core.runs.manager import Runs
     from core.runs.run import Run
@@ -61,6 +64,7 @@ class Services:
         settings: What a reply may take.
         stores: What is kept of owners.
         code: Runs the code of conversations.
+        checking: Tells whether passages bear a sentence out.
         remembering: Sums up what a model cannot read any more.
         beside: Asks models for what is small, beside the replies.
         titles: Names conversations after their first exchange.
@@ -77,6 +81,7 @@ class Services:
     toolbox: Toolbox
     code: CodeInterpreters
     runs: Runs
+    checking: ClaimChecker
     remembering: HistorySummarizer
     beside: Beside
     titles: Titles
@@ -88,6 +93,11 @@ class Services:
     def of(self, owner: str) -> OwnerServices:
         """What one owner's workspace works with."""
         return OwnerServices(self, owner)
+
+    async def warm_up(self) -> None:
+        """Load what the first question would wait for otherwise, about half a second of work. It can be left out."""
+        await self.toolbox.wake()
+        await asyncio.to_thread(_load)
 
 
 class OwnerServices:
@@ -179,3 +189,8 @@ class OwnerServices:
             if await self.intake.restored(conversation_id, documents):
                 documents = await self.stores.documents.within_reach(conversation_id)
             yield library, documents
+
+
+def _load() -> None:
+    import_module("core.agents.assistant")  # brings the document readers with it
+    import_module("core.llm.tokens").qwen_encoding()

@@ -178,7 +178,7 @@ async def _sought(desk: Desk, workspace: Workspace, view: View, sentence: str) -
     found = await workspace.conversation(view.conversation_id).find(sentence)
     if not found:
         raise NotFoundError("Nothing like it was found in the documents.", key="claim_not_found")
-    proved = await desk.engine.checking.supports(sentence, found)
+    proved = await desk.engine.services.checking.supports(sentence, found)
     return replace(_found(sentence, found, documents), doubted=() if proved else (sentence,))
 
 

@@ -80,7 +80,7 @@ async def settled(engine: Engine, talk: Conversation, *others: Sending) -> list[
             run = engine.runs.live(talk.id)
             if run is not None:
                 await run.wait()
-            elif any(sending.is_sending("alice") for sending in (engine.sending, *others)):
+            elif any(sending.is_sending("alice") for sending in (engine.chores.sending, *others)):
                 await asyncio.sleep(0)
             else:
                 return await talk.messages()
@@ -113,7 +113,7 @@ async def test_a_stopped_reply_leaves_the_queue_standing_until_its_owner_sends_i
     await talk.stop()
     assert asked(await settled(engine, talk)) == ["one"]
     assert await engine.stores.queued.due() == []  # nobody opens the owner's workspace for it again and again
-    await engine.sending.look(patiently=False)
+    await engine.chores.sending.look(patiently=False)
     assert asked(await settled(engine, talk)) == ["one"]
     gate.go.set()
     await queue.send(waits.id)

@@ -22,13 +22,13 @@ Given = tuple[tuple[Any, ...], dict[str, Any]]
 
 # The variable, its value, whose making is looked at, and what of it must be so.
 REACHES: list[tuple[str, str, str, Callable[[tuple[Any, ...], dict[str, Any]], bool]]] = [
-    ("REPLIES_AT_ONCE", "7", "core.engine.Slots", lambda given, _: given == (7,)),
-    ("KEEP_EVENTS_DAYS", "3.5", "core.engine.Runs", lambda _, more: more["keep_events"] == 3.5 * 86_400),
-    ("KEEP_EVENTS_DAYS", "0", "core.engine.Runs", lambda _, more: more["keep_events"] is None),
-    ("CHECK_CLAIMS", "false", "core.engine.Runs", lambda _, more: more["check"] is None),
+    ("REPLIES_AT_ONCE", "7", "core.workspace.answering.Slots", lambda given, _: given == (7,)),
+    ("KEEP_EVENTS_DAYS", "3.5", "core.workspace.answering.Runs", lambda _, more: more["keep_events"] == 3.5 * 86_400),
+    ("KEEP_EVENTS_DAYS", "0", "core.workspace.answering.Runs", lambda _, more: more["keep_events"] is None),
+    ("CHECK_CLAIMS", "false", "core.workspace.answering.Runs", lambda _, more: more["check"] is None),
     ("FILES_MB", "9", "core.engine.Stores", lambda _, more: more["quota"] == 9 * 2**20),
     ("FILES_MB", "0", "core.engine.Stores", lambda _, more: more["quota"] is None),
-    ("SUMMARISE", "false", "core.engine.HistorySummarizer", lambda _, more: more["on"] is False),
+    ("SUMMARISE", "false", "core.workspace.answering.HistorySummarizer", lambda _, more: more["on"] is False),
     (
         "CODE_KERNELS",
         "4",

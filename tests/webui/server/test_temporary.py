@@ -114,7 +114,7 @@ async def test_one_that_is_kept_is_as_any_other(tabs: Tabs, model: ScriptedModel
     assert await listed(tabs) == [view.conversation_id]
     assert await found(tabs, "harbour") == [view.conversation_id]
     assert (await tabs.over(view)).panels["temporary"] == ""
-    assert await tabs.engine.temporary.sweep(time.time() + 2 * STAYS) == 0
+    assert await tabs.engine.chores.temporary.sweep(time.time() + 2 * STAYS) == 0
     await asked(tabs, view, "And now?")
     assert "storage" in tools_told(model)
 
@@ -135,7 +135,7 @@ async def test_it_goes_a_day_after_its_last_message_with_its_files_and_no_other_
     await tabs.act(view, do="temporary", on=True)
     await asked(tabs, view, files=(note,))
     await asked(tabs, usual)
-    sweep = tabs.engine.temporary.sweep
+    sweep = tabs.engine.chores.temporary.sweep
     assert await sweep(time.time() + STAYS - 60) == 0
     assert await sweep(time.time() + STAYS + 60) == 1
     stores = tabs.engine.stores.of(tabs.owner)

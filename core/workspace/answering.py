@@ -1,0 +1,137 @@
+"""Puts together what answers owners: what reads, runs tools and writes replies, and the workspaces that use it."""
+
+from __future__ import annotations
+
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING, Self
+
+from core.limits import Slots
+from core.models.own_models import AllModels
+from core.reading.intake import Intake
+from core.runs.afterwards import FollowUps, Titles
+from core.runs.beside import Beside
+from core.runs.claim_check import ClaimChecker
+from core.runs.history_summary import HistorySummarizer
+from core.runs.manager import Runs
+from core.toolbox.code_interpreter import CodeInterpreters
+from core.toolbox.toolbox import Toolbox
+from core.workspace.assistants import Assistants
+from core.workspace.services import Services
+from core.workspace.workspaces import Workspaces
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from contextlib import AbstractAsyncContextManager
+
+    from core.messages.message import Message
+    from core.models.pool import ActiveModel
+    from core.rag.document import Passage
+    from core.rag.library import Library
+    from core.runs.log import Checked
+    from core.runs.reply import Reply
+    from core.settings import Settings
+    from core.storage.base import RunRecord
+    from core.storage.sealing import Sealer
+    from core.storage.stores import Stores
+    from core.workspace.program import Program
+    from core.workspace.workspace import Workspace
+
+
+class Answering:
+    """All that answers owners, over what is stored; an async context manager.
+
+    Its parts need each other in a circle: documents are read into the index of a workspace, a reply is checked against
+    it, and a workspace works with what reads and replies. Here is the one place that closes it.
+
+    Args:
+        sealer: Seals the keys that owners typed.
+        model: The installation's; it is closed with the others at the end.
+        program: A program's own agents, who answer in place of Parlour's assistant.
+        changed: Called with (owner, conversation) when something of it changes.
+
+    Attributes:
+        services: What every workspace works with.
+        workspaces: The pool of them.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        stores: Stores,
+        sealer: Sealer,
+        model: ActiveModel,
+        *,
+        program: Program | None,
+        changed: Callable[[str, str | None], None],
+    ) -> None:
+        self._installed = model
+        self._stores = stores
+        self._code = CodeInterpreters(settings, stores, self._sandbox_known)
+        self._check = ClaimChecker(by_meaning=settings.retrieval == "hybrid", find=self._find)
+        runs = Runs(
+            stores,
+            check=self._checked if settings.check_claims else None,
+            at_once=Slots(settings.replies_at_once),
+            keep_events=settings.keep_events_days * 86_400.0 or None,
+        )
+        runs.on_change(changed)
+        beside = Beside(runs)
+        brings_model = program is not None and program.brings_model
+        self.services = Services(
+            settings=settings,
+            stores=stores,
+            intake=Intake(stores, self._index, changed),
+            models=AllModels(settings, stores, model, lambda owner: changed(owner, None), fixed=brings_model),
+            toolbox=Toolbox(stores, sealer, settings, self._code.of),
+            code=self._code,
+            runs=runs,
+            checking=self._check,
+            remembering=HistorySummarizer(on=settings.summarise),
+            # A program's own agents are asked nothing but the reader's questions.
+            beside=beside,
+            titles=Titles(beside, on=settings.titles and program is None),
+            follow_ups=FollowUps(beside, on=program is None),
+            agents=program or Assistants(settings.max_iteration),
+            index=self._index,
+            changed=changed,
+        )
+        self.workspaces = Workspaces(self.services, settings.home / "libraries", _indexed)
+        self._open = AsyncExitStack()
+
+    async def __aenter__(self) -> Self:
+        """Begin what goes on in the background: to look for a sandbox, and to sum up."""
+        services = self.services
+        async with AsyncExitStack() as opening:
+            for part in (self.workspaces, self._installed.loader, services.models):
+                opening.push_async_callback(part.aclose)
+            await opening.enter_async_context(services.code)
+            for part in (services.toolbox, services.intake, services.runs):
+                opening.push_async_callback(part.aclose)
+            await opening.enter_async_context(services.remembering)
+            await opening.enter_async_context(services.beside)
+            self._open = opening.pop_all()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """End runs as interrupted, their partial replies kept; stop reading; close tools, models and workspaces."""
+        await self._open.aclose()
+
+    def _index(self, owner: str) -> AbstractAsyncContextManager[Library]:
+        return self.workspaces.index(owner)
+
+    async def _find(self, run: RunRecord, sentence: str) -> Sequence[Passage]:
+        async with self.workspaces.open(run.owner_id) as workspace:
+            return await workspace.conversation(run.conversation_id).find(sentence)
+
+    async def _checked(self, reply: Reply, history: Sequence[Message], record: RunRecord) -> Sequence[Checked]:
+        """The sentences of a reply, checked; none where its owner does without."""
+        if not (await self._stores.of(record.owner_id).preferences.get()).check_claims:
+            return ()
+        return await self._check(reply, history, record)
+
+    def _sandbox_known(self) -> None:
+        self._installed.readiness.note("code_interpreter", self._code.as_dict())
+
+
+async def _indexed(workspace: Workspace, index: Library) -> None:
+    await workspace.intake.opened(index)
