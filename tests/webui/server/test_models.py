@@ -22,6 +22,7 @@ from core.testing.model_server import ModelServer
 from core.testing.script import Reply
 from tests.e2e.app_process import AppProcess
 from tests.webui.server.raw_page import RawPage
+from webui.panels.model_menu import choices_data
 from webui.panels.model_services import services_data
 from webui.panels.models import failure, menu_data
 from webui.words import Words
@@ -298,6 +299,16 @@ def test_what_adds_a_service_begins_with_one_that_is_not_there() -> None:
     assert told["add"] == "compatible"
     chinese = services_data(every[:1], [kept(wanting[0])], "", Words("zh"), local=True)["services"][0]
     assert chinese["about"] == "，密钥 …cdef，1 个模型"
+
+
+def test_used_lately_are_five_at_most_without_favourites_and_what_is_gone() -> None:
+    names = [ModelName("openai", f"m{number}") for number in range(8)]
+    openai = ServiceChoices("openai", "https://api.openai.com/v1", tuple(Choosable(one, "no_key") for one in names))
+    used = [ModelName("openai", "gone"), ModelName("martian", "m0"), *reversed(names)]
+    told = choices_data([openai], [names[6]], used, "", Words("en"))
+    assert [one["model"] for one in told["lately"]] == ["m7", "m5", "m4", "m3", "m2"]
+    assert {one["said"] for one in told["lately"]} == {"needs key"}
+    assert choices_data([], [], used, "", Words("en"))["lately"] == []
 
 
 def test_the_built_in_models_have_the_state_of_one_that_is_there() -> None:
