@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 _ENDINGS = frozenset({".html", ".htm", ".xhtml"})
 # Source code may begin with HTML in a string, so other file endings are believed; many a program calls HTML a sheet.
 _OPEN_TO_DOUBT = _ENDINGS | {"", ".txt", ".xls"}
+# Only single letters are repeated possessively: of groups, Python before 3.11.5 finds none then.
 _START = re.compile(
-    rb"\s*+(?:<\?xml[^>]*+>\s*+)?(?:<!--(?:(?!-->).)*+-->\s*+)*+<(!doctype\s+html|html[\s>])", re.IGNORECASE | re.DOTALL
+    rb"\s*+(?:<\?xml[^>]*+>\s*+)?(?:<!--(?:(?!-->).)*-->\s*)*<(!doctype\s+html|html[\s>])", re.IGNORECASE | re.DOTALL
 )
 _CHARSET = re.compile(rb"<meta[^>]+charset\s*=\s*[\"']?\s*([a-zA-Z0-9_-]+)", re.IGNORECASE)
 
