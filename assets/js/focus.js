@@ -1,7 +1,7 @@
 // Where the keyboard is, when what it was on goes away: a row that is drawn anew, a menu or question that closes.
 import { onChange } from './state.js';
 
-const WITHIN = 3000;  // milliseconds: the server draws the row anew by then
+const WITHIN = 10_000;  // milliseconds: even a busy server draws the row anew by then
 let wanted = null;
 
 const lost = () => !document.activeElement || document.activeElement === document.body;

@@ -1,5 +1,6 @@
 // What is done with conversations of the list, and the line that takes it back.
 import { ask } from './bus.js';
+import { keepFocus } from './focus.js';
 import { say } from './words.js';
 
 const STAYS = 10_000;  // milliseconds in which an act can be taken back
@@ -18,7 +19,7 @@ function away() {
 // Says what was done, with the way back. It is there before it speaks, or no screen reader would hear it.
 export function tell(text, back, home = '#history nav a[tabindex="0"]') {
   const undo = Object.assign(document.createElement('button'), { type: 'button', textContent: say('undo') });
-  undo.addEventListener('click', () => { away(); back.forEach(ask); document.querySelector(home)?.focus(); });
+  undo.addEventListener('click', () => { away(); back.forEach(ask); keepFocus(home); });
   line.replaceChildren(Object.assign(document.createElement('span'), { textContent: text }), undo);
   line.style.bottom = `${innerHeight - (foot()?.getBoundingClientRect().top ?? innerHeight) + 8}px`;
   line.classList.add('p-there');

@@ -64,19 +64,19 @@ class Steered:
 
     def __init__(self) -> None:
         self.left_out: tuple[str, ...] = ()
-        self._turn = 0
+        self.turn = 0
         self._markup = ""
 
     def answer(self, asked: dict[str, Any], words: Words) -> str:
         """The markup of the panel: a new one, unless the change is one that draws nothing."""
         if asked.get("quiet") is not True and asked["do"] != "close":
-            self._turn += 1
+            self.turn += 1
             folder = Folder("f1", "o", "Papers", 1.0, {}, 0.0)
             level = Level("Cite pages.", libraries=("l2",))
             self._markup = (
-                folder_html(folder, level, SHELVES, words, turn=self._turn)
+                folder_html(folder, level, SHELVES, words, turn=self.turn)
                 if asked.get("folder")
-                else steering_html(shown(left_out=self.left_out), words, turn=self._turn)
+                else steering_html(shown(left_out=self.left_out), words, turn=self.turn)
             )
         return self._markup if asked["do"] != "close" else ""
 

@@ -110,6 +110,7 @@ def test_what_the_service_refused_is_said_beside_it(show: Show, stage: Stage) ->
 def test_a_persona_is_chosen_saved_by_its_name_and_forgotten(show: Show, stage: Stage) -> None:
     page = show("steered")
     panel = opened(page)
+    drawn = stage.steered.turn
     panel.get_by_role("combobox", name="Persona").select_option("")
     heard(stage, do="persona", id="")
     panel.get_by_role("button", name="Save as persona…").click()
@@ -120,6 +121,7 @@ def test_a_persona_is_chosen_saved_by_its_name_and_forgotten(show: Show, stage: 
     heard(stage, do="persona-delete", id="p1")
     page.get_by_role("button", name="Undo").click()
     heard(stage, do="persona-restore", id="p1")
+    expect(panel).to_have_attribute("data-turn", str(drawn + 4))
     expect(panel.get_by_role("combobox", name="Persona")).to_be_focused()
 
 
