@@ -40,6 +40,7 @@ STYLES = (
     "narrow",
     "models",
     "choosing",
+    "comparing",
     "libraries",
     "tools",
     "services",

@@ -23,10 +23,12 @@ from core.models.own_models import is_local
 from core.readiness import Readiness
 from core.runs.afterwards import proposed
 from core.storage.base import History
+from core.workspace.comparing import Comparison, second_model
 from webui.panels.catalog import PANELS, Scene
 from webui.panels.history import history_html
 from webui.panels.toolbar import switched
 from webui.panels.top import speakers
+from webui.render.comparing import Compared
 from webui.render.conversation import Rendered, conversation_entries, text_length
 
 if TYPE_CHECKING:
@@ -81,6 +83,8 @@ class _Shown:
     versions: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])  # of turns that have any
     waiting: Sequence[Waiting] = ()  # for the end of the reply
     model: ModelName | None = None  # of this conversation alone
+    comparison: Comparison | None = None
+    second_label: str = ""  # of the model that answers beside it
     answers: ModelName = INSTALLED
     readiness: Readiness = field(default_factory=Readiness)  # of the model that answers
     speakers: Speakers | None = None  # of a program
@@ -89,6 +93,11 @@ class _Shown:
     fresh: bool = True  # not painted yet
     seconds: float = 0.0  # of CPU, for the entries of the last frame
     hears: bool = False  # whether the model takes recordings
+
+    @property
+    def second(self) -> StoredMessage | None:
+        """The reply beside the one that is shown, if any."""
+        return self.comparison.second if self.comparison is not None else None
 
 
 class _Drawn(NamedTuple):
@@ -145,8 +154,7 @@ class Frames:
                     await self._read_around(workspace, view, shown)
                     if shown.conversation_id != view.conversation_id:  # the tab turned to another one meanwhile
                         continue
-                    run = workspace.runs.live(view.conversation_id)
-                    watched.turn_to(run)
+                    run = _follow_live(workspace, view, shown, watched)
                     frame = await self._frame(workspace, view, shown, run, mine)
                     if frame is None:
                         continue
@@ -159,7 +167,7 @@ class Frames:
                 if painted:
                     yield None
         finally:
-            watched.turn_to(None)
+            watched.turn_to()
             view.followers -= 1
             self._followers -= 1
 
@@ -169,6 +177,8 @@ class Frames:
         name = shown.model if shown.conversation_id else view.model
         shown.readiness = (await workspace.models.chosen(name)).readiness
         shown.hears = await workspace.accepts_audio(name)
+        if shown.comparison is not None:
+            shown.second_label = (await workspace.models.chosen(shown.comparison.model)).loader.label
         shown.answers = name if name is not None else await workspace.models.usual()
 
     async def _read(self, workspace: Workspace, view: View) -> _Shown:
@@ -184,6 +194,8 @@ class Frames:
         wanted = view.conversation_id
         shown = _Shown(wanted)
         if not wanted:
+            second = second_model(view.draft)
+            shown.comparison = Comparison(second) if second is not None else None
             if view.libraries:  # chosen before the first question
                 shown.libraries = [one for one in await workspace.libraries.list() if one.id in view.libraries]
             return shown
@@ -193,11 +205,14 @@ class Frames:
             shown.libraries, shown.versions = opened.libraries, opened.versions
             shown.waiting = await workspace.queue(wanted).list()
             shown.model = await workspace.conversation(wanted).model()
+            shown.comparison = await workspace.conversation(wanted).comparing.now()
             if shown.thread:
                 shown.follow_ups = await proposed(workspace.stores, wanted, shown.thread[-1].id)
             for message in shown.thread[_anchor(view, shown.thread) :]:
                 if message.role == "assistant":
                     shown.replies[message.id] = await workspace.runs.reply(message)
+            if shown.second is not None:
+                shown.replies[shown.second.id] = await workspace.runs.reply(shown.second)
         except NotFoundError:  # deleted meanwhile, or an address from somewhere else
             _log.debug("A tab shows a conversation that is not there.")
             if self._views.is_being_created(view.owner, wanted):
@@ -218,11 +233,10 @@ class Frames:
 
     async def _chat(self, workspace: Workspace, view: View, shown: _Shown, run: Run | None) -> list[Any]:
         """The entries of the conversation, made in a thread where that takes so long that others would wait."""
-        if run is not None:
-            shown.replies[run.message_id] = run.reply()
         heavy = shown.seconds > _ON_LOOP or (shown.fresh and text_length(shown.thread, shown.replies) > _LETTERS)
         shown.fresh = False
         replies = {one: reply.snapshot() if heavy else reply for one, reply in shown.replies.items()}
+        second, question = shown.second, shown.comparison.question if shown.comparison is not None else ""
         make = partial(
             conversation_entries,
             shown.thread,
@@ -237,6 +251,7 @@ class Frames:
             free=run is None,
             cast=shown.speakers.cast if shown.speakers is not None else (),
             rendered=self._rendered,
+            compared=Compared(question, second, replies[second.id]) if second is not None else None,
         )
         make_timed = partial(_timed, make)
         (chat, _), shown.seconds = (
@@ -259,6 +274,7 @@ class Frames:
             asking=shown.replies[run.message_id].asking if run is not None else (),
             hears=shown.hears,
             model=shown.answers,
+            second=shown.second_label,
             libraries=shown.libraries,
             waiting=shown.waiting,
             coming=run is not None or self._engine.chores.sending.is_sending(view.owner),
@@ -326,6 +342,15 @@ class Frames:
         )
 
 
+def _follow_live(workspace: Workspace, view: View, shown: _Shown, watched: _Watched) -> Run | None:
+    """Take in what is being written, and be woken by it; gives the run of the conversation itself."""
+    run = workspace.runs.live(view.conversation_id)
+    beside = workspace.runs.live(shown.second.conversation_id) if shown.second is not None else None
+    watched.turn_to(run, beside)
+    shown.replies.update({one.message_id: one.reply() for one in (run, beside) if one is not None})
+    return run
+
+
 def _asking(workspace: Workspace, live: Collection[str]) -> list[str]:
     """The conversations in which a tool waits to be allowed."""
     runs = ((one, workspace.runs.live(one)) for one in live)
@@ -346,21 +371,21 @@ def _timed(make: Callable[[], _Made]) -> tuple[_Made, float]:
 
 
 class _Watched:
-    """The run that wakes the tab, if any."""
+    """The runs that wake the tab: none, one, or two that are compared."""
 
     def __init__(self, view: View) -> None:
         self._view = view
-        self._run: Run | None = None
-        self._leave: Callable[[], None] | None = None
+        self._runs: tuple[Run, ...] = ()
+        self._leave: list[Callable[[], None]] = []
 
-    def turn_to(self, run: Run | None) -> None:
-        """Watch this run, and no other."""
-        if run is self._run:
+    def turn_to(self, *runs: Run | None) -> None:
+        """Watch these runs, and no others."""
+        wanted = tuple(run for run in runs if run is not None)
+        if wanted == self._runs:
             return
-        if self._leave is not None:
-            self._leave()
-        self._run = run
-        self._leave = run.log.watch(self._wake) if run is not None else None
+        for leave in self._leave:
+            leave()
+        self._runs, self._leave = wanted, [run.log.watch(self._wake) for run in wanted]
 
     def _wake(self, urgent: bool) -> None:  # noqa: FBT001 - the signature that runs call
         self._view.wake_up(urgent=urgent)

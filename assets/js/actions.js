@@ -7,6 +7,7 @@ import { copy, copyMessage, done } from './copying.js';
 import { closeMenu, openMenu, openSteering } from './dialogs.js';
 import { closeEdit, editInPlace, rewriteInPlace } from './editing.js';
 import { keepFocus } from './focus.js';
+import { hint } from './hint.js';
 import { fold } from './keeping.js';
 import { openLibraries } from './libraries.js';
 import { openModels } from './models.js';
@@ -88,6 +89,8 @@ const LINKS = {
   fold: (_, link) => fold(link),
   earlier: () => { keepPlace(); ask({ do: 'earlier' }); },
   regenerate: (id, link) => writeAgain(id, link, (model) => { ask({ do: 'regenerate', id, ...model }); toEnd(); }),
+  column: (n) => { document.documentElement.dataset.column = n; },
+  prefer: (id) => { ask({ do: 'prefer', id }); hint('compare_kept'); document.querySelector('#composer textarea')?.focus(); },
   continue: (id) => { ask({ do: 'continue', id }); toEnd(); },
   fork: (id) => { ask({ do: 'fork', id }); document.querySelector('#composer textarea')?.focus(); },
   up: (id, link) => rate('up', id, link),

@@ -17,7 +17,7 @@ const PREFETCH = 1200;
 const BUTTON = '#top .p-ready button[data-do="choose"]';
 
 let known = null;    // what the server told last
-let open = null;     // { element, list, field, all }
+let open = null;     // { element, list, field, all, second: whether the second of two models is being chosen }
 let planned = false;
 
 const keyOf = (button) => `${button.className} ${button.dataset.key}`;
@@ -111,10 +111,25 @@ function foot() {
   const scope = make('div', { className: 'p-pick-for', attributes: { role: 'group', 'aria-label': say('choose_for') } },
     make('span', { textContent: say('choose_for'), attributes: { 'aria-hidden': 'true' } }),
     make('span', { className: 'p-segment' }, choice(say('choose_here'), false), choice(say('choose_all'), true)));
+  const two = make('button', { type: 'button', className: 'p-pick-two', tabIndex: -1,
+    textContent: say(status()?.second ? 'compare_off' : 'compare_on'), attributes: { role: 'menuitem' } });
+  two.addEventListener('click', () => (status()?.second ? oneAgain() : chooseSecond(two)));
   const services = make('button', { type: 'button', className: 'p-pick-services', tabIndex: -1, attributes: { role: 'menuitem' } },
     make('span', { textContent: say('choose_services') }), make('span', { className: 'p-note', textContent: say('choose_prices') }));
   services.addEventListener('click', () => { closeChoosing(); visit('models'); });
-  return [scope, services];
+  return [scope, two, services];
+}
+
+function oneAgain() {
+  closeChoosing({ back: true });
+  ask({ do: 'compare', on: false });
+}
+
+function chooseSecond(button) {
+  open.second = true;
+  button.replaceWith(make('p', { className: 'p-pick-note', textContent: say('compare_choose'), attributes: { role: 'status' } }));
+  open.element.querySelector('.p-pick-for').hidden = true;
+  begin();
 }
 
 // ---- open and closed
@@ -210,9 +225,10 @@ function shortcut(event) {
 // ---- what it does
 
 function choose(row) {
-  const all = open?.all ?? false;
+  const { all = false, second = false } = open ?? {};
   closeChoosing({ back: true });
   if (row.state === 'no_key') return openModels(row.service);
+  if (second) return ask({ do: 'compare', on: true, service: row.service, model: row.model });
   ask({ do: 'model', service: row.service, model: row.model, all });
   if (row.state === 'no_answer') ask({ do: 'retry' });
 }

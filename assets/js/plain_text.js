@@ -1,7 +1,7 @@
 // A reply as text without Markdown, for where nobody draws it: mails, chats, forms.
 const BLOCKS = new Set(['P', 'DIV', 'H1', 'H2', 'H3', 'H4', 'H5', 'H6', 'UL', 'OL', 'LI', 'PRE', 'BLOCKQUOTE', 'TABLE', 'HR', 'SECTION', 'DETAILS']);
 const TIGHT = new Set(['LI', 'TR']);
-const LEFT_OUT = '.p-acts, .p-code-head, .p-by, .p-sr, .p-table-csv, button, svg, .p-claim, sup:has(> .p-claim), .katex-html';
+const LEFT_OUT = '.p-acts, .p-column, .p-goes-on, .p-code-head, .p-by, .p-sr, .p-table-csv, button, svg, .p-claim, sup:has(> .p-claim), .katex-html';
 
 export function plainText(row) {
   const said = [...row.querySelectorAll('[data-testid="bot"] .prose')].filter((one) => !one.closest('.thought-group'));

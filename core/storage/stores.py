@@ -17,6 +17,7 @@ from core.storage.preferences import PreferenceStore
 from core.storage.queued_messages import AllQueuedMessages, QueuedMessages
 from core.storage.runs import AllRuns
 from core.storage.search import SearchStore
+from core.storage.second_replies import SecondReplyStore
 from core.storage.shares import AllShares, ShareStore
 from core.storage.space import SpaceStore
 from core.storage.whole_conversations import WholeConversations
@@ -78,6 +79,11 @@ class OwnerStores:
     def queued(self) -> QueuedMessages:
         """Messages that wait for the end of a reply."""
         return QueuedMessages(self._database, self.owner)
+
+    @cached_property
+    def second_replies(self) -> SecondReplyStore:
+        """What other models write to the same questions."""
+        return SecondReplyStore(self._database, self.owner)
 
     @cached_property
     def whole(self) -> WholeConversations:

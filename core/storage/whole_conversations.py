@@ -14,6 +14,7 @@ from core.storage.documents import documents_where
 from core.storage.files import file_record
 from core.storage.message_texts import keep_text, keep_title
 from core.storage.runs import run_record, thoughts_where
+from core.storage.second_replies import COMPARED
 from core.storage.tables import (
     conversation_libraries,
     conversations,
@@ -153,11 +154,11 @@ class WholeConversations:
             works = {turn.run_id: new_id() for turn in thread if turn.run_id is not None}
             copying = _Copying(connection, self._owner, conversation_id, fresh)
             names = {"title": source.title, "titled_by": source.titled_by, "folder_id": source.folder_id}
-            chosen = connection.execute(
-                select(conversations.c.settings).where(conversations.c.id == source.id)
-            ).scalar()
+            query = select(conversations.c.settings).where(conversations.c.id == source.id)
+            kept = dict[str, Any](connection.execute(query).scalar() or {})
             record = {"id": fresh, "owner_id": self._owner, "created_at": now, "updated_at": now, **names}
-            inserted = insert(conversations).values(**record, leaf_id=ids[message_id], settings=chosen or {})
+            chosen = {name: value for name, value in kept.items() if name != COMPARED}
+            inserted = insert(conversations).values(**record, leaf_id=ids[message_id], settings=chosen)
             connection.execute(inserted)
             keep_title(connection, fresh)
             for turn in thread:

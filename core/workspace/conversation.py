@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from core.agents.conversation import language_of
-from core.errors import ConflictError, NotFoundError, StorageError
+from core.errors import ConflictError, NotFoundError, SettingsError, StorageError
 from core.messages.events import ToolFinished
 from core.messages.transcript import Transcript
 from core.models.model_name import ModelName
@@ -20,7 +20,9 @@ from core.runs.run import Beginning, RunOptions
 from core.runs.steps import ended_steps, thoughts_of
 from core.storage.base import RunRecord, StoredMessage, file_ids, new_id
 from core.storage.conversations import TEMPORARY
+from core.storage.second_replies import COMPARED
 from core.tools.approval import Decision
+from core.workspace.comparing import Comparing, asking_nobody, second_model, with_second_model
 from core.workspace.metering import metering
 from core.workspace.steering import MODEL
 from core.workspace.taking import Taking
@@ -61,6 +63,7 @@ class Conversation:
         self.stores = services.stores
         self.runs = services.runs
         self.id = conversation_id
+        self.comparing = Comparing(services, conversation_id)
 
     # ---- questions and replies
 
@@ -221,7 +224,12 @@ class Conversation:
             return await self._answered(old.parent_id, lang, said, Beginning(earlier, may_have_run=frozenset()))
 
     async def resume(self, resumable: ResumableRun) -> Run:
-        """Let a reply that a dead process left in the middle of its calls go on. Raises as `OwnerRuns.resume`."""
+        """Let a reply that a dead process left in the middle of its calls go on. Raises as `OwnerRuns.resume`.
+
+        A second reply to a question does not: it is interrupted, and stands with the first one.
+        """
+        if await self.stores.second_replies.is_place(self.id):
+            raise NotFoundError("What it answers is in another conversation.", kind="conversation")
         place = await self.stores.conversations.message(resumable.record.message_id)
         thread = await self._thread_to(place.parent_id)
         history = _said(thread)
@@ -235,6 +243,7 @@ class Conversation:
     async def stop(self) -> None:
         """Stop the conversation's run, if one lives; what there is of the reply stays. Raises as `OwnerRuns.stop`."""
         await self.runs.stop(self.id)
+        await self.comparing.stop()
 
     async def delete(self) -> None:
         """Stop its run and delete it with its messages, runs, documents and the files that nothing else needs.
@@ -244,6 +253,7 @@ class Conversation:
         """
         with suppress(ConflictError):  # written elsewhere, it ends there as soon as it is gone
             await self.stop()
+        await self.comparing.delete()
         await self.services.intake.leave(self.id)
         await self.services.code.forget(self.id)
         await self.stores.shares.remove_of(self.id)
@@ -277,6 +287,35 @@ class Conversation:
 
         await self.stores.conversations.configure(self.id, choose)
         self.services.changed(self.id)
+
+    async def choose_second_model(self, name: ModelName | None) -> None:
+        """Let another model answer each question beside its own from the next one on, or (`None`) none any more.
+
+        Raises:
+            NotFoundError: There is no such conversation of this owner.
+            SettingsError: The model cannot be had; as `OwnerModels.named`.
+        """
+        chosen = await self.services.models.named(name) if name is not None else None
+        await self.stores.conversations.configure(self.id, lambda kept: with_second_model(kept, chosen))
+        self.services.changed(self.id)
+
+    async def prefer(self, message_id: str) -> None:
+        """Go on with one of two replies: its model alone answers from now on, and the other reply is a version of it.
+
+        What is still being written is stopped, and what there is of it stays.
+
+        Raises:
+            ConflictError: key `elsewhere`: another process writes the reply that would have to be stopped.
+            NotFoundError: There is no such reply in this conversation.
+        """
+        await self.stop()
+        reply = await self._message(message_id)
+        compared = await self.comparing.now()
+        await self.stores.conversations.turn_to(self.id, reply.id)
+        if compared is not None and compared.second is not None and compared.second.id == reply.id:
+            with suppress(SettingsError):  # it is not to be had any more: the one before goes on
+                await self.choose_model(compared.model)
+        await self.choose_second_model(None)
 
     async def keep(self) -> None:
         """Let a temporary conversation stay, as any other. Raises NotFoundError."""
@@ -407,19 +446,43 @@ class Conversation:
         files: Sequence[FileRecord] | None = None,
         queued: QueuedMessage | None = None,
     ) -> Run:
-        name, loader = await self._answering()
+        settings = await self.stores.conversations.settings(self.id)
+        beside = second_model(settings)
+        second = await self.services.models.loader(beside) if beside is not None else None
+        name, loader = await self._answering(ModelName.read(settings.get(MODEL)) or await self.services.models.usual())
+        came = await self._files_of(message) if files is None else files
+        history = [*_said(thread), message]
+        terms = await self.terms()
         run = await self.runs.start(
             self.id,
-            await self._turn(thread, await self._files_of(message) if files is None else files, lang, loader),
+            await self._turn(thread, came, lang, loader),
             user=message,
             parent_id=thread[-1].id if thread else None,
-            history=[*_said(thread), message],
+            history=history,
             model=loader.label,
             title=title_of(message),
             retitled=made,
-            terms=await self.terms(),
+            terms=terms if second is None else asking_nobody(terms),
             queued=queued,
         )
+        if second is not None:
+            question = (await self._message(run.message_id)).parent_id or ""
+            turn = await self._turn(thread, came, lang, second)
+
+            async def start(place: str) -> Run:
+                return await self.runs.start(
+                    place,
+                    turn,
+                    user=None,
+                    parent_id=None,
+                    history=history,
+                    model=second.label,
+                    terms=asking_nobody(terms),
+                )
+
+            await self.comparing.begin(question, start)
+        elif COMPARED in settings:
+            await self.stores.conversations.configure(self.id, lambda kept: with_second_model(kept, None))
         return self.services.after(run, loader, lang, name)
 
     async def _answering(self, model: ModelName | None = None) -> tuple[ModelName, ModelLoader]:

@@ -15,7 +15,7 @@ from core.storage.conversations import TEMPORARY
 from core.workspace.steering import OwnerSteering
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Sequence
+    from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
     from contextlib import AbstractAsyncContextManager
 
     from core.languages import Lang
@@ -154,6 +154,10 @@ class OwnerServices:
             _LOG.debug("A conversation was deleted before its model was noted.")
         except ParlourError as error:
             _LOG.info("It is not remembered which model wrote a reply: %s", error)
+
+    def later(self, work: Coroutine[Any, Any, None], name: str) -> None:
+        """Let something go on beside all else, until the process ends; a page that waits for more waits for it too."""
+        self._every.beside.begin(self.stores, work, name)
 
     @property
     def is_adding(self) -> bool:

@@ -75,6 +75,10 @@ class TemporaryConversations:
                 continue
             async with self._open(owner) as workspace:
                 with suppress(NotFoundError):  # another process was quicker
+                    # A second reply that nobody has looked at since the process ended is not lost.
+                    places = workspace.stores.second_replies
+                    if await places.is_place(conversation_id) and await places.close(conversation_id) is not None:
+                        continue
                     await workspace.conversation(conversation_id).delete()
                     gone += 1
         return gone

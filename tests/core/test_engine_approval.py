@@ -15,6 +15,7 @@ from core.engine import Engine
 from core.errors import ConflictError, NotFoundError
 from core.messages.events import CallDelta, CallStarted, Event, MessageFinished, MessageStarted
 from core.messages.message import Usage
+from core.models.model_name import INSTALLED
 from core.runs.rows import logged_of
 from core.runs.run import Run
 from core.settings import Settings
@@ -68,6 +69,20 @@ def priced(cost: float, text: str) -> list[Event]:
 async def ask(engine: Engine, talk_id: str = "") -> Run:
     talk_id = talk_id or (await engine.stores.of("alice").conversations.create()).id
     return await talk_of(engine, "alice", talk_id).ask("Write it down.")
+
+
+async def test_two_models_side_by_side_are_asked_about_nothing_and_write_nothing(open_engine: Any, note: Note) -> None:
+    engine = await open_engine(writes("mine"), writes("mine too"), "Done.")
+    talk = talk_of(engine, "alice", (await engine.stores.of("alice").conversations.create()).id)
+    await engine.stores.of("alice").allowances.add(talk.id, note.full_name)  # but for one reply at a time
+    await talk.choose_second_model(INSTALLED)
+    run = await talk.ask("Write it down.")
+    assert await run.wait() == "complete"
+    async with asyncio.timeout(30):
+        while (now := await talk.comparing.now()) is None or now.second is None or now.second.status == "running":
+            await asyncio.sleep(0)
+    assert note.written == []
+    assert "approval_asked" not in {one.event.kind for one in run.log.since()}
 
 
 def choices(engine: Engine) -> OwnerSettings:

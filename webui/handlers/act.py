@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 from core.errors import NotFoundError
 from core.models.model_name import ModelName
 from core.storage.conversations import TEMPORARY
+from core.workspace.comparing import with_second_model
 from webui.bundles import assets_folder
 from webui.context import text_of
 from webui.handlers.approval import allow, answer, refuse, rerun
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 Asked = dict[str, Any]
 _TITLE = 200
 _MOST_AT_ONCE = 1_000
-_CHOICES = frozenset({*STEERING, "use", "model", "temporary"})
+_CHOICES = frozenset({*STEERING, "use", "model", "compare", "temporary"})
 """What holds for the next question: one that is sent a moment later waits for it."""
 
 
@@ -364,6 +365,26 @@ async def _model(desk: Desk, view: View, asked: Asked) -> None:
     view.wake_up(stale=True)
 
 
+async def _compare(desk: Desk, view: View, asked: Asked) -> None:
+    """Let a second model answer beside the conversation's own, or (`on` false) none any more."""
+    name = _model_name(asked) if asked.get("on") is True else None
+    if view.conversation_id:
+        async with desk.conversation(view) as conversation:
+            await conversation.choose_second_model(name)
+    else:
+        async with desk.workspace(view) as workspace:
+            chosen = await workspace.models.named(name) if name is not None else None
+        view.draft = with_second_model(view.draft, chosen)
+    view.wake_up(stale=True)
+
+
+async def _prefer(desk: Desk, view: View, asked: Asked) -> None:
+    """Go on with one of two replies."""
+    _attended(view)
+    async with desk.conversation(view) as conversation:
+        await conversation.prefer(_text(asked, "id"))
+
+
 def _model_name(asked: Asked) -> ModelName:
     return ModelName(_text(asked, "service"), _text(asked, "model"))
 
@@ -454,6 +475,8 @@ _ACTIONS: dict[str, Callable[[Desk, View, Asked], Awaitable[None]]] = {
     "sendqueued": _sendqueued,
     "retry": _retry,
     "model": _model,
+    "compare": _compare,
+    "prefer": _prefer,
     "use": _use,
     "cancel": _cancel,
     "reread": _reread,

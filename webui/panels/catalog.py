@@ -38,6 +38,7 @@ class Scene:
         waiting: Messages that wait for the end of the reply.
         coming: Whether these are sent by themselves.
         model: Which one the next question will be answered by.
+        second: The label of the model that answers beside it, if one does.
         speakers: The agents of a program's page.
         history: Markup of the list of conversations, which is rendered only where it changed.
         follow_ups: Questions that were proposed after the last reply.
@@ -55,6 +56,7 @@ class Scene:
     asking: Sequence[CallBlock] = field(default_factory=tuple)
     hears: bool = False
     model: ModelName = INSTALLED
+    second: str = ""
     libraries: Sequence[NamedLibrary] = ()
     waiting: Sequence[Waiting] = ()
     coming: bool = False
@@ -92,6 +94,7 @@ def _status(scene: Scene) -> str:
         asks=words("reply.queued") if scene.queued else announced(scene.asking, words),
         hears=scene.hears,
         model=scene.model,
+        second=scene.second,
     )
 
 
@@ -104,6 +107,7 @@ def _top(scene: Scene) -> str:
         scene.libraries,
         scene.speakers,
         steered=steered,
+        second=scene.second,
         temporary=scene.switched.temporary if scene.switched is not None and not scene.conversation_id else None,
     )
 

@@ -91,6 +91,7 @@ def top_html(  # noqa: PLR0913 - each is a part of the line, by name
     *,
     steered: bool = False,
     temporary: bool | None = None,
+    second: str = "",
 ) -> str:
     """Markup for `#top`.
 
@@ -100,6 +101,7 @@ def top_html(  # noqa: PLR0913 - each is a part of the line, by name
         speakers: The agents of a program's page.
         steered: Whether there is a button that opens the steering.
         temporary: Whether a new conversation will go by itself; `None` where that cannot be chosen any more.
+        second: The label of the model that answers beside the first, if one does.
     """
     menu, evidence = escaped(words("top.menu")), escaped(words("top.evidence"))
     settings = escaped(words("models.settings"))
@@ -116,7 +118,7 @@ def top_html(  # noqa: PLR0913 - each is a part of the line, by name
         f'aria-controls="side"></button>'
         f'<h1 class="p-title" dir="auto">{escaped(title or words("top.untitled"))}</h1>'
         f"{uses_html(libraries, words)}"
-        f"{_ready_html(readiness, words, speakers)}"
+        f"{_ready_html(readiness, words, speakers, second)}"
         f"{_temporary_html(words, on=temporary) if temporary is not None else ''}"
         f"{choosing}{_steer_html(words) if steered else ''}"
         f'<button type="button" class="p-icon p-open-evidence" data-do="evidence" aria-label="{evidence}" '
@@ -158,7 +160,7 @@ def _about(about: str) -> str:
     return f'<span class="p-about">{escaped(shown)}</span>' if about else ""
 
 
-def _ready_html(readiness: Readiness, words: Words, speakers: Speakers | None) -> str:
+def _ready_html(readiness: Readiness, words: Words, speakers: Speakers | None, second: str = "") -> str:
     model = readiness["model"]
     if speakers is not None and speakers.model:
         model = replace(model, label=speakers.model)
@@ -169,6 +171,8 @@ def _ready_html(readiness: Readiness, words: Words, speakers: Speakers | None) -
     agents = speakers is not None and len(speakers.names) > 1
     label = f"{speakers.names[speakers.chosen]} · {label}" if speakers is not None and agents else label
     fixed = speakers is not None and speakers.brings_model
+    if second:
+        label = words("compare.two", first=label, second=words.model(second))
     if not agents and not fixed:
         return _choosing_html(
             model, said, label, _card(model, name, words, inside=inside, here=here, fixed=True), words
@@ -267,6 +271,7 @@ def status_html(  # noqa: PLR0913 - each is an attribute of its own
     asks: str = "",
     hears: bool = False,
     model: ModelName = INSTALLED,
+    second: str = "",
 ) -> str:
     """Markup for `#status`.
 
@@ -278,12 +283,14 @@ def status_html(  # noqa: PLR0913 - each is an attribute of its own
         asks: The approval or input that the reply waits for, as a sentence.
         hears: The model takes recordings: the composer shows the button that makes one.
         model: Which one the next question will be answered by.
+        second: The label of the one that answers beside it, if one does.
     """
     room = "empty" if empty else "full"
     said = (asks or _heard(state, ended, lang)) if conversation_id and not empty else ""
     attributes = f'data-state="{state}" data-conversation="{escaped(conversation_id)}" data-lang="{escaped(lang)}"'
     attributes += f' data-room="{room}" data-hears="{int(hears)}"'
     attributes += f' data-service="{exact(model.service)}" data-model="{exact(model.model)}"'
+    attributes += f' data-second="{exact(second)}"'
     return f'<div class="p-status" role="status" {attributes}>{escaped(said)}</div>'
 
 

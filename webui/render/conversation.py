@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from core.runs.reply import CallBlock, ItemBlock
 from core.storage.base import file_ids
+from webui.render.comparing import between, column
 from webui.render.documents import DocumentState, Waiting, file_id, item_html, state_line
 from webui.render.entries import message_entry
 from webui.render.markup import escaped, invisible_in, verbatim
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from core.reading.preparing import Made
     from core.runs.reply import Reply
     from core.storage.base import DocumentRecord, StoredMessage
+    from webui.render.comparing import Compared
     from webui.render.entries import Entry
     from webui.words import Words
 
@@ -61,6 +63,7 @@ def conversation_entries(  # noqa: PLR0913 - each is a part of the page, by name
     free: bool = True,
     cast: Collection[str] = (),
     rendered: Rendered | None = None,
+    compared: Compared | None = None,
 ) -> tuple[list[Entry], list[str]]:
     """The entries of a conversation.
 
@@ -75,6 +78,7 @@ def conversation_entries(  # noqa: PLR0913 - each is a part of the page, by name
         versions: The ids of all versions of a turn, by the id of the shown one.
         free: Whether versions can be switched: not while a reply is being written.
         cast: The names of all who may speak, where that is known; with several, speakers are named.
+        compared: A second reply to one of the questions.
 
     Returns:
         The entries, and for each the id of the message it belongs to ("" for "show earlier").
@@ -91,7 +95,10 @@ def conversation_entries(  # noqa: PLR0913 - each is a part of the page, by name
         owners.append("")
     for index, message in enumerate(thread[first:], first):
         last, reply = message is thread[-1], replies.get(message.id)
-        beside = versions_html(message.id, (versions or {}).get(message.id, ()), words, free=free)
+        second = compared if compared is not None and compared.is_beside(message) else None
+        # Both are in sight: there is nothing to switch to.
+        others = (versions or {}).get(message.id, ()) if second is None else ()
+        beside = versions_html(message.id, others, words, free=free)
         key = _key(message, reply, words, states, beside, names, last=last)
         made = rendered.get(key) if rendered is not None and key else None
         if made is None:
@@ -99,8 +106,15 @@ def conversation_entries(  # noqa: PLR0913 - each is a part of the page, by name
             made = _entries(message, reply, words, states, beside, names, last=last, waiting=waiting)
             if rendered is not None and key:
                 rendered.put(key, made)
+        if second is not None:
+            made = column(message, reply, made, words, 1)
         entries.extend(made)
         owners.extend([message.id] * len(made))
+        if second is not None:
+            theirs = reply_entries(second.message, second.reply, words, last=last, cast=names)
+            theirs = [between(words), *column(second.message, second.reply, theirs, words, 2)]
+            entries.extend(theirs)
+            owners.extend([second.message.id] * len(theirs))
     return entries, owners
 
 

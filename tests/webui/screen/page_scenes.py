@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from core.messages.events import MessageFinished, MessageStarted, TextDelta
+from core.messages.message import Usage
 from core.rag.attribution import sentences_of
-from core.runs.log import Checked, ClaimsChecked, RunFinished
+from core.runs.log import Checked, ClaimsChecked, ModelCalled, RunFinished
 from core.runs.reply import Reply
 from core.storage.base import StoredMessage
-from tests.webui.screen.calls_scenes import Scene, asking, call, came, paused, reply_of, traced, turns
+from tests.webui.screen.calls_scenes import At, Scene, asking, call, came, paused, reply_of, traced, turns
+from webui.render.comparing import Compared
 
 PARAGRAPH = "The quick brown fox jumps over the lazy dog and goes on to the next field, where it rests a while."
 
@@ -99,7 +101,35 @@ def everything() -> Scene:
     return thread, replies
 
 
+def compared() -> Scene:
+    """A question that two models answer: the first is done, the second writes; and one before."""
+    rows = "| Layers | OTSL | HTML |\n|---|---:|---:|\n| 6/6 | 2.73 | 5.39 |\n| 4/4 | 1.97 | 3.77 |"
+    table = f"Nearly. It agrees for three of the four sizes.\n\n{rows}\n\nThe smallest decoder gains less."
+    first = reply_of((0, MessageStarted()), (0.3, TextDelta(table)), _took(4.1, 412), (5, RunFinished("complete")))
+    first.model = "Qwen3 30B · api.groq.com"
+    before, replies = turns("And before?", _answer("It was so."), "r-0")
+    thread, others = turns("Does table 1 bear that out for every model size?", first)
+    thread[1] = replace(thread[1], parent_id=thread[0].id)
+    return [*before, *thread], {**replies, **others}
+
+
+def second(*, over: bool) -> Compared:
+    """The reply beside the one of `compared`."""
+    events = [(0, MessageStarted()), (0.3, TextDelta("Yes. The paper says that OTSL yields a 2x speed up, so the"))]
+    events += [_took(19, 61), (20, RunFinished("complete"))] if over else []
+    reply = reply_of(*events)
+    reply.model = "Qwen2.5-Coder 1.5B, built in"
+    message = replace(turns("", reply, "r-2")[0][1], parent_id="q-r-1")
+    return Compared("q-r-1", message, reply)
+
+
+def _took(seconds: float, tokens: int) -> At:
+    return seconds, ModelCalled("answer", "", Usage(completion_tokens=tokens), seconds)
+
+
 SCENES = {
+    "compared": compared,
+    "compared-over": compared,
     "long": long,
     "typed": typed,
     "marks": marks,

@@ -67,6 +67,7 @@ PASSAGE = {
     "rectangles": [(72.0, 110.0, 523.0, 140.0)],
     "chunk_id": 1,
 }
+SECOND = "Qwen2.5-Coder 1.5B, built in"
 LETTERS = 10.0  # points, of the page that is shown
 ANSWER = r"""You pay **300 dollars** of each claim [1].
 
@@ -303,9 +304,9 @@ class Stage:
         words = Words.of(request.headers.get("accept-language"))
         thread, replies = SCENES[scene]() if scene else ([], {})
         cast = agents_scenes.CAST if scene in agents_scenes.SCENES else ()
-        chat, _ = conversation_entries(
-            thread, replies, words=words, versions=VERSIONS if scene == "versions" else None, cast=cast
-        )
+        versions, two = VERSIONS if scene == "versions" else None, scene.startswith("compared")
+        beside = page_scenes.second(over=scene == "compared-over") if two else None
+        chat, _ = conversation_entries(thread, replies, words=words, versions=versions, cast=cast, compared=beside)
         now = time.time()
         conversations = [
             ConversationRecord("conv", "o", "About <b>it</b>", now, now),
@@ -321,7 +322,7 @@ class Stage:
         running = scene in {"running", "queued", "everything"} or scene in calls_scenes.RUNNING | agents_scenes.RUNNING
         asking = [call for reply in replies.values() for call in reply.asking]
         said, state = announced(asking, words), "running" if running else "idle"
-        status = status_html(state, current, lang=words.lang, empty=not thread, asks=said)
+        status = status_html(state, current, lang=words.lang, empty=not thread, asks=said, second=SECOND if two else "")
         history = history_html(History(tuple(conversations), folders), current, ["old"], [], words)
         several = Speakers(cast, brings_model=True, cast=cast, mentions=agents_scenes.MENTIONS) if cast else None
         passing = scene in {"passing", "passed"}
@@ -332,6 +333,7 @@ class Stage:
             speakers=several,
             steered=not cast,
             temporary=None if cast or thread else passing,
+            second=SECOND if two else "",
         )
         note = temporary_html(words, empty=not thread) if passing else ""
         queue = queue_html(QUEUE if scene in {"queued", "standing"} else [], words, coming=running)

@@ -1,0 +1,157 @@
+"""Two models side by side: a second one answers the question of a conversation at the same time, until one is chosen.
+
+Each writes a reply of its own, and asks nobody: what would have to be allowed is refused, so that nothing happens
+twice. When both are over, the second reply is a version of the first.
+"""
+
+from __future__ import annotations
+
+import logging
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from core.errors import ConflictError, NotFoundError, ParlourError
+from core.models.model_name import ModelName
+from core.storage.second_replies import COMPARED
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from core.runs.run import Run, RunOptions
+    from core.storage.base import StoredMessage
+    from core.workspace.services import OwnerServices
+
+_LOG = logging.getLogger(__name__)
+SECOND_MODEL: Final = "second_model"
+"""In a conversation's settings, the model that answers each question beside its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What is compared in a conversation.
+
+    Args:
+        model: The second model, which answers the next question too.
+        question: The question that two replies answer; "" before there is any.
+        second: The reply beside the one that is shown; it is in a place of its own while it is being written.
+    """
+
+    model: ModelName
+    question: str = ""
+    second: StoredMessage | None = None
+
+
+def _noted(settings: Mapping[str, Any]) -> dict[str, str]:
+    """The question that is answered twice, and where the second reply is: `question`, and `place` or `reply`."""
+    compared = settings.get(COMPARED)
+    noted = cast("dict[str, Any]", compared) if isinstance(compared, dict) else {}
+    return {name: str(value) for name, value in noted.items()} if "question" in noted else {}
+
+
+def second_model(settings: Mapping[str, Any]) -> ModelName | None:
+    """The model that answers beside a conversation's own, by what was chosen for the conversation."""
+    return ModelName.read(settings.get(SECOND_MODEL))
+
+
+def with_second_model(settings: Mapping[str, Any], model: ModelName | None) -> dict[str, Any]:
+    """What is chosen for a conversation, with another second model, or with none and nothing to compare any more."""
+    others = {name: value for name, value in settings.items() if name not in {SECOND_MODEL, COMPARED}}
+    return {**others, SECOND_MODEL: model.as_json()} if model is not None else others
+
+
+def asking_nobody(terms: RunOptions) -> RunOptions:
+    """What each of two replies may do: what the owner let run unasked in this conversation is asked about again.
+
+    Nobody is there to be asked, for two questions about one thing would be a trap: what asks is refused.
+    """
+    rules = terms.rules
+
+    async def unasked() -> Any:
+        return replace(await rules(), lasting=()) if rules is not None else policy
+
+    policy = replace(terms.policy, lasting=())
+    return replace(terms, policy=policy, rules=unasked, attended=False)
+
+
+class Comparing:
+    """The comparison of one conversation.
+
+    Args:
+        services: What it works with, of its owner.
+        conversation_id: Which it is.
+    """
+
+    def __init__(self, services: OwnerServices, conversation_id: str) -> None:
+        self._services = services
+        self._runs = services.runs
+        self._store = services.stores.second_replies
+        self._conversations = services.stores.conversations
+        self._id = conversation_id
+
+    async def now(self) -> Comparison | None:
+        """What is compared; `None` where one model answers. Raises NotFoundError."""
+        settings = await self._conversations.settings(self._id)
+        model, noted = second_model(settings), _noted(settings)
+        if model is None:
+            return None
+        try:
+            if noted.get("place") and self._runs.live(noted["place"]) is None:  # over, but not moved
+                await self.close(noted["place"])
+                noted = _noted(await self._conversations.settings(self._id))
+            if "place" in noted:
+                return Comparison(model, noted["question"], (await self._conversations.thread(noted["place"]))[-1])
+            if "reply" in noted:
+                return Comparison(model, noted["question"], await self._conversations.message(noted["reply"]))
+        except (NotFoundError, IndexError):  # deleted, or not begun
+            pass
+        return Comparison(model)
+
+    async def begin(self, question_id: str, start: Callable[[str], Any]) -> None:
+        """Let a second reply to a question be written; what is wrong with it does not touch the first one.
+
+        Args:
+            start: Starts the run in a place of this id, and returns it.
+        """
+        try:
+            place = await self._store.open(self._id, question_id)
+        except ParlourError as error:
+            _LOG.warning("A second model cannot answer: %s", error)
+            return
+        try:
+            run: Run = await start(place)
+        except ParlourError as error:
+            _LOG.warning("A second model cannot answer: %s", error)
+            with suppress(ParlourError):
+                await self._conversations.delete(place)
+            return
+        self._services.later(self._closed_after(run), "second reply")
+
+    async def close(self, place: str) -> None:
+        """Move a second reply that is over to its question. Where it goes on, or cannot be moved, nothing happens."""
+        try:
+            if await self._store.close(place) is not None:
+                self._services.changed(self._id)
+        except NotFoundError:
+            _LOG.debug("A second reply was moved already.")
+        except ParlourError as error:
+            _LOG.warning("A second reply stays where it is until it is looked at again: %s", error)
+
+    async def stop(self) -> None:
+        """Stop the second reply, if one is being written; what there is of it stays. Raises as `OwnerRuns.stop`."""
+        with suppress(NotFoundError):
+            place = _noted(await self._conversations.settings(self._id)).get("place")
+            if place:
+                await self._runs.stop(place)
+                await self.close(place)
+
+    async def delete(self) -> None:
+        """Stop the second reply and delete its place, if it has one still."""
+        with suppress(NotFoundError, ConflictError):
+            await self.stop()
+
+    async def _closed_after(self, run: Run) -> None:
+        if await run.wait() != "interrupted":  # by the end of the process: it is moved when it is looked at
+            with suppress(ParlourError):
+                await run.settle()
+                await self.close(run.conversation_id)
