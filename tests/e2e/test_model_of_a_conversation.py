@@ -12,7 +12,7 @@ from core.testing.behaviour import behave
 from core.testing.model_server import ModelServer
 from core.testing.script import Reply, Request
 from tests.e2e.app_process import AppProcess
-from tests.e2e.chat_steps import ask_and_wait
+from tests.e2e.chat_steps import ask, ask_and_wait
 
 KEY = "sk-CANARY-0123456789abcdef"
 
@@ -64,3 +64,27 @@ def test_each_conversation_is_answered_by_its_own_model_after_a_reload_too(
         expect(page.locator("#top .p-model")).to_contain_text(model)
         ask_and_wait(page, f"Still {model}?", f"This is {model}.")
     expect(page.locator("#chat .p-by")).to_contain_text(["scripted", "gamma", "gamma"])
+
+
+def test_two_models_answer_side_by_side_until_one_goes_on(app: AppProcess, open_page: Callable[..., Page]) -> None:
+    page = open_page(app)
+    choose(page, "alpha")
+    page.locator("#top .p-ready button").click()
+    page.get_by_role("menuitem", name="Two models side by side").click()
+    page.get_by_role("menuitemradio", name="gamma").first.click()
+    expect(page.locator("#top .p-model")).to_contain_text("gamma")
+    ask(page, "Who are you?")
+    first, second = (page.locator(f"#chat .message-row:has(.p-column-{side})") for side in (1, 2))
+    expect(first).to_contain_text("This is alpha.")
+    expect(second).to_contain_text("This is gamma.")
+    page.reload()
+    expect(second).to_contain_text("This is gamma.")
+    ask(page, "And now?")
+    expect(page.locator("#chat .p-asked")).to_have_text(["Who are you?", "And now?"])
+    expect(second).to_have_count(1)
+    expect(second.locator(".p-prefer")).to_be_visible()
+    second.locator(".p-prefer").click()
+    expect(page.locator("#chat .p-column")).to_have_count(0)
+    expect(page.locator("#top .p-model")).not_to_contain_text("alpha")
+    expect(page.locator("#chat .p-number")).to_contain_text(["Version 1 of 2", "Version 2 of 2"])
+    ask_and_wait(page, "Still there?", "This is gamma.")

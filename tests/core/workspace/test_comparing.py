@@ -254,7 +254,7 @@ async def test_one_that_nobody_looked_at_is_not_swept_away(
         await run.wait()
         second = (await second_of(talk, over=False)).second
     async with house(tmp_path) as engine:
-        assert await engine.temporary.sweep(time.time() + 10 * 24 * 3600) == 0
+        assert await engine.chores.temporary.sweep(time.time() + 10 * 24 * 3600) == 0
         assert second is not None
         moved = await engine.stores.of(ME).conversations.message(second.id)
         assert moved.conversation_id == talk.id

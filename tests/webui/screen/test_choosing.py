@@ -94,6 +94,20 @@ def test_a_choice_counts_for_this_conversation_and_at_a_wish_for_all_new_ones(sh
     assert heard(stage, "model") == {"do": "model", "service": "groq", "model": "qwen3", "all": True}
 
 
+def test_a_second_model_is_chosen_from_the_same_menu_and_taken_back_there(show: Show, stage: Stage) -> None:
+    page = show("answered")
+    menu = opened(page)
+    menu.get_by_role("menuitem", name="Two models side by side").click()
+    expect(menu).to_contain_text("Choose the second model.")
+    menu.get_by_role("menuitemradio", name="llama groq").click()
+    assert heard(stage, "compare") == {"do": "compare", "on": True, "service": "groq", "model": "llama"}
+    assert not any(one["do"] == "model" for one in stage.asked)
+    stage.asked.clear()
+    page = show("compared")
+    opened(page).get_by_role("menuitem", name="One model again").click()
+    assert heard(stage, "compare") == {"do": "compare", "on": False}
+
+
 def test_by_keyboard(show: Show, stage: Stage) -> None:
     page = show("answered")
     menu = opened(page)
