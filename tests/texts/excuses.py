@@ -31,6 +31,7 @@ _LISTED: Mapping[str, str] = {
         core.storage.preferences: PreferenceStore.*
         core.storage.queued_messages: QueuedMessages.*
         core.storage.runs: RunStore.* AllRuns.*
+        core.storage.second_replies: SecondReplyStore.*
         core.storage.whole_conversations: WholeConversations.*
         core.storage.arriving: ArrivingConversations.*
         core.rag.search.near_index: count_of
@@ -71,7 +72,9 @@ _LISTED: Mapping[str, str] = {
         core.workspace.metering: Metering.with_draft
         core.storage.search: SearchStore.find
         core.workspace.conversation: Conversation.*
+        core.workspace.comparing: Comparing.*
         core.workspace.queue: ConversationQueue.*
+        core.workspace.services: OwnerServices.later
         core.workspace.personas: Personas.*
         core.workspace.program: _Guest.stream Program.path_of
         core.workspace.prompts: Prompts.*
@@ -263,6 +266,7 @@ _LISTED: Mapping[str, str] = {
         webui.panels.models: menu_data
         webui.panels.tools: account_data allowed_data tools_data
         webui.panels.top: status_html top_html
+        webui.render.comparing: column
         webui.render.documents: document_card
     """,
 }
