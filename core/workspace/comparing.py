@@ -16,7 +16,7 @@ from core.models.model_name import ModelName
 from core.storage.second_replies import COMPARED
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping
 
     from core.runs.run import Run, RunOptions
     from core.storage.base import StoredMessage
@@ -107,25 +107,32 @@ class Comparing:
             pass
         return Comparison(model)
 
-    async def begin(self, question_id: str, start: Callable[[str], Any]) -> None:
-        """Let a second reply to a question be written; what is wrong with it does not touch the first one.
+    async def answer(self, first: Run, start: Callable[[str], Awaitable[Run]]) -> None:
+        """Let a second reply be written to the question of a run, to its end; what goes wrong with it leaves the first.
 
         Args:
-            start: Starts the run in a place of this id, and returns it.
+            start: Starts the second run in the place of this id.
         """
         try:
-            place = await self._store.open(self._id, question_id)
+            question = (await self._conversations.message(first.message_id)).parent_id
+            if question is None or first.status == "stopped":
+                return
+            place = await self._store.open(self._id, question)
         except ParlourError as error:
-            _LOG.warning("A second model cannot answer: %s", error)
+            _LOG.info("A second model does not answer: %s", error)
             return
         try:
-            run: Run = await start(place)
+            run = await start(place)
         except ParlourError as error:
             _LOG.warning("A second model cannot answer: %s", error)
             with suppress(ParlourError):
                 await self._conversations.delete(place)
             return
-        self._services.later(self._closed_after(run), "second reply")
+        self._services.changed(self._id)
+        if await run.wait() != "interrupted":  # by the end of the process: it is moved when it is looked at
+            with suppress(ParlourError):
+                await run.settle()
+                await self.close(place)
 
     async def close(self, place: str) -> None:
         """Move a second reply that is over to its question. Where it goes on, or cannot be moved, nothing happens."""
@@ -149,9 +156,3 @@ class Comparing:
         """Stop the second reply and delete its place, if it has one still."""
         with suppress(NotFoundError, ConflictError):
             await self.stop()
-
-    async def _closed_after(self, run: Run) -> None:
-        if await run.wait() != "interrupted":  # by the end of the process: it is moved when it is looked at
-            with suppress(ParlourError):
-                await run.settle()
-                await self.close(run.conversation_id)

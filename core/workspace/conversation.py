@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from core.agents.conversation import language_of
@@ -29,7 +30,7 @@ from core.workspace.taking import Taking
 from core.workspace.turn import Turn
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from core.export.exporting import Exported, Form
     from core.export.inspecting import Inspecting
@@ -450,6 +451,8 @@ class Conversation:
         beside = second_model(settings)
         second = await self.services.models.loader(beside) if beside is not None else None
         name, loader = await self._answering(ModelName.read(settings.get(MODEL)) or await self.services.models.usual())
+        if second is None and COMPARED in settings:
+            await self.stores.conversations.configure(self.id, lambda kept: with_second_model(kept, None))
         came = await self._files_of(message) if files is None else files
         history = [*_said(thread), message]
         terms = await self.terms()
@@ -465,25 +468,27 @@ class Conversation:
             terms=terms if second is None else asking_nobody(terms),
             queued=queued,
         )
-        if second is not None:
-            question = (await self._message(run.message_id)).parent_id or ""
-            turn = await self._turn(thread, came, lang, second)
-
-            async def start(place: str) -> Run:
-                return await self.runs.start(
-                    place,
-                    turn,
-                    user=None,
-                    parent_id=None,
-                    history=history,
-                    model=second.label,
-                    terms=asking_nobody(terms),
-                )
-
-            await self.comparing.begin(question, start)
-        elif COMPARED in settings:
-            await self.stores.conversations.configure(self.id, lambda kept: with_second_model(kept, None))
+        if second is not None:  # nothing is waited for any more: who is cancelled now would take the question back
+            turn = partial(self._turn, thread, came, lang, second)
+            self.services.later(self._beside(run, turn, history, second, asking_nobody(terms)), "second reply")
         return self.services.after(run, loader, lang, name)
+
+    async def _beside(
+        self,
+        first: Run,
+        turn: Callable[[], Awaitable[Turn]],
+        history: Sequence[Message],
+        loader: ModelLoader,
+        terms: RunOptions,
+    ) -> None:
+        """Let a second model answer the question of a run, too."""
+
+        async def start(place: str) -> Run:
+            return await self.runs.start(
+                place, await turn(), user=None, parent_id=None, history=history, model=loader.label, terms=terms
+            )
+
+        await self.comparing.answer(first, start)
 
     async def _answering(self, model: ModelName | None = None) -> tuple[ModelName, ModelLoader]:
         """The model that answers here, or another for once, and what gets it ready."""

@@ -163,6 +163,20 @@ async def test_to_choose_one_stops_the_other_and_keeps_what_there_is_of_it(
     assert await listed(engine) == 1
 
 
+async def test_who_leaves_while_a_question_is_stored_takes_neither_the_question_nor_its_files_along(
+    engine: Engine, servers: Servers, held: threading.Event
+) -> None:
+    held.set()
+    talk = await begun(engine, servers)
+    asking = asyncio.create_task(talk.ask("Who are you?"))
+    while talk.runs.live(talk.id) is None:
+        await asyncio.sleep(0)
+    asking.cancel()  # too late: the question is there, and so is whoever answers it
+    run = await asking
+    assert await run.wait() == "complete"
+    assert (await second_of(talk)).second is not None
+
+
 async def test_stop_stops_both(engine: Engine, servers: Servers, held: threading.Event) -> None:
     talk = await begun(engine, servers)
     await talk.choose_model(TWO)
