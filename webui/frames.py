@@ -24,6 +24,7 @@ from core.readiness import Readiness
 from core.runs.afterwards import proposed
 from core.storage.base import History
 from core.workspace.comparing import Comparison, second_model
+from core.workspace.steering import MODEL, SECOND_MODEL
 from webui.panels.catalog import PANELS, Scene
 from webui.panels.history import history_html
 from webui.panels.toolbar import switched
@@ -194,18 +195,17 @@ class Frames:
         wanted = view.conversation_id
         shown = _Shown(wanted)
         if not wanted:
-            second = second_model(view.draft)
-            shown.comparison = Comparison(second) if second is not None else None
-            if view.libraries:  # chosen before the first question
-                shown.libraries = [one for one in await workspace.libraries.list() if one.id in view.libraries]
-            return shown
+            return await self._chosen_before(workspace, view, shown)
         try:
             opened = await workspace.documents.opened(wanted)
             shown.current, shown.thread, shown.documents = opened.conversation, opened.thread, opened.documents
             shown.libraries, shown.versions = opened.libraries, opened.versions
             shown.waiting = await workspace.queue(wanted).list()
-            shown.model = await workspace.conversation(wanted).model()
-            shown.comparison = await workspace.conversation(wanted).comparing.now()
+            conversation = workspace.conversation(wanted)
+            chosen = await conversation.chosen()
+            shown.model = ModelName.read(chosen.get(MODEL))
+            if SECOND_MODEL in chosen:
+                shown.comparison = await conversation.comparing.now()
             if shown.thread:
                 shown.follow_ups = await proposed(workspace.stores, wanted, shown.thread[-1].id)
             for message in shown.thread[_anchor(view, shown.thread) :]:
@@ -220,6 +220,14 @@ class Frames:
             if view.conversation_id == wanted:
                 view.show("")
             return _Shown()
+        return shown
+
+    async def _chosen_before(self, workspace: Workspace, view: View, shown: _Shown) -> _Shown:
+        """What was chosen before the first question."""
+        second = second_model(view.draft) if SECOND_MODEL in view.draft else None
+        shown.comparison = Comparison(second) if second is not None else None
+        if view.libraries:
+            shown.libraries = [one for one in await workspace.libraries.list() if one.id in view.libraries]
         return shown
 
     async def _frame(self, workspace: Workspace, view: View, shown: _Shown, run: Run | None, mine: int) -> Frame | None:

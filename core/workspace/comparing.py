@@ -9,11 +9,12 @@ from __future__ import annotations
 import logging
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from core.errors import ConflictError, NotFoundError, ParlourError
 from core.models.model_name import ModelName
 from core.storage.second_replies import COMPARED
+from core.workspace.steering import SECOND_MODEL
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
     from core.workspace.services import OwnerServices
 
 _LOG = logging.getLogger(__name__)
-SECOND_MODEL: Final = "second_model"
-"""In a conversation's settings, the model that answers each question beside its own."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from core.storage.second_replies import COMPARED
 from core.tools.approval import Decision
 from core.workspace.comparing import Comparing, asking_nobody, second_model, with_second_model
 from core.workspace.metering import metering
-from core.workspace.steering import MODEL
+from core.workspace.steering import MODEL, SECOND_MODEL
 from core.workspace.taking import Taking
 from core.workspace.turn import Turn
 
@@ -64,7 +64,6 @@ class Conversation:
         self.stores = services.stores
         self.runs = services.runs
         self.id = conversation_id
-        self.comparing = Comparing(services, conversation_id)
 
     # ---- questions and replies
 
@@ -265,13 +264,26 @@ class Conversation:
 
     # ---- its model
 
+    @property
+    def comparing(self) -> Comparing:
+        """Two models side by side, where a second one was chosen."""
+        return Comparing(self.services, self.id)
+
+    async def chosen(self) -> dict[str, Any]:
+        """What was chosen for this conversation, by the names in `core.workspace.steering`.
+
+        Raises:
+            NotFoundError: There is no such conversation of this owner.
+        """
+        return await self.stores.conversations.settings(self.id)
+
     async def model(self) -> ModelName | None:
         """The model that was chosen for this conversation; `None` where the owner's usual one answers.
 
         Raises:
             NotFoundError: There is no such conversation of this owner.
         """
-        return ModelName.read((await self.stores.conversations.settings(self.id)).get(MODEL))
+        return ModelName.read((await self.chosen()).get(MODEL))
 
     async def choose_model(self, name: ModelName | None) -> None:
         """Let a model answer in this conversation from its next question on; `None` is the owner's usual one.
@@ -447,8 +459,8 @@ class Conversation:
         files: Sequence[FileRecord] | None = None,
         queued: QueuedMessage | None = None,
     ) -> Run:
-        settings = await self.stores.conversations.settings(self.id)
-        beside = second_model(settings)
+        settings = await self.chosen()
+        beside = second_model(settings) if SECOND_MODEL in settings else None
         second = await self.services.models.loader(beside) if beside is not None else None
         name, loader = await self._answering(ModelName.read(settings.get(MODEL)) or await self.services.models.usual())
         if second is None and COMPARED in settings:

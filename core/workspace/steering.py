@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 MODEL: Final = "model"
 """In a conversation's settings, which model answers in it, where that is not the owner's usual one."""
+SECOND_MODEL: Final = "second_model"
+"""In a conversation's settings, the model that answers each question beside its own."""
 _NOTES: Final = "storage"  # the tool that keeps them
 PERSONA: Final = "persona"
 """In a conversation's settings, the persona as it was when it was chosen: it may be deleted since."""
