@@ -1,4 +1,5 @@
 // The ring in the composer: how much of the model's room the next message will take, and what it costs.
+import { hint } from './hint.js';
 import { request } from './request.js';
 import { onChange, status } from './state.js';
 import { lang, say } from './words.js';
@@ -8,6 +9,7 @@ let shown = '';
 let typed = 0;
 let asked = 0;
 let told = null;
+let drawn = '';  // what the open panel shows
 let counted = '';  // the conversation that was counted
 
 // What the next message of the open conversation will take; 0 while nobody knows.
@@ -49,7 +51,19 @@ function draw() {
   button.dataset.level = percent > 100 ? 'over' : percent > 80 ? 'high' : 'low';
   button.setAttribute('aria-label', say('meter_ring', { n: percent, room: figure(told.room) }));
   button.title = button.getAttribute('aria-label');
-  if (card()) card().replaceChildren(...content());
+  if (card()) redraw();
+}
+
+// The keyboard stays where it was, and what a screen reader is told stays in its place.
+function redraw() {
+  const panel = card();
+  const now = JSON.stringify(told);
+  if (now === drawn) return;  // a press that has begun on a row ends on it
+  drawn = now;
+  const { key } = document.activeElement?.dataset ?? {};
+  const inside = panel.contains(document.activeElement);
+  panel.firstChild.replaceChildren(...content());
+  if (inside && document.activeElement !== panel) (key && find(key) || panel).focus();
 }
 
 const card = () => document.querySelector('#talk > .p-meter');
@@ -87,12 +101,54 @@ function content() {
   const nodes = [head, bar(), ...rows];
   if (told.next) {
     const prices = make('div', 'p-meter-prices');
-    prices.append(row(say('meter_next'), told.next), row(say('meter_spent'), told.spent));
+    prices.append(...told.next.map(({ model, cost }) => row(say('meter_next'), cost, model)), row(say('meter_spent'), told.spent));
     nodes.push(prices);
   }
+  if (told.savings?.length) nodes.push(savings());
   if (!told.exact) nodes.push(make('p', 'p-none', say('meter_counted')));
   return nodes;
 }
+
+// Each saving is one button; done, it says so and has the way back in its place.
+function savings() {
+  const list = make('ul', 'p-meter-savings');
+  list.setAttribute('aria-label', say('meter_savings'));
+  list.append(...told.savings.map(saving));
+  return list;
+}
+
+function saving({ key, title, note, tokens, done }) {
+  const line = make('li', done ? 'p-done' : '');
+  const act = make('button', done ? 'p-quiet' : 'p-save', done ? say('undo') : '');
+  Object.assign(act, { type: 'button' }).dataset.key = key;
+  const words = make('span', 'p-meter-words');
+  words.append(make('b', '', title), make('small', '', note));
+  const figures = make('span', 'p-meter-figure', tokens ? `− ${figure(tokens)}` : '');
+  if (done) {
+    act.setAttribute('aria-label', `${say('undo')}: ${title}`);
+    line.append(words, figures, act);
+  } else {
+    act.append(words, figures);
+    line.append(act);
+  }
+  act.addEventListener('click', () => save(key, !done, tokens));
+  return line;
+}
+
+// The conversation that was counted is the one that is changed, whatever is shown meanwhile.
+async function save(key, on, tokens) {
+  const mine = ++asked;
+  const body = { conversation: counted, draft: area()?.value ?? '', key, on };
+  const told_ = await request('./meter/save', 'meter_save_failed', body);
+  if (told_.failed) return hint(told_.failed);
+  if (mine !== asked || !told_.parts) return;
+  told = told_;
+  draw();
+  card()?.querySelector('[role="status"]')?.replaceChildren(on ? say('meter_saved', { n: figure(tokens) }) : say('meter_unsaved'));
+  (find(key) ?? find('') ?? card())?.focus();
+}
+
+const find = (key) => card()?.querySelector(`[data-key${key && `="${CSS.escape(key)}"`}]`);
 
 function open() {
   const talk = document.getElementById('talk');
@@ -100,9 +156,15 @@ function open() {
   panel.setAttribute('role', 'dialog');
   panel.setAttribute('aria-label', say('meter_title'));
   panel.tabIndex = -1;
-  panel.replaceChildren(...content());
+  const body = make('div', '');
+  body.append(...content());
+  drawn = JSON.stringify(told);
+  const said = make('p', 'p-meter-said');
+  said.setAttribute('role', 'status');
+  panel.append(body, said);
   talk.append(panel);
   place(panel);
+  panel.focus();
   ring().setAttribute('aria-expanded', 'true');
   ask(true);
 }

@@ -15,7 +15,7 @@ from urllib.parse import unquote, urlsplit
 from core.agents.basic import FnCallAgent
 from core.agents.conversation import append_system, this_turn
 from core.agents.file_library import FileLibrary, conversation_files
-from core.agents.retrieval import Finder, is_small_talk, stands_alone
+from core.agents.retrieval import Finder, Material, is_small_talk, material, stands_alone
 from core.agents.search_query import KeywordQuery, standalone_question, with_earlier_questions
 from core.agents.tool_loop import MOST_MODEL_CALLS, OpeningCall, ToolLoop
 from core.errors import SettingsError
@@ -126,6 +126,16 @@ class Assistant(FnCallAgent):
     def has_library(self) -> bool:
         """Whether it answers from a library that was passed in, even if that has no documents yet."""
         return self._library is not None or self._documents is not None
+
+    async def material(self) -> Material:
+        """What the next question is given of the library that was passed in. Raises StorageError."""
+        if self._library is None or not self._documents:
+            return Material()
+        return await material(self._library, self._documents, self._model(), self._rag)
+
+    def sent_of(self, earlier: list[Message]) -> list[Message]:
+        """What of earlier turns is sent again: where there are documents, each question searches them anew."""
+        return _without_old_passages(earlier, 0) if self._documents else earlier
 
     def over(
         self,

@@ -70,6 +70,41 @@ class NoModel:
         return estimate_tokens(text)
 
 
+@dataclass(frozen=True, slots=True)
+class Material:
+    """What the next question is given of documents, by estimate.
+
+    Args:
+        whole: Tokens of all of it, where that fits and the model would get it; else 0.
+        passages: Tokens of what a search gives.
+        names: The documents.
+    """
+
+    whole: int = 0
+    passages: int = 0
+    names: tuple[str, ...] = ()
+
+
+async def material(
+    library: Library, documents: Collection[str], model: BaseChatModel | NoModel, config: RAGConfig
+) -> Material:
+    """What a question is given of these documents, whole and as passages. Raises StorageError."""
+    most = config.max_ref_token
+
+    def measured() -> Material:
+        there = [one for one in library.documents() if one.id in set(documents)]
+        chunks = sum(one.chunks for one in there)
+        names = tuple(one.name for one in there)
+        whole = library.context.full_text(documents, most) if not model.small else None
+        tokens = sum(model.count_tokens(one.text) for one in whole or ())
+        if not 0 < tokens <= most:
+            room = min(_SMALL_MODEL_TOKENS, most) if model.small else most
+            return Material(0, min(room, config.chunk_size * min(config.top_k, chunks)), names)
+        return Material(tokens, round(tokens * min(1.0, config.top_k / max(chunks, 1))), names)
+
+    return await asyncio.to_thread(measured)
+
+
 @dataclass(slots=True)
 class Finder:
     """Finds passages for one reply of a model.

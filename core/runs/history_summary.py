@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from contextlib import nullcontext
+from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -29,6 +30,23 @@ _LOG = logging.getLogger(__name__)
 _FULL: Final = 0.8  # of the room; the rest is for the system message, the tools and what they give
 _WAITED_FOR: Final = 2  # calls of the model; a summary that takes more is made beside the reply
 _STAYS: Final = 0.4  # of the room, for the newest turns: the next summary is not due at once
+
+
+@dataclass(frozen=True, slots=True)
+class Shortened:
+    """How the beginning of a conversation is given, by its owner's choice, though all of it would fit.
+
+    Args:
+        last: The id of the last turn of that beginning.
+        summed_up: Whether a summary takes its place; else nothing does.
+    """
+
+    last: str
+    summed_up: bool = True
+
+    def turns(self, thread: Sequence[StoredMessage]) -> int:
+        """How many turns of a thread that is; 0 where it is another branch."""
+        return next((at for at, turn in enumerate(thread, 1) if turn.id == self.last), 0)
 
 
 class HistorySummarizer:
@@ -56,7 +74,11 @@ class HistorySummarizer:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def fit(
+    def sums_up(self, model: BaseChatModel) -> bool:
+        """Whether this model is asked for summaries."""
+        return self._on and not model.small
+
+    async def fit(  # noqa: PLR0913 - who asks, what, and two that can be left out
         self,
         summaries: SummaryStore,
         thread: Sequence[StoredMessage],
@@ -65,6 +87,7 @@ class HistorySummarizer:
         lang: Lang,
         *,
         holding: Callable[[], AbstractContextManager[object]] = nullcontext,
+        shortened: Shortened | None = None,
     ) -> tuple[list[Message], TurnsSummarised | None]:
         """The conversation as the model is given it, and the summary where one was made for this.
 
@@ -75,12 +98,17 @@ class HistorySummarizer:
             model: Who answers.
             lang: The language of what the model is told.
             holding: Keeps the model from being closed while it is used.
+            shortened: How its owner wants its beginning to be given.
         """
+        chosen = shortened.turns(thread) if shortened is not None else 0
+        if shortened is not None and chosen and not shortened.summed_up:
+            messages, thread = messages[sum(len(turn.parts) for turn in thread[:chosen]) :], thread[chosen:]
+            chosen = 0
         room = _room(model)
-        if not self._on or model.small or not thread or room <= 0:
+        if not thread or not self.sums_up(model):
             return messages, None
-        if await asyncio.to_thread(Costs(model).fit, messages, int(room * _FULL)):
-            return messages, None
+        if room <= 0 or await asyncio.to_thread(Costs(model).fit, messages, int(room * _FULL)):
+            return await self._wanted(summaries, thread, messages, model, lang, chosen) if chosen else (messages, None)
         known = await self._known(summaries, thread[0].conversation_id)
         begins = [0, *accumulate(len(turn.parts) for turn in thread)]  # where a turn's messages begin
         done = next((at for at in range(len(thread), 0, -1) if thread[at - 1].id in known), 0)
@@ -109,6 +137,30 @@ class HistorySummarizer:
         await self._keep(summaries, thread[cut - 1], text)
         made = [*summary_turn(text, messages[: begins[cut]], lang), *messages[begins[cut] :]]
         return made, TurnsSummarised(text, cut)
+
+    async def _wanted(
+        self,
+        summaries: SummaryStore,
+        thread: Sequence[StoredMessage],
+        messages: list[Message],
+        model: BaseChatModel,
+        lang: Lang,
+        chosen: int,
+    ) -> tuple[list[Message], TurnsSummarised | None]:
+        """The first turns as a summary though all would fit; unchanged where the model makes none."""
+        known = await self._known(summaries, thread[0].conversation_id)
+        begins = [0, *accumulate(len(turn.parts) for turn in thread)]
+        text, made = known.get(thread[chosen - 1].id, ""), None
+        if not text:
+            done = next((at for at in range(chosen, 0, -1) if thread[at - 1].id in known), 0)
+            earlier = known[thread[done - 1].id] if done else ""
+            old = messages[begins[done] : begins[chosen]]
+            text = await summarize(old, model, lang, max(_room(model), 0) or DEFAULT_MAX_INPUT_TOKENS, earlier)
+            if not text:
+                return messages, None
+            await self._keep(summaries, thread[chosen - 1], text)
+            made = TurnsSummarised(text, chosen)
+        return [*summary_turn(text, messages[: begins[chosen]], lang), *messages[begins[chosen] :]], made
 
     def _begin(self, conversation_id: str, make: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Make a summary beside the reply: the next question has it. One at a time for each conversation."""

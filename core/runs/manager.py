@@ -188,8 +188,8 @@ class OwnerRuns:
         return run if run is not None and run.owner == self._owner else None
 
     def live_conversations(self) -> set[str]:
-        """The owner's conversations that are being answered."""
-        return {run.conversation_id for run in self._table.live.values() if run.owner == self._owner}
+        """The owner's conversations that are being answered, each as it is shown."""
+        return {run.shown_in for run in self._table.live.values() if run.owner == self._owner}
 
     def get(self, run_id: str) -> Run:
         """A live run by its id.

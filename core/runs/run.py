@@ -63,6 +63,7 @@ class RunOptions:
         cost: What its model calls may cost, in the currency of the price list; `None` for no limit.
         asked_for: Seconds until a question that nobody answers counts as refused.
         checked_within: Seconds that looking at a whole reply may take.
+        shown_in: The conversation that shows its reply, where that is not the one it is written in.
     """
 
     policy: Policy = field(default_factory=Policy)
@@ -73,6 +74,7 @@ class RunOptions:
     cost: float | None = None
     asked_for: float = ASKED_FOR
     checked_within: float = 10.0
+    shown_in: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,6 +251,11 @@ class Run:
     def epoch(self) -> int:
         """In which this process holds the run; each of its writes says so."""
         return self._record.epoch
+
+    @property
+    def shown_in(self) -> str:
+        """The conversation that shows the reply."""
+        return self._terms.shown_in or self.conversation_id
 
     def begin(self, agent: Answerer, history: Sequence[Message], done: Callable[[Run], None]) -> None:
         """Start the task. `done` is called at the end, when followers have been told."""

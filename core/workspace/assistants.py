@@ -37,6 +37,7 @@ class Assistants:
     async def inside(self, services: OwnerServices, conversation_id: str, model: BaseChatModel) -> AsyncGenerator[Any]:
         """With the tools of a conversation, and all documents within its reach. Raises ParlourError."""
         from core.agents.assistant import Assistant  # brings the document readers with it
+        from core.rag.config import RAGConfig
 
         steering = await services.steering.of(conversation_id)
         tools = await services.tools.for_model(conversation_id, small=model.small, here=steering.tools)
@@ -49,6 +50,7 @@ class Assistants:
                 documents=documents,
                 attached=partial(services.intake.attached, conversation_id) if reads else None,
                 max_iteration=self._max_iteration,
+                rag_cfg=RAGConfig(whole_documents=not steering.passages_only),
             )
             assistant.extra_generate_cfg = generate_of(steering.parameters, model.efforts)
             yield Steered(assistant, steering)
@@ -79,15 +81,15 @@ class Steered:
 
     def __init__(self, assistant: Assistant, steering: Steering) -> None:
         self.assistant = assistant
-        self._steering = steering
+        self.steering = steering
 
     def system_message(self, lang: Lang) -> str:
         """What the model is told first, in one of the two languages."""
         from core.agents.assistant import WHO
 
-        return "\n\n".join(text for text in (WHO[lang], self._steering.told(lang)) if text)
+        return "\n\n".join(text for text in (WHO[lang], self.steering.told(lang)) if text)
 
     def stream(self, messages: list[Message], **kwargs: Any) -> Stream:
         """The reply as events; the instructions stand in the language of the question, below who the assistant is."""
-        told = self._steering.told(kwargs.get("lang") or language_of(messages))
+        told = self.steering.told(kwargs.get("lang") or language_of(messages))
         return self.assistant.stream(prepend_system(messages, told), **kwargs)

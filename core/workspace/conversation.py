@@ -25,6 +25,7 @@ from core.storage.second_replies import COMPARED
 from core.tools.approval import Decision
 from core.workspace.comparing import Comparing, asking_nobody, second_model, with_second_model
 from core.workspace.metering import metering
+from core.workspace.saving import choose as choose_saving
 from core.workspace.steering import MODEL, SECOND_MODEL
 from core.workspace.taking import Taking
 from core.workspace.turn import Turn
@@ -370,11 +371,32 @@ class Conversation:
             NotFoundError: The conversation is not the owner's.
             StorageError: It cannot be read.
         """
-        loader = await self.services.models.loader(await self.model() if self.id else None)
+        chosen = await self.chosen() if self.id else {}
+        loader = await self.services.models.loader(ModelName.read(chosen.get(MODEL)))
         if loader.model is None:
             return None
+        second = second_model(chosen)
+        beside = await self.services.models.chosen(second) if second is not None else None
         with loader.in_use():
-            return await metering(self.services, self.id, loader.model, lang)
+            return await metering(self.services, self.id, loader.model, lang, beside)
+
+    async def save_tokens(self, key: str, lang: Lang = "en", *, on: bool) -> None:
+        """Make its messages smaller from the next one on, or take that back; what is not offered is left aside.
+
+        Args:
+            key: Of one of its meter's savings.
+
+        Raises:
+            NotFoundError: The conversation is not the owner's.
+            StorageError: The database failed.
+        """
+        known = await self.metering(lang)
+        offers = known.meter.savings if known is not None else ()
+        for offer in offers:
+            if offer.key == key and offer.done is not on:
+                await choose_saving(self.services, self.id, offer, on=on)
+                self.services.changed(self.id)
+                return
 
     # ---- asking first
 
@@ -480,9 +502,12 @@ class Conversation:
             terms=terms if second is None else asking_nobody(terms),
             queued=queued,
         )
-        if second is not None:  # nothing is waited for any more: who is cancelled now would take the question back
+        if (
+            second is not None and beside is not None
+        ):  # nothing is waited for any more: who is cancelled now would take the question back
             turn = partial(self._turn, thread, came, lang, second)
-            self.services.later(self._beside(run, turn, history, second, asking_nobody(terms)), "second reply")
+            terms = asking_nobody(terms, shown_in=self.id)
+            self.services.later(self._beside(run, turn, history, (beside, second), terms), "second reply")
         return self.services.after(run, loader, lang, name)
 
     async def _beside(
@@ -490,15 +515,18 @@ class Conversation:
         first: Run,
         turn: Callable[[], Awaitable[Turn]],
         history: Sequence[Message],
-        loader: ModelLoader,
+        second: tuple[ModelName, ModelLoader],
         terms: RunOptions,
     ) -> None:
         """Let a second model answer the question of a run, too."""
+        name, loader = second
 
         async def start(place: str) -> Run:
-            return await self.runs.start(
+            run = await self.runs.start(
                 place, await turn(), user=None, parent_id=None, history=history, model=loader.label, terms=terms
             )
+            self.services.note_model(run, name, self.id)
+            return run
 
         await self.comparing.answer(first, start)
 

@@ -10,21 +10,42 @@ from core.errors import ParlourError
 from core.llm.layers.fit_context import DEFAULT_MAX_INPUT_TOKENS, Costs
 from core.llm.request import ChatRequest
 from core.llm.usage import cost_of as price_of
-from core.messages.message import FUNCTION, SYSTEM, Message, Usage
+from core.messages.message import SYSTEM, Message, Usage
 from core.runs.log import ModelCalled
 from core.runs.rows import logged_of
 from core.workspace.assistants import Steered
+from core.workspace.saving import grouped, of_documents, of_history, of_tools, with_price
+from core.workspace.steering import Saved
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
+    from core.agents.retrieval import Material
     from core.languages import Lang
     from core.llm.base import BaseChatModel
+    from core.models.pool import ActiveModel
     from core.storage.base import StoredMessage
+    from core.tools.base import BaseTool
+    from core.workspace.saving import Saving
     from core.workspace.services import OwnerServices
 
 _USUAL_REPLY: Final = 400
 """Tokens of a reply where the conversation has none to learn from."""
+
+
+@dataclass(frozen=True, slots=True)
+class SecondPrice:
+    """What the next message costs a second time, where two models answer it.
+
+    Args:
+        label: What the page calls the second model.
+        free: Whether it runs on this machine.
+        cost: In dollars; `None` where its price is not known.
+    """
+
+    label: str
+    free: bool = False
+    cost: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +58,8 @@ class Meter:
         instructions: Of the system message.
         tools: Of the tools on offer.
         tool_count: How many these are.
-        files: Of what was looked up for earlier questions.
-        history: Of the other earlier messages.
+        files: Of what is looked up in documents for the next question, about.
+        history: Of what is sent again of earlier messages.
         messages: How many those are.
         draft: Of what is typed.
         exact: Whether the counter is the model's own; else it estimates.
@@ -46,6 +67,10 @@ class Meter:
         cost: What the next message will cost about, in dollars; `None` where the price is not known.
         spent: What the conversation has cost so far, likewise.
         paid: Whether anything of it was paid for, or may have been.
+        whole: Whether the files are all of the documents, and not passages of them.
+        savings: What makes the next message smaller, offered or done.
+        label: What the page calls the model.
+        second: The model that answers beside it, if one does.
     """
 
     room: int
@@ -62,6 +87,10 @@ class Meter:
     cost: float | None = None
     spent: float | None = None
     paid: bool = False
+    whole: bool = False
+    savings: tuple[Saving, ...] = ()
+    label: str = ""
+    second: SecondPrice | None = None
 
     @property
     def taken(self) -> int:
@@ -76,6 +105,7 @@ class Metering:
     meter: Meter
     model: BaseChatModel = field(repr=False)
     reply: int = _USUAL_REPLY
+    second: BaseChatModel | None = field(default=None, repr=False)
 
     async def with_draft(self, draft: str) -> Meter:
         """The meter with what is typed, counted beside the loop."""
@@ -84,10 +114,35 @@ class Metering:
         asked = min(meter.taken, meter.room) if meter.room else meter.taken
         usage = Usage(prompt_tokens=asked, completion_tokens=self.reply, total_tokens=asked + self.reply)
         cost = 0.0 if meter.free else await price_of(usage, self.model.model, self.model.service)
-        return replace(meter, cost=cost)
+        beside, model = meter.second, self.second
+        if beside is not None and model is not None and not beside.free:
+            beside = replace(beside, cost=await price_of(usage, model.model, model.service))
+        return replace(meter, cost=cost, second=beside)
 
 
-async def metering(services: OwnerServices, conversation_id: str, model: BaseChatModel, lang: Lang) -> Metering:
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """What the model is given beside the conversation; nothing where an agent does not say.
+
+    Args:
+        instructions: The system message.
+        chosen: Parameters.
+        material: Of the documents within reach.
+        here: Which tools are on or off.
+        sent_of: What of earlier messages is sent again.
+    """
+
+    instructions: str = ""
+    tools: tuple[BaseTool, ...] = ()
+    chosen: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    material: Material | None = None
+    here: Mapping[str, bool] = field(default_factory=dict[str, bool])
+    sent_of: Callable[[list[Message]], list[Message]] = list
+
+
+async def metering(
+    services: OwnerServices, conversation_id: str, model: BaseChatModel, lang: Lang, beside: ActiveModel | None = None
+) -> Metering:
     """Count what a conversation holds.
 
     Args:
@@ -95,6 +150,7 @@ async def metering(services: OwnerServices, conversation_id: str, model: BaseCha
         conversation_id: Empty for a new one.
         model: The one that answers next, as it is loaded.
         lang: The language of the page.
+        beside: The second model that answers, where there is one.
 
     Raises:
         NotFoundError: The conversation is not the owner's.
@@ -102,37 +158,75 @@ async def metering(services: OwnerServices, conversation_id: str, model: BaseCha
     """
     thread: Sequence[StoredMessage] = ()
     calls: list[ModelCalled] = []
+    saved, summaries = Saved(), dict[str, str]()
     if conversation_id:
-        thread = await services.stores.conversations.thread(conversation_id)
+        conversations = services.stores.conversations
+        thread = await conversations.thread(conversation_id)
+        saved = Saved.of(await conversations.settings(conversation_id))
+        summaries = await services.stores.summaries.list(conversation_id)
         rows = await services.stores.runs.account(conversation_id)
         calls = [one.event for one in logged_of(rows) if isinstance(one.event, ModelCalled)]
-    instructions, functions, chosen = await _told(services, conversation_id, model, lang)
+    told = await _told(services, conversation_id, model, lang)
+    sums_up = services.remembering.sums_up(model)
 
-    def counted() -> Meter:
-        costs, generate = Costs(model), {**model.generate_cfg, **chosen}
-        said = [message for turn in thread for message in turn.parts]
-        looked_up = [message for message in said if message.role == FUNCTION and (message.extra or {}).get("passages")]
-        files = sum(map(costs.of, looked_up))
-        system = costs.of(Message(SYSTEM, instructions)) if instructions else 0
+    def counted() -> tuple[Meter, int]:
+        costs, generate = Costs(model), {**model.generate_cfg, **told.chosen}
+        sent = [told.sent_of(list(turn.parts)) for turn in thread]
+        history = of_history(thread, sent, costs, saved.history, summaries, sums_up=sums_up)
+        material = told.material
+        files = 0 if material is None else material.passages if saved.passages else material.whole or material.passages
         given = generate.get("max_input_tokens")
+        every = [tool.function for tool in told.tools]
+        tools, dear = _of_tools(told.tools, lambda few: costs.tools(ChatRequest((), few, generate, lang)))
+        savings = (
+            *(of_documents(material, passages=saved.passages) if material is not None else ()),
+            *history.savings,
+            *of_tools(told.tools, dear, saved.tools, told.here),
+        )
         return Meter(
             room=DEFAULT_MAX_INPUT_TOKENS if given is None else int(float(given)),
             reserved=int(generate.get("max_tokens") or 0),
-            instructions=system,
-            tools=costs.tools(ChatRequest((), functions, generate, lang)),
-            tool_count=len(functions),
+            instructions=costs.of(Message(SYSTEM, told.instructions)) if told.instructions else 0,
+            tools=tools,
+            tool_count=len(every),
             files=files,
-            history=sum(map(costs.of, said)) - files,
+            history=history.tokens,
             messages=len(thread),
             exact=model.counter.exact,
             free=model.service.here,
             spent=_spent(calls),
             paid=any(not one.here for one in calls),
-        )
+            whole=bool(files and material is not None and material.whole and not saved.passages),
+            savings=savings if conversation_id else (),
+            label=model.label,
+            second=_second(beside),
+        ), history.read
 
+    meter, read = await asyncio.to_thread(counted)
+    priced = [await with_price(one, read, model) for one in meter.savings]
     written = [one.usage.completion_tokens for one in calls if one.purpose == "answer" and one.usage is not None]
     reply = round(sum(written) / len(written)) if written else _USUAL_REPLY
-    return Metering(await asyncio.to_thread(counted), model, reply)
+    second = beside.loader.model if beside is not None else None
+    return Metering(replace(meter, savings=tuple(priced)), model, reply, second)
+
+
+def _of_tools(
+    tools: Sequence[BaseTool], count: Callable[[tuple[dict[str, Any], ...]], int]
+) -> tuple[int, dict[str, int]]:
+    """The tokens of all tools, and those that go with each who brings some."""
+    total = count(tuple(tool.function for tool in tools))
+    groups = grouped(tools)
+    without = {
+        name: count(tuple(tool.function for tool in tools if tool not in group)) for name, group in groups.items()
+    }
+    return total, {name: total - rest for name, rest in without.items()}
+
+
+def _second(beside: ActiveModel | None) -> SecondPrice | None:
+    if beside is None:
+        return None
+    model = beside.loader.model
+    return SecondPrice(beside.loader.label, free=beside.inside or (model is not None and model.service.here))
 
 
 def _spent(calls: Sequence[ModelCalled]) -> float | None:
@@ -141,21 +235,24 @@ def _spent(calls: Sequence[ModelCalled]) -> float | None:
     return None if None in costs else sum(one or 0.0 for one in costs)
 
 
-async def _told(
-    services: OwnerServices, conversation_id: str, model: BaseChatModel, lang: Lang
-) -> tuple[str, tuple[dict[str, Any], ...], Mapping[str, Any]]:
-    """The system message, the tools and the parameters that the model is given; nothing where an agent does not say."""
+async def _told(services: OwnerServices, conversation_id: str, model: BaseChatModel, lang: Lang) -> _Told:
+    """What the model is given in a conversation."""
     from core.agents.assistant import WHO  # brings the document readers with it
 
     if not conversation_id:
-        tools = await services.tools.for_model("", small=model.small)
-        return WHO[lang], tuple(tool.function for tool in tools), {}
+        return _Told(WHO[lang], tuple(await services.tools.for_model("", small=model.small)))
     try:
         async with services.agents.inside(services, conversation_id, model) as agent:
             if not isinstance(agent, Steered):
-                return "", (), {}
+                return _Told()
             inner = agent.assistant
-            functions = tuple(tool.function for tool in inner.function_map.values())
-            return agent.system_message(lang), functions, inner.extra_generate_cfg
+            return _Told(
+                agent.system_message(lang),
+                tuple(inner.function_map.values()),
+                inner.extra_generate_cfg,
+                await inner.material(),
+                agent.steering.tools,
+                inner.sent_of,
+            )
     except ParlourError:  # a tool or an index that cannot be opened: the reply will say so
-        return WHO[lang], (), {}
+        return _Told(WHO[lang])

@@ -140,15 +140,23 @@ class OwnerServices:
         """
         for asked in (self._every.titles, self._every.follow_ups):
             asked.begin(self.stores, run, model, lang, self.changed)
-        self._every.beside.begin(self.stores, self._noted(run, name), "a model that was used")
+        self.note_model(run, name, run.conversation_id)
         return run
 
-    async def _noted(self, run: Run, name: ModelName) -> None:
+    def note_model(self, run: Run, name: ModelName, conversation_id: str) -> None:
+        """After the end of a run, remember its model as one that was used.
+
+        Args:
+            conversation_id: Where its reply is shown.
+        """
+        self.later(self._noted(run, name, conversation_id), "a model that was used")
+
+    async def _noted(self, run: Run, name: ModelName, conversation_id: str) -> None:
         """Remember the model of a reply that did not fail; a temporary conversation leaves no trace here either."""
         try:
             if await run.wait() == "error" or not run.stored:
                 return
-            if not (await self.stores.conversations.settings(run.conversation_id)).get(TEMPORARY):
+            if not (await self.stores.conversations.settings(conversation_id)).get(TEMPORARY):
                 await self.models.notes.note_used(name)
         except NotFoundError:
             _LOG.debug("A conversation was deleted before its model was noted.")

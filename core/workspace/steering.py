@@ -13,9 +13,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from core.errors import NotFoundError
+from core.runs.history_summary import Shortened
 from core.storage.conversations import TEMPORARY
 from core.storage.preferences import ABOUT_ME
-from core.workspace.levels import DOCUMENTS, STEERED, Level, apply, checked_change
+from core.workspace.levels import DOCUMENTS, STEERED, Level, apply, checked_change, mapping_of
 from core.workspace.personas import Persona, Personas
 from core.workspace.prompts import Prompts
 
@@ -31,6 +32,9 @@ MODEL: Final = "model"
 SECOND_MODEL: Final = "second_model"
 """In a conversation's settings, the model that answers each question beside its own."""
 _NOTES: Final = "storage"  # the tool that keeps them
+SAVED: Final = "saved"
+"""In a conversation's settings, what was chosen to make its messages smaller."""
+_MOST_TOKENS: Final = 10_000_000
 PERSONA: Final = "persona"
 """In a conversation's settings, the persona as it was when it was chosen: it may be deleted since."""
 
@@ -49,6 +53,60 @@ _LATER: Final[Mapping[Lang, str]] = {
 
 
 @dataclass(frozen=True, slots=True)
+class LeftOut:
+    """Tools that were left out in one act: what was chosen of each before, and the tokens that it saves."""
+
+    before: Mapping[str, bool | None]
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """What was chosen for a conversation to make its messages smaller.
+
+    Args:
+        passages: Whether its documents are searched, though all of them would fit.
+        history: How its beginning is given.
+        tools: Those that were left out, by who brings them.
+    """
+
+    passages: bool = False
+    history: Shortened | None = None
+    tools: Mapping[str, LeftOut] = field(default_factory=dict[str, LeftOut])
+
+    @classmethod
+    def of(cls, settings: Mapping[str, Any]) -> Saved:
+        """By a conversation's settings; what makes no sense there is left out."""
+        kept = mapping_of(settings.get(SAVED))
+        history = mapping_of(kept.get("history"))
+        tools = {name: mapping_of(one) for name, one in mapping_of(kept.get("tools")).items()}
+        return cls(
+            kept.get("passages") is True,
+            Shortened(str(history["last"]), history.get("summed_up") is not False) if history.get("last") else None,
+            {
+                name: LeftOut(
+                    {one: was if isinstance(was, bool) else None for one, was in mapping_of(kept["before"]).items()},
+                    _tokens(kept.get("tokens")),
+                )
+                for name, kept in tools.items()
+                if "before" in kept
+            },
+        )
+
+    def into(self, settings: Mapping[str, Any]) -> dict[str, Any]:
+        """The settings with this in them."""
+        kept: dict[str, Any] = {"passages": True} if self.passages else {}
+        if self.history is not None:
+            kept["history"] = {"last": self.history.last, "summed_up": self.history.summed_up}
+        if self.tools:
+            kept["tools"] = {
+                name: {"before": dict(one.before), "tokens": one.tokens} for name, one in self.tools.items()
+            }
+        others = {name: value for name, value in settings.items() if name != SAVED}
+        return {**others, SAVED: kept} if kept else others
+
+
+@dataclass(frozen=True, slots=True)
 class Steering:
     """What holds for a conversation.
 
@@ -58,6 +116,7 @@ class Steering:
         persona: The one that was chosen for it, if any.
         own: Of itself alone.
         temporary: Whether it goes by itself: no notes are read into it or kept from it.
+        passages_only: Whether its documents are searched, though all of them would fit.
     """
 
     owner: Level = field(default_factory=Level)
@@ -65,6 +124,7 @@ class Steering:
     persona: Persona | None = None
     own: Level = field(default_factory=Level)
     temporary: bool = False
+    passages_only: bool = False
 
     @property
     def instructions(self) -> str:
@@ -189,7 +249,8 @@ class OwnerSteering:
             with suppress(NotFoundError):  # deleted: it goes on as it was chosen
                 persona = await self.personas.get(persona.id)
         about_me = Level(await self.about_me() or None)
-        return Steering(about_me, folder, persona, Level.of(kept), temporary=kept.get(TEMPORARY) is True)
+        temporary, passages_only = kept.get(TEMPORARY) is True, Saved.of(kept).passages
+        return Steering(about_me, folder, persona, Level.of(kept), temporary=temporary, passages_only=passages_only)
 
 
 def _reset(kept: Mapping[str, Any], persona: Persona | None) -> dict[str, Any]:
@@ -207,3 +268,7 @@ def _reset(kept: Mapping[str, Any], persona: Persona | None) -> dict[str, Any]:
 def _over(*levels: dict[str, Any]) -> dict[str, Any]:
     """The levels as one, the last outranking the others."""
     return {name: value for one in levels for name, value in one.items()}
+
+
+def _tokens(kept: object) -> int:
+    return min(max(kept, 0), _MOST_TOKENS) if isinstance(kept, int) and not isinstance(kept, bool) else 0

@@ -11,6 +11,7 @@ from core.generated_files import store_generated
 from core.messages.events import ToolFinished
 from core.reading.attachments import for_model
 from core.storage.base import file_ids
+from core.workspace.steering import Saved
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
@@ -67,8 +68,15 @@ class Turn:
             await self._read()
             model = await loader.ready()
             missing = await self._missing()
+            saved = Saved.of(await services.stores.conversations.settings(self._conversation_id))
             short, made = await services.remembering.fit(
-                services.stores.summaries, self._thread, messages, model, self._lang, holding=loader.in_use
+                services.stores.summaries,
+                self._thread,
+                messages,
+                model,
+                self._lang,
+                holding=loader.in_use,
+                shortened=saved.history,
             )
             if made is not None:
                 yield made

@@ -1,4 +1,4 @@
-"""The meter of the composer: `POST /meter`, what the next message will take and cost."""
+"""The meter of the composer: what the next message will take and cost, and what makes it smaller."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from core.bridge.pool import BoundedDict
 from core.errors import NotFoundError, ParlourError
 from webui.context import json_body, log_text, text_of
 from webui.panels.inspector import money
+from webui.render.tool_words import label_of
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -20,11 +21,13 @@ if TYPE_CHECKING:
     from starlette.routing import BaseRoute
 
     from core.workspace.metering import Meter, Metering
+    from core.workspace.saving import Saving
     from core.workspace.workspace import Workspace
     from webui.context import WebContext
     from webui.words import Words
 
 _log = logging.getLogger(__name__)
+_SAVE: Final = "/meter/save"
 _PRIVATE: Final = {"cache-control": "no-store"}
 _LONGEST: Final = 200_000  # letters of a draft: a longer one becomes a document
 _KEPT: Final = 20.0
@@ -33,7 +36,11 @@ _MOST: Final = 64
 
 
 class MeterRoutes:
-    """`POST /meter` with `{"conversation", "draft", "fresh"}`: the parts, the room and the price, as JSON."""
+    """`POST /meter` with `{"conversation", "draft", "fresh"}`: the parts, the room, the price and savings, as JSON.
+
+    `POST /meter/save` with `{"conversation", "draft", "key", "on"}` chooses a saving, or takes it back, and answers
+    the same.
+    """
 
     def __init__(self, context: WebContext) -> None:
         self._engine = context.engine
@@ -42,7 +49,7 @@ class MeterRoutes:
 
     def table(self) -> list[BaseRoute]:
         """All of them."""
-        return [Route("/meter", self.meter, methods=["POST"])]
+        return [Route(path, self.meter, methods=["POST"]) for path in ("/meter", _SAVE)]
 
     async def meter(self, request: Request) -> Response:
         """The meter; `{}` while no model is loaded, or for a conversation that is not there."""
@@ -53,8 +60,12 @@ class MeterRoutes:
         try:
             asked = await json_body(request) or {}
             conversation, draft = text_of(asked.get("conversation")), text_of(asked.get("draft"))[:_LONGEST]
+            saves = request.url.path.endswith(_SAVE) and bool(conversation)
             async with self._engine.workspaces.open(owner) as workspace:
-                known = await self._metering(workspace, conversation, words, fresh=asked.get("fresh") is True)
+                if saves:
+                    talk, key = workspace.conversation(conversation), text_of(asked.get("key"))
+                    await talk.save_tokens(key, words.spoken, on=asked.get("on") is True)
+                known = await self._metering(workspace, conversation, words, fresh=saves or asked.get("fresh") is True)
             if known is None:
                 return JSONResponse({}, headers=_PRIVATE)
             return JSONResponse(meter_data(await known.with_draft(draft), words), headers=_PRIVATE)
@@ -82,23 +93,68 @@ def meter_data(meter: Meter, words: Words) -> dict[str, Any]:
     parts = [
         _part("instructions", meter.instructions),
         _part("tools", meter.tools, words("meter.tools_on", n=meter.tool_count) if meter.tool_count else ""),
-        _part("files", meter.files),
+        _part("files", meter.files, words("meter.whole") if meter.whole else ""),
         _part("history", meter.history, words("meter.messages", n=meter.messages) if meter.messages else ""),
         _part("draft", meter.draft),
     ]
-    prices: dict[str, str] = {}
-    if not meter.free or meter.paid:
-        about = money(meter.cost, words, free=meter.free)
-        prices["next"] = words("meter.about", cost=about) if meter.cost and not meter.free else about
-        prices["spent"] = money(meter.spent, words)
     return {
         "room": meter.room,
         "reserved": meter.reserved,
         "taken": meter.taken,
         "exact": meter.exact,
         "parts": [part for part in parts if part["tokens"]],
-        **prices,
+        "savings": [_saving(one, words) for one in meter.savings],
+        **_prices(meter, words),
     }
+
+
+def _prices(meter: Meter, words: Words) -> dict[str, Any]:
+    """What the next message costs, of each model where two answer it; nothing where nothing costs anything."""
+    second = meter.second
+    if meter.free and not meter.paid and (second is None or second.free):
+        return {}
+    own = _price(meter.cost, words, free=meter.free)
+    each = [{"model": meter.label if second is not None else "", "cost": own}]
+    if second is not None:
+        each.append({"model": second.label, "cost": _price(second.cost, words, free=second.free)})
+    return {"next": each, "spent": money(meter.spent, words)}
+
+
+def _price(cost: float | None, words: Words, *, free: bool) -> str:
+    about = money(cost, words, free=free)
+    return words("meter.about", cost=about) if cost and not free else about
+
+
+def _saving(one: Saving, words: Words) -> dict[str, Any]:
+    """A saving as a row: what is done by it, about what, and how to name it once it is done."""
+    state = "done" if one.done else "do"
+    noted = {"passages": words("attach.comma").join(one.names), "tools": _tools_noted(one, words)}
+    note = noted.get(one.kind, words("meter.save_seen"))
+    if one.kind == "summary" and one.done and one.pending:
+        note = words("meter.save_pending")
+    if one.pending and not one.free:
+        note = words("meter.save_costs", note=note, cost=_price(one.cost, words, free=False))
+    return {
+        "key": one.key,
+        "title": words(f"meter.save_{one.kind}_{state}", n=one.count, name=_brought(one.about, words)),
+        "note": note,
+        "tokens": one.tokens,
+        "done": one.done,
+    }
+
+
+def _brought(about: str, words: Words) -> str:
+    """What tools are called together: those of the web, of a server, or one of Parlour's own."""
+    if about == "web":
+        return words("bar.web")
+    server = about.partition(":")[2]
+    return f"“{server}”" if server else label_of(about, words) or about
+
+
+def _tools_noted(one: Saving, words: Words) -> str:
+    if one.done:
+        return words("meter.save_here")
+    return words("meter.save_tools_one" if one.count == 1 else "meter.save_tools", n=one.count)
 
 
 def _part(name: str, tokens: int, note: str = "") -> dict[str, Any]:

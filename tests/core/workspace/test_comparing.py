@@ -17,6 +17,7 @@ from core.models.model_name import ModelName
 from core.models.own_models import Draft
 from core.settings import Settings
 from core.storage.base import LOCAL_OWNER
+from core.storage.conversations import TEMPORARY
 from core.testing.model_server import ModelServer
 from core.testing.script import Reply
 from core.testing.scripted_model import ScriptedModel
@@ -111,6 +112,58 @@ async def test_both_answer_and_the_second_reply_is_a_version_of_the_first(
     assert await listed(engine) == 1
     kinds = [one.event.kind for one in await talk.runs.events(over.run_id or "")]
     assert kinds.count("model_called") == 1
+
+
+async def test_the_conversation_counts_as_answered_as_long_as_the_second_reply_is_written(
+    engine: Engine, servers: Servers, held: threading.Event
+) -> None:
+    talk = await begun(engine, servers)
+    run = await talk.ask("Who are you?")
+    await run.wait()
+    await second_of(talk, over=False)
+    assert talk.runs.live(talk.id) is None
+    assert talk.runs.live_conversations() == {talk.id}
+    held.set()
+    await second_of(talk)
+    assert talk.runs.live_conversations() == set()
+
+
+async def test_both_models_were_used_unless_the_conversation_is_a_temporary_one(
+    engine: Engine, servers: Servers, held: threading.Event
+) -> None:
+    held.set()
+    talk = await begun(engine, servers)
+    notes = models_of(engine, ME).notes
+    await engine.stores.of(ME).conversations.configure(talk.id, lambda kept: {**kept, TEMPORARY: True})
+    await (await talk.ask("Who are you?")).wait()
+    await second_of(talk)
+    async with asyncio.timeout(30):
+        while talk.services.is_adding:
+            await asyncio.sleep(0)
+    assert await notes.used() == ()
+    await talk.keep()
+    await (await talk.ask("And now?")).wait()
+    async with asyncio.timeout(30):
+        while set(await notes.used()) != {ONE, TWO}:
+            await asyncio.sleep(0)
+
+
+async def test_the_meter_tells_what_the_second_model_costs(
+    engine: Engine, servers: Servers, held: threading.Event
+) -> None:
+    held.set()
+    talk = await begun(engine, servers)
+    await (await talk.ask("Who are you?")).wait()
+    await second_of(talk)
+    known = await talk.metering()
+    assert known is not None
+    second = (await known.with_draft("More.")).second
+    assert second is not None
+    assert (second.label.split(" ")[0], second.free) == ("two", True)
+    await talk.choose_second_model(None)
+    alone = await talk.metering()
+    assert alone is not None
+    assert alone.meter.second is None
 
 
 async def test_a_new_question_goes_to_both_with_what_is_shown(

@@ -247,6 +247,7 @@ class Stage:
         app.add_api_route("/conversations/{talk}/queue/take", self._take, methods=["POST"])
         app.add_api_route("/files/{name}", lambda name: Response(f"in {name}", media_type="text/plain"))
         app.add_api_route("/meter", lambda: self.meter, methods=["POST"])
+        app.add_api_route("/meter/save", self._save, methods=["POST"])
         app.add_api_route("/preferences/page", self._settings)
         app.add_api_route("/preferences/{act}", self._prefer, methods=["POST"])
         app.add_api_route("/steering/prompts", lambda: {"prompts": steering_scenes.PROMPTS})
@@ -397,6 +398,14 @@ class Stage:
     async def _serve(self, what: str, request: Request) -> dict[str, Any]:
         await self._models(what, request)
         return self.answers.get(what, {})
+
+    def _save(self, asked: dict[str, Any]) -> dict[str, Any]:
+        with self._news:
+            self.asked.append({"do": "save", "key": asked["key"], "on": asked["on"]})
+            self._news.notify_all()
+        savings = [one | {"done": asked["on"]} if one["key"] == asked["key"] else one for one in self.meter["savings"]]
+        self.meter = {**self.meter, "savings": savings}
+        return self.meter
 
     def _take(self, given: dict[str, Any]) -> Any:
         with self._news:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from playwright.sync_api import Page, expect
 
-from core.workspace.metering import Meter
+from core.workspace.metering import Meter, SecondPrice
+from core.workspace.saving import Saving
 from tests.webui.screen.stage import Stage
 from tests.webui.screen.test_inspector import ANSWER, TITLE, opened
 from webui.handlers.metering import meter_data
@@ -49,6 +51,90 @@ def test_the_ring_opens_the_parts_and_escape_closes_them(stage: Stage, show: Cal
     page.keyboard.press("Escape")
     expect(card).to_have_count(0)
     expect(ring).to_be_focused()
+
+
+SAVINGS = (
+    Saving("passages", "", 3_600, names=("otsl-tables.pdf",)),
+    Saving("summary", "m8", 1_720, 8, pending=True, free=False, cost=0.0012),
+    Saving("tools", "mcp:files", 940, 7),
+)
+
+
+@pytest.mark.parametrize(("locale", "undo"), [("en-US", "Undo"), ("zh-CN", "撤销")])
+def test_a_saving_is_one_press_and_one_press_takes_it_back_by_keyboard(
+    stage: Stage, show: Callable[..., Page], locale: str, undo: str
+) -> None:
+    stage.meter = meter_data(replace(METER, savings=SAVINGS), Words(locale[:2]))
+    page = show("answered", locale=locale)
+    page.locator("#composer .p-ring").click()
+    rows = page.locator(".p-meter-savings li")
+    expect(rows).to_have_count(3)
+    expect(rows.nth(1)).to_contain_text("− 1,720")
+    expect(rows.nth(1)).to_contain_text("$0.0012")
+    expect(rows.first).to_contain_text("otsl-tables.pdf")
+    expect(rows.nth(2)).to_contain_text("files")
+    expect(page.locator("#talk > .p-meter")).to_be_focused()
+    page.keyboard.press("Tab")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    back = rows.nth(1).get_by_role("button", name=undo)
+    expect(back).to_be_focused()
+    expect(page.locator(".p-meter [role=status]")).to_contain_text("1,720")
+    page.keyboard.press("Enter")
+    expect(rows.nth(1).locator(".p-save")).to_be_focused()
+    assert stage.asked == [{"do": "save", "key": "summary:m8", "on": on} for on in (True, False)]
+    page.keyboard.press("Escape")
+    expect(page.locator("#composer .p-ring")).to_be_focused()
+
+
+def test_where_there_is_nothing_to_save_nothing_is_offered(stage: Stage, show: Callable[..., Page]) -> None:
+    stage.meter = meter_data(METER, Words("en"))
+    page = show("answered")
+    page.locator("#composer .p-ring").click()
+    expect(page.locator(".p-meter-row").first).to_be_visible()
+    expect(page.locator(".p-meter-savings")).to_have_count(0)
+
+
+@pytest.mark.parametrize(("width", "dark"), [(390, False), (390, True), (1280, True)])
+def test_the_savings_can_be_reached_on_a_phone_and_in_the_dark(
+    stage: Stage, show: Callable[..., Page], width: int, *, dark: bool
+) -> None:
+    stage.meter = meter_data(replace(METER, savings=SAVINGS), Words("en"))
+    page = show("answered", width=width, height=760, color_scheme="dark" if dark else "light")
+    page.locator("#composer .p-ring").click()
+    last = page.locator(".p-meter-savings li").last
+    last.scroll_into_view_if_needed()
+    box = last.locator("button").bounding_box()
+    assert box is not None
+    assert box["height"] >= 44
+    assert 0 <= box["x"] <= box["x"] + box["width"] <= width
+
+
+def test_two_models_have_their_prices_side_by_side(stage: Stage, show: Callable[..., Page]) -> None:
+    second = SecondPrice("GPT-5 mini", cost=0.002)
+    stage.meter = meter_data(replace(METER, label="Qwen3 30B", second=second), Words("en"))
+    page = show("answered")
+    page.locator("#composer .p-ring").click()
+    prices = page.locator(".p-meter-prices .p-meter-row")
+    expect(prices).to_have_count(3)
+    expect(prices.first).to_have_text("The next messageQwen3 30Babout $0.0045")
+    expect(prices.nth(1)).to_have_text("The next messageGPT-5 miniabout $0.0020")
+
+
+@pytest.mark.parametrize(
+    ("free", "second", "shown"),
+    [
+        (True, None, []),
+        (True, SecondPrice("b", free=True), []),
+        (True, SecondPrice("b"), ["free", "price unknown"]),
+        (False, SecondPrice("b", free=True), ["about $0.0045", "free"]),
+    ],
+)
+def test_a_price_is_told_wherever_one_of_two_models_may_cost_something(
+    free: bool, second: SecondPrice | None, shown: list[str]
+) -> None:
+    told = meter_data(replace(METER, free=free, paid=False, second=second), Words("en"))
+    assert [one["cost"] for one in told.get("next", [])] == shown
 
 
 def test_without_a_model_there_is_no_ring(stage: Stage, show: Callable[..., Page]) -> None:

@@ -29,7 +29,11 @@ def test_the_meter_names_its_parts_and_prices() -> None:
         ("instructions", 96), ("tools", 2_370), ("files", 4_210), ("history", 2_584), ("draft", 62),
     ]  # fmt: skip
     assert [one["note"] for one in told["parts"]] == ["", "5 on", "", "11 messages", ""]
-    assert (told["taken"], told["next"], told["spent"]) == (9_322, "about $0.0045", "$0.031")
+    assert (told["taken"], told["next"], told["spent"]) == (
+        9_322,
+        [{"model": "", "cost": "about $0.0045"}],
+        "$0.031",
+    )
 
 
 @pytest.mark.parametrize(
@@ -44,7 +48,8 @@ def test_no_money_is_shown_where_nothing_is_paid_and_an_unknown_price_is_said(
     change: dict[str, Any], prices: tuple[str | None, str | None]
 ) -> None:
     told = meter_data(replace(METER, **change), EN)
-    assert (told.get("next"), told.get("spent")) == prices
+    next_ = told["next"][0]["cost"] if "next" in told else None
+    assert (next_, told.get("spent")) == prices
 
 
 @pytest.fixture
@@ -96,3 +101,33 @@ async def test_the_meter_is_calm_about_whatever_is_asked(app: Served) -> None:
             await browser.post("/meter", content=b"{", headers={"content-type": "application/json"})
         ).status_code == 200
         assert (await browser.get("/meter")).status_code in {404, 405}
+
+
+@pytest.mark.anyio
+async def test_a_saving_is_chosen_by_its_owner_alone_and_what_is_not_offered_is_left_aside(app: Served) -> None:
+    words = "The harbour lies in the north. " * 60
+    talks: dict[str, str] = {}
+    for owner in ("local", "somebody"):
+        async with app.engine.workspaces.open(owner) as workspace:
+            talk = workspace.conversation((await workspace.conversations.create()).id)
+            for number in range(3):
+                await (await talk.ask(f"{number}: {words}")).wait()
+            talks[owner] = talk.id
+    async with httpx.AsyncClient(base_url=app.address) as browser:
+
+        async def save(owner: str, key: object, on: object) -> dict[str, Any]:
+            asked = {"conversation": talks[owner], "draft": "", "key": key, "on": on}
+            answer = await browser.post("/meter/save", json=asked)
+            assert answer.status_code == 200, answer.text
+            return answer.json()
+
+        before = (await browser.post("/meter", json={"conversation": talks["local"]})).json()
+        (offer,) = before["savings"]
+        assert offer["done"] is False
+        for key, on in (("nothing", True), (["x"], True), (offer["key"], "yes")):
+            assert (await save("local", key, on))["savings"] == [offer]
+        after = await save("local", offer["key"], True)
+        assert before["taken"] - after["taken"] == offer["tokens"]
+        assert [one["done"] for one in after["savings"]] == [True]
+        assert await save("somebody", offer["key"], True) == {}
+        assert (await save("local", offer["key"], False))["savings"] == [offer]

@@ -76,6 +76,7 @@ async def test_only_the_routes_of_the_table_are_open(every_path: list[str], tmp_
 OWN = {
     "/search",
     "/meter",
+    "/meter/save",
     "/offline.js",
     "/inspect/x.json",
     "/mcp",
