@@ -59,13 +59,10 @@ def with_second_model(settings: Mapping[str, Any], model: ModelName | None) -> d
     return {**others, SECOND_MODEL: model.as_json()} if model is not None else others
 
 
-def asking_nobody(terms: RunOptions, shown_in: str = "") -> RunOptions:
+def asking_nobody(terms: RunOptions) -> RunOptions:
     """What each of two replies may do: what the owner let run unasked in this conversation is asked about again.
 
     Nobody is there to be asked, for two questions about one thing would be a trap: what asks is refused.
-
-    Args:
-        shown_in: The conversation, for the reply that is written in a place of its own.
     """
     rules = terms.rules
 
@@ -73,7 +70,7 @@ def asking_nobody(terms: RunOptions, shown_in: str = "") -> RunOptions:
         return replace(await rules(), lasting=()) if rules is not None else policy
 
     policy = replace(terms.policy, lasting=())
-    return replace(terms, policy=policy, rules=unasked, attended=False, shown_in=shown_in)
+    return replace(terms, policy=policy, rules=unasked, attended=False)
 
 
 class Comparing:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -506,7 +507,7 @@ class Conversation:
             second is not None and beside is not None
         ):  # nothing is waited for any more: who is cancelled now would take the question back
             turn = partial(self._turn, thread, came, lang, second)
-            terms = asking_nobody(terms, shown_in=self.id)
+            terms = replace(asking_nobody(terms), shown_in=self.id)
             self.services.later(self._beside(run, turn, history, (beside, second), terms), "second reply")
         return self.services.after(run, loader, lang, name)
 

@@ -105,7 +105,7 @@ async def test_the_meter_is_calm_about_whatever_is_asked(app: Served) -> None:
 
 @pytest.mark.anyio
 async def test_a_saving_is_chosen_by_its_owner_alone_and_what_is_not_offered_is_left_aside(app: Served) -> None:
-    words = "The harbour lies in the north. " * 60
+    words = "The harbour lies in the north. " * 150
     talks: dict[str, str] = {}
     for owner in ("local", "somebody"):
         async with app.engine.workspaces.open(owner) as workspace:
