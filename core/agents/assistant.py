@@ -134,7 +134,11 @@ class Assistant(FnCallAgent):
         return await material(self._library, self._documents, self._model(), self._rag)
 
     def sent_of(self, earlier: list[Message]) -> list[Message]:
-        """What of earlier turns is sent again: where there are documents, each question searches them anew."""
+        """What of earlier turns is sent again: where there are documents, each question searches them anew.
+
+        Args:
+            earlier: Their messages.
+        """
         return _without_old_passages(earlier, 0) if self._documents else earlier
 
     def over(

@@ -140,6 +140,21 @@ class _Told:
     sent_of: Callable[[list[Message]], list[Message]] = list
 
 
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """What the conversation holds, and how its owner wants it to be given.
+
+    Args:
+        summaries: By their last turn.
+        sums_up: Whether the model that answers makes more of them.
+    """
+
+    thread: Sequence[StoredMessage]
+    saved: Saved
+    summaries: Mapping[str, str]
+    sums_up: bool
+
+
 async def metering(
     services: OwnerServices, conversation_id: str, model: BaseChatModel, lang: Lang, beside: ActiveModel | None = None
 ) -> Metering:
@@ -167,47 +182,49 @@ async def metering(
         rows = await services.stores.runs.account(conversation_id)
         calls = [one.event for one in logged_of(rows) if isinstance(one.event, ModelCalled)]
     told = await _told(services, conversation_id, model, lang)
-    sums_up = services.remembering.sums_up(model)
-
-    def counted() -> tuple[Meter, int]:
-        costs, generate = Costs(model), {**model.generate_cfg, **told.chosen}
-        sent = [told.sent_of(list(turn.parts)) for turn in thread]
-        history = of_history(thread, sent, costs, saved.history, summaries, sums_up=sums_up)
-        material = told.material
-        files = 0 if material is None else material.passages if saved.passages else material.whole or material.passages
-        given = generate.get("max_input_tokens")
-        every = [tool.function for tool in told.tools]
-        tools, dear = _of_tools(told.tools, lambda few: costs.tools(ChatRequest((), few, generate, lang)))
-        savings = (
-            *(of_documents(material, passages=saved.passages) if material is not None else ()),
-            *history.savings,
-            *of_tools(told.tools, dear, saved.tools, told.here),
-        )
-        return Meter(
-            room=DEFAULT_MAX_INPUT_TOKENS if given is None else int(float(given)),
-            reserved=int(generate.get("max_tokens") or 0),
-            instructions=costs.of(Message(SYSTEM, told.instructions)) if told.instructions else 0,
-            tools=tools,
-            tool_count=len(every),
-            files=files,
-            history=history.tokens,
-            messages=len(thread),
-            exact=model.counter.exact,
-            free=model.service.here,
-            spent=_spent(calls),
-            paid=any(not one.here for one in calls),
-            whole=bool(files and material is not None and material.whole and not saved.passages),
-            savings=savings if conversation_id else (),
-            label=model.label,
-            second=_second(beside),
-        ), history.read
-
-    meter, read = await asyncio.to_thread(counted)
-    priced = [await with_price(one, read, model) for one in meter.savings]
+    held = _Held(thread, saved, summaries, services.remembering.sums_up(model))
+    counted, read = await asyncio.to_thread(_counted, held, told, model, lang)
+    meter = replace(
+        counted,
+        savings=tuple([await with_price(one, read, model) for one in counted.savings]) if conversation_id else (),
+        spent=_spent(calls),
+        paid=any(not one.here for one in calls),
+        second=_second(beside),
+    )
     written = [one.usage.completion_tokens for one in calls if one.purpose == "answer" and one.usage is not None]
     reply = round(sum(written) / len(written)) if written else _USUAL_REPLY
-    second = beside.loader.model if beside is not None else None
-    return Metering(replace(meter, savings=tuple(priced)), model, reply, second)
+    return Metering(meter, model, reply, beside.loader.model if beside is not None else None)
+
+
+def _counted(held: _Held, told: _Told, model: BaseChatModel, lang: Lang) -> tuple[Meter, int]:
+    """The parts and savings, and the tokens that a summary which is offered would be made of."""
+    costs, generate = Costs(model), {**model.generate_cfg, **told.chosen}
+    saved, material, given = held.saved, told.material, generate.get("max_input_tokens")
+    sent = [told.sent_of(list(turn.parts)) for turn in held.thread]
+    history = of_history(held.thread, sent, costs, saved.history, held.summaries, sums_up=held.sums_up)
+    files = 0 if material is None else material.passages if saved.passages else material.whole or material.passages
+    tools, dear = _of_tools(told.tools, lambda few: costs.tools(ChatRequest((), few, generate, lang)))
+    savings = (
+        *(of_documents(material, passages=saved.passages) if material is not None else ()),
+        *history.savings,
+        *of_tools(told.tools, dear, saved.tools, told.here),
+    )
+    meter = Meter(
+        room=DEFAULT_MAX_INPUT_TOKENS if given is None else int(float(given)),
+        reserved=int(generate.get("max_tokens") or 0),
+        instructions=costs.of(Message(SYSTEM, told.instructions)) if told.instructions else 0,
+        tools=tools,
+        tool_count=len(told.tools),
+        files=files,
+        history=history.tokens,
+        messages=len(held.thread),
+        exact=model.counter.exact,
+        free=model.service.here,
+        whole=bool(files and material is not None and material.whole and not saved.passages),
+        savings=savings,
+        label=model.label,
+    )
+    return meter, history.read
 
 
 def _of_tools(
