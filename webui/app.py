@@ -101,8 +101,11 @@ def build_app(context: WebContext, uploads: Uploads) -> Built:
     from webui.routes import Routes
     from webui.theme import Theme, head
 
-    app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, routes=Routes(context, uploads).table())
-    demo = build(context, Handlers(context, uploads).wire)
+    handlers = Handlers(context, uploads)
+    app = FastAPI(
+        openapi_url=None, docs_url=None, redoc_url=None, routes=Routes(context, uploads, handlers.views).table()
+    )
+    demo = build(context, handlers.wire)
     demo.max_threads = _THREADS
     demo.queue(default_concurrency_limit=None, api_open=False)
     blocks: Any = demo

@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -26,7 +27,7 @@ from core.storage.base import History
 from core.workspace.comparing import Comparison, second_model
 from core.workspace.steering import MODEL, SECOND_MODEL
 from webui.panels.catalog import PANELS, Scene
-from webui.panels.history import history_html
+from webui.panels.history import history_html, states_of
 from webui.panels.toolbar import switched
 from webui.panels.top import speakers
 from webui.render.comparing import Compared
@@ -123,6 +124,7 @@ class Frames:
         self._histories = Histories()
         self._drawn: WeakKeyDictionary[View, _Drawn] = WeakKeyDictionary()
         self._followers = 0
+        self._versions = count(time.time_ns())  # none is like one of an earlier process
         # Of its own: the threads that everything shares may all be busy with documents.
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="parlour-frames")
         views.on_change(self._histories.changed)
@@ -174,7 +176,7 @@ class Frames:
 
     async def _read_around(self, workspace: Workspace, view: View, shown: _Shown) -> None:
         """What stands around the conversation, from memory: the others, and the model."""
-        shown.history = await self._histories.of(workspace, view.listed, archived=view.archived)
+        shown.history = await self._histories.of(workspace, archived=view.archived)
         name = shown.model if shown.conversation_id else view.model
         shown.readiness = (await workspace.models.chosen(name)).readiness
         shown.hears = await workspace.accepts_audio(name)
@@ -297,7 +299,7 @@ class Frames:
         self, workspace: Workspace, view: View, shown: _Shown, live: Collection[str], unread: Collection[str]
     ) -> str:
         """The list of conversations, rendered anew only where something of it changed: it is in every frame."""
-        listed, asking = shown.history, _asking(workspace, live)
+        listed, asking = shown.history, asking_of(workspace, live)
         trouble = workspace.tools.servers.trouble
         day = int(time.time() // _SLIDES)
         marks = (
@@ -316,12 +318,11 @@ class Frames:
         markup = history_html(
             listed,
             view.conversation_id,
-            live,
-            unread,
+            states_of(live, unread, asking),
             view.words,
-            asking=asking,
             trouble=trouble,
             warned=self._warned(view),
+            version=str(next(self._versions)),
         )
         self._drawn[view] = _Drawn(listed, marks, markup)
         return markup
@@ -359,7 +360,7 @@ def _follow_live(workspace: Workspace, view: View, shown: _Shown, watched: _Watc
     return run
 
 
-def _asking(workspace: Workspace, live: Collection[str]) -> list[str]:
+def asking_of(workspace: Workspace, live: Collection[str]) -> list[str]:
     """The conversations in which a tool waits to be allowed."""
     runs = ((one, workspace.runs.live(one)) for one in live)
     return [one for one, run in runs if run is not None and run.reply().asking]
@@ -440,35 +441,29 @@ async def _until_next(view: View, apart: float, latest: float) -> None:
 
 
 _MOST_OWNERS = 1_000  # owners
-_LENGTHS = 8  # of lists of one owner: each tab may show more of it
 
 
 class Histories:
     """Lists of conversations, kept until they change."""
 
     def __init__(self) -> None:
-        self._lists: OrderedDict[str, dict[tuple[int, bool], asyncio.Task[History]]] = OrderedDict()
+        self._lists: OrderedDict[str, dict[bool, asyncio.Task[History]]] = OrderedDict()
 
     def changed(self, owner: str) -> None:
         """Read the owner's list again when somebody wants it."""
         self._lists.pop(owner, None)
 
-    async def of(self, workspace: Workspace, limit: int, *, archived: bool = False) -> History:
-        """The owner's conversations and folders; the same object for all who ask until something changes.
-
-        Args:
-            limit: How many at most that are neither pinned nor in a folder.
+    async def of(self, workspace: Workspace, *, archived: bool = False) -> History:
+        """The beginning of the owner's list; the same object for all who ask until something changes.
 
         Raises:
             StorageError: The database failed.
         """
         lists = self._lists.setdefault(workspace.owner, {})
-        wanted = limit, archived
-        reading = lists.get(wanted)
+        reading = lists.get(archived)
         if reading is None or (reading.done() and (reading.cancelled() or reading.exception() is not None)):
-            reading = lists[wanted] = asyncio.create_task(workspace.folders.history(limit, archived=archived))
-            if len(lists) > _LENGTHS:
-                del lists[next(iter(lists))]
+            listing = workspace.conversation_list.beginning(archived=archived)
+            reading = lists[archived] = asyncio.create_task(listing)
             if len(self._lists) > _MOST_OWNERS:
                 self._lists.popitem(last=False)
         if reading.done():

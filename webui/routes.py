@@ -16,6 +16,7 @@ from webui.handlers.documents import DocumentRoutes, LibraryRoutes
 from webui.handlers.exporting import ExportRoutes
 from webui.handlers.importing import ImportRoutes
 from webui.handlers.inspecting import InspectRoutes
+from webui.handlers.listing import ListRoutes
 from webui.handlers.metering import MeterRoutes
 from webui.handlers.models import ModelRoutes
 from webui.handlers.pictures import PictureRoutes
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 
     from webui.context import WebContext
     from webui.uploads import Uploads
+    from webui.views import Views
 
 # What a browser may show by itself, because it can hold no script; everything else is saved to disk.
 _SHOWN = frozenset(
@@ -55,7 +57,7 @@ _LONG = {"cache-control": "private, max-age=86400"}
 class Routes:
     """The routes, registered before Gradio is mounted so that theirs come first."""
 
-    def __init__(self, context: WebContext, uploads: Uploads) -> None:
+    def __init__(self, context: WebContext, uploads: Uploads, views: Views) -> None:
         self._engine = context.engine
         self._words = context.words
         self._uploads = uploads
@@ -71,6 +73,7 @@ class Routes:
         self._imports = ImportRoutes(context, uploads)
         self._inspect = InspectRoutes(context)
         self._meter = MeterRoutes(context)
+        self._list = ListRoutes(context, views)
         self._search = SearchRoutes(context)
         self._queue = QueueRoutes(context)
         self._replies = ReplyRoutes(context)
@@ -99,6 +102,7 @@ class Routes:
             *self._imports.table(),
             *self._inspect.table(),
             *self._meter.table(),
+            *self._list.table(),
             *self._search.table(),
             *self._queue.table(),
             *self._replies.table(),

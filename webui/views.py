@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from webui.words import Words
 
 WINDOW = 40
-LISTED = 200  # conversations
 _BEFORE = 4  # turns before one that is turned to
 _AGE = 12 * 3600.0
 _MOST = 5_000
@@ -89,7 +88,6 @@ class View:
         conversation_id: What it shows; empty for a new conversation.
         address: The conversation that its address names: for a new one, the name that the page wishes for it.
         window: How many entries of the conversation it shows at least.
-        listed: How many conversations it lists at most.
         archived: Whether it lists the archived ones.
         anchor: The message that the window begins with, so that it does not slide while a reply grows.
         generation: Counts followers; an older one sees that it is not the last any more, and leaves.
@@ -116,7 +114,6 @@ class View:
     conversation_id: str = ""
     address: str = ""
     window: int = WINDOW
-    listed: int = LISTED
     archived: bool = False
     anchor: str | None = None
     generation: int = 0

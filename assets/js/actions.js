@@ -10,6 +10,7 @@ import { keepFocus } from './focus.js';
 import { hint } from './hint.js';
 import { fold } from './keeping.js';
 import { openLibraries } from './libraries.js';
+import { tryAgain } from './list.js';
 import { openModels } from './models.js';
 import { openPalette } from './palette.js';
 import { larger, occurrence, stay, unfold, whole } from './paper.js';
@@ -85,7 +86,7 @@ const LINKS = {
   agent: (n) => ask({ do: 'agent', n: Number(n) }),
   starter: (n) => { nameAhead(); ask({ do: 'starter', n: Number(n) }); },
   again: (claim) => { evidence(true); ask({ do: 'cite', message: claim, n: 1 }); },
-  older: () => ask({ do: 'older' }),
+  older: tryAgain,
   fold: (_, link) => fold(link),
   earlier: () => { keepPlace(); ask({ do: 'earlier' }); },
   regenerate: (id, link) => writeAgain(id, link, (model) => { ask({ do: 'regenerate', id, ...model }); toEnd(); }),

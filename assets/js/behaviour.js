@@ -16,6 +16,7 @@ import { start as jump } from './jump.js';
 import { start as keeping } from './keeping.js';
 import { start as keys } from './keys.js';
 import { start as mentions } from './mentions.js';
+import { start as list } from './list.js';
 import { start as meter } from './meter.js';
 import { start as dictation } from './dictation.js';
 import { start as microphone } from './microphone.js';
@@ -41,7 +42,7 @@ import { start as tabs } from './tabs.js';
 import { start as viewport } from './viewport.js';
 import { start as waiting } from './waiting.js';
 
-for (const start of [bus, dictation, choices, selecting, places, paper, history, keeping, bringing, actions, keys, editing, pasting, approval, mentions, prompts, composer, connection, focus, meter, microphone, reading, rows, scrolling, selection, speech, tables, tabs, waiting, commands, jump, settings, code, side, viewport, notices, pictures, choosing, steering, offline]) {
+for (const start of [bus, dictation, choices, selecting, places, paper, list, history, keeping, bringing, actions, keys, editing, pasting, approval, mentions, prompts, composer, connection, focus, meter, microphone, reading, rows, scrolling, selection, speech, tables, tabs, waiting, commands, jump, settings, code, side, viewport, notices, pictures, choosing, steering, offline]) {
   // What a browser refuses one part keeps no other from beginning.
   try { start(); } catch (error) { reportError(error); }
 }

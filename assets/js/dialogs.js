@@ -1,7 +1,8 @@
 // Small questions to the reader: a row's menu, a new title, a deletion.
 import { ask } from './bus.js';
 import { keepFocus } from './focus.js';
-import { archive, foldersThere, move, pin } from './keeping.js';
+import { archive, move, pin } from './keeping.js';
+import { foldersThere } from './list.js';
 import { evidence } from './places.js';
 import { share } from './share.js';
 import { say } from './words.js';

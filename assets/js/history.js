@@ -2,13 +2,14 @@
 import { ask } from './bus.js';
 import { openMenu, remove, rename } from './dialogs.js';
 import { archive, fold } from './keeping.js';
+import { lastRow, neighbour } from './list.js';
 import { onChange } from './state.js';
 
 let at = '';         // the conversation whose row Tab leads to; '' is that of the open one
 let held = null;     // the row that the keyboard is on, to find it again when the list is drawn anew
 
 const list = () => document.querySelector('#history nav');
-const rows = () => [...list()?.querySelectorAll('a') ?? []].filter((link) => !link.closest('[hidden]'));
+const rows = () => [...list()?.querySelectorAll('a') ?? []];
 const nameOf = (link) => link.dataset.open ?? link.dataset.folder ?? 'older';
 const rowWith = (element) => element.closest('li')?.querySelector('a') ?? element.closest('a');
 const menuOf = (link) => link?.parentElement.querySelector('.p-menu');
@@ -35,7 +36,7 @@ function hold({ target }) {
 function keep() {
   if (!held || document.activeElement !== document.body || document.querySelector('dialog[open], .p-float')) return;
   const link = rows().find((one) => nameOf(one) === held.name);
-  (held.menu ? menuOf(link) : link)?.focus();
+  (held.menu ? menuOf(link) : link)?.focus({ preventScroll: true });
 }
 
 function go(link) { link?.focus(); link?.scrollIntoView({ block: 'nearest' }); }
@@ -43,15 +44,15 @@ function go(link) { link?.focus(); link?.scrollIntoView({ block: 'nearest' }); }
 // What a key does on this row; nothing where it is not one of the list's.
 function onRow({ key, target }) {
   const [shown, link] = [rows(), rowWith(target)];
-  const place = shown.indexOf(link);
+  const step = async (by) => { const next = await neighbour(link, by); go(next); return next; };
   const menu = menuOf(link);
   const { id, title, marks = '' } = menu?.dataset ?? {};
   const isOpen = link?.getAttribute('aria-expanded');
   return {
-    ArrowDown: () => go(shown[place + 1]),
-    ArrowUp: () => (place ? go(shown[place - 1]) : document.getElementById('p-find')?.focus()),
+    ArrowDown: () => step(1),
+    ArrowUp: async () => { if (!await step(-1)) document.getElementById('p-find')?.focus(); },
     Home: () => go(shown[0]),
-    End: () => go(shown.at(-1)),
+    End: async () => go(await lastRow()),
     ArrowRight: () => { if (isOpen === 'false') fold(link); else if (menu) openMenu(menu); },
     ArrowLeft: () => { if (isOpen === 'true' && target === link) fold(link); else go(link); },
     F2: () => { if (id) rename(id, title); },

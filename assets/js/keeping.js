@@ -1,6 +1,7 @@
 // What is done with conversations of the list, and the line that takes it back.
 import { ask } from './bus.js';
 import { keepFocus } from './focus.js';
+import { folderOf } from './list.js';
 import { say } from './words.js';
 
 const STAYS = 10_000;  // milliseconds in which an act can be taken back
@@ -27,19 +28,12 @@ export function tell(text, back, home = '#history nav a[tabindex="0"]') {
   over = setTimeout(away, STAYS);
 }
 
-export const foldersThere = () => [...document.querySelectorAll('#history a[data-folder]')]
-  .map((link) => ({ id: link.dataset.folder, name: link.textContent }));
-
 export function pin(id, on) { ask({ do: 'pin', ids: [id], on }); }
 
 export function archive(id, title, on = true) {
   ask({ do: 'archive', ids: [id], on });
   tell(say(on ? 'archived' : 'unarchived', { title }), [{ do: 'archive', ids: [id], on: !on }]);
 }
-
-// The folder that a conversation stands in, as the list shows it; '' for none.
-const folderOf = (id) => document.querySelector(`#history .p-menu[data-id="${CSS.escape(id)}"]`)
-  ?.closest('.p-folder')?.querySelector('a[data-folder]').dataset.folder ?? '';
 
 export function move(id, title, folder) {
   const before = folderOf(id);
@@ -56,9 +50,13 @@ export function archiveAll(ids, on) {
   tell(many(on ? 'all_archived' : 'all_unarchived', ids), [{ do: 'archive', ids, on: !on }]);
 }
 
-export function moveAll(ids, folder, name = '') {
+// `from` tells the folder of each, where its row may not be there.
+export function moveAll(ids, folder, { name = '', from = folderOf } = {}) {
   const before = new Map();
-  for (const id of ids) before.set(folderOf(id), [...before.get(folderOf(id)) ?? [], id]);
+  for (const id of ids) {
+    if (before.has(from(id))) before.get(from(id)).push(id);
+    else before.set(from(id), [id]);
+  }
   ask({ do: 'move', ids, folder, ...name && { name } });
   tell(many('all_moved', ids), [...before].map(([from, moved]) => ({ do: 'move', ids: moved, folder: from })));
 }

@@ -1,8 +1,9 @@
 // Keys that work anywhere on the page, the list of them all, and the way past the conversations to the composer.
+import { neighbour, rowOf } from './list.js';
 import { make } from './models_form.js';
 import { openPalette } from './palette.js';
 import { openConversation } from './places.js';
-import { onChange } from './state.js';
+import { onChange, status } from './state.js';
 import { say } from './words.js';
 
 const MAC = /Mac|iPhone|iPad/.test(navigator.platform);
@@ -46,10 +47,10 @@ export function openKeys() {
 const types = (element) => element.isContentEditable || element.matches?.('textarea, select, input:not([type=checkbox], [type=radio], [type=file])');
 
 // Up and down through the conversations, as the list has them.
-function walk(step) {
-  const rows = [...document.querySelectorAll('#history nav a[data-open]')].filter((link) => !link.closest('[hidden]'));
-  const here = rows.findIndex((link) => link.hasAttribute('aria-current'));
-  const next = rows[here < 0 ? (step > 0 ? 0 : rows.length - 1) : here + step];
+async function walk(step) {
+  const rows = document.querySelectorAll('#history nav a[data-open]');
+  const here = await rowOf(status()?.conversation);
+  const next = here ? await neighbour(here, step, 'a[data-open]') : rows[step > 0 ? 0 : rows.length - 1];
   if (!next) return;
   openConversation(next.dataset.open);
   next.scrollIntoView({ block: 'nearest' });

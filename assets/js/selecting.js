@@ -3,32 +3,35 @@
 import { closeMenu, openForms, openPlaces } from './dialogs.js';
 import { keepFocus } from './focus.js';
 import { archiveAll, deleteAll, moveAll } from './keeping.js';
+import { everyId, folderOf, hasMore } from './list.js';
 import { make } from './models_form.js';
 import { onChange } from './state.js';
 import { say } from './words.js';
 
 const HELD = 500;  // milliseconds of a finger on a row
 const KIND = 'text/x-parlour';
-const chosen = new Set();
+const MOST_NAMED = 1000;  // by the address of an export
+const chosen = new Map();  // each with the folder that it is in
+let all = 0;       // how many there are, where some are not on the page
 let last = '';     // the row that a range begins at
 let head = null;
 let bar = null;
 let pressing = 0;
 let held = '';     // the row on which a long press ended: its click is no click
 
-const links = () => [...document.querySelectorAll('#history nav a[data-open]')].filter((link) => !link.closest('[hidden]'));
+const links = () => [...document.querySelectorAll('#history nav a[data-open]')];
 const linkTo = (id) => links().find((link) => link.dataset.open === id);
 const isArchive = () => Boolean(document.querySelector('#history .p-back'));
 
 export const isChoosing = () => chosen.size > 0;
 
 function draw() {
-  const there = new Set([...document.querySelectorAll('#history nav a[data-open]')].map((link) => link.dataset.open));
-  for (const id of chosen) if (there.size && !there.has(id)) chosen.delete(id);
+  const there = new Set(links().map((link) => link.dataset.open));
+  if (!hasMore()) for (const id of chosen.keys()) if (there.size && !there.has(id)) chosen.delete(id);
   const { dataset } = document.documentElement;
   if (isChoosing()) dataset.choosing = '';
   else delete dataset.choosing;
-  for (const link of document.querySelectorAll('#history nav a[data-open]')) {
+  for (const link of links()) {
     const row = link.closest('li');
     const is = chosen.has(link.dataset.open);
     if (row.classList.contains('p-chosen') !== is) row.classList.toggle('p-chosen', is);
@@ -42,9 +45,10 @@ function draw() {
   head.hidden = bar.hidden = !isChoosing();
   if (!isChoosing()) return;
   text(head.querySelector('.p-said'), say('chosen', { n: chosen.size }));
-  text(head.querySelector('[data-choose="all"]'), say('chosen_all', { n: links().length }));
+  text(head.querySelector('[data-choose="all"]'), say('chosen_all', { n: hasMore() ? all || undefined : links().length }));
   text(bar.querySelector('[data-choose="archive"]'), say(isArchive() ? 'unarchive' : 'archive'));
   bar.querySelector('[data-choose="move"]').hidden = isArchive();
+  bar.querySelector('[data-choose="export"]').hidden = chosen.size > MOST_NAMED;
 }
 
 function text(element, said) { if (element.textContent !== said) element.textContent = said; }
@@ -67,33 +71,41 @@ function none() {
 }
 
 export function toggle(id, on = !chosen.has(id)) {
-  if (on) chosen.add(id);
+  if (on && !isChoosing()) count();
+  if (on) chosen.set(id, folderOf(id));
   else chosen.delete(id);
   last = id;
   draw();
 }
 
-function upTo(id) {
-  const ids = links().map((link) => link.dataset.open);
+async function count() {
+  if (!hasMore()) return;
+  all = (await everyId()).length;
+  draw();
+}
+
+async function upTo(id) {
+  const every = await everyId();
+  const ids = every.map(([one]) => one);
   const [from, to] = [ids.indexOf(last), ids.indexOf(id)];
-  if (from < 0) return toggle(id, true);
-  for (const one of ids.slice(Math.min(from, to), Math.max(from, to) + 1)) chosen.add(one);
+  if (from < 0 || to < 0) return toggle(id, true);
+  for (const [one, folder] of every.slice(Math.min(from, to), Math.max(from, to) + 1)) chosen.set(one, folder);
   draw();
 }
 
 const ACTS = {
   none: () => { const id = last; none(); linkTo(id)?.focus(); },
-  all: () => { for (const link of links()) chosen.add(link.dataset.open); draw(); },
-  move: (button) => openPlaces(button, (folder, name) => done((ids) => moveAll(ids, folder, name))),
+  all: async () => { for (const [id, folder] of await everyId()) chosen.set(id, folder); draw(); },
+  move: (button) => openPlaces(button, (folder, name) => done((ids, from) => moveAll(ids, folder, { name, from }))),
   archive: () => done((ids) => archiveAll(ids, !isArchive())),
-  export: (button) => openForms(button, [...chosen]),
+  export: (button) => openForms(button, [...chosen.keys()]),
   delete: () => done(deleteAll),
 };
 
 function done(act) {
-  const ids = [...chosen];
+  const before = new Map(chosen);
   none();
-  act(ids);
+  act([...before.keys()], (id) => before.get(id));
   keepFocus('.p-undo button', '#house .p-new');
 }
 
@@ -150,7 +162,7 @@ function over(folder) {
 function dragged(event) {
   const link = event.target.closest?.('#history nav a[data-open]');
   if (!link) return;
-  const ids = chosen.has(link.dataset.open) ? [...chosen] : [link.dataset.open];
+  const ids = chosen.has(link.dataset.open) ? [...chosen.keys()] : [link.dataset.open];
   event.dataTransfer.setData(KIND, JSON.stringify(ids));
   event.dataTransfer.effectAllowed = 'move';
 }
@@ -162,8 +174,9 @@ function dropped(event) {
   event.preventDefault();
   event.stopPropagation();
   const ids = JSON.parse(event.dataTransfer.getData(KIND));
+  const before = new Map(chosen);
   none();
-  moveAll(ids, folder.querySelector('a[data-folder]').dataset.folder);
+  moveAll(ids, folder.dataset.in, { from: (id) => before.get(id) ?? folderOf(id) });
 }
 
 export function start() {

@@ -37,12 +37,13 @@ function paint() {
 
 // The most urgent of the states in the list, on the sign of the history.
 function mark(rail) {
-  const state = rail ? ['p-ask', 'p-ok', 'p-run'].map((kind) => document.querySelector(`#history nav .p-st.${kind}`)).find(Boolean) : null;
-  const wanted = state ? `${state.className}|${state.getAttribute('aria-label')}` : '';
+  const { state = '', said = '' } = rail ? document.querySelector('#history nav')?.dataset ?? {} : {};
+  const wanted = `${state}|${said}`;
   if (unfold.dataset.state === wanted) return;
   unfold.dataset.state = wanted;
-  unfold.replaceChildren(...state ? [state.cloneNode(true)] : []);
-  unfold.setAttribute('aria-label', [say('menu'), state?.getAttribute('aria-label')].filter(Boolean).join(', '));
+  const sign = make('span', { className: `p-st ${state}`, attributes: { role: 'img', 'aria-label': said } });
+  unfold.replaceChildren(...state ? [sign] : []);
+  unfold.setAttribute('aria-label', [say('menu'), said].filter(Boolean).join(', '));
 }
 
 function setRail(on) {

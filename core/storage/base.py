@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 RunStatus: TypeAlias = Literal["running", "complete", "paused", "stopped", "error", "interrupted"]
 DocumentStatus: TypeAlias = Literal["reading", "ready", "failed", "cancelled"]
 Role: TypeAlias = Literal["user", "assistant"]
+Section: TypeAlias = Literal["pinned", "filed", "loose", "archived"]
 TitledBy: TypeAlias = Literal["question", "model", "person"]
 
 _ID = re.compile(r"[A-Za-z0-9_-]{22}")
@@ -70,22 +71,59 @@ class Folder:
 
 
 @dataclass(frozen=True, slots=True)
-class History:
-    """Conversations as a list shows them.
+class ListedRow:
+    """A row of the list of conversations.
 
     Args:
-        conversations: Pinned ones, those in folders, and the latest of the others; the one used last first.
-        folders: The owner's, in their order.
-        archived: Whether these are the archived ones.
-        has_archive: Whether there are any archived ones.
-        has_more: Whether there are older ones.
+        place: Where it stands, as an address names it.
+        section: Pinned, in a folder (the folder's own row among these), in none, or archived.
+        folder: The folder that it is in, or that it is.
+        conversation: `None` where it is a folder's own row.
     """
 
-    conversations: tuple[ConversationRecord, ...] = ()
+    place: str
+    section: Section
+    folder: Folder | None = None
+    conversation: ConversationRecord | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """A part of the list of conversations.
+
+    Args:
+        rows: In their order; of a folder that is open, what is in it follows it.
+        folders: All of the owner's, in their order.
+        sizes: How many conversations there are in each folder, by its id; none for an empty one.
+        homes: The folders of conversations that are in one, of those used last.
+        archived: Whether these are the archived ones.
+        has_archive: Whether there are any archived ones.
+        end: The place of the last row, where more rows follow; else "".
+    """
+
+    rows: tuple[ListedRow, ...] = ()
     folders: tuple[Folder, ...] = ()
+    sizes: Mapping[str, int] = field(default_factory=dict[str, int])
+    homes: Mapping[str, str] = field(default_factory=dict[str, str])
     archived: bool = False
     has_archive: bool = False
-    has_more: bool = False
+    end: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of the list of conversations: the place that it ends with, and how many rows it has."""
+
+    end: str
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """The parts of a list, and which of them holds a conversation that was asked for."""
+
+    parts: tuple[Part, ...]
+    at: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

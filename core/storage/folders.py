@@ -9,8 +9,8 @@ from sqlalchemy import Connection, Row, delete, func, insert, select, update
 
 from core.errors import NotFoundError, SettingsError
 from core.messages.invisible import plain_line
-from core.storage.base import Folder, History, new_id
-from core.storage.conversations import clean, conversation_record, insert_owner, stays
+from core.storage.base import Folder, new_id
+from core.storage.conversations import clean, insert_owner
 from core.storage.tables import conversations, folders
 
 if TYPE_CHECKING:
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
 LONGEST_NAME: Final = 120
 """Characters of a folder's name; what is longer is cut."""
-MOST_KEPT: Final = 500
-"""Conversations that are pinned or in folders which a list shows at most, those used last."""
 
 
 class FolderStore:
@@ -33,41 +31,7 @@ class FolderStore:
 
     async def list(self) -> list[Folder]:
         """The owner's folders, in their order."""
-        return await self._database.read(lambda c: _listed(c, self._owner))
-
-    async def history(self, limit: int, *, archived: bool = False) -> History:
-        """What the list of conversations shows.
-
-        Args:
-            limit: How many that are neither pinned nor in a folder, at most; of the others `MOST_KEPT`.
-            archived: The archived ones instead, as one list.
-
-        Raises:
-            StorageError: The database failed.
-        """
-        mine = (conversations.c.owner_id == self._owner) & stays()
-        away = conversations.c.archived_at.is_not(None)
-        apart = conversations.c.pinned_at.is_not(None) | conversations.c.folder_id.is_not(None)
-        newest = select(conversations).order_by(conversations.c.updated_at.desc(), conversations.c.id)
-
-        def load(connection: Connection) -> History:
-            loose = newest.where(mine, away) if archived else newest.where(mine, ~away, ~apart)
-            rows = [*connection.execute(loose.limit(limit + 1)).all()]
-            has_more = len(rows) > limit
-            del rows[limit:]
-            if not archived:
-                rows += connection.execute(newest.where(mine, ~away, apart).limit(MOST_KEPT)).all()
-                rows.sort(key=lambda row: row.updated_at, reverse=True)
-            there = select(conversations.c.id).where(mine, away).limit(1)
-            return History(
-                tuple(map(conversation_record, rows)),
-                tuple(_listed(connection, self._owner)),
-                archived=archived,
-                has_archive=connection.execute(there).first() is not None,
-                has_more=has_more,
-            )
-
-        return await self._database.read(load)
+        return await self._database.read(lambda c: folders_of(c, self._owner))
 
     async def get(self, folder_id: str) -> Folder:
         """One folder. Raises NotFoundError."""
@@ -141,7 +105,8 @@ class FolderStore:
         return await self._database.write(change)
 
 
-def _listed(connection: Connection, owner: str) -> list[Folder]:
+def folders_of(connection: Connection, owner: str) -> list[Folder]:
+    """The owner's folders in their order, inside a transaction."""
     query = select(folders).where(folders.c.owner_id == owner).order_by(folders.c.position, folders.c.id)
     return [_folder(row) for row in connection.execute(query).all()]
 

@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from core.storage.arriving import ArrivingConversations
+from core.storage.conversation_list import ConversationList
 from core.storage.conversations import AllConversations, Allowances, ConversationStore, SummaryStore
 from core.storage.documents import AllDocuments, DocumentStore, LibraryStore
 from core.storage.files import AllFiles
@@ -69,6 +70,11 @@ class OwnerStores:
     def shares(self) -> ShareStore:
         """Snapshots of conversations behind links."""
         return self._shares.of(self.owner)
+
+    @cached_property
+    def conversation_list(self) -> ConversationList:
+        """What the list of conversations shows, in parts."""
+        return ConversationList(self._database, self.owner)
 
     @cached_property
     def folders(self) -> FolderStore:

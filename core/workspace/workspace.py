@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from core.rag.library import Library
     from core.reading.attachments import Named
     from core.storage.base import DocumentRecord
+    from core.storage.conversation_list import ConversationList
     from core.storage.folders import FolderStore
     from core.storage.preferences import PreferenceStore
     from core.storage.search import SearchStore
@@ -88,6 +89,11 @@ class Workspace:
     def folders(self) -> FolderStore:
         """Of conversations."""
         return self.stores.folders
+
+    @property
+    def conversation_list(self) -> ConversationList:
+        """What the list of conversations shows, in parts."""
+        return self.stores.conversation_list
 
     @property
     def search(self) -> SearchStore:

@@ -21,7 +21,7 @@ from webui.handlers.send import drop, start
 from webui.handlers.steering import ACTIONS as STEERING
 from webui.handlers.steering import draw
 from webui.panels.welcome import starter
-from webui.views import LISTED, WINDOW
+from webui.views import WINDOW
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 Asked = dict[str, Any]
 _TITLE = 200
-_MOST_AT_ONCE = 1_000
+_MOST_AT_ONCE = 20_000  # a statement of SQLite takes 32,766 values
 _CHOICES = frozenset({*STEERING, "use", "model", "compare", "temporary"})
 """What holds for the next question: one that is sent a moment later waits for it."""
 
@@ -131,7 +131,7 @@ async def _keep(desk: Desk, view: View, asked: Asked) -> None:
 
 
 def _ids(asked: Asked) -> list[str]:
-    """The conversations that are meant: at most as many as a list shows."""
+    """The conversations that are meant: at most as many as the page chooses at once."""
     found = asked.get("ids")
     return [text_of(one) for one in cast("list[Any]", found)[:_MOST_AT_ONCE]] if isinstance(found, list) else []
 
@@ -151,7 +151,7 @@ async def _archive(desk: Desk, view: View, asked: Asked) -> None:
 async def _archived(desk: Desk, view: View, asked: Asked) -> None:
     """List the archived conversations, or the others again."""
     del desk
-    view.archived, view.listed = asked.get("on") is True, LISTED
+    view.archived = asked.get("on") is True
     view.wake_up()
 
 
@@ -302,12 +302,6 @@ def _attended(view: View) -> None:
     """Somebody looks, and waits for what comes."""
     view.resting = False
     view.wake_up(stale=True)
-
-
-async def _older(desk: Desk, view: View, asked: Asked) -> None:
-    del desk, asked
-    view.listed += LISTED
-    view.wake_up()
 
 
 async def _earlier(desk: Desk, view: View, asked: Asked) -> None:
@@ -469,7 +463,6 @@ _ACTIONS: dict[str, Callable[[Desk, View, Asked], Awaitable[None]]] = {
     "rate": _rate,
     "version": _version,
     "earlier": _earlier,
-    "older": _older,
     "drop": _drop,
     "unqueue": _unqueue,
     "sendqueued": _sendqueued,

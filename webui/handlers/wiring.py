@@ -35,10 +35,14 @@ _IN_ORDER: dict[str, Any] = {**_MANY, "concurrency_id": "tab"}
 
 
 class Handlers:
-    """What the page's components do, for all tabs."""
+    """What the page's components do, for all tabs.
+
+    Attributes:
+        views: All tabs.
+    """
 
     def __init__(self, context: WebContext, uploads: Uploads) -> None:
-        views = Views(context.words)
+        self.views = views = Views(context.words)
         self._desk = Desk(context.engine, uploads, views)
         self._hosted = HostedDesk(self._desk, context.look)
         self._frames = Frames(context.engine, views)

@@ -33,11 +33,12 @@ from core.messages.message import Message
 from core.readiness import Readiness
 from core.runs.log import LoggedEvent, RunFinished
 from core.runs.reply import Reply
-from core.storage.base import ConversationRecord, FileRecord, Folder, History, QueuedMessage, StoredMessage
+from core.storage.base import ConversationRecord, FileRecord, Folder, QueuedMessage, StoredMessage
 from core.storage.preferences import Preferences
 from core.storage.space import UsedSpace
 from core.tools.notes import Note
 from core.workspace.queue import Waiting
+from tests.webui.lists import listed
 from tests.webui.screen import agents_scenes, calls_scenes, page_scenes, prose_scenes, steering_scenes
 from webui.auth import Cookies
 from webui.bundles import assets_folder
@@ -324,7 +325,7 @@ class Stage:
         asking = [call for reply in replies.values() for call in reply.asking]
         said, state = announced(asking, words), "running" if running else "idle"
         status = status_html(state, current, lang=words.lang, empty=not thread, asks=said, second=SECOND if two else "")
-        history = history_html(History(tuple(conversations), folders), current, ["old"], [], words)
+        history = history_html(listed(conversations, folders), current, {"old": "running"}, words)
         several = Speakers(cast, brings_model=True, cast=cast, mentions=agents_scenes.MENTIONS) if cast else None
         passing = scene in {"passing", "passed"}
         top = top_html(

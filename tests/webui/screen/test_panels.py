@@ -11,9 +11,10 @@ import pytest
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from core.readiness import Readiness
-from core.storage.base import ConversationRecord, Folder, History
+from core.storage.base import ConversationRecord, Folder
+from tests.webui.lists import listed
 from webui.panels.evidence import Lists, ShownPage, evidence_html
-from webui.panels.history import history_html
+from webui.panels.history import history_html, states_of
 from webui.panels.top import status_html, top_html
 from webui.panels.welcome import STARTERS, greeting_html, starter
 from webui.render.citations import passage_label
@@ -41,9 +42,10 @@ def conversation(name: str, age: float = 0.0, title: str = "") -> ConversationRe
 
 
 def history(*conversations: ConversationRecord, **options: Any) -> LexborHTMLParser:
-    given = {"current": "", "running_ids": (), "unread": (), "words": EN, "now": NOW, **options}
+    given = {"current": "", "words": EN, "now": NOW, **options}
     folders = tuple(given.pop("folders", ()))
-    return parsed(history_html(History(conversations, folders), **given))
+    states = states_of(*(given.pop(name, ()) for name in ("running_ids", "unread", "asking")))
+    return parsed(history_html(listed(conversations, folders), states=states, **given))
 
 
 def test_conversations_stand_under_their_day_week_or_month() -> None:

@@ -21,6 +21,7 @@ from webui.middleware.headers import HeadersMiddleware
 from webui.middleware.owner import OwnerMiddleware
 from webui.routes import Routes
 from webui.uploads import Uploads
+from webui.views import Views
 from webui.words import Words
 
 
@@ -33,7 +34,7 @@ class Served:
 @asynccontextmanager
 async def served(engine: Engine, settings: Settings) -> AsyncGenerator[Served]:
     uploads = Uploads(settings.home / "tmp", 1024 * 1024)
-    inner = Starlette(routes=Routes(WebContext(engine, settings, Words.of), uploads).table())
+    inner = Starlette(routes=Routes(WebContext(engine, settings, Words.of), uploads, Views(Words.of)).table())
     owners, hosts = Owners("secret", local=True), Hosts("127.0.0.1", any_address=False)
     app = HeadersMiddleware(OwnerMiddleware(GateMiddleware(inner, uploads), owners, hosts), ())
     with socket.create_server(("127.0.0.1", 0)) as sock:

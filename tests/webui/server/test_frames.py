@@ -18,7 +18,7 @@ from core.engine import Engine
 from core.errors import ParlourError
 from core.settings import Settings
 from core.storage.base import LOCAL_OWNER, History
-from core.storage.folders import FolderStore
+from core.storage.conversation_list import FIRST, ConversationList
 from core.testing.script import Reply
 from core.testing.scripted_model import ScriptedModel
 from tests.core.talks import talk_of
@@ -30,7 +30,7 @@ from webui.layout import Handles, build
 from webui.panels.catalog import PANELS, Panel
 from webui.panels.history import history_html
 from webui.uploads import Uploads
-from webui.views import LISTED, View
+from webui.views import View
 
 pytestmark = pytest.mark.anyio
 OWNER = "b-alice"
@@ -291,13 +291,13 @@ async def test_the_history_is_read_once_for_all_tabs_and_again_when_it_changes(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reads: list[str] = []
-    real = FolderStore.history
+    real = ConversationList.beginning
 
-    async def counted(store: FolderStore, limit: int, *, archived: bool = False) -> History:
+    async def counted(listed: ConversationList, *, archived: bool = False) -> History:
         reads.append(OWNER)
-        return await real(store, limit, archived=archived)
+        return await real(listed, archived=archived)
 
-    monkeypatch.setattr(FolderStore, "history", counted)
+    monkeypatch.setattr(ConversationList, "beginning", counted)
     one, two = house.tab("one"), house.tab("two")
     await house.painted(one)
     await house.painted(two)
@@ -327,17 +327,21 @@ async def test_the_list_of_conversations_is_rendered_again_only_where_something_
     assert "Slowly, please" in frames[-1].panels["history"]
 
 
-async def test_the_newest_conversations_are_listed_and_older_ones_on_demand(house: House) -> None:
-    for number in range(LISTED + 5):
-        await house.engine.stores.of(OWNER).conversations.create(f"About {number:03}")
+async def test_a_frame_has_the_beginning_of_the_list_alone_and_says_where_it_ends(house: House) -> None:
+    mine = house.engine.stores.of(OWNER).conversations
+    for number in range(FIRST):
+        await mine.create(f"About {number:03}")
     view = house.tab()
-    frame = (await house.painted(view))[-1]
-    assert frame.panels["history"].count("data-open=") == LISTED
-    assert "Show older conversations" in frame.panels["history"]
-    await act(house.desk, view, '{"do": "older"}')
-    frame = (await house.painted(view))[-1]
-    assert frame.panels["history"].count("data-open=") == LISTED + 5
-    assert "Show older conversations" not in frame.panels["history"]
+    history = (await house.painted(view))[-1].panels["history"]
+    assert history.count("data-open=") == FIRST
+    assert "data-end" not in history
+    assert "data-version" not in history
+    await mine.create("One more")
+    house.views.changed(OWNER, None)
+    tree = LexborHTMLParser((await house.painted(view))[-1].panels["history"])
+    assert [link.text() for link in tree.css("a[data-open]")][0::FIRST] == ["One more"]
+    assert len(tree.css("a[data-open]")) == FIRST
+    assert len(tree.css("nav[data-end][data-version]")) == 1
 
 
 async def test_what_is_pinned_filed_or_archived_stands_in_its_place_in_every_tab(house: House) -> None:
@@ -350,13 +354,14 @@ async def test_what_is_pinned_filed_or_archived_stands_in_its_place_in_every_tab
     for tab in (one, two):
         tree = LexborHTMLParser((await house.painted(tab))[-1].panels["history"])
         assert [heading.text() for heading in tree.css("h2")] == ["Pinned", "Folders", "Today"]
-        assert [link.text() for link in tree.css("a[data-open]")] == ["Herons", "Owls", "Terns"]
+        assert [link.text() for link in tree.css("a[data-open]")] == ["Herons", "Terns"]
         assert [link.text() for link in tree.css("a[data-folder]")] == ["Birds & <b>"]
-        assert len(tree.css(".p-folder ul[hidden][data-closed]")) == 1
+        assert [one.text() for one in tree.css(".p-folder .p-many")] == ["1"]
+        assert not tree.css(".p-folder ul")
     (folder,) = await mine.folders.list()
     await act(house.desk, one, json.dumps({"do": "fold", "id": folder.id, "on": True}))
     tree = LexborHTMLParser((await house.painted(two))[-1].panels["history"])
-    assert len(tree.css(".p-folder ul:not([hidden])")) == 1
+    assert [link.text() for link in tree.css(".p-folder ul a[data-open]")] == ["Owls"]
     await act(house.desk, one, '{"do": "archived", "on": true}')
     tree = LexborHTMLParser((await house.painted(one))[-1].panels["history"])
     assert [link.text() for link in tree.css("a[data-open]")] == ["Storks"]

@@ -20,6 +20,7 @@ from tests.core.talks import libraries_of
 from webui.context import WebContext
 from webui.routes import Routes
 from webui.uploads import Uploads
+from webui.views import Views
 from webui.words import Words
 
 pytestmark = pytest.mark.anyio
@@ -46,7 +47,7 @@ async def engine(tmp_path: Path, anyio_backend: str) -> AsyncIterator[Engine]:
 async def client(engine: Engine, tmp_path: Path) -> AsyncIterator[httpx.AsyncClient]:
     rate = TokenBuckets(3, 3600.0, error="too_many_uploads", message="Too many.")
     uploads = Uploads(tmp_path / "tmp", 2 * 2**20, rate=rate)
-    app = Starlette(routes=Routes(WebContext(engine, engine.settings, Words.of), uploads).table())
+    app = Starlette(routes=Routes(WebContext(engine, engine.settings, Words.of), uploads, Views(Words.of)).table())
     async with httpx.AsyncClient(transport=httpx.ASGITransport(owned(app)), base_url="http://127.0.0.1") as client:
         yield client
 
