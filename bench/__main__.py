@@ -30,6 +30,7 @@ NAMES = (
     "idle",
     "load",
     "frames",
+    "many_conversations",
     "long_conversation",
     "long_document",
     "search",

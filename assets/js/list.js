@@ -6,7 +6,7 @@ import { say } from './words.js';
 
 const NEAR = 900;   // pixels around what is seen in which the rows are there
 const FAR = 2400;   // pixels from where on they are taken out
-const ROW = 36;     // pixels, until rows were measured
+const ROW = 40;     // pixels, until rows were measured
 const MOST = 20_000;  // conversations that one message to the server may name
 
 let rest = null;      // what follows the beginning; it outlives the server's drawing
@@ -35,13 +35,13 @@ function look() {
   place = { top: list.scrollTop, rows: seen };
 }
 
-// Of the rows that were seen the one that moved least tells where the list is now; at the very top it stays at the top.
+// The first row that was seen tells where the list is now, unless it alone went elsewhere; the very top stays the top.
 function restore() {
   if (!place.top) return;
   if (list.scrollTop !== place.top) list.scrollTop = place.top;
   const was = new Map(place.rows);
   const moved = linksIn(list).filter((link) => was.has(nameOf(link))).map((link) => offset(link) - was.get(nameOf(link)));
-  const by = moved.reduce((least, one) => (Math.abs(one) < Math.abs(least) ? one : least), moved[0] ?? 0);
+  const by = moved.find((one, at) => at + 1 < moved.length && Math.abs(one - moved[at + 1]) < 3 * ROW) ?? moved[0] ?? 0;
   if (Math.abs(by) > 0.5) list.scrollTop += by;
   place.top = list.scrollTop;
 }
@@ -82,8 +82,10 @@ async function load(part) {
   if (!parts.includes(part)) return;
   if (answer.failed) return offerAgain(answer.failed);
   look();
+  const atEnd = list.scrollTop + list.clientHeight > list.scrollHeight - 2;
   fill(part, answer.markup);
   restore();
+  if (atEnd) list.scrollTop = list.scrollHeight;
 }
 
 // Where the list is cut. It is cut anew when anything of it changed: the rows around what is seen come first, and then

@@ -24,7 +24,8 @@ _LISTED: Mapping[str, str] = {
         core.storage.conversations: use_files
         core.storage.documents: LibraryStore.* DocumentStore.*
         core.storage.files: FileStore.*
-        core.storage.folders: FolderStore.* folder_of
+        core.storage.folders: FolderStore.* folder_of folders_of
+        core.storage.conversation_list: ConversationList.*
         core.storage.mcp_servers: McpServerStore.*
         core.storage.model_services: ModelServiceStore.*
         core.storage.owner_settings: OwnerSettings.* Choices.*
