@@ -63,6 +63,31 @@ class QueuedMessages:
 
         await self._database.write(change)
 
+    async def move(self, message_id: str, before: str) -> None:
+        """Put one in front of another of its conversation, or at the end.
+
+        Args:
+            before: The other one's id; "" for the end, where one that is not there any more leads to as well.
+
+        Raises:
+            NotFoundError: It was sent or removed.
+        """
+
+        def move(connection: Connection) -> None:
+            moved = self._of(connection, message_id)
+            waiting = _listed(connection, moved.conversation_id)
+            places = [one.position for one in waiting]
+            order = [one for one in waiting if one.id != moved.id]
+            at = next((at for at, one in enumerate(order) if one.id == before), len(order))
+            at = at if before != moved.id else waiting.index(moved)
+            order.insert(at, moved)
+            for one, place in zip(order, places, strict=True):
+                if one.position != place:
+                    these = queued_messages.c.id == one.id
+                    connection.execute(update(queued_messages).where(these).values(position=place))
+
+        await self._database.write(move)
+
     async def remove(self, message_id: str) -> QueuedMessage:
         """Take one out, and return it; its files are not the conversation's any more.
 

@@ -68,6 +68,18 @@ class ConversationQueue:
             await self.send_due()
         return added
 
+    async def move(self, message_id: str, before: str = "") -> None:
+        """Let one be sent before another, or as the last one. Raises NotFoundError: it was sent or removed.
+
+        Args:
+            before: The other one's id; "" for the end.
+        """
+        await self._own(message_id)
+        await self._queued.move(message_id, before)
+        self._services.changed(self._conversation.id)
+        with suppress(ConflictError, NotFoundError):  # the reply has ended meanwhile, and what was next is another one
+            await self.send_due()
+
     async def take(self, message_id: str) -> Waiting:
         """Take one out to change it; its files are kept for a day. Raises NotFoundError: it was sent or removed."""
         await self._own(message_id)

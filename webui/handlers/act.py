@@ -16,7 +16,7 @@ from webui.handlers.approval import allow, answer, refuse, rerun
 from webui.handlers.documents import ask_now, cancel, forget, read_again
 from webui.handlers.evidence import chosen, cited, listed, paged, tried
 from webui.handlers.inspecting import inspected
-from webui.handlers.queue import send_queued, unqueue
+from webui.handlers.queue import move_queued, send_queued, unqueue
 from webui.handlers.send import drop, start
 from webui.handlers.steering import ACTIONS as STEERING
 from webui.handlers.steering import draw
@@ -319,6 +319,10 @@ async def _unqueue(desk: Desk, view: View, asked: Asked) -> None:
     await unqueue(desk, view, _text(asked, "id"))
 
 
+async def _movequeued(desk: Desk, view: View, asked: Asked) -> None:
+    await move_queued(desk, view, _text(asked, "id"), _text(asked, "before"))
+
+
 async def _sendqueued(desk: Desk, view: View, asked: Asked) -> None:
     await send_queued(desk, view, _text(asked, "id"))
 
@@ -465,6 +469,7 @@ _ACTIONS: dict[str, Callable[[Desk, View, Asked], Awaitable[None]]] = {
     "earlier": _earlier,
     "drop": _drop,
     "unqueue": _unqueue,
+    "movequeued": _movequeued,
     "sendqueued": _sendqueued,
     "retry": _retry,
     "model": _model,

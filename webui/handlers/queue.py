@@ -72,6 +72,13 @@ async def unqueue(desk: Desk, view: View, message_id: str) -> None:
         await workspace.queue(view.conversation_id).remove(message_id)
 
 
+async def move_queued(desk: Desk, view: View, message_id: str, before: str) -> None:
+    """Let a message be sent before another one that waits, or as the last. Raises NotFoundError: it was sent."""
+    view.wake_up(stale=True)
+    async with desk.workspace(view) as workspace:
+        await workspace.queue(view.conversation_id).move(message_id, before)
+
+
 async def send_queued(desk: Desk, view: View, message_id: str) -> None:
     """Send a message that waits for its owner. Raises as `ConversationQueue.send`."""
     view.resting = False

@@ -24,13 +24,14 @@ def queue_html(waiting: Sequence[Waiting], words: Words, *, coming: bool) -> str
     """
     if not waiting:
         return ""
-    rows = "".join(_row(one, number, words, coming=coming) for number, one in enumerate(waiting, 1))
+    several = len(waiting) > 1
+    rows = "".join(_row(one, number, words, coming=coming, moves=several) for number, one in enumerate(waiting, 1))
     return (
         f'<section class="p-queue" role="group" aria-label="{escaped(words("queue.label"))}"><ol>{rows}</ol></section>'
     )
 
 
-def _row(one: Waiting, number: int, words: Words, *, coming: bool) -> str:
+def _row(one: Waiting, number: int, words: Words, *, coming: bool, moves: bool) -> str:
     message = one.message
     said = escaped(message.text.strip()[:_SHOWN])
     files = words("attach.comma").join(file.name for file in one.files)
@@ -40,7 +41,9 @@ def _row(one: Waiting, number: int, words: Words, *, coming: bool) -> str:
         when = f'<span class="p-when">{escaped(words("queue.when" if coming else "queue.waits"))}</span>'
         when += "" if coming else _button("sendqueued", message.id, words("queue.send"), worded=True)
     return (
-        f'<li class="p-next"><span class="p-place">{escaped(place)}</span>'
+        f'<li class="p-next" data-row="{escaped(message.id)}">'
+        + (_button("movequeued", message.id, words("queue.move", place=place)) if moves else "")
+        + f'<span class="p-place">{escaped(place)}</span>'
         f'<span class="p-said" dir="auto">{said}</span>'
         + (f'<span class="p-with">{escaped(files)}</span>' if files else "")
         + when

@@ -106,6 +106,30 @@ async def test_what_waits_is_sent_when_the_reply_ends_one_after_another_with_no_
     assert await queue.list() == []
 
 
+async def test_what_waits_is_sent_in_the_order_that_it_was_put_into(engine: Engine, gate: Gate) -> None:
+    talk, queue = await begun(engine)
+    two, three, four = [await queue.add(text) for text in ("two", "three", "four")]
+
+    async def order() -> str:
+        return " ".join(one.message.text for one in await queue.list())
+
+    for moved, before, expected in (
+        (four, two.id, "four two three"),
+        (two, "", "four three two"),
+        (three, four.id, "three four two"),
+        (three, three.id, "three four two"),  # before itself it stays
+        (three, "sent meanwhile", "four two three"),
+    ):
+        await queue.move(moved.id, before)
+        assert await order() == expected
+    _, other = await begun(engine)
+    for stranger in (other, (await begun(engine, "bob"))[1]):
+        with pytest.raises(NotFoundError):
+            await stranger.move(two.id)
+    gate.go.set()
+    assert asked(await settled(engine, talk)) == ["one", "four", "two", "three"]
+
+
 async def test_a_stopped_reply_leaves_the_queue_standing_until_its_owner_sends_it(engine: Engine, gate: Gate) -> None:
     talk, queue = await begun(engine)
     waits = await queue.add("two")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -102,7 +104,7 @@ def test_what_waits_stands_above_the_composer_in_its_order(show: Show, locale: s
     expect(rows.first).to_contain_text("sizes.csv")
     expect(rows.first).to_contain_text(when)
     expect(rows.nth(1)).to_contain_text("<b>the mean</b> *under* it.")
-    expect(rows.first.get_by_role("button")).to_have_count(2)
+    expect(rows.first.get_by_role("button")).to_have_count(3)
 
 
 def test_a_row_goes_back_into_the_composer_with_its_file_before_what_is_written_there(show: Show, stage: Stage) -> None:
@@ -147,3 +149,86 @@ def test_the_rows_neither_reach_over_the_composer_nor_beyond_the_page(show: Show
         assert box is not None
         assert box["height"] >= 32
         assert box["x"] + box["width"] <= width
+
+
+# ---- their order
+
+
+def _handles(page: Page) -> Any:
+    return page.locator("#queue .p-movequeued")
+
+
+def _middle(page: Page, row: int) -> tuple[float, float]:
+    box = _handles(page).nth(row).bounding_box()
+    assert box is not None
+    return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+
+
+def test_a_row_is_dragged_to_the_line_that_shows_where_it_comes(show: Show, stage: Stage) -> None:
+    page = show("queued")
+    rows = page.locator("#queue li")
+    (x, first), (_, second) = _middle(page, 0), _middle(page, 1)
+    page.mouse.move(x, first)
+    page.mouse.down()
+    page.mouse.move(x + 40, first + 6)
+    expect(rows.first).to_have_class(re.compile("p-dragged"))
+    expect(page.locator("#queue :is(.p-before, .p-after)")).to_have_count(0)  # there it is already
+    page.mouse.move(x + 40, second + 12)
+    expect(rows.nth(1)).to_have_class(re.compile("p-after"))
+    page.mouse.up()
+    stage.until(lambda: stage.asked)
+    assert stage.asked == [{"do": "movequeued", "id": "w1", "before": ""}]
+    expect(page.locator("#queue :is(.p-dragged, .p-before, .p-after)")).to_have_count(0)
+    expect(page.locator(".p-hint")).to_have_text("Now in place 2 of 2.")
+
+
+def test_escape_lets_a_dragged_row_go_where_it_was_and_stops_no_reply(show: Show, stage: Stage) -> None:
+    page = show("queued")
+    (x, first), (_, second) = _middle(page, 0), _middle(page, 1)
+    page.mouse.move(x, second)
+    page.mouse.down()
+    page.mouse.move(x, first - 12)
+    expect(page.locator("#queue li").first).to_have_class(re.compile("p-before"))
+    page.keyboard.press("Escape")
+    expect(page.locator("#queue :is(.p-dragged, .p-before)")).to_have_count(0)
+    page.mouse.up()
+    page.locator("#queue .p-unqueue").first.click()
+    stage.until(lambda: stage.asked)
+    assert (stage.asked, stage.stops) == ([{"do": "unqueue", "id": "w1"}], 0)
+
+
+def test_a_finger_drags_a_row_by_its_handle(show: Show, stage: Stage) -> None:
+    page = show("queued", width=390, height=780, has_touch=True, is_mobile=True)
+    (x, first), (_, second) = _middle(page, 0), _middle(page, 1)
+    finger = page.context.new_cdp_session(page)
+
+    def touch(kind: str, *points: tuple[float, float]) -> None:
+        given = [{"x": at, "y": down} for at, down in points]
+        finger.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": given})
+
+    touch("touchStart", (x, second))
+    for y in (second - 8, second - 24, first - 10):
+        touch("touchMove", (x, y))
+    expect(page.locator("#queue li").first).to_have_class(re.compile("p-before"))
+    touch("touchEnd")
+    stage.until(lambda: stage.asked)
+    assert stage.asked == [{"do": "movequeued", "id": "w2", "before": "w1"}]
+    box = _handles(page).first.bounding_box()
+    assert box is not None
+    assert box["width"] >= 40
+    assert box["x"] >= 0
+
+
+@pytest.mark.parametrize("locale", ["en-US", "zh-CN"])
+def test_arrow_keys_move_a_row_and_the_keyboard_stays_on_its_handle(show: Show, stage: Stage, locale: str) -> None:
+    page = show("queued", locale=locale)
+    handle = page.locator('#queue .p-movequeued[data-id="w1"]')
+    handle.focus()
+    page.keyboard.press("ArrowUp")  # it is the first
+    page.keyboard.press("ArrowDown")
+    expect(handle).to_be_focused()
+    expect(page.locator("#queue li").nth(1)).to_have_attribute("data-row", "w1")
+    page.keyboard.press("ArrowUp")
+    expect(handle).to_be_focused()
+    stage.until(lambda: len(stage.asked) == 2)
+    assert stage.asked == [{"do": "movequeued", "id": "w1", "before": before} for before in ("", "w2")]

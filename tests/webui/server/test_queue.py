@@ -111,6 +111,21 @@ async def test_a_row_is_removed_once_and_nonsense_removes_nothing(tabs: Tabs) ->
     assert await waiting(tabs, view) == []
 
 
+async def test_a_row_is_put_before_another_and_nonsense_moves_nothing(tabs: Tabs) -> None:
+    view = await begun(tabs)
+    for text in ("two", "three"):
+        await send(tabs.desk, view, Draft(text=text, files=[]))
+    two, three = await world_of(tabs.engine, tabs.owner).queue(view.conversation_id).list()
+    assert 'data-do="movequeued"' in (await tabs.seen(view, "three")).panels["queue"]
+    for nonsense in ("", 7, None, ["x"]):
+        with pytest.raises(NotFoundError):
+            await tabs.act(view, do="movequeued", id=nonsense, before=two.message.id)
+    await tabs.act(view, do="movequeued", id=three.message.id, before=two.message.id)
+    assert await waiting(tabs, view) == ["three", "two"]
+    await tabs.act(view, do="movequeued", id=three.message.id, before=None)
+    assert await waiting(tabs, view) == ["two", "three"]
+
+
 async def test_messages_sent_at_once_from_two_tabs_all_wait(tabs: Tabs) -> None:
     view = await begun(tabs)
     other = tabs.tab("two", conversation=view.conversation_id)
