@@ -29,6 +29,7 @@ PACKAGES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "web": ("ddgs", "trafilatura"),
         "ocr": ("cv2", "onnxruntime", "rapidocr"),
         "code": ("ipykernel", "jupyter_client", "matplotlib", "pandas", "traitlets", "zmq"),
+        "voice": ("faster_whisper",),
         "transformers": ("accelerate", "gguf", "jinja2", "tokenizers", "torch", "tqdm", "transformers"),
     }
 )

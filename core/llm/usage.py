@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from core.messages.message import Message
 
 _PER_MESSAGE: Final = 4
+_HEARD_PER_SECOND: Final = 10
+_SAID_PER_SECOND: Final = 3.5
+"""Tokens of speech, and of what is said in that time, where nobody counted them: fast speech."""
 _ASKED: Final = ("prompt_tokens", "input_tokens")
 _ANSWERED: Final = ("completion_tokens", "output_tokens")
 _ASKED_DETAILS: Final = ("prompt_tokens_details", "input_tokens_details")
@@ -122,6 +125,37 @@ async def cost_of(usage: Usage, model: str, service: Service) -> float | None:
     if not _list.cache_info().currsize:
         await asyncio.to_thread(_list)
     return _cost(usage, model, service.address)
+
+
+async def cost_of_sound(seconds: float, usage: Usage | None, model: str, service: Service) -> float | None:
+    """What it costs in US dollars to turn a recording into text; `None` if the list does not know it.
+
+    Args:
+        seconds: How long the recording is.
+        usage: The tokens that were counted, for a model that is paid by those; `None` where they must be estimated.
+        model: The model's name, as the service has it.
+    """
+    return await asyncio.to_thread(_sound_cost, seconds, usage, model, service.address) if has_price(service) else None
+
+
+def _sound_cost(seconds: float, usage: Usage | None, model: str, address: str) -> float | None:
+    prices = _list()
+    if prices is None:
+        return None
+    from genai_prices.data_snapshot import get_snapshot
+
+    try:
+        _, known = get_snapshot().find_provider_model(model, None, None, address)
+        listed: Any = known.get_prices(datetime.now(UTC))
+    except (LookupError, ValueError):
+        return None
+    by_hour = getattr(listed, "input_audio_hours", None) or getattr(listed, "audio_hours", None)
+    if by_hour is not None:
+        return cast("float", _base(by_hour)) * seconds / 3600
+    asked = usage.prompt_tokens if usage is not None else round(seconds * _HEARD_PER_SECOND)
+    answered = usage.completion_tokens if usage is not None else round(seconds * _SAID_PER_SECOND)
+    counted = prices.Usage(input_tokens=asked, input_audio_tokens=asked, output_tokens=answered)
+    return _calculated(prices, counted, model, address) or None  # nothing where it has no price for sound
 
 
 @dataclass(frozen=True, slots=True)

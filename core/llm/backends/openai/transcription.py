@@ -1,0 +1,127 @@
+"""Speech as text by a service of the OpenAI protocol: `/audio/transcriptions`."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final, cast
+from urllib.parse import urlsplit
+
+import httpx2
+import openai
+
+from core.bridge.watchdog import awake_timeout
+from core.errors import ModelMisbehavedError, ParlourError
+from core.llm.backends.http_clients import CONNECT_SECONDS
+from core.llm.backends.openai.service import NO_KEY, VENDOR_ERRORS, Translator, client_pool
+from core.llm.backends.openai.variants import public_pool
+from core.llm.service import service_of
+from core.llm.transcription import Heard, Transcriber, too_long
+from core.llm.usage import usage_from
+
+if TYPE_CHECKING:
+    from core.llm.ledger import LedgerCall
+    from core.llm.transcription import Recording
+
+_SECONDS: Final = 60.0
+_SECONDS_HERE: Final = 600.0  # a local server may load its model first
+_LONGEST: Final = 200_000  # characters, of five minutes
+
+
+class ServiceTranscriber(Transcriber):
+    """Sends recordings to a service.
+
+    Args:
+        address: The service's, ending in `/v1` as a rule.
+        key: Sent there and nowhere else; empty where it wants none.
+        model: The model's name there.
+        public_only: Refuse addresses that are not on the open internet.
+    """
+
+    def __init__(self, address: str, key: str, model: str, *, public_only: bool = False) -> None:
+        self.model = model
+        self.label = f"{model} · {urlsplit(address).hostname or address}"
+        self.cfg = {"base_url": address, "api_key": key}
+        self.service = service_of(self.cfg, "openai")
+        self._address, self._key = address, key or NO_KEY
+        self._pool = public_pool() if public_only else client_pool()
+        self._translator = Translator(address, key, model)
+
+    async def _heard(self, recording: Recording, line: LedgerCall) -> Heard:
+        limit = (_SECONDS_HERE if self.service.here else _SECONDS) + recording.seconds
+        try:
+            async with awake_timeout(limit):
+                client = await self._pool.client(self, ("sound", self._address, self._key), self._client)
+                return self._read(await self._asked(client, recording, line, limit))
+        except openai.APIStatusError as error:
+            # The vendor's error is left out of the traceback: it may show the key.
+            if error.status_code == 413:
+                raise too_long() from None
+            raise self._translator.translated(error) from None
+        except VENDOR_ERRORS as error:
+            if isinstance(error.__cause__, ParlourError):  # the guard of addresses said no
+                raise error.__cause__ from None
+            raise self._translator.translated(error) from error
+        finally:
+            await self._pool.release(self)
+
+    def _client(self, http: httpx2.AsyncClient) -> openai.AsyncOpenAI:
+        return openai.AsyncOpenAI(base_url=self._address, api_key=self._key, max_retries=0, http_client=http)
+
+    async def _asked(
+        self, client: openai.AsyncOpenAI, recording: Recording, line: LedgerCall, limit: float
+    ) -> httpx2.Response:
+        form = {"model": self.model, "response_format": "json"}
+        line.wire.asked(_Noted(f"{self._address.rstrip('/')}/audio/transcriptions", form, recording))
+        try:
+            answer = await client.audio.transcriptions.with_raw_response.create(
+                file=(recording.name, recording.data, recording.media_type),
+                model=self.model,
+                response_format="json",
+                timeout=httpx2.Timeout(limit, connect=CONNECT_SECONDS),
+            )
+        except openai.APIStatusError as error:
+            line.wire.answered(error.status_code)
+            line.wire.received(error.response.content)
+            raise
+        response = answer.http_response
+        line.wire.answered(response.status_code)
+        line.wire.received(response.content)
+        return response
+
+    def _read(self, response: httpx2.Response) -> Heard:
+        """What the service answered.
+
+        Raises:
+            ModelMisbehavedError: It is no transcript.
+        """
+        if "html" in response.headers.get("content-type", "").lower():
+            raise self._translator.html()
+        told: Any = None
+        with suppress(ValueError):
+            told = json.loads(response.content)
+        found: dict[str, Any] = cast("dict[str, Any]", told) if isinstance(told, dict) else {}
+        text = found.get("text")
+        if not isinstance(text, str):
+            said = f"{self._translator.host} answered, but not with a transcript."
+            raise self._translator.make(ModelMisbehavedError, said, "Check the service's address and the model.")
+        usage: Any = found.get("usage")
+        counts: dict[str, Any] = cast("dict[str, Any]", usage) if isinstance(usage, dict) else {}
+        return Heard(text[:_LONGEST].strip(), usage_from(counts), _number(counts.get("seconds", found.get("duration"))))
+
+
+def _number(given: object) -> float | None:
+    fine = isinstance(given, int | float) and not isinstance(given, bool) and 0 <= given < 1e6
+    return float(cast("float", given)) if fine else None
+
+
+class _Noted:
+    """The request as an account takes it down: the size of the sound in the place of its bytes."""
+
+    method = "POST"
+
+    def __init__(self, url: str, form: dict[str, str], recording: Recording) -> None:
+        self.url = url
+        self.headers = {"content-type": "multipart/form-data"}
+        sound = f"({len(recording.data)} bytes of {recording.media_type})"
+        self.content = json.dumps({**form, "file": f"{recording.name} {sound}"}).encode()

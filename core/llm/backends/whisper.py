@@ -1,0 +1,172 @@
+"""Speech as text on this machine: Whisper, in a process of its own that ends with its work.
+
+A recording comes from a microphone or from a file that somebody made: what reads it holds no key, has bounds on its
+time, and takes its memory with it when it is done. Nothing is ever downloaded: weights are a folder that somebody put
+there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from core.errors import ModelMisbehavedError, ModelUnavailableError, SettingsError, need_packages
+from core.llm.service import Service
+from core.llm.transcription import Heard, Transcriber
+from core.settings import child_environment
+
+if TYPE_CHECKING:
+    from asyncio.subprocess import Process
+
+    from core.llm.ledger import LedgerCall
+    from core.llm.transcription import Recording
+
+PACKAGE: Final = "faster_whisper"
+EXAMPLE: Final = "Systran/faster-whisper-base"
+"""Weights to begin with: 145 MB, many languages, Chinese among them."""
+_WORKER: Final = Path(__file__).with_name("whisper_worker.py")
+_NEEDED: Final = ("model.bin", "config.json", "tokenizer.json")
+_SECONDS: Final = 60.0
+_SECONDS_PER_SECOND: Final = 8.0
+_LONGEST: Final = 1024 * 1024  # bytes of an answer
+
+
+class Whisper:
+    """What there is of Whisper on this machine; one recording at a time, the others wait.
+
+    Args:
+        folder: Holds the weights, or a folder for each of several models, of which the first by name is taken.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._turn = asyncio.Semaphore(1)
+
+    @property
+    def is_installed(self) -> bool:
+        """Whether the extra is there."""
+        return find_spec(PACKAGE) is not None
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether there are weights, too."""
+        try:
+            return bool(self.weights())
+        except SettingsError:
+            return False
+
+    def weights(self) -> Path:
+        """The folder of the weights that are used.
+
+        Raises:
+            MissingExtraError: The extra `voice` is not installed.
+            SettingsError: key `whisper_weights`: there are no weights.
+        """
+        need_packages("Dictation on this machine", [PACKAGE])
+        for place in _places(self.folder):
+            if all((place / name).is_file() for name in _NEEDED):
+                return place
+        hint = f"Put the files of a model there, such as {EXAMPLE}: {', '.join(_NEEDED)} and its vocabulary."
+        raise SettingsError(
+            f"There are no weights of Whisper in {self.folder}.",
+            hint=hint,
+            key="whisper_weights",
+            folder=str(self.folder),
+            model=EXAMPLE,
+        )
+
+    async def heard(self, recording: Recording, weights: Path) -> Heard:
+        """The text of a recording.
+
+        Args:
+            weights: What `weights` found.
+
+        Raises:
+            ModelUnavailableError: key `whisper_slow`: it took too long.
+            ModelMisbehavedError: key `whisper_failed`: the weights or the recording cannot be read.
+        """
+        async with self._turn:
+            said = await _answer(recording, weights)
+        text, seconds = said.get("text"), said.get("seconds")
+        if not isinstance(text, str):
+            raise _failed(str(said.get("error") or ""))
+        return Heard(text.strip(), seconds=float(seconds) if isinstance(seconds, int | float) else None)
+
+
+class LocalTranscriber(Transcriber):
+    """Whisper as what turns recordings into text.
+
+    Args:
+        whisper: What there is of it.
+
+    Raises:
+        MissingExtraError: The extra is not installed.
+        SettingsError: key `whisper_weights`: there are no weights.
+    """
+
+    def __init__(self, whisper: Whisper) -> None:
+        self._whisper = whisper
+        self._weights = whisper.weights()
+        own = self._weights.name if self._weights != whisper.folder else "whisper"
+        self.model, self.label = own, f"{own}, built in"
+        self.cfg: dict[str, Any] = {}
+        self.service = Service("whisper", "whisper", here=True)
+
+    async def _heard(self, recording: Recording, line: LedgerCall) -> Heard:
+        del line  # nothing goes over a wire
+        return await self._whisper.heard(recording, self._weights)
+
+
+def _places(folder: Path) -> list[Path]:
+    try:
+        return [folder, *sorted(place for place in folder.iterdir() if place.is_dir())]
+    except OSError:
+        return []
+
+
+async def _answer(recording: Recording, weights: Path) -> dict[str, Any]:
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-P", str(_WORKER), str(weights)),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+        env=_environment(),
+    )
+    try:
+        async with asyncio.timeout(_SECONDS + _SECONDS_PER_SECOND * recording.seconds):
+            said, _ = await process.communicate(recording.data)
+    except TimeoutError:
+        hint = "Take a smaller model, or dictate in shorter pieces."
+        raise ModelUnavailableError(message="Whisper took too long.", hint=hint, key="whisper_slow") from None
+    except OSError as error:
+        raise _failed(str(error)) from error
+    finally:
+        await _ended(process)
+    try:
+        read: Any = json.loads(said) if len(said) <= _LONGEST else None
+    except ValueError:
+        read = None
+    return cast("dict[str, Any]", read) if isinstance(read, dict) else {}
+
+
+async def _ended(process: Process) -> None:
+    if process.returncode is None:
+        process.kill()
+        await process.wait()
+
+
+def _environment() -> dict[str, str]:
+    """Nothing of the parent's, no key and no token; where modules are, and that nothing is to be fetched."""
+    places = os.pathsep.join(place or str(Path.cwd()) for place in sys.path)
+    found = {"PYTHONPATH": places, "PYTHONUTF8": "1", "HF_HUB_OFFLINE": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+    return found | child_environment({"SYSTEMROOT"})
+
+
+def _failed(why: str) -> ModelMisbehavedError:
+    hint = "Check that the weights are whole, and record again."
+    return ModelMisbehavedError(message=f"Whisper failed. {why[:500]}".strip(), hint=hint, key="whisper_failed")

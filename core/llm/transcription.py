@@ -1,0 +1,184 @@
+"""Speech as text: a recording, what turns it into text, and the line that each such call has in an account."""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from secrets import token_hex
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
+
+from core.errors import ParlourError, UnsupportedFormatError
+from core.llm.ledger import LedgerCall, ledger_now
+from core.llm.request import ChatRequest
+from core.llm.usage import cost_of_sound
+from core.messages.events import MessageFinished, MessageStarted, TextDelta
+from core.messages.message import USER, Message, Usage
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from core.languages import Lang
+    from core.llm.service import Service
+    from core.messages.events import Event
+
+LONGEST_SECONDS: Final = 300
+"""Of one recording: five minutes."""
+MOST_BYTES: Final = 16 * 1024 * 1024
+"""Of one recording. Five minutes of speech take one or two, as browsers record them; some take no wish about it."""
+
+_ENDINGS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "audio/webm": "webm",
+        "audio/ogg": "ogg",
+        "audio/mp4": "m4a",
+        "audio/mpeg": "mp3",
+        "audio/wav": "wav",
+        "audio/flac": "flac",
+    }
+)
+_BEGINNINGS: Final = (
+    (0, b"\x1aE\xdf\xa3", "audio/webm"),
+    (0, b"OggS", "audio/ogg"),
+    (4, b"ftyp", "audio/mp4"),
+    (0, b"ID3", "audio/mpeg"),
+    (0, b"\xff\xfb", "audio/mpeg"),
+    (0, b"fLaC", "audio/flac"),
+    (8, b"WAVE", "audio/wav"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """Speech as it was recorded.
+
+    Args:
+        data: The bytes of a sound file.
+        media_type: One of those that `recording_of` knows.
+        seconds: How long it is, as whoever recorded it says.
+    """
+
+    data: bytes = field(repr=False)
+    media_type: str
+    seconds: float
+
+    @property
+    def name(self) -> str:
+        """A name for it as a file, with the ending by which services know its kind."""
+        return f"recording.{_ENDINGS[self.media_type]}"
+
+
+def recording_of(data: bytes, seconds: float) -> Recording:
+    """A recording, checked; its first bytes say of which kind it is.
+
+    Raises:
+        UnsupportedFormatError: key `recording_unknown`: it is no sound that services take.
+        ParlourError: key `recording_empty` or `recording_too_long`.
+    """
+    if not data:
+        hint = "Check that the microphone is on, and record again."
+        raise ParlourError("The recording is empty.", hint=hint, key="recording_empty")
+    if len(data) > MOST_BYTES or seconds > LONGEST_SECONDS + 10:  # browsers stop some moments late
+        raise too_long()
+    kind = next((kind for at, begin, kind in _BEGINNINGS if data.startswith(begin, at)), "")
+    if not kind:
+        hint = "Record again, or try another browser."
+        raise UnsupportedFormatError("This is no recording that can be read.", hint=hint, key="recording_unknown")
+    return Recording(data, kind, max(seconds, 0.0))
+
+
+def too_long() -> ParlourError:
+    """The error for a recording that is too long."""
+    hint = "Dictate in shorter pieces."
+    return ParlourError(
+        "The recording is too long.", hint=hint, key="recording_too_long", minutes=LONGEST_SECONDS // 60
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """What was made of a recording.
+
+    Args:
+        usage: The tokens that the service counted, where it counts those.
+        seconds: How long the recording is, where the service says.
+    """
+
+    text: str
+    usage: Usage | None = None
+    seconds: float | None = None
+
+
+class Transcriber(ABC):
+    """Turns recordings into text. Whoever keeps an account (`core.llm.ledger`) is told of each.
+
+    Attributes:
+        model: The model's name.
+        label: The model with its place, as an account calls it.
+        cfg: Its settings, in which a key may stand that an account leaves out.
+        service: Where it is.
+    """
+
+    model: str
+    label: str
+    cfg: dict[str, Any]
+    service: Service
+
+    async def transcribe(self, recording: Recording, lang: Lang = "en") -> str:
+        """The text of a recording.
+
+        Args:
+            lang: The language of the page; which one is spoken, the model finds out.
+
+        Raises:
+            ParlourError: It does not work; the key is `recording_silent` where nothing was said.
+        """
+        said = f"{recording.name}: {recording.seconds:.1f} s, {len(recording.data):,} bytes of {recording.media_type}"
+        given = ChatRequest((Message(USER, said),), lang=lang, purpose="transcription")
+        line = LedgerCall(token_hex(8), self, self.service.here, given)
+        ledger, began = ledger_now(), time.perf_counter()
+        if ledger is not None:
+            ledger.began(line, lambda: False)
+        try:
+            heard = await self._heard(recording, line)
+            line.usage = await self._usage(heard, recording)
+            line.events = _events(heard.text, line.usage)
+            if not self.service.address:
+                line.sent, line.raw = given, line.events
+            line.outcome = "finished"
+        except Exception as error:
+            line.outcome, line.error = "failed", error
+            raise
+        finally:
+            line.seconds = time.perf_counter() - began
+            if ledger is not None:
+                ledger.ended(line)
+        if not heard.text:
+            hint = "Speak a little louder, or choose another microphone."
+            raise ParlourError("Nothing was heard in the recording.", hint=hint, key="recording_silent")
+        return heard.text
+
+    def count_tokens(self, text: str) -> int:
+        """None: speech is not counted in tokens here."""
+        del text
+        return 0
+
+    async def _usage(self, heard: Heard, recording: Recording) -> Usage:
+        counted = heard.usage or Usage(estimated=heard.seconds is None and not self.service.here)
+        seconds = recording.seconds if heard.seconds is None else heard.seconds
+        cost = await cost_of_sound(seconds, heard.usage, self.model, self.service)
+        return counted.model_copy(update={"cost": 0.0 if self.service.here else cost})
+
+    @abstractmethod
+    async def _heard(self, recording: Recording, line: LedgerCall) -> Heard:
+        """The text, and what the service says of the call.
+
+        Args:
+            line: Its `wire` takes down what goes to a service and comes back.
+        """
+
+
+def _events(text: str, usage: Usage) -> list[Event]:
+    said: list[Event] = [TextDelta(text)] if text else []
+    return [MessageStarted(), *said, MessageFinished("stop", usage)]
