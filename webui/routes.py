@@ -12,6 +12,7 @@ from starlette.routing import Route
 from core.errors import DocumentError, NoSpaceError, NotFoundError, ParlourError, QuotaError, TooManyRequestsError
 from core.mcp_endpoint import PATH as MCP_PATH
 from webui.handlers.approval import CallRoutes
+from webui.handlers.dictation import DictationRoutes
 from webui.handlers.documents import DocumentRoutes, LibraryRoutes
 from webui.handlers.exporting import ExportRoutes
 from webui.handlers.importing import ImportRoutes
@@ -79,6 +80,7 @@ class Routes:
         self._replies = ReplyRoutes(context)
         self._shares = ShareRoutes(context)
         self._preferences = PreferenceRoutes(context)
+        self._dictation = DictationRoutes(context)
         self._pictures = PictureRoutes(context)
         self._steering = SteeringRoutes(context)
 
@@ -108,6 +110,7 @@ class Routes:
             *self._replies.table(),
             *self._shares.table(),
             *self._preferences.table(),
+            *self._dictation.table(),
             *self._pictures.table(),
             *self._steering.table(),
             *offline_routes(),

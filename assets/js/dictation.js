@@ -1,98 +1,92 @@
-// Dictation where the model takes no sound: the browser turns speech into text, which one reads before it is sent.
-// https://webaudio.github.io/web-speech-api/#speechreco-section
-import { put } from './bus.js';
-import { hint } from './hint.js';
+// Dictation where the model takes no sound: what is said becomes text, which one reads before it is sent. The browser
+// does it, or a recording goes to where the settings say; the button tells which before anything is recorded.
+import { begin as listen, isListening, onEnd as onSilence, Recognition, stop as stopListening } from './dictation_browser.js';
+import { hint, tell } from './hint.js';
+import { onPlace, section } from './places.js';
+import { begin as record, isRecording, isTurning, onEnd as onRecorded, stop as stopRecording } from './recording.js';
+import { request } from './request.js';
 import { onChange } from './state.js';
 import { local } from './storage.js';
-import { lang, say } from './words.js';
+import { say, together } from './words.js';
 
 const KNOWN = 'p-dictation';
-const SAID = {
-  'not-allowed': 'microphone_refused', 'service-not-allowed': 'dictation_none', 'audio-capture': 'microphone_none',
-  network: 'dictation_none', 'language-not-supported': 'dictation_none', 'no-speech': 'dictation_nothing',
-};
-const Recognition = () => window.SpeechRecognition ?? window.webkitSpeechRecognition;
-let listening = null;
-let before = '';   // what stood in the field when these words began
-let written = '';  // the field with what was heard so far
-let first = 0;     // the first of the browser's results that is not in `before`
+const FRESH = 30_000;  // milliseconds that what the server said of dictation is taken for true
+const MAKERS = [['Edg/', 'Microsoft'], ['Chrome/', 'Google'], ['Safari/', 'Apple']];
+let told = null;    // { browser, way: { as, title, first }, problem, longest }, as the server said
+let asked = null;   // the question to the server that is under way
+let at = 0;
 
-const area = () => document.querySelector('#composer textarea');
+const composer = () => document.getElementById('composer');
 const button = () => document.querySelector('#composer .p-dictate');
+const maker = () => MAKERS.find(([mark]) => navigator.userAgent.includes(mark))?.[1] ?? say('dictation_maker');
+
+// What a press would do: 'browser', 'record', 'tell' for what stands in the way, '' where there is nothing.
+function kind() {
+  if (Recognition() && (told?.browser ?? true)) return 'browser';
+  if (told?.way) return 'record';
+  return told?.problem ? 'tell' : '';
+}
 
 function label() {
-  const composer = document.getElementById('composer');
-  if (!composer) return;
-  const hears = composer.hasAttribute('data-hears');
-  composer.toggleAttribute('data-dictates', !hears);
-  if (!button()) {
+  if (!composer()) return;
+  if (!told && !Recognition()) know();
+  const shown = !composer().hasAttribute('data-hears') && (Boolean(kind()) || isRecording());
+  composer().toggleAttribute('data-dictates', shown);
+  if (shown && !button()) {
     const made = Object.assign(document.createElement('button'), { type: 'button', className: 'p-dictate' });
     made.addEventListener('click', pressed);
-    composer.append(made);
+    for (const comes of ['pointerenter', 'focus']) made.addEventListener(comes, know);
+    composer().append(made);
   }
-  button().hidden = hears;
-  if (hears) stop();
+  if (!button()) return;
+  button().hidden = !shown;
+  if (!shown) stopListening();
   named();
 }
 
 function named() {
-  const said = say(listening ? 'dictate_stop' : 'dictate');
-  if (button().title !== said) button().title = said;
+  if (!button()) return;
+  const on = isListening() || isRecording();
+  const said = say(isListening() ? 'dictate_stop' : isRecording() ? 'record_done' : 'dictate');
+  const more = { browser: () => say('dictation_by_browser', { maker: maker() }), record: () => told.way.title }[kind()];
+  const title = on || !more ? said : more();
+  if (button().title !== title) button().title = title;
   button().setAttribute('aria-label', said);
-  button().setAttribute('aria-pressed', String(Boolean(listening)));
+  button().setAttribute('aria-pressed', String(on));
+  button().disabled = isTurning();
 }
 
-function pressed() {
-  if (listening) return stop();
-  if (local.get(KNOWN)) return begin();
-  local.set(KNOWN, '1');  // what is said may leave the machine: once it is told, and nothing is recorded yet
-  hint('dictation_first');
+// What the server says of dictation; asked for anew where that is a while ago.
+function know() {
+  if (told && performance.now() - at < FRESH) return null;
+  asked ??= request('./dictation/way', 'dictation_unknown').then((answer) => {
+    asked = null;
+    at = performance.now();
+    told = answer.failed ? told ?? { browser: true } : answer;
+    label();
+  });
+  return asked;
 }
 
-function begin() {
-  const here = new (Recognition())();
-  Object.assign(here, { continuous: true, interimResults: true, lang: spoken() });
-  here.onresult = (event) => { if (here === listening) heard(event); };
-  here.onerror = ({ error }) => { if (SAID[error]) hint(SAID[error]); };
-  here.onend = () => { if (here === listening) { listening = null; named(); } };
-  [listening, before, written, first] = [here, area().value, area().value, 0];
-  here.start();
-  hint('dictation_on');
+async function pressed() {
+  if (isListening()) return stopListening();
+  if (isRecording()) return stopRecording();
+  await know();
+  const what = kind();
+  if (what === 'tell') return tell(told.problem);
+  const mark = what === 'record' ? `${KNOWN} ${told.way.as}` : KNOWN;
+  if (!local.get(mark)) {  // what is said may leave the machine: once it is told, and nothing is recorded yet
+    local.set(mark, '1');
+    return what === 'record' ? tell(together([told.way.first, say('dictation_again')])) : hint('dictation_first', { maker: maker() });
+  }
+  if (what === 'browser') listen();
+  else if (what === 'record') await record(told.way.as, told.longest);
   named();
-  area().focus();
-}
-
-// The reader's own kind of the page's language: British English on an English page.
-function spoken() {
-  return navigator.languages?.find((one) => one.split('-')[0] === lang().split('-')[0]) ?? lang();
-}
-
-function heard({ results, resultIndex }) {
-  const field = area();
-  if (!field.value && written) return stop();  // it was sent
-  if (field.value !== written) [before, first] = [field.value, resultIndex];  // somebody typed, too
-  const words = Array.from(results).slice(first).map((one) => one[0].transcript).join('').trimStart();
-  const space = before && !/\s$/.test(before) && !/^[\p{Script=Han}\p{P}]/u.test(words) ? ' ' : '';
-  written = before + space + words;
-  put(field, written);
-}
-
-function stop() {
-  listening?.stop();
-  listening = null;
-  if (button()) named();
-}
-
-// Escape ends what listens, and nothing else with it.
-function escaped(event) {
-  if (event.key !== 'Escape' || !listening || event.isComposing) return;
-  event.stopImmediatePropagation();
-  stop();
 }
 
 export function start() {
-  if (!Recognition()) return;
-  addEventListener('keydown', escaped, true);
-  addEventListener('pagehide', stop);
+  onSilence(named);
+  onRecorded(() => { at = 0; label(); });
   onChange(label);
+  onPlace(() => { if (!section()) at = 0; });  // the settings may say something else now
 }

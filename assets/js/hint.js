@@ -3,7 +3,10 @@ import { say } from './words.js';
 
 let going = 0;
 
-export function hint(key, blanks) {
+export const hint = (key, blanks) => tell(say(key, blanks));
+
+// A sentence that the server has made already.
+export function tell(said) {
   const composer = document.getElementById('composer');
   if (!composer) return;
   let line = document.querySelector('.p-hint');
@@ -12,7 +15,7 @@ export function hint(key, blanks) {
     line.setAttribute('role', 'status');
     composer.before(line);
   }
-  line.textContent = say(key, blanks);
+  line.textContent = said;
   clearTimeout(going);
   going = setTimeout(() => { line.textContent = ''; }, 8000);
 }

@@ -44,6 +44,7 @@ class MenuService:
         here: It runs on the machine that runs Parlour: only for whom that machine belongs to.
         inside: It runs in Parlour's own process: it has no address and no key, but takes memory.
         keys_at: Where its makers hand out keys.
+        transcribes: Its usual model for speech as text; empty where it has none that is known.
     """
 
     label: str
@@ -55,6 +56,7 @@ class MenuService:
     here: bool = False
     inside: bool = False
     keys_at: str = ""
+    transcribes: str = ""
 
 
 _QWEN = (DASHSCOPE_DEFAULT_MODEL, "qwen-max", "qwen-turbo", "qwen-vl-plus")
@@ -73,7 +75,11 @@ MENU: Mapping[str, MenuService] = {
     BUILT_IN: MenuService("", model_type=BUILT_IN, **_INSIDE),
     "transformers": MenuService("Transformers", model_type="transformers", **_INSIDE),
     "openai": MenuService(
-        "OpenAI", "https://api.openai.com/v1", models=(OPENAI_DEFAULT_MODEL,), keys_at="platform.openai.com"
+        "OpenAI",
+        "https://api.openai.com/v1",
+        models=(OPENAI_DEFAULT_MODEL,),
+        keys_at="platform.openai.com",
+        transcribes="gpt-4o-mini-transcribe",
     ),
     "dashscope": MenuService("DashScope", DASHSCOPE_ADDRESS, models=_QWEN),
     "dashscope_intl": MenuService("", _ABROAD, models=_QWEN),
@@ -82,8 +88,20 @@ MENU: Mapping[str, MenuService] = {
         "Anthropic", "https://api.anthropic.com/v1", models=_CLAUDE, keys_at="platform.claude.com"
     ),
     "gemini": MenuService("Google Gemini", _GOOGLE, models=_GEMINI, keys_at="aistudio.google.com"),
-    "mistral": MenuService("Mistral", "https://api.mistral.ai/v1", models=_MISTRAL, keys_at="console.mistral.ai"),
-    "groq": MenuService("Groq", "https://api.groq.com/openai/v1", models=_GROQ, keys_at="console.groq.com"),
+    "mistral": MenuService(
+        "Mistral",
+        "https://api.mistral.ai/v1",
+        models=_MISTRAL,
+        keys_at="console.mistral.ai",
+        transcribes="voxtral-mini-latest",
+    ),
+    "groq": MenuService(
+        "Groq",
+        "https://api.groq.com/openai/v1",
+        models=_GROQ,
+        keys_at="console.groq.com",
+        transcribes="whisper-large-v3-turbo",
+    ),
     "deepseek": MenuService(
         "DeepSeek", "https://api.deepseek.com/v1", models=_DEEPSEEK, keys_at="platform.deepseek.com"
     ),

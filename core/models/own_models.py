@@ -196,9 +196,13 @@ class OwnerModels:
         self._check_free()
         if not name.service:
             return INSTALLED
+        return ModelName(name.service, (await self.choice_of(name)).model)
+
+    async def choice_of(self, name: ModelName) -> Choice:
+        """A model of a service with all that is needed to ask it. Raises as `named`, but for the agents' own."""
         choice = self._choice(name, await self._store.get(name.service))
         choice.check_key()
-        return ModelName(name.service, choice.model)
+        return choice
 
     async def use_for_all(self, name: ModelName) -> None:
         """Let a model answer every conversation that has none of its own. Raises as `named`."""

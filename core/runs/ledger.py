@@ -59,6 +59,10 @@ class RunLedger:
         """It is over, however it ended."""
         self._here(self._ended, call)
 
+    def note(self, event: RunEvent) -> None:
+        """Take in what was told elsewhere, of a call that was made for the question before there was a run."""
+        self._write(event)
+
     # -- what the run tells -------------------------------------------------------------------------------------------
 
     def when_late(self, changed: Callable[[], None]) -> None:

@@ -9,14 +9,17 @@ from core.errors import SettingsError
 from core.messages.invisible import without_invisible
 
 if TYPE_CHECKING:
-    from core.storage.owner_settings import OwnerSettings
+    from core.storage.owner_settings import Choices, OwnerSettings
 
 ABOUT_ME: Final = "about_me"
 TITLES: Final = "titles"
 FOLLOW_UPS: Final = "follow_ups"
 CHECK_CLAIMS: Final = "check_claims"
+DICTATION: Final = "dictation"
+DICTATION_MODEL: Final = "dictation_model"
 LONGEST_ABOUT: Final = 4_000
 """Characters that somebody may say about themselves: it is sent with each message."""
+_LONGEST_NAME: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +31,17 @@ class Preferences:
         titles: Whether conversations are named by a model.
         follow_ups: Whether questions are proposed after a reply, by one more call of the model.
         check_claims: Whether the sentences of answers from documents are checked.
+        dictation: What turns speech into text: `browser`, `here` for a model of this machine, else the name of a model
+            service; "" takes the browser's recognition where it has one, else what there is.
+        dictation_model: The model of that service for it; "" for its usual one.
     """
 
     about_me: str = ""
     titles: bool = True
     follow_ups: bool = False
     check_claims: bool = True
+    dictation: str = ""
+    dictation_model: str = ""
 
 
 class PreferenceStore:
@@ -64,7 +72,13 @@ class PreferenceStore:
             StorageError: The database failed.
         """
         kept = _checked(name, value)
-        await self._settings.change(name, lambda _: kept)
+
+        def changed(choices: Choices) -> None:
+            choices.put(name, kept)
+            if name == DICTATION:  # another service has other models
+                choices.put(DICTATION_MODEL, None)
+
+        await self._settings.change_together(changed)
 
 
 def _checked(name: str, value: object) -> object:
@@ -84,4 +98,8 @@ def _checked(name: str, value: object) -> object:
         return None if value else False
     if name == FOLLOW_UPS and isinstance(value, bool):
         return True if value else None
+    if name in {DICTATION, DICTATION_MODEL} and isinstance(value, str):
+        text = value.strip()
+        if len(text) <= _LONGEST_NAME and text.isprintable() and " " not in text:
+            return text or None
     raise SettingsError(f"{name!r} cannot be set to a {type(value).__name__}.", key="preference_unknown")

@@ -16,6 +16,7 @@ from core.runs.manager import Runs
 from core.toolbox.code_interpreter import CodeInterpreters
 from core.toolbox.toolbox import Toolbox
 from core.workspace.assistants import Assistants
+from core.workspace.dictation import Dictation
 from core.workspace.services import Services
 from core.workspace.workspaces import Workspaces
 
@@ -91,6 +92,7 @@ class Answering:
             beside=beside,
             titles=Titles(beside, on=settings.titles and program is None),
             follow_ups=FollowUps(beside, on=program is None),
+            dictation=Dictation(settings.weights_dir),
             agents=program or Assistants(settings.max_iteration),
             index=self._index,
             changed=changed,

@@ -47,5 +47,6 @@ async def delete_everything(workspace: Workspace, *, notes: bool = False) -> int
             await workspace.tools.notes.delete(note.key)
         before = kept
     await workspace.models.notes.forget_used()
+    await workspace.dictation.forget()
     workspace.services.changed()
     return count

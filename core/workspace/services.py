@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from core.errors import NotFoundError, ParlourError
 from core.reading.owner_intake import OwnerIntake
 from core.storage.conversations import TEMPORARY
+from core.workspace.dictation import OwnerDictation
 from core.workspace.steering import OwnerSteering
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from core.storage.stores import Stores
     from core.toolbox.code_interpreter import CodeInterpreters
     from core.toolbox.toolbox import Toolbox
+    from core.workspace.dictation import Dictation
 
 _LOG = logging.getLogger(__name__)
 
@@ -69,6 +71,7 @@ class Services:
         beside: Asks models for what is small, beside the replies.
         titles: Names conversations after their first exchange.
         follow_ups: Proposes questions after a reply.
+        dictation: Turns recordings into text.
         agents: Who answers.
         index: Opens the index of an owner's documents, for an `async with` block.
         changed: Called with (owner, conversation) when something of it changes.
@@ -86,6 +89,7 @@ class Services:
     beside: Beside
     titles: Titles
     follow_ups: FollowUps
+    dictation: Dictation
     agents: Agents
     index: Callable[[str], AbstractAsyncContextManager[Library]]
     changed: Callable[[str, str | None], None]
@@ -116,6 +120,7 @@ class OwnerServices:
         remembering: Sums up what a model cannot read any more.
         agents: Who answers.
         steering: Instructions, parameters and tools of the owner's conversations.
+        dictation: Turns the owner's recordings into text.
     """
 
     def __init__(self, every: Services, owner: str) -> None:
@@ -131,6 +136,7 @@ class OwnerServices:
         self.remembering = every.remembering
         self.agents = every.agents
         self.steering = OwnerSteering(self.stores)
+        self.dictation = OwnerDictation(every.dictation, self.stores, self.models)
 
     def after(self, run: Run, model: AnsweringModel, lang: Lang, name: ModelName) -> Run:
         """The reply, after whose end its model is asked for a title and for questions, where they are wanted.
@@ -141,7 +147,15 @@ class OwnerServices:
         for asked in (self._every.titles, self._every.follow_ups):
             asked.begin(self.stores, run, model, lang, self.changed)
         self.note_model(run, name, run.conversation_id)
+        self.later(self._dictated(run), "the account of what was dictated")
         return run
+
+    async def _dictated(self, run: Run) -> None:
+        """What was dictated for the question stands in the account of its reply."""
+        try:
+            await self.dictation.note_in(run)
+        except ParlourError as error:
+            _LOG.info("Calls for dictation are not noted in a reply: %s", error)
 
     def note_model(self, run: Run, name: ModelName, conversation_id: str) -> None:
         """After the end of a run, remember its model as one that was used.

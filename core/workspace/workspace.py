@@ -52,6 +52,7 @@ class Workspace:
         rules: When the owner is asked before a tool runs.
         models: Which model answers the owner, and those that were set up.
         steering: Instructions, parameters and tools of conversations.
+        dictation: Turns recordings into text.
     """
 
     def __init__(
@@ -80,6 +81,7 @@ class Workspace:
         self.rules = self.tools.rules
         self.models = services.models
         self.steering = services.steering
+        self.dictation = services.dictation
         self._open_index = open_index
         self._close_index = close_index
         self._index: asyncio.Future[Library] | None = None

@@ -73,6 +73,7 @@ _LISTED: Mapping[str, str] = {
         core.workspace.metering: Metering.with_draft
         core.storage.search: SearchStore.find
         core.workspace.conversation: Conversation.*
+        core.workspace.dictation: OwnerDictation.*
         core.workspace.comparing: Comparing.*
         core.workspace.queue: ConversationQueue.*
         core.workspace.services: OwnerServices.later
@@ -175,6 +176,7 @@ _LISTED: Mapping[str, str] = {
         core.tools.sandbox.work_folder: WorkFolder.put
         core.tools.web.main_text_worker: main_text
         core.tools.web.reading: main_text
+        core.llm.backends.whisper_worker: heard
         core.mcp.stdio: _Pipe.send process_transport started
         core.rag.printing: as_pdf main
     """,
@@ -183,6 +185,7 @@ _LISTED: Mapping[str, str] = {
         core.llm.backends.dashscope.service: DashScopeService.ask in_time
         core.llm.backends.moderation: ModerationService.look
         core.llm.backends.openai.service: listed_models offered_models
+        core.llm.transcription: Transcriber.*
         core.net.addresses: system_addresses
         core.net.body: Body.feed
         core.net.fetcher: fetch body_of
@@ -225,7 +228,7 @@ _LISTED: Mapping[str, str] = {
         core.llm.tokens: Vocabulary.* shortened
         core.export.zip_stream: ZipStream.*
         core.importing.problems: problem
-        core.llm.usage: cost_of listed
+        core.llm.usage: cost_of cost_of_sound listed
         core.llm.weights: main
         core.mcp.sign_in: SignIn.tokens
         core.rag.parsers.base: is_ideograph
@@ -260,6 +263,7 @@ _LISTED: Mapping[str, str] = {
     "escaped, nothing else, which escaped() is fed for": """
         webui.panels.approval: form_html
         webui.panels.evidence_page: paper
+        webui.panels.dictation: choice_html
         webui.panels.history: history_html
         webui.panels.model_menu: choices_data
         webui.panels.inspector: inspector_html

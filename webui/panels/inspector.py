@@ -23,7 +23,9 @@ _FOLDED: Final = 6  # equal lines in a row from which on they are folded
 _AROUND: Final = 2  # of them that stay
 _SHAPES: Final = {"finished": "p-ok", "failed": "p-bad", "stopped": "p-off", "interrupted": "p-off"}
 _SIGNS: Final = {"added": "+", "left_out": "−", "same": ""}
-_PURPOSES: Final = frozenset({"answer", "step", "agent", "search", "summary", "title", "follow-up", "router", "test"})
+_PURPOSES: Final = frozenset(
+    {"answer", "step", "agent", "search", "summary", "title", "follow-up", "router", "transcription", "test"}
+)
 
 
 def inspector_html(

@@ -6,10 +6,13 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
+from core.export.inspecting import total
 from core.readiness import Readiness
 from core.storage.preferences import LONGEST_ABOUT, Preferences
 from core.storage.space import UsedSpace
+from core.workspace.dictation import usual_model
 from webui.middleware.places import SECTIONS
+from webui.panels.dictation import choice_html
 from webui.panels.inspector import money
 from webui.panels.top import ready_line
 from webui.render.markup import escaped
@@ -18,6 +21,7 @@ from webui.words import LANGUAGES, sentences
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from core.runs.log import ModelCalled
     from core.toolbox.server_form import Trouble
     from core.tools.notes import Note
     from webui.words import Words
@@ -40,6 +44,9 @@ class ShownSettings:
         may_propose: Questions can be proposed after a reply.
         follow_up_cost: What proposing them costs, in US dollars; `None` where no price is known.
         here: Whether the model runs on this machine, and costs nothing.
+        dictation_services: The services that can turn speech into text, with their addresses.
+        dictation_here: Whether this machine can.
+        dictated: The calls for dictation whose text is in no message yet.
         may_check: The installation checks the sentences of answers.
         tools: How many of the built-in tools are on.
         servers: How many servers bring more.
@@ -58,6 +65,9 @@ class ShownSettings:
     may_propose: bool = True
     follow_up_cost: float | None = None
     here: bool = False
+    dictation_services: Sequence[tuple[str, str]] = ()
+    dictation_here: bool = False
+    dictated: Sequence[ModelCalled] = ()
     may_check: bool = True
     tools: int = 0
     servers: int = 0
@@ -184,6 +194,7 @@ def _general(shown: ShownSettings, words: Words) -> str:
         _choice("enter", enters, words),
         _switch("notices", words, on=False, kept="keep"),
     ]
+    rows += _dictation(shown, words)
     if shown.may_title:
         rows.append(_switch("titles", words, on=shown.preferences.titles))
     if shown.may_propose:
@@ -191,6 +202,28 @@ def _general(shown: ShownSettings, words: Words) -> str:
         note = words("settings.follow_ups_note", cost=cost)
         rows.append(_switch("follow_ups", words, on=shown.preferences.follow_ups, note=note))
     return "".join(rows)
+
+
+def _dictation(shown: ShownSettings, words: Words) -> list[str]:
+    """What turns speech into text, and where that is a service, which of its models."""
+    chosen, services = shown.preferences.dictation, shown.dictation_services
+    note = words("settings.dictation_note")
+    if shown.dictated:
+        cost, free = total(shown.dictated).cost, all(one.here for one in shown.dictated)
+        key = "settings.dictation_waits_one" if len(shown.dictated) == 1 else "settings.dictation_waits"
+        waits = words(key, n=len(shown.dictated), cost=money(cost, words, free=free))
+        note = words("settings.and", first=note, second=waits)
+    listed = choice_html(chosen, services, words, here=shown.dictation_here, labelled="p-v-dictation")
+    rows = [_row("dictation", listed, words, labels="p-v-dictation", note=note)]
+    if chosen in dict(services):
+        usual = usual_model(chosen)
+        box = (
+            f'<input type="text" id="p-v-dictation_model" data-set="dictation_model" placeholder="{escaped(usual)}" '
+            f'value="{escaped(shown.preferences.dictation_model)}" maxlength="200" autocomplete="off" '
+            f'spellcheck="false" aria-describedby="p-n-dictation_model">'
+        )
+        rows.append(_row("dictation_model", box, words, labels="p-v-dictation_model"))
+    return rows
 
 
 def _you(shown: ShownSettings, words: Words) -> str:

@@ -57,6 +57,9 @@ def stage(_served: Stage) -> Stage:
     _served.evidence = None
     _served.models = {"favourites": [], "lately": [], "groups": []}
     _served.meter = {}
+    _served.dictation = {"browser": True, "longest": 300}
+    _served.heard = {}
+    _served.recordings.clear()
     _served.services = SERVICES
     _served.answers = {}
     _served.searching.set()

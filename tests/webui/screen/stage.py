@@ -14,6 +14,7 @@ from urllib.parse import parse_qs, urlsplit
 import gradio as gr
 import pymupdf
 import uvicorn
+from anyio import to_thread
 from fastapi import FastAPI
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -221,7 +222,8 @@ class Stage:
     and `preferred` what was changed in the settings.
 
     A mark opens a page of a PDF, or what `evidence` makes; `found` answers a search, which waits for `searching`;
-    `meter` is what the composer is told of the next message; `answers` what the routes of services tell.
+    `meter` is what the composer is told of the next message; `answers` what the routes of services tell; `dictation`
+    what the microphone does, and `heard` what becomes of `recordings`, once `searching` is set.
     """
 
     def __init__(self) -> None:
@@ -234,6 +236,9 @@ class Stage:
         self.searching = threading.Event()
         self.searching.set()
         self.meter: dict[str, Any] = {}
+        self.dictation: dict[str, Any] = {"browser": True, "longest": 300}
+        self.heard: dict[str, Any] = {}
+        self.recordings: list[tuple[dict[str, str], bytes]] = []
         self.asked: list[dict[str, Any]] = []
         self.sent: list[Any] = []
         self.preferred: list[tuple[str, dict[str, Any]]] = []
@@ -249,6 +254,8 @@ class Stage:
         app.add_api_route("/files/{name}", lambda name: Response(f"in {name}", media_type="text/plain"))
         app.add_api_route("/meter", lambda: self.meter, methods=["POST"])
         app.add_api_route("/meter/save", self._save, methods=["POST"])
+        app.add_api_route("/dictation/way", lambda: self.dictation)
+        app.add_api_route("/dictation/text", self._recorded, methods=["POST"])
         app.add_api_route("/preferences/page", self._settings)
         app.add_api_route("/preferences/{act}", self._prefer, methods=["POST"])
         app.add_api_route("/steering/prompts", lambda: {"prompts": steering_scenes.PROMPTS})
@@ -363,6 +370,15 @@ class Stage:
         found = self.found(q)
         assert self.searching.wait(60), "The search was held and never let go."
         return found
+
+    async def _recorded(self, request: Request) -> dict[str, Any]:
+        sound = await request.body()
+        with self._news:
+            about = {"type": request.headers["content-type"], **request.query_params}
+            self.recordings.append((about, sound))
+            self._news.notify_all()
+        assert await to_thread.run_sync(self.searching.wait, 60), "The answer was held and never let go."
+        return self.heard
 
     def _settings(self, request: Request) -> dict[str, Any]:
         shown = ShownSettings(

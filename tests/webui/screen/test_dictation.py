@@ -5,6 +5,7 @@ Chromium's own recognition asks a service of its maker, which cannot be had here
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 from playwright.sync_api import Locator, Page, expect
@@ -32,7 +33,13 @@ def dictating(show: Show, **options: str) -> tuple[Page, Locator]:
     page.evaluate(_HEARS)
     button = page.locator("#composer .p-dictate")
     button.click()
+    expect(page.locator(".p-hint")).not_to_be_empty()
     return page, button
+
+
+def listening(button: Locator) -> None:
+    button.click()
+    expect(button).to_have_attribute("aria-pressed", "true")
 
 
 def test_the_first_press_says_where_the_sound_may_go_and_records_nothing(show: Show) -> None:
@@ -40,6 +47,7 @@ def test_the_first_press_says_where_the_sound_may_go_and_records_nothing(show: S
     expect(page.locator(".p-hint")).to_contain_text("may send the sound to the service of its maker")
     expect(button).to_have_attribute("aria-pressed", "false")
     assert page.evaluate("window.heard === undefined")
+    expect(button).to_have_attribute("title", re.compile("Your browser turns speech into text.*Google"))
 
 
 def test_what_is_said_goes_on_where_the_text_ends_and_is_not_sent(show: Show, stage: Stage) -> None:
@@ -60,7 +68,7 @@ def test_what_is_said_goes_on_where_the_text_ends_and_is_not_sent(show: Show, st
 
 def test_words_typed_meanwhile_stay(show: Show) -> None:
     page, button = dictating(show)
-    button.click()
+    listening(button)
     page.evaluate(_SAID, [["one", True]])
     composer(page).fill("one, by hand")
     page.evaluate(_SAID, [["one", True], ["two", False]])
@@ -72,7 +80,7 @@ def test_escape_ends_the_dictation_and_not_the_reply(show: Show, stage: Stage) -
     page.evaluate(_HEARS)
     button = page.locator("#composer .p-dictate")
     button.click()
-    button.click()
+    listening(button)
     page.keyboard.press("Escape")
     expect(button).to_have_attribute("aria-pressed", "false")
     assert stage.stops == 0
@@ -80,7 +88,7 @@ def test_escape_ends_the_dictation_and_not_the_reply(show: Show, stage: Stage) -
 
 def test_what_goes_wrong_is_told_in_the_readers_language(show: Show) -> None:
     page, button = dictating(show, locale="zh-CN")
-    button.click()
+    listening(button)
     assert page.evaluate("window.heard.lang").startswith("zh")
     page.evaluate("() => { window.heard.onerror({ error: 'network' }); window.heard.onend(); }")
     expect(page.locator(".p-hint")).to_contain_text("浏览器的语音服务没有响应")

@@ -85,6 +85,7 @@ OWN = {
     "/files/x",
     "/documents/unlock",
     "/preferences/page",
+    "/dictation/way",
     "/shares/preview",
     "/shared/x",
     "/conversations/x/answers/y",
