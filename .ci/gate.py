@@ -21,6 +21,7 @@ _PYTHON = sys.executable
 _BIN = Path(_PYTHON).parent
 # Each process of the browser's tests has a browser and an app of its own.
 _ON_ALL_CORES = ["-n", "auto", "--maxprocesses=4", "--dist=worksteal"]
+_SLOWEST = ["--durations=10", "--durations-min=1"]  # they are candidates for `tests/slow.txt`
 _SCRIPTS = ["docs/site_pages.py", "app.py", "build_wheel.py", "set_up.py"]
 _CODE = ["core", "webui", "parlour", "tests", "bench", "examples", ".ci", *_SCRIPTS]
 
@@ -33,7 +34,7 @@ Lane = list[Stage]
 
 def stages(*, everything: bool) -> list[list[Lane]]:
     """The groups of lanes: one group after another, the lanes of a group side by side."""
-    pytest = [_PYTHON, "-m", "pytest", "-q"] + ([] if everything else ["-m", "not slow"])
+    pytest = [_PYTHON, "-m", "pytest", "-q"] + ([] if everything else ["-m", "not slow", *_SLOWEST])
     # Tracing every line makes the tests a third slower, so it is left to `make test-all`.
     coverage = ["--cov=core", "--cov=webui", "--cov-report=term"] if everything else []
     unit = [*pytest, *_ON_ALL_CORES, "--ignore=tests/e2e", "--ignore=tests/webui/screen", *coverage, "tests"]

@@ -6,7 +6,7 @@ import gc
 import os
 import socket
 import sys
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +36,26 @@ def pytest_collection() -> Generator[None, Any, Any]:
         gc.freeze()
         gc.set_threshold(20_000, 20, 20)  # at Python's own, a tenth of the tests' time
         gc.enable()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What `slow.txt` lists is marked as slow, like what is marked so beside its code."""
+    slow = set(slow_names((item.nodeid for item in items), set(slow_tests())))
+    for item in items:
+        if item.nodeid in slow:
+            item.add_marker(pytest.mark.slow)
+
+
+def slow_names(names: Iterable[str], listed: Collection[str]) -> list[str]:
+    """The tests that are listed, with what they are given or without it."""
+    return [name for name in names if name in listed or name.partition("[")[0] in listed]
+
+
+def slow_tests() -> list[str]:
+    """The lines of `slow.txt`."""
+    lines = Path(__file__).with_name("slow.txt").read_text("utf-8").splitlines()
+    return [line for line in lines if line and not line.startswith("#")]
 
 
 @pytest.fixture

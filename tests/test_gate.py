@@ -12,6 +12,8 @@ from types import ModuleType
 
 import pytest
 
+from tests.conftest import slow_names, slow_tests
+
 ROOT = Path(__file__).resolve().parent.parent
 LEAVE_A_SERVER = """
 import subprocess, sys
@@ -156,3 +158,20 @@ def test_a_fast_gate_knows_what_a_branch_committed_and_says_what_it_leaves_out(
 def test_the_stages_check_everything_in_order(gate: ModuleType) -> None:
     names = [[[name for name, _ in lane] for lane in group] for group in gate.stages(everything=False)]
     assert names == [[["format", "lint", "layers"]], [["tests"], ["types", "screen", "page"]]]
+
+
+def test_what_is_left_to_make_test_all_is_there_and_stands_in_order() -> None:
+    listed = slow_tests()
+    assert listed == sorted(set(listed))
+    for line in listed:
+        path, _, name = line.partition("[")[0].partition("::")
+        assert f"def {name}(" in (ROOT / path).read_text("utf-8"), f"{line} is not there any more."
+
+
+def test_a_test_with_parameters_is_left_by_its_name_alone_or_by_what_it_is_given() -> None:
+    both = "tests/test_one.py::test_both"
+    assert slow_names([f"{both}[a]", f"{both}[b]", "tests/test_one.py::test_more"], {both}) == [
+        f"{both}[a]",
+        f"{both}[b]",
+    ]
+    assert slow_names([f"{both}[a]", f"{both}[b]"], {f"{both}[b]"}) == [f"{both}[b]"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ CLAUSE = "The deductible for water damage is four hundred and twenty euros."
 PAGES = 60
 
 
+@cache
 def pdf(*pages: str, password: str = "") -> bytes:
     document: Any = pymupdf.open()
     for text in pages:
