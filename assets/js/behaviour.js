@@ -26,6 +26,7 @@ import { start as paper } from './paper.js';
 import { start as pasting } from './pasting.js';
 import { start as pictures } from './pictures.js';
 import { start as places } from './places.js';
+import { start as pressing } from './pressing.js';
 import { start as prompts } from './prompts.js';
 import { start as queue } from './queue.js';
 import { start as reading } from './reading.js';
@@ -43,7 +44,7 @@ import { start as tabs } from './tabs.js';
 import { start as viewport } from './viewport.js';
 import { start as waiting } from './waiting.js';
 
-for (const start of [bus, dictation, choices, selecting, places, paper, list, history, keeping, bringing, queue, actions, keys, editing, pasting, approval, mentions, prompts, composer, connection, focus, meter, microphone, reading, rows, scrolling, selection, speech, tables, tabs, waiting, commands, jump, settings, code, side, viewport, notices, pictures, choosing, steering, offline]) {
+for (const start of [bus, dictation, choices, selecting, places, paper, list, history, keeping, bringing, queue, pressing, actions, keys, editing, pasting, approval, mentions, prompts, composer, connection, focus, meter, microphone, reading, rows, scrolling, selection, speech, tables, tabs, waiting, commands, jump, settings, code, side, viewport, notices, pictures, choosing, steering, offline]) {
   // What a browser refuses one part keeps no other from beginning.
   try { start(); } catch (error) { reportError(error); }
 }
