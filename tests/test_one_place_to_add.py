@@ -203,7 +203,7 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("house")
     for folder in ("core", "webui", "tests/contract"):
         shutil.copytree(ROOT / folder, root / folder, ignore=shutil.ignore_patterns("__pycache__"))
-    for file in ("pyproject.toml", "tests/conftest.py"):
+    for file in ("pyproject.toml", "tests/conftest.py", "tests/slow.txt"):
         shutil.copy2(ROOT / file, root / file)
     for one in ADDITIONS:
         catalog = root / one.catalog
