@@ -30,6 +30,8 @@ NAMES = (
     "idle",
     "load",
     "frames",
+    "server_frames",
+    "reacting",
     "many_conversations",
     "long_conversation",
     "long_document",
