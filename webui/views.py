@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from webui.words import Words
 
 WINDOW = 40
+EVIDENCE = "evidence"
+INSPECT = "inspect"
 _BEFORE = 4  # turns before one that is turned to
 _AGE = 12 * 3600.0
 _MOST = 5_000
@@ -80,6 +82,26 @@ class Place:
     found: ShownReply | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """A panel at the right that another one stands over.
+
+    Args:
+        kind: `evidence`, `inspect`, `steering` or `folder:<id>`.
+        markup: As it was shown last.
+        place: What the evidence shows.
+    """
+
+    kind: str
+    markup: str
+    place: Place | None = None
+
+    @property
+    def side(self) -> str:
+        """As `View.side`."""
+        return "" if self.kind in {EVIDENCE, INSPECT} else self.kind
+
+
 @dataclass(eq=False, slots=True, weakref_slot=True)
 class View:
     """One tab.
@@ -96,6 +118,7 @@ class View:
         stopping: Stop was pressed, and the run has not ended yet.
         evidence: The markup of the evidence panel, as it was shown last.
         place: What the evidence panel shows.
+        under: The panels that came before it, the last one on top: closing it brings that one back.
         looks: Counts what the evidence panel was asked for; what was asked for earlier comes too late.
         libraries: What a new conversation will be answered from, besides what comes with its questions.
         model: Which model will answer a new conversation; `None` for the owner's usual one.
@@ -122,6 +145,7 @@ class View:
     stopping: bool = False
     evidence: str = ""
     place: Place | None = None
+    under: tuple[Panel, ...] = ()
     looks: int = 0
     libraries: tuple[str, ...] = ()
     model: ModelName | None = None
@@ -168,8 +192,30 @@ class View:
 
     def close_evidence(self) -> None:
         """Show no evidence, nor any that was asked for before."""
-        self.evidence, self.place, self.side = "", None, ""
+        self.evidence, self.place, self.side, self.under = "", None, "", ()
         self.looks += 1
+
+    @property
+    def panel(self) -> Panel | None:
+        """What stands at the right now."""
+        if not self.evidence:
+            return None
+        return Panel(self.side or (EVIDENCE if self.place is not None else INSPECT), self.evidence, self.place)
+
+    def cover(self, over: Panel | None, kind: str) -> None:
+        """A panel of a kind stands over another one, each kind once; one of the same kind takes its place."""
+        kinds = {kind} if over is None else {kind, over.kind}
+        others = tuple(one for one in self.under if one.kind not in kinds)
+        self.under = others if over is None or over.kind == kind else (*others, over)
+
+    def uncover(self) -> None:
+        """Close the panel, and bring back the one that it stands over; what is steered is to be drawn anew then."""
+        under = self.under
+        self.close_evidence()
+        if under:
+            former = under[-1]
+            self.under, self.place, self.side = under[:-1], former.place, former.side
+            self.evidence = "" if former.side else former.markup
 
 
 class Views:

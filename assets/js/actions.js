@@ -153,7 +153,6 @@ function clicked(event) {
   if (link.tagName === 'A') event.preventDefault();
   if (link.dataset.open) return openConversation(link.dataset.open);
   if (link.dataset.do) {
-    if (link.dataset.do === 'close') opened.replaceSync('');
     return BUTTONS[link.dataset.do]?.(link);
   }
   if (link.classList.contains('cite')) return cite(link);
@@ -174,6 +173,7 @@ function pressed(event) {
 }
 
 export function start() {
+  addEventListener('p-unmark', () => opened.replaceSync(''));
   document.adoptedStyleSheets = [...document.adoptedStyleSheets, opened];
   addEventListener('click', clicked, true);
   addEventListener('keydown', pressed, true);

@@ -80,6 +80,25 @@ function toListed(page) {
   return chosen ?? page?.querySelector('.p-quotes .p-here');
 }
 
+// What another kind of panel came over is scrolled, when it is back, to where it was.
+const ROLLS = '#page :is(.p-desk, .p-behind, .p-steer-body)';
+const kindOf = (page) => ['p-steer', 'p-inspect'].find((kind) => page.classList.contains(kind)) ?? 'p-page';
+const nameOf = (page) => `${kindOf(page)} ${page.dataset.open ?? ''} ${page.dataset.place ?? ''}`;
+const left = new Map();  // by its name
+let rolled = { name: '', at: null };
+
+function comeBack() {
+  const page = document.querySelector('#page .p-evidence');
+  const name = page ? nameOf(page) : '';
+  if (name === rolled.name) return;
+  const [was, now] = [rolled.name, name].map((one) => one.split(' ')[0]);
+  if (was && now && was !== now) left.set(rolled.name, rolled.at);
+  if (!page) left.clear();
+  rolled = { name, at: left.get(name) ?? null };
+  left.delete(name);
+  if (rolled.at) document.querySelector(ROLLS)?.scrollTo(...rolled.at);
+}
+
 function showMark() {
   const page = document.querySelector('#page .p-evidence');
   const desk = page?.querySelector('.p-desk') ?? null;
@@ -98,6 +117,7 @@ function showMark() {
 }
 
 function scrolled({ target }) {
+  if (target.matches?.(ROLLS) && rolled.name) rolled.at = [target.scrollLeft, target.scrollTop];
   if (target === shown.desk) shown.at = [target.scrollLeft, target.scrollTop];
 }
 
@@ -118,7 +138,7 @@ function pressed(event) {
 }
 
 export function start() {
-  onChange(showMark);
+  onChange(() => { showMark(); comeBack(); });
   addEventListener('keydown', pressed);
   addEventListener('scroll', scrolled, true);
   document.addEventListener('load', ({ target }) => { if (target instanceof HTMLImageElement) arrived(target); }, true);  // it never reaches the window

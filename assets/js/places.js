@@ -1,5 +1,6 @@
 // Where the reader is: the address, the drawer, the evidence, the hour.
 import { ask } from './bus.js';
+import { keepFocus } from './focus.js';
 import { onChange, status } from './state.js';
 import { say } from './words.js';
 
@@ -9,7 +10,8 @@ const phone = matchMedia('(max-width: 839.98px)');
 let fresh = true;
 let wanted = null;  // the conversation that was asked for and has not come yet
 let ahead = '';     // the name of a conversation that the address has before the server made it
-let returnTo = null;
+let returns = [];      // what the panels at the right were opened from, the last one at the end
+let overOpen = false;  // whether the last one was opened over another that was in sight
 let covered = false;  // by the evidence
 
 const named = () => new URLSearchParams(location.search).get('c') ?? '';
@@ -120,26 +122,51 @@ export function drawer(open) {
   else if (was && !open && phone.matches) document.querySelector('#top .p-open-menu')?.focus();
 }
 
+// ---- the panel at the right: the evidence, and what stands in its place
+
+const MOST_RETURNS = 8;
+const former = () => document.querySelector('#page .p-former');
+const wasOpen = () => root.dataset.evidence === 'open' && Boolean(document.querySelector('#page .p-evidence'));
+
 export function evidence(open) {
   const from = document.activeElement;
+  if (open && !from?.closest('#evidence')) returns = [...returns, from].slice(-MOST_RETURNS);
+  if (open) overOpen = wasOpen();
   root.dataset.evidence = open ? 'open' : 'closed';
-  if (open && !from?.closest('#evidence')) returnTo = from;
   cover();
   if (wide.matches || open) return;
-  (returnTo?.isConnected ? returnTo : document.querySelector('#top .p-open-evidence'))?.focus();
-  returnTo = null;
+  giveBack('#top .p-open-evidence');
+  returns = [];
 }
 
-// On a wide page the cross empties the column; on a narrow one the sheet goes down and can come back.
-export function closeEvidence() {
-  evidence(false);
-  if (wide.matches) ask({ do: 'close' });
+// The keyboard goes back to what the panel was opened from, else to the first of these that is there.
+function giveBack(...others) {
+  const from = returns.pop();
+  if (from?.isConnected && from !== document.body) from.focus();
+  else keepFocus(...others);
 }
+
+// What stands over another panel goes, and that one is back; the last one leaves the column empty on a wide page. On a
+// narrow one the last sheet goes down and can come back, and one comes up again only where one was up.
+export function closeEvidence() {
+  const back = former();
+  const other = document.querySelector('#page :is(.p-steer, .p-inspect)');
+  if (!other || !back) dispatchEvent(new Event('p-unmark'));
+  if (back || wide.matches) ask({ do: 'close' });
+  if (back && (wide.matches || overOpen)) return giveBack('#page .p-close', '#composer textarea');
+  evidence(false);
+  if (wide.matches) { giveBack('#composer textarea'); returns = []; }
+}
+
+// On a wide page a panel stays while one works: the key stops a reply first, unless the keyboard is in the panel.
+const closesPanel = () => (wide.matches
+  ? document.querySelector('#page .p-evidence') && (document.activeElement?.closest('#evidence') || status()?.state !== 'running')
+  : root.dataset.evidence === 'open');
 
 export function escape() {
   if (root.dataset.drawer === 'open') return drawer(false), true;
   if (section()) return visit(''), true;
-  if (!wide.matches && root.dataset.evidence === 'open') return evidence(false), true;
+  if (closesPanel()) return closeEvidence(), true;
   return false;
 }
 

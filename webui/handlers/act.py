@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from core.errors import NotFoundError
 from core.models.model_name import ModelName
@@ -37,6 +37,10 @@ _CHOICES = frozenset({*STEERING, "use", "model", "compare", "temporary"})
 """What holds for the next question: one that is sent a moment later waits for it."""
 
 
+FORMER: Final = '<span class="p-former" hidden></span>'
+"""Tells the page's script that closing a panel brings another one back."""
+
+
 async def act(desk: Desk, view: View, message: str) -> str:
     """Do what the script asks.
 
@@ -56,9 +60,9 @@ async def act(desk: Desk, view: View, message: str) -> str:
         if action is not None:
             async with view.choosing if request["do"] in _CHOICES else nullcontext():
                 await action(desk, view, request)
-    if view.side and not view.evidence:  # the tab turned to another conversation
+    if view.side and not view.evidence:  # the tab turned to another conversation, or what stood over it was closed
         await draw(desk, view)
-    return view.evidence
+    return view.evidence + FORMER if view.evidence and view.under else view.evidence
 
 
 def _text(asked: Asked, name: str) -> str:
@@ -190,7 +194,7 @@ async def _cite(desk: Desk, view: View, asked: Asked) -> None:
 
 async def _close(desk: Desk, view: View, asked: Asked) -> None:
     del desk, asked
-    view.close_evidence()
+    view.uncover()
 
 
 async def _page(desk: Desk, view: View, asked: Asked) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from anyio import to_thread
 
@@ -16,7 +16,7 @@ from core.rag.places import Places, letters_of, rectangles, units_of
 from webui.panels.evidence import Listing, Lists, ShownPage, ShownText, evidence_html
 from webui.panels.evidence_text import Found
 from webui.render.citations import claimed_sentences, marked_text
-from webui.views import Place, ShownReply
+from webui.views import EVIDENCE, Place, ShownReply
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from core.workspace.workspace import Workspace
     from webui.handlers.desk import Desk
     from webui.panels.evidence import Shown
-    from webui.views import View
+    from webui.views import Panel, View
     from webui.words import Words
 
 _TRIED = "try"  # what belongs to no reply, but to a question that was tried in a library: `try.<library>`
@@ -126,11 +126,22 @@ def _open_place(view: View) -> Place:
     return view.place
 
 
-def _begun(view: View) -> int:
-    """The number of what the panel shall show now: it is shown unless something else was asked for meanwhile."""
+class _Look(NamedTuple):
+    """What the panel shall show now: it is shown unless something else was asked for meanwhile.
+
+    Args:
+        over: What stood there when it was asked for.
+    """
+
+    number: int
+    over: Panel | None
+
+
+def _begun(view: View) -> _Look:
+    over = view.panel
     view.looks += 1
     view.side = ""
-    return view.looks
+    return _Look(view.looks, over)
 
 
 async def _reply(desk: Desk, workspace: Workspace, view: View, message_id: str) -> ShownReply:
@@ -190,11 +201,12 @@ def _found(sought: str, found: Sequence[Passage], among: tuple[str, ...] = ()) -
 
 
 async def _show(
-    workspace: Workspace, view: View, reply: ShownReply, place: Place, look: int, *, only_if_there: bool = False
+    workspace: Workspace, view: View, reply: ShownReply, place: Place, look: _Look, *, only_if_there: bool = False
 ) -> None:
     drawn = await to_thread.run_sync(_drawn, await workspace.index(), reply, place, view.words)
-    if view.looks != look or (only_if_there and not drawn.is_there):
+    if view.looks != look.number or (only_if_there and not drawn.is_there):
         return
+    view.cover(look.over, EVIDENCE)
     view.place, view.evidence = drawn.place, drawn.markup
 
 

@@ -12,6 +12,7 @@ from starlette.routing import Route
 from core.errors import NotFoundError, ParlourError
 from webui.context import log_text
 from webui.panels.inspector import inspector_html
+from webui.views import INSPECT
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -53,6 +54,7 @@ async def inspected(desk: Desk, view: View, message_id: str, call_id: str = "", 
 
     markup = await to_thread.run_sync(drawn)
     if view.looks == look:
+        view.cover(view.panel, INSPECT)
         view.place, view.side, view.evidence = None, "", markup
 
 

@@ -40,10 +40,12 @@ FOLDER = "folder:"
 
 
 async def opened(desk: Desk, view: View, asked: Asked) -> None:
-    """Show the steering of the conversation, or of a folder that is named, in place of whatever stands there."""
+    """Show the steering of the conversation, or of a folder that is named, over whatever stands there."""
     folder = text_of(asked.get("folder"))
+    over, under = view.panel, view.under
     view.close_evidence()
-    view.side = f"{FOLDER}{folder}" if folder else HERE
+    view.under, view.side = under, f"{FOLDER}{folder}" if folder else HERE
+    view.cover(over, view.side)
     await draw(desk, view)
 
 

@@ -43,6 +43,7 @@ from tests.webui.lists import listed
 from tests.webui.screen import agents_scenes, calls_scenes, page_scenes, prose_scenes, steering_scenes
 from webui.auth import Cookies
 from webui.bundles import assets_folder
+from webui.handlers.act import FORMER
 from webui.layout import Handles, build
 from webui.middleware.headers import HeadersMiddleware
 from webui.middleware.places import PlacesMiddleware
@@ -59,6 +60,7 @@ from webui.panels.top import Speakers, status_html, top_html
 from webui.panels.welcome import I18N
 from webui.render.conversation import conversation_entries
 from webui.theme import Theme, head
+from webui.views import EVIDENCE, INSPECT, Place, View
 from webui.words import Words
 
 PASSAGE = {
@@ -243,6 +245,7 @@ class Stage:
         self.sent: list[Any] = []
         self.preferred: list[tuple[str, dict[str, Any]]] = []
         self.stops = 0
+        self._view = View("o", Words("en"))  # what stands at the right, of the page that was opened last
         self._news = threading.Condition()
         app = FastAPI()
         app.router.routes.extend(asset_routes())
@@ -311,6 +314,7 @@ class Stage:
     def _opened(self, request: gr.Request) -> tuple[Any, ...]:
         scene = parse_qs(urlsplit(request.headers.get("referer", "")).query).get("scene", [""])[0]
         words = Words.of(request.headers.get("accept-language"))
+        self._view = View("o", words)
         thread, replies = SCENES[scene]() if scene else ([], {})
         cast = agents_scenes.CAST if scene in agents_scenes.SCENES else ()
         versions, two = VERSIONS if scene == "versions" else None, scene.startswith("compared")
@@ -355,13 +359,25 @@ class Stage:
             self.asked.append(json.loads(message))
             self._news.notify_all()
         words = Words.of(request.headers.get("accept-language"))
-        if self.asked[-1]["do"] in steering_scenes.ASKED:
-            return self.steered.answer(self.asked[-1], words)
-        if self.asked[-1]["do"] not in {"cite", "page", "inspect"}:
-            return ""
+        asked, view, over = self.asked[-1], self._view, self._view.panel
+        kind = {"cite": EVIDENCE, "page": EVIDENCE, "inspect": INSPECT}.get(asked["do"], "")
+        if asked["do"] in steering_scenes.ASKED:
+            kind, view.evidence = "steering", self.steered.answer(asked, words)
+        elif kind:
+            view.evidence = self._panel(asked, words)
+        else:
+            view.uncover()
+            view.evidence = self.steered.answer({"do": "steering"}, words) if view.side else view.evidence
+        if kind:
+            view.place, view.side = Place("r-1") if kind == EVIDENCE else None, kind if kind == "steering" else ""
+            view.cover(over, kind)
+        return view.evidence + FORMER if view.evidence and view.under else view.evidence
+
+    def _panel(self, asked: dict[str, Any], words: Words) -> str:
+        """The evidence, or what `evidence` makes."""
         if self.evidence is not None:
             return self.evidence(words)
-        number = self.asked[-1]["n"] if self.asked[-1]["do"] == "page" else 2
+        number = asked["n"] if asked["do"] == "page" else 2
         shape: Any = ((595.0, 842.0), (72.0, 72.0, 523.0, 790.0))
         page = ShownPage("doc", "policy.pdf", number, 3, *shape, letters=LETTERS)
         return evidence_html([{**PASSAGE, "number": 1}], 1, words, message_id="r-1", page=page)

@@ -288,6 +288,43 @@ async def test_evidence_that_comes_too_late_is_not_shown(
     assert (house.view.place is None) == (turn != "cite")
 
 
+async def test_closing_a_panel_brings_back_the_one_that_it_stood_over_as_it_was(house: House, tmp_path: Path) -> None:
+    await house.asks(policy_pdf(tmp_path))
+    evidence = await house.cites()
+    turned = await house.does(do="page", document=panel_document(evidence), n=1)
+    assert not turned.css(".p-former")
+    steering = await house.does(do="steering")
+    assert steering.css(".p-steer")
+    assert steering.css(".p-former")
+    await house.does(do="inspect", message=house.reply)
+    calls = await house.does(do="inspect", message=house.reply)  # the same kind once more: nothing more to close
+    assert calls.css(".p-inspect")
+    await house.does(do="steer", change={"instructions": "Be brief."}, quiet=True)
+    back = await house.does(do="close")
+    assert "Be brief." in back.css(".p-steer")[0].html  # drawn anew, by what holds now
+    assert back.css(".p-former")
+    assert house.view.side == "steering"
+    again = await house.does(do="close")
+    assert again.css(".p-evidence")[0].attributes == turned.css(".p-evidence")[0].attributes
+    assert not again.css(".p-former")
+    page = await house.does(do="page", document=panel_document(evidence), n=2)  # and it can be turned on
+    assert page.css(".p-turner span")[0].text().startswith("Page 2")
+    assert not (await house.does(do="close")).css(".p-evidence")
+
+
+async def test_a_panel_comes_back_once_and_not_in_another_conversation(house: House, tmp_path: Path) -> None:
+    await house.asks(policy_text(tmp_path))
+    await house.cites()
+    await house.does(do="steering")
+    await house.cites()  # over steering, in the place of the evidence before
+    assert (await house.does(do="close")).css(".p-steer")
+    assert not (await house.does(do="close")).css(".p-evidence")
+    await house.cites()
+    await house.does(do="steering")
+    assert (await house.does(do="new")).css(".p-steer")
+    assert not (await house.does(do="close")).css(".p-evidence")
+
+
 async def test_what_was_searched_for_again_is_looked_at_without_another_search(
     house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
