@@ -397,10 +397,12 @@ class Stage:
         return self.heard
 
     def _settings(self, request: Request) -> dict[str, Any]:
+        named = [one["value"] for _, one in self.preferred if one.get("name") == "dictation"]
         shown = ShownSettings(
-            Preferences(about_me="I look after <b>four</b> houses."),
+            Preferences(about_me="I look after <b>four</b> houses.", dictation=named[-1] if named else ""),
             request.scope["language"],
             _ready(),
+            dictation_services=[("groq", "https://api.groq.com/openai/v1"), ("compatible", "http://a:81/v1")],
             tools=9,
             servers=2,
             trouble="failed",

@@ -155,3 +155,22 @@ def test_axe_finds_nothing_to_mend_in_the_settings(
     expect(page.locator("#p-settings .p-set").first).to_be_visible()
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert findings_everywhere(page, "#p-settings") == []
+
+
+def test_a_service_for_dictation_is_chosen_and_then_its_model(show: Show, stage: Stage) -> None:
+    page = show("answered", reduced_motion="reduce")
+    opened(page)
+    model = page.get_by_label("Model for dictation")
+    expect(model).to_have_count(0)
+    page.get_by_label("Dictation", exact=True).focus()
+    page.get_by_label("Dictation", exact=True).select_option("Groq")
+    expect(model).to_have_attribute("placeholder", "whisper-large-v3-turbo")
+    expect(page.get_by_label("Dictation", exact=True)).to_be_focused()
+    model.fill("whisper-large-v3")
+    model.press("Tab")
+    stage.until(lambda: len(stage.preferred) == 2)
+    assert stage.preferred == [
+        ("change", {"name": "dictation", "value": "groq"}),
+        ("change", {"name": "dictation_model", "value": "whisper-large-v3"}),
+    ]
+    assert findings_everywhere(page) == []
