@@ -11,6 +11,16 @@ from playwright.sync_api import Locator, Page, expect
 NAMED = re.compile(r"\?c=")
 """The address of a conversation that exists; it comes a moment after the first words of its reply."""
 
+TONE = """() => {
+  const audio = new AudioContext();
+  const tone = new OscillatorNode(audio);
+  const out = audio.createMediaStreamDestination();
+  tone.connect(out);
+  tone.start();
+  navigator.mediaDevices.getUserMedia = async () => { window.microphone = out.stream; return out.stream; };
+}"""
+"""Puts a tone in the place of the microphone, which browsers of machines without one can record."""
+
 
 def composer(page: Page) -> Locator:
     """The field one writes in."""

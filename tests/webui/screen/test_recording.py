@@ -13,7 +13,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.e2e.axe import findings_everywhere
-from tests.e2e.chat_steps import composer
+from tests.e2e.chat_steps import TONE, composer
 from tests.webui.screen.stage import Stage
 
 Show = Callable[..., Page]
@@ -23,14 +23,6 @@ WAY = {
     "title": "Dictate. What you say is recorded and goes to OpenAI (api.openai.com), which turns it into text",
     "first": "Your recording goes to OpenAI (api.openai.com), and whisper-1 turns it into text: a minute costs $0.006.",
 }
-_TONE = """() => {
-  const audio = new AudioContext();
-  const tone = new OscillatorNode(audio);
-  const out = audio.createMediaStreamDestination();
-  tone.connect(out);
-  tone.start();
-  navigator.mediaDevices.getUserMedia = async () => { window.microphone = out.stream; return out.stream; };
-}"""
 _REFUSED = """(name) => {
   navigator.mediaDevices.getUserMedia = async () => { throw new DOMException('', name); };
 }"""
@@ -48,7 +40,7 @@ def announced(show: Show, stage: Stage, **options: Any) -> Page:
     """A page whose button has said where a recording goes."""
     stage.dictation = {"browser": False, "way": WAY, "longest": 300}
     page = show("answered", **options)
-    page.evaluate(_TONE)
+    page.evaluate(TONE)
     button_of(page).click()
     expect(page.locator(".p-hint")).to_contain_text(WAY["first"])
     return page
@@ -126,7 +118,7 @@ def test_a_recording_ends_by_itself_when_its_time_is_over(show: Show, stage: Sta
     stage.heard = {"text": "in time"}
     stage.dictation = {"browser": False, "way": WAY, "longest": 2}
     page = show("answered")
-    page.evaluate(_TONE)
+    page.evaluate(TONE)
     button_of(page).click()
     expect(page.locator(".p-hint")).not_to_be_empty()
     button_of(page).click()
