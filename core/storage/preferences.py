@@ -17,6 +17,8 @@ FOLLOW_UPS: Final = "follow_ups"
 CHECK_CLAIMS: Final = "check_claims"
 DICTATION: Final = "dictation"
 DICTATION_MODEL: Final = "dictation_model"
+DICTATED: Final = "dictated"
+"""Among the owner's settings, the calls for dictation whose text is in no question yet."""
 LONGEST_ABOUT: Final = 4_000
 """Characters that somebody may say about themselves: it is sent with each message."""
 _LONGEST_NAME: Final = 200

@@ -21,6 +21,7 @@ from core.runs.ledger import line_of
 from core.runs.log import CallStages, LoggedEvent, ModelCalled
 from core.runs.rows import logged_of, rows_of
 from core.storage.base import EventRow
+from core.storage.preferences import DICTATED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -40,7 +41,6 @@ BROWSER: Final = "browser"
 HERE: Final = "here"
 """Beside names of services, what can be chosen for dictation; "" leaves it open."""
 _USUAL: Final = "whisper-1"  # what servers of one's own answer to as a rule
-_LINES: Final = "dictated"  # among the owner's settings
 _MOST_LINES: Final = 50
 _LONGEST_STAGES: Final = 100_000
 _AT_ONCE: Final = 8
@@ -186,13 +186,13 @@ class OwnerDictation:
 
     async def waiting(self) -> list[ModelCalled]:
         """The lines of calls whose text is in no question yet. Raises StorageError."""
-        kept = await self._stores.settings.get(_LINES)
+        kept = await self._stores.settings.get(DICTATED)
         return [one for row in _rows(kept) for one in _events(row) if isinstance(one, ModelCalled)]
 
     async def note_in(self, run: Run) -> None:
         """Put the lines of what was dictated for a conversation into the account of its reply. Raises StorageError."""
         settings = self._stores.settings
-        if not _rows(await settings.get(_LINES)):
+        if not _rows(await settings.get(DICTATED)):
             return
         taken: list[Mapping[str, Any]] = []
 
@@ -201,20 +201,20 @@ class OwnerDictation:
             taken[:] = [row for row in rows if row.get("talk") in {"", run.conversation_id}]
             return [row for row in rows if row not in taken] or None
 
-        await settings.change(_LINES, changed)
+        await settings.change(DICTATED, changed)
         for row in taken:
             for event in _events(row):
                 run.ledger.note(event)
 
     async def forget(self) -> None:
         """Forget what was dictated and is in no question. Raises StorageError."""
-        await self._stores.settings.change(_LINES, lambda _: None)
+        await self._stores.settings.change(DICTATED, lambda _: None)
 
     async def _keep(self, calls: Sequence[LedgerCall], conversation_id: str) -> None:
         if not calls:
             return
         rows = [await asyncio.to_thread(_row, call, conversation_id) for call in calls]
-        await self._stores.settings.change(_LINES, lambda kept: [*_rows(kept), *rows][-_MOST_LINES:])
+        await self._stores.settings.change(DICTATED, lambda kept: [*_rows(kept), *rows][-_MOST_LINES:])
 
     # ---- inside
 

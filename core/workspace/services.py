@@ -6,12 +6,14 @@ import asyncio
 import logging
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
 
 from core.errors import NotFoundError, ParlourError
 from core.reading.owner_intake import OwnerIntake
 from core.storage.conversations import TEMPORARY
+from core.storage.preferences import DICTATED
 from core.workspace.dictation import OwnerDictation
 from core.workspace.steering import OwnerSteering
 
@@ -120,7 +122,6 @@ class OwnerServices:
         remembering: Sums up what a model cannot read any more.
         agents: Who answers.
         steering: Instructions, parameters and tools of the owner's conversations.
-        dictation: Turns the owner's recordings into text.
     """
 
     def __init__(self, every: Services, owner: str) -> None:
@@ -136,7 +137,11 @@ class OwnerServices:
         self.remembering = every.remembering
         self.agents = every.agents
         self.steering = OwnerSteering(self.stores)
-        self.dictation = OwnerDictation(every.dictation, self.stores, self.models)
+
+    @cached_property
+    def dictation(self) -> OwnerDictation:
+        """Turns the owner's recordings into text."""
+        return OwnerDictation(self._every.dictation, self.stores, self.models)
 
     def after(self, run: Run, model: AnsweringModel, lang: Lang, name: ModelName) -> Run:
         """The reply, after whose end its model is asked for a title and for questions, where they are wanted.
@@ -153,7 +158,8 @@ class OwnerServices:
     async def _dictated(self, run: Run) -> None:
         """What was dictated for the question stands in the account of its reply."""
         try:
-            await self.dictation.note_in(run)
+            if await self.stores.settings.get(DICTATED):
+                await self.dictation.note_in(run)
         except ParlourError as error:
             _LOG.info("Calls for dictation are not noted in a reply: %s", error)
 

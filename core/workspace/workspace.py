@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from core.storage.folders import FolderStore
     from core.storage.preferences import PreferenceStore
     from core.storage.search import SearchStore
+    from core.workspace.dictation import OwnerDictation
     from core.workspace.services import OwnerServices
 
 _OPENS_WITHIN = 20.0  # seconds, until a password has shown whether it is right
@@ -52,7 +53,6 @@ class Workspace:
         rules: When the owner is asked before a tool runs.
         models: Which model answers the owner, and those that were set up.
         steering: Instructions, parameters and tools of conversations.
-        dictation: Turns recordings into text.
     """
 
     def __init__(
@@ -81,11 +81,15 @@ class Workspace:
         self.rules = self.tools.rules
         self.models = services.models
         self.steering = services.steering
-        self.dictation = services.dictation
         self._open_index = open_index
         self._close_index = close_index
         self._index: asyncio.Future[Library] | None = None
         self._is_closed = False
+
+    @property
+    def dictation(self) -> OwnerDictation:
+        """Turns recordings into text."""
+        return self.services.dictation
 
     @property
     def folders(self) -> FolderStore:

@@ -24,8 +24,8 @@ _LISTED: Mapping[str, str] = {
         core.storage.conversations: use_files
         core.storage.documents: LibraryStore.* DocumentStore.*
         core.storage.files: FileStore.*
-        core.storage.folders: FolderStore.* folder_of folders_of
-        core.storage.conversation_list: ConversationList.*
+        core.storage.folders: FolderStore.* folder_of
+        core.storage.conversation_list: ConversationList.* _Stretch.*
         core.storage.mcp_servers: McpServerStore.*
         core.storage.model_services: ModelServiceStore.*
         core.storage.owner_settings: OwnerSettings.* Choices.*
@@ -113,7 +113,7 @@ _LISTED: Mapping[str, str] = {
         webui.handlers.evidence: tried
         webui.handlers.inspecting: inspected
         webui.handlers.hosted: HostedDesk.act
-        webui.handlers.queue: queue_up
+        webui.handlers.queue: queue_up move_queued
         webui.handlers.send: start drop
         webui.handlers.wiring: Handlers.act
         webui.middleware.answers: answer refuse replayed
@@ -201,6 +201,8 @@ _LISTED: Mapping[str, str] = {
         webui.uploads: Incoming.* Uploads.receive Uploads.progress
     """,
     "settings of who starts the house or writes the program, and names of the house": """
+        webui.frames: asking_of
+        webui.views: View.cover
         core.agents.base: Agent.from_config
         core.agents.compat.group_chat_creator: GroupChatCreator.group
         core.agents.config.build: agent_from
@@ -264,7 +266,7 @@ _LISTED: Mapping[str, str] = {
         webui.panels.approval: form_html
         webui.panels.evidence_page: paper
         webui.panels.dictation: choice_html
-        webui.panels.history: history_html
+        webui.panels.history: history_html rows_html
         webui.panels.model_menu: choices_data
         webui.panels.inspector: inspector_html
         webui.panels.model_services: services_data

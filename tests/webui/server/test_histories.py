@@ -1,4 +1,4 @@
-"""Lists of conversations are kept for tabs that show them, and never many of them."""
+"""Lists of conversations are kept for tabs that show them, and never those of very many owners."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import pytest
 
+from webui import frames
 from webui.frames import Histories
 
 pytestmark = pytest.mark.anyio
@@ -18,15 +19,14 @@ class Listed(list[Any]):
     """A list that can be watched."""
 
 
-class Store:
+class Lists:
     """Gives lists, and knows which of them somebody still holds."""
 
     def __init__(self) -> None:
         self.held: weakref.WeakSet[Any] = weakref.WeakSet()
 
-    async def history(self, limit: int, *, archived: bool) -> Any:
-        del archived
-        made = Listed([limit])
+    async def beginning(self, *, archived: bool) -> Any:
+        made = Listed([archived])
         self.held.add(cast("Any", _Handle(made)))
         return made
 
@@ -36,12 +36,18 @@ class _Handle:
         of.append(self)  # lives as long as the list does
 
 
-async def test_whoever_asks_for_longer_and_longer_lists_fills_no_memory() -> None:
-    store = Store()
-    histories, workspace = Histories(), cast("Any", SimpleNamespace(owner="alice", folders=store))
-    for pages in range(1, 101):
-        assert cast("Any", await histories.of(workspace, pages * 200))[0] == pages * 200
+async def test_of_very_many_owners_only_the_latest_lists_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(frames, "_MOST_OWNERS", 10)
+    lists, histories = Lists(), Histories()
+
+    def workspace(owner: int) -> Any:
+        return SimpleNamespace(owner=str(owner), conversation_list=lists)
+
+    for owner in range(100):
+        assert cast("Any", await histories.of(workspace(owner), archived=False))[0] is False
     gc.collect()
-    assert len(store.held) <= 10
-    newest = await histories.of(workspace, 100 * 200)
-    assert await histories.of(workspace, 100 * 200) is newest
+    assert len(lists.held) <= 10
+    newest = await histories.of(workspace(99))
+    assert await histories.of(workspace(99)) is newest
+    histories.changed("99")
+    assert await histories.of(workspace(99)) is not newest
