@@ -70,10 +70,20 @@ async def bundled(
         listed.append({"id": one, "title": title, "messages": len(outline.turns), "page": page})
     if len(ids) != 1:
         yield archive.add("index.html", [_list(listed, lang).encode()])
+    yield archive.add(MANIFEST, [manifest(archive, listed)])
+    yield archive.end()
+
+
+def manifest(archive: ZipStream, listed: Sequence[dict[str, Any]]) -> bytes:
+    """What says which version a bundle is, and what each of its entries must be.
+
+    Args:
+        archive: Has all other entries.
+        listed: The conversations, each with `id`, `title`, `messages` and `page`.
+    """
     entries = {name: {"size": size, "sha256": digest} for name, (size, digest) in archive.entries.items()}
     about = {"format": FORMAT, "version": VERSION, "made": time.time(), "conversations": listed, "entries": entries}
-    yield archive.add(MANIFEST, [json.dumps(about, ensure_ascii=False, indent=1).encode()])
-    yield archive.end()
+    return json.dumps(about, ensure_ascii=False, indent=1).encode()
 
 
 class _Bundling:
@@ -99,7 +109,7 @@ class _Bundling:
         text = [piece async for piece in self._page(lang)]
         yield b"".join(self._made)  # the pictures of its pages
         yield await asyncio.to_thread(self._archive.add, page, [piece.encode() for piece in text])
-        yield self._archive.add(f"{self._folder}/conversation.json", [_line(self._about())])
+        yield self._archive.add(f"{self._folder}/conversation.json", [line(self._about())])
 
     async def _rows(self) -> AsyncGenerator[bytes, None]:
         talk, lines = self._outline.conversation.id, list[bytes]()
@@ -108,7 +118,7 @@ class _Bundling:
                 rows: Sequence[EventRow] = ()
                 if turn.run is not None:
                     rows = await self._stores.runs.events(turn.run.id)
-                lines.append(_line(await self._turn(turn)))
+                lines.append(line(await self._turn(turn)))
                 if turn.run is not None and rows:
                     name = f"{self._folder}/logs/{turn.run.id}.jsonl"
                     yield await asyncio.to_thread(self._archive.add, name, self._log(rows))
@@ -157,7 +167,7 @@ class _Bundling:
     def _log(self, rows: Sequence[EventRow]) -> Iterator[bytes]:
         for row in rows:
             payload = cleaned_event(row.kind, row.payload, self._redaction)
-            yield _line({"seq": row.seq, "at": row.at, "kind": row.kind, "payload": payload})
+            yield line({"seq": row.seq, "at": row.at, "kind": row.kind, "payload": payload})
 
     async def _file(self, one: FileRecord) -> bytes:
         try:
@@ -183,7 +193,7 @@ class _Bundling:
     def _placed(self, key: PageKey, picture: PagePicture) -> str:
         """Put the picture of a page into the archive; returns its address there."""
         document, number = key
-        name = f"pages/{sha256(document.encode()).hexdigest()[:16]}-{number}.png"
+        name = page_entry(key)
         if name not in self._archive.entries:
             self._made.append(self._archive.add(name, [picture.png], packed=False))
         width, height = picture.size
@@ -218,13 +228,20 @@ class _Bundling:
         }
 
 
+def page_entry(key: PageKey) -> str:
+    """Where the picture of a page stands in a bundle."""
+    document, number = key
+    return f"pages/{sha256(document.encode()).hexdigest()[:16]}-{number}.png"
+
+
 def _blocks(path: Path) -> Iterator[bytes]:
     with path.open("rb") as file:
         while block := file.read(_BLOCK):
             yield block
 
 
-def _line(value: Any) -> bytes:
+def line(value: Any) -> bytes:
+    """A JSON value on a line of its own."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode(errors="replace") + b"\n"
 
 

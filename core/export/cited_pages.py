@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -10,7 +11,8 @@ from core.rag.citations import sentence_of, supporting_spans
 from core.rag.places import Places, rectangles, units_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
+    from pathlib import Path
 
     from core.export.schema import ExportedCitation
     from core.rag.document import Rectangle
@@ -59,18 +61,26 @@ class CitedPages:
 
     Args:
         library: The index of the owner's documents; `None` where it is not there.
+        kept: Pictures that came along with the conversation, each with the size of its page in points.
     """
 
-    def __init__(self, library: Library | None) -> None:
+    def __init__(
+        self, library: Library | None, kept: Mapping[PageKey, tuple[Path, tuple[float, float]]] | None = None
+    ) -> None:
         self._library = library
+        self._kept = kept or {}
 
     def picture(self, page: PageKey) -> PagePicture | None:
         """A page; `None` where the document is gone, or has no pages to be seen."""
-        if self._library is None:
+        if self._library is not None:
+            with suppress(ParlourError):
+                return PagePicture(self._library.page_image(*page, ZOOM), self._library.page_size(*page))
+        if page not in self._kept:
             return None
+        path, size = self._kept[page]
         try:
-            return PagePicture(self._library.page_image(*page, ZOOM), self._library.page_size(*page))
-        except ParlourError:
+            return PagePicture(path.read_bytes(), size)
+        except OSError:
             return None
 
     def borne_out(self, one: ExportedCitation, sentences: Sequence[str]) -> tuple[Rectangle, ...]:

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from core.runs.manager import OwnerRuns
     from core.settings import Settings
     from core.storage.base import ConversationRecord, DocumentRecord, FileRecord
+    from core.storage.files import FileStore
     from core.storage.stores import OwnerStores
     from core.storage.whole_conversations import Outline, WholeConversations, WholeTurn
 
@@ -115,6 +116,7 @@ class Exporting:
         secrets: What the owner's keys are, none of which may leave.
         index: Opens the index of the owner's documents, which draws the pages that replies cite; left out, there are
             none in what is exported.
+        files: Has the pictures of pages that came along without their documents; left out, those are not exported.
     """
 
     def __init__(
@@ -123,11 +125,13 @@ class Exporting:
         runs: OwnerRuns,
         secrets: Callable[[], Awaitable[Iterable[str]]],
         index: OpenIndex | None = None,
+        files: FileStore | None = None,
     ) -> None:
         self.whole = whole
         self._runs = runs
         self._secrets = secrets
         self._index = index
+        self._files = files
 
     async def export(self, conversation_id: str, form: Form, lang: Lang = "en") -> Exported:
         """A conversation as a file: `json` has all of it, `md` and `html` what is in sight, to be read.
@@ -191,7 +195,7 @@ class Exporting:
         async for turns in self._turns(outline, outline.path, redaction):
             writer.files.update((one.id, one) for one in _inside(redaction))
             yield await asyncio.to_thread(writer.turns, turns)
-        async with self.cited_pages(needed=bool(writer.cited)) as pages:
+        async with self._cited_pages(outline, needed=bool(writer.cited)) as pages:
             found = writer.pages()
             yield writer.evidence_begins() if found else "</main>\n"
             for key, cited in found.items():
@@ -200,13 +204,18 @@ class Exporting:
         yield writer.foot()
 
     @asynccontextmanager
-    async def cited_pages(self, *, needed: bool) -> AsyncGenerator[CitedPages, None]:
+    async def _cited_pages(self, outline: Outline, *, needed: bool) -> AsyncGenerator[CitedPages, None]:
         """What draws pages, to the end of an `async with` block; where it is not `needed`, nothing is opened."""
+        kept: dict[PageKey, tuple[Path, tuple[float, float]]] = {}
+        records = {one.id: one for one in outline.files}
+        for one in outline.pages:
+            if self._files is not None and one.file in records:
+                kept[one.document_id, one.page] = self._files.path_of(records[one.file]), (one.width, one.height)
         if self._index is None or not needed:
-            yield CitedPages(None)
+            yield CitedPages(None, kept)
             return
         async with self._index() as library:
-            yield CitedPages(library)
+            yield CitedPages(library, kept)
 
     async def _json(self, outline: Outline, redaction: Redaction) -> AsyncGenerator[str, None]:
         head = _head(outline, redaction).model_dump_json()
@@ -333,7 +342,7 @@ async def conversations_at_rest(settings: Settings, owner: str) -> AsyncGenerato
         stores = every.of(owner)
         secrets = KnownSecrets(settings, stores.model_services, toolbox.of(owner))
         index = _index_at_rest(settings, settings.home / "libraries" / folder_name(owner))
-        yield stores, Exporting(stores.whole, runs.of(owner), secrets, index)
+        yield stores, Exporting(stores.whole, runs.of(owner), secrets, index, stores.files)
 
 
 def _index_at_rest(settings: Settings, folder: Path) -> OpenIndex | None:

@@ -193,19 +193,25 @@ class HtmlWriter:
         return f"<details><summary>{summary}</summary><div>{body}</div></details>"
 
     def _file(self, item: ContentItem) -> str:
-        values: list[Any] = item.value if isinstance(item.value, list) else [item.value]
         lines: list[str] = []
-        for value in values:
-            address = str(cast("dict[str, Any]", value).get("data", "") if isinstance(value, dict) else value)
+        for address in _addresses(item):
             known, source = self.files.get(address), self._source(address)
-            name = _text((known.name if known else "") or self._words[item.type])
-            if known is None and re.match(r"https?://", address):
-                name = _text(address)
+            name = _text(self._called(address, item))
             about = f"{name} <small>{self._words['bytes'].format(n=f'{known.size:,}')}</small>" if known else name
             if source and known is not None and known.media_type in _PICTURES:
                 about = f'<img src="{escape(source)}" alt="{name}">{about}'
             lines.append(f"<li>{f'<a href={chr(34)}{escape(source)}{chr(34)}>{about}</a>' if source else about}</li>")
         return f'<ul class="files">{"".join(lines)}</ul>'
+
+    def file_name(self, item: ContentItem) -> str:
+        """What the page calls a file of a message."""
+        return ", ".join(self._called(address, item) for address in _addresses(item))
+
+    def _called(self, address: str, item: ContentItem) -> str:
+        known = self.files.get(address)
+        if known is None and re.match(r"https?://", address):
+            return address
+        return (known.name if known else "") or self._words.get(item.type, "")
 
     def _ending(self, turn: ExportedTurn) -> str:
         if turn.status == "complete":
@@ -296,6 +302,12 @@ def page_head(title: str, note: str, lang: Lang, *, printed: bool = False, image
         f'<body>\n<header><h1 dir="auto">{_text(title)}</h1>'
         f'<p class="note">{_text(note)}</p></header>\n<main>\n'
     )
+
+
+def _addresses(item: ContentItem) -> Iterator[str]:
+    values: list[Any] = item.value if isinstance(item.value, list) else [item.value]
+    for value in values:
+        yield str(cast("dict[str, Any]", value).get("data", "") if isinstance(value, dict) else value)
 
 
 def _rectangle(at: tuple[float, float, float, float], kind: str) -> str:

@@ -27,6 +27,10 @@ a { color: var(--accent); text-underline-offset: 2px; }
 :focus-visible { outline: 2px solid var(--accent); outline-offset: 2px; border-radius: 3px; }
 header { display: flex; flex-wrap: wrap; align-items: baseline; gap: 4px 12px; padding: 18px 32px; min-height: 64px;
   border-bottom: 1px solid var(--rule); }
+.over { display: flex; justify-content: flex-end; padding: 10px 32px; background: var(--desk);
+  border-bottom: 1px solid var(--rule); font-size: 14px; }
+.over a { display: inline-flex; align-items: center; min-height: 40px; padding: 0 16px; border-radius: 6px;
+  background: var(--accent); color: var(--on); text-decoration: none; }
 h1 { font: 500 19px/1.3 var(--serif); margin: 0; }
 .note { color: var(--ink-3); font-size: 13px; margin: 0; }
 main { max-width: 34.5rem; margin: 0 auto; padding: 24px 16px 64px; }
@@ -94,7 +98,8 @@ footer { color: var(--ink-3); font-size: 12px; padding: 16px 32px; border-top: 1
 } }
 @media (max-width: 600px) { header, .evidence, footer { padding-left: 16px; padding-right: 16px; }
   a.mark { padding: 6px 9px; } }
-@media print { body:has(> .evidence) { padding: 0; } body:has(> .evidence) .evidence { position: static; width: auto; }
+@media print { .over { display: none; }
+  body:has(> .evidence) { padding: 0; } body:has(> .evidence) .evidence { position: static; width: auto; }
   body:has(> .evidence) .page { display: block; break-inside: avoid; } details > div { display: block; } }
 """
 """For a browser: beside each other the conversation and the page that is cited, below each other on a phone."""

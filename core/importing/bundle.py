@@ -17,6 +17,7 @@ from core.runs.reply import Reply
 from core.runs.rows import logged_of
 from core.storage.arriving import ArrivingConversation, ArrivingTurn
 from core.storage.base import EventRow, is_id
+from core.storage.kept_pages import PagePlace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -56,6 +57,8 @@ class BundleReader:
     def __init__(self, archive: Archive, stage: Stage, told: Callable[[float], None]) -> None:
         self._archive, self._stage, self._told = archive, stage, told
         self._files: dict[str, str] = {}
+        self._digests: dict[str, str] = {}  # the ids of what is kept, by its SHA-256
+        self._pictures: dict[str, str] = {}  # the same, by the name of the entry
 
     def read(self) -> None:
         """Read all of it.
@@ -114,6 +117,7 @@ class BundleReader:
         digest = self._archive.unpack(name, place)
         file_id = name.removeprefix("files/").partition(".")[0]
         self._files[file_id] = self._stage.keep(name, place, file_id=file_id, sha256=digest).id
+        self._digests.setdefault(digest, file_id)
         return digest
 
     def _conversation(self, talk: str) -> ArrivingConversation:
@@ -138,7 +142,34 @@ class BundleReader:
                 self._stage.name(file_id, name)
         needed = tuple(one for one in names if one in self._files)
         read = tuple(str(one["file_id"]) for one in about["documents"] if str(one["file_id"]) in needed)
-        return ArrivingConversation(row, turns, needed, read)
+        pages = tuple(self._pages(about.get("pages") or []))
+        needed = tuple(dict.fromkeys([*needed, *(one.file for one in pages)]))
+        return ArrivingConversation(row, turns, needed, read, pages)
+
+    def _pages(self, listed: list[Any]) -> Iterator[PagePlace]:
+        """The pictures of pages that nothing else here could draw; a document is known by what is in it."""
+        for one in listed:
+            name = one["entry"]
+            if one["document_id"] in self._digests:
+                continue
+            if not isinstance(name, str) or not name.startswith("pages/") or name not in self._archive.sizes:
+                raise ValueError(name)
+            yield PagePlace.read(one, self._picture(name))
+
+    def _picture(self, name: str) -> str:
+        """The id that a picture gets among the files; of one that is there already, its own."""
+        if name not in self._pictures:
+            place = self._stage.place()
+            digest = self._archive.unpack(name, place)
+            if digest not in self._digests:
+                kept = self._stage.keep(name, place, sha256=digest)
+                if kept.media_type != "image/png":
+                    raise ValueError(name)
+                self._digests[digest] = kept.id
+            else:
+                place.unlink()
+            self._pictures[name] = self._digests[digest]
+        return self._pictures[name]
 
     def _turns(self, folder: str) -> tuple[ArrivingTurn, ...]:
         turns: list[ArrivingTurn] = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final
@@ -17,8 +17,9 @@ from core.importing.stage import Stage
 from core.storage.data_folder import translated
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
+    from core.storage.arriving import ArrivingConversation
     from core.storage.base import FileRecord
     from core.storage.stores import OwnerStores
 
@@ -49,7 +50,12 @@ class Imported:
 
 
 async def bring_in(
-    path: Path, stores: OwnerStores, *, name: str = "", told: Callable[[float], None] = lambda _: None
+    path: Path,
+    stores: OwnerStores,
+    *,
+    name: str = "",
+    told: Callable[[float], None] = lambda _: None,
+    used_at: float | None = None,
 ) -> Imported:
     """Take a file's conversations in.
 
@@ -58,6 +64,7 @@ async def bring_in(
         stores: Of whom they are from now on.
         name: What the reader calls the file; its own name if left out.
         told: Called with the share of the work that is done, in another thread.
+        used_at: When the conversations count as used last, in Unix seconds; as the file says if left out.
 
     Raises:
         NoSpaceError: The disk is full; nothing was taken in.
@@ -73,7 +80,7 @@ async def bring_in(
             source = await asyncio.to_thread(_read, path, shown, stage, left_out, lambda share: told(share * _READ))
         except OSError as error:
             raise translated(error, Path(folder)) from error
-        imported = await _stored(stage, stores, source, left_out)
+        imported = await _stored(stage, stores, source, left_out, used_at)
     told(1.0)
     return imported
 
@@ -92,7 +99,9 @@ def _read(path: Path, name: str, stage: Stage, left_out: Counter[str], told: Cal
         return Foreign(path, name, archive, stage, left_out, told).read()
 
 
-async def _stored(stage: Stage, stores: OwnerStores, source: str, left_out: Counter[str]) -> Imported:
+async def _stored(
+    stage: Stage, stores: OwnerStores, source: str, left_out: Counter[str], used_at: float | None
+) -> Imported:
     fresh: dict[str, FileRecord] = {}
     renamed: dict[str, str] = {}
     try:
@@ -105,7 +114,7 @@ async def _stored(stage: Stage, stores: OwnerStores, source: str, left_out: Coun
             fresh[one.id] = record
             if record.id != one.id:
                 renamed[one.id] = record.id
-        ids = await stores.arriving.take_in(lambda: stage, renamed)
+        ids = await stores.arriving.take_in(lambda: _used(stage, used_at), renamed)
     except BaseException:
         for record in fresh.values():
             await stores.files.delete(record.id)
@@ -113,3 +122,8 @@ async def _stored(stage: Stage, stores: OwnerStores, source: str, left_out: Coun
     read = [(talk, renamed.get(one, one)) for talk, each in zip(ids, stage, strict=True) for one in each.documents]
     documents = [(talk, await stores.files.record(file_id)) for talk, file_id in read]
     return Imported(source, tuple(ids), stage.messages, len(fresh), dict(left_out), tuple(documents))
+
+
+def _used(stage: Stage, at: float | None) -> Iterator[ArrivingConversation]:
+    for one in stage:
+        yield one if at is None else replace(one, row={**one.row, "updated_at": at})

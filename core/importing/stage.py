@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
 from core.storage.arriving import ArrivingConversation, ArrivingTurn
 from core.storage.base import FileRecord, new_id
 from core.storage.files import media_type_of, shown_name
+from core.storage.kept_pages import PagePlace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -52,7 +53,8 @@ class Stage:
         self.conversations += 1
         self.messages += len(one.turns)
         turns = [{"row": turn.row, "run": turn.run, "log": turn.log, "steps": turn.steps} for turn in one.turns]
-        kept = {"row": one.row, "turns": turns, "files": one.files, "documents": one.documents}
+        pages = [asdict(page) for page in one.pages]
+        kept = {"row": one.row, "turns": turns, "files": one.files, "documents": one.documents, "pages": pages}
         line = json.dumps(kept, ensure_ascii=True, separators=(",", ":"))
         with self._rows.open("a", encoding="ascii") as rows:
             rows.write(f"{line}\n")
@@ -81,4 +83,5 @@ class Stage:
                     ArrivingTurn(turn["row"], turn["run"], tuple(turn["log"]), tuple(turn["steps"]))
                     for turn in one["turns"]
                 )
-                yield ArrivingConversation(one["row"], turns, tuple(one["files"]), tuple(one["documents"]))
+                pages = tuple(PagePlace(**page) for page in one["pages"])
+                yield ArrivingConversation(one["row"], turns, tuple(one["files"]), tuple(one["documents"]), pages)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from sqlalchemy import Connection, insert, select
@@ -12,6 +12,7 @@ from sqlalchemy import Connection, insert, select
 from core.messages.message import Message
 from core.storage.base import new_id
 from core.storage.conversations import clean, insert_owner, use_files
+from core.storage.kept_pages import PAGES, PagePlace
 from core.storage.message_texts import keep_title, text_row
 from core.storage.tables import conversations, files, message_agent_thoughts, message_texts, messages, run_events, runs
 
@@ -44,12 +45,14 @@ class ArrivingConversation:
         row: `id`, `title`, `titled_by`, `created_at`, `updated_at`, `leaf_id`.
         files: The files that it needs, by the ids that its turns name them by.
         documents: Those of them that are read.
+        pages: Pictures of pages whose documents do not come along; their files are among those that it needs.
     """
 
     row: dict[str, Any]
     turns: tuple[ArrivingTurn, ...]
     files: tuple[str, ...] = ()
-    documents: tuple[str, ...] = field(default=())
+    documents: tuple[str, ...] = ()
+    pages: tuple[PagePlace, ...] = ()
 
 
 class ArrivingConversations:
@@ -99,6 +102,9 @@ class _Arrival:
         talk = ids[arriving.row["id"]]
         title = clean(str(arriving.row["title"]))[:LONGEST_TITLE]
         values = {**arriving.row, "id": talk, "title": title, "leaf_id": ids.get(arriving.row["leaf_id"] or "")}
+        if arriving.pages:
+            places = [replace(one, file=self._renamed.get(one.file, one.file)) for one in arriving.pages]
+            values["settings"] = {PAGES: [asdict(one) for one in places]}
         self._connection.execute(insert(conversations).values(**values, owner_id=self._owner))
         keep_title(self._connection, talk)
         rows, work, log, steps, texts = list[Any](), list[Any](), list[Any](), list[Any](), list[Any]()

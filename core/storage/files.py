@@ -9,6 +9,7 @@ import time
 import zipfile
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from io import BytesIO
 from pathlib import PurePosixPath
 from typing import IO, TYPE_CHECKING, Any
@@ -24,7 +25,7 @@ from core.storage.data_folder import make_folder, put_in_place, translated
 from core.storage.tables import files
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from pathlib import Path
 
     from core.storage.database import Database
@@ -159,13 +160,23 @@ class FileStore:
         database: Has their rows.
         folder: Has a folder for the bytes of each owner.
         quota: Bytes that they may take, those of the local owner excepted; no limit if left out.
+        beside: Bytes that are no files of the owner's and count as such.
     """
 
-    def __init__(self, database: Database, owner: str, folder: Path, *, quota: int | None = None) -> None:
+    def __init__(
+        self,
+        database: Database,
+        owner: str,
+        folder: Path,
+        *,
+        quota: int | None = None,
+        beside: Callable[[], int] = lambda: 0,
+    ) -> None:
         self._database = database
         self._owner = owner
         self._folder = folder / folder_name(owner)
         self._quota = quota
+        self._beside = beside
 
     async def put(self, name: str, source: Path | bytes, *, media_type: str = "", wanted: str = "") -> FileRecord:
         """Copy a file in.
@@ -297,7 +308,7 @@ class FileStore:
         if self._quota is None or self._owner == LOCAL_OWNER:
             return
         query = select(func.coalesce(func.sum(files.c.size), 0)).where(files.c.owner_id == self._owner)
-        used = int(connection.execute(query).scalar_one())
+        used = int(connection.execute(query).scalar_one()) + self._beside()
         if used + more > self._quota:
             raise QuotaError(
                 "There is no room left for this owner's files.",
@@ -314,16 +325,26 @@ class AllFiles:
         database: Has their rows.
         folder: Has a folder for the bytes of each owner.
         quota: As of `FileStore`.
+        beside: The same, for each owner.
     """
 
-    def __init__(self, database: Database, folder: Path, *, quota: int | None = None) -> None:
+    def __init__(
+        self,
+        database: Database,
+        folder: Path,
+        *,
+        quota: int | None = None,
+        beside: Callable[[str], int] = lambda _: 0,
+    ) -> None:
         self._database = database
         self._folder = folder
         self._quota = quota
+        self._beside = beside
 
     def of(self, owner: str) -> FileStore:
         """Those of one owner."""
-        return FileStore(self._database, owner, self._folder, quota=self._quota)
+        beside = partial(self._beside, owner)
+        return FileStore(self._database, owner, self._folder, quota=self._quota, beside=beside)
 
     async def delete_unused(self, older_than: float) -> int:
         """Delete uploads that nothing came to need and that were stored before this time (Unix seconds)."""

@@ -1,8 +1,8 @@
-"""How much an owner's things take: bytes of documents, other files and conversations, counted by the database."""
+"""How much an owner's things take: bytes of documents, other files, conversations and shared snapshots."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import LargeBinary, cast, func, select
@@ -10,6 +10,8 @@ from sqlalchemy import LargeBinary, cast, func, select
 from core.storage.tables import conversations, documents, files, messages, run_events
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from sqlalchemy import ColumnElement, Connection, Select
 
     from core.storage.database import Database
@@ -24,20 +26,27 @@ class UsedSpace:
         files: Bytes of all other files.
         conversations: Bytes of messages and of the logs of replies.
         talks: How many conversations there are.
+        shares: Bytes of shared snapshots.
     """
 
     documents: int = 0
     files: int = 0
     conversations: int = 0
     talks: int = 0
+    shares: int = 0
 
 
 class SpaceStore:
-    """The space that one owner's things take."""
+    """The space that one owner's things take.
 
-    def __init__(self, database: Database, owner: str) -> None:
+    Args:
+        shared: Bytes of the owner's shared snapshots, which are in no table.
+    """
+
+    def __init__(self, database: Database, owner: str, shared: Callable[[], Awaitable[int]]) -> None:
         self._database = database
         self._owner = owner
+        self._shared = shared
 
     async def used(self) -> UsedSpace:
         """What there is now. Raises StorageError."""
@@ -58,7 +67,7 @@ class SpaceStore:
                 number(count),
             )
 
-        return await self._database.read(load)
+        return replace(await self._database.read(load), shares=await self._shared())
 
 
 def _bytes(column: ColumnElement[Any]) -> Select[Any]:

@@ -69,7 +69,7 @@ class OwnerStores:
     @cached_property
     def shares(self) -> ShareStore:
         """Snapshots of conversations behind links."""
-        return self._shares.of(self.owner)
+        return self._shares.of(self.owner, self.files.check_room)
 
     @cached_property
     def conversation_list(self) -> ConversationList:
@@ -109,7 +109,7 @@ class OwnerStores:
     @cached_property
     def space(self) -> SpaceStore:
         """How much of it all there is."""
-        return SpaceStore(self._database, self.owner)
+        return SpaceStore(self._database, self.owner, self.shares.used)
 
     @cached_property
     def preferences(self) -> PreferenceStore:
@@ -134,7 +134,7 @@ class Stores:
         database: Has the rows.
         files: Has a folder for the files of each owner.
         sealer: Seals keys.
-        quota: Bytes that the files of one owner may take, the local owner excepted; no limit if left out.
+        quota: Bytes that the files and snapshots of one owner may take, the local owner excepted; no limit if left out.
 
     Attributes:
         conversations: Those of all owners.
@@ -150,10 +150,10 @@ class Stores:
         self._sealer = sealer
         self.conversations = AllConversations(database)
         self.documents = AllDocuments(database)
-        self.files = AllFiles(database, files, quota=quota)
+        self.shares = AllShares(files.parent / "shares", sealer)
+        self.files = AllFiles(database, files, quota=quota, beside=self.shares.size_of)
         self.runs = AllRuns(database)
         self.queued = AllQueuedMessages(database)
-        self.shares = AllShares(files.parent / "shares")
 
     def of(self, owner: str) -> OwnerStores:
         """Those of one owner, who need not be known yet."""

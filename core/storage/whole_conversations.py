@@ -12,6 +12,7 @@ from core.storage.base import EventRow, Lease, busy, new_id
 from core.storage.conversations import conversation_of, conversation_record, stored, thread_of, tree_of
 from core.storage.documents import documents_where
 from core.storage.files import file_record
+from core.storage.kept_pages import kept_pages
 from core.storage.message_texts import keep_text, keep_title
 from core.storage.runs import run_record, thoughts_where
 from core.storage.second_replies import COMPARED
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
     from core.storage.base import AgentThought, ConversationRecord, DocumentRecord, FileRecord, RunRecord, StoredMessage
     from core.storage.database import Database
+    from core.storage.kept_pages import PagePlace
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,7 @@ class Outline:
         downward: The same, none before the one that it follows: a clock that was set back gives it an earlier time.
         path: The ids of those that are shown, from root to leaf.
         files: Every file that it needs, those of its documents included.
+        pages: Pictures of pages that came along without their documents.
     """
 
     conversation: ConversationRecord
@@ -54,6 +57,7 @@ class Outline:
     path: tuple[str, ...]
     files: tuple[FileRecord, ...]
     documents: tuple[DocumentRecord, ...]
+    pages: tuple[PagePlace, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,9 +100,10 @@ class WholeConversations:
             needed = connection.execute(select(files).where(files.c.id.in_(used)).order_by(files.c.created_at)).all()
             own = documents_where(connection, documents.c.conversation_id == conversation_id)
             path = _path(tree, conversation.leaf_id)
-            return Outline(
-                conversation, tuple(tree), _downward(tree), path, tuple(map(file_record, needed)), tuple(own)
-            )
+            settings = connection.execute(select(conversations.c.settings).where(conversations.c.id == conversation_id))
+            pages = kept_pages(settings.scalar() or {}).values()
+            found = tuple(map(file_record, needed))
+            return Outline(conversation, tuple(tree), _downward(tree), path, found, tuple(own), tuple(pages))
 
         return await self._database.read(load)
 

@@ -352,7 +352,7 @@ class Conversation:
         return Taking(self.services).inspecting
 
     async def snapshot(self, lang: Lang = "en") -> Snapshot:
-        """What is in sight of it as a page that can be shared. Raises as `core.export.sharing.snapshot`."""
+        """What is in sight of it as what can be shared. Raises as `core.export.sharing.snapshot`."""
         from core.export.sharing import snapshot  # asked for seldom
 
         return await snapshot(Taking(self.services).exporting, self.id, lang)

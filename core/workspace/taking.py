@@ -42,7 +42,7 @@ class Taking:
     def exporting(self) -> Exporting:
         """What exports single conversations."""
         services = self._services
-        return Exporting(self._stores.whole, services.runs, self._secrets, services.index)
+        return Exporting(self._stores.whole, services.runs, self._secrets, services.index, self._stores.files)
 
     @property
     def inspecting(self) -> Inspecting:
@@ -84,7 +84,14 @@ class Taking:
         """Conversations as a bundle, made while it is read. Raises as `core.export.bundle.bundled`."""
         return bundled(self.exporting, self._stores, ids, lang)
 
-    async def bring_in(self, path: Path, *, name: str = "", told: Callable[[float], None] = lambda _: None) -> Imported:
+    async def bring_in(
+        self,
+        path: Path,
+        *,
+        name: str = "",
+        told: Callable[[float], None] = lambda _: None,
+        used_at: float | None = None,
+    ) -> Imported:
         """Take a file's conversations in, and read their documents; as `core.importing.importing.bring_in`.
 
         It returns once they are read, and goes on without them after half a minute: the rest is read meanwhile.
@@ -95,7 +102,7 @@ class Taking:
             StorageError: The database failed; nothing was taken in.
             UnsupportedFormatError: It is no such file, or not as it should be; nothing was taken in.
         """
-        imported = await bring_in(path, self._stores, name=name, told=told)
+        imported = await bring_in(path, self._stores, name=name, told=told, used_at=used_at)
         read: dict[str, list[str]] = {}
         for conversation_id, file in imported.documents:
             document = await self._services.intake.add(conversation_id, file)

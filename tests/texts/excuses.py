@@ -33,12 +33,14 @@ _LISTED: Mapping[str, str] = {
         core.storage.queued_messages: QueuedMessages.*
         core.storage.runs: RunStore.* AllRuns.*
         core.storage.second_replies: SecondReplyStore.*
+        core.storage.shares: ShareStore.*
         core.storage.whole_conversations: WholeConversations.*
         core.storage.arriving: ArrivingConversations.*
         core.rag.search.near_index: count_of
     """,
     "hands it on to what is fed, or to what is excused itself": """
         core.mcp_endpoint: McpAccess.authenticate OwnerMcpAccess.*
+        core.storage.kept_pages: PagePlace.read
         core.export.bundle: bundled _Bundling.*
         core.export.cited_pages: CitedPages.borne_out
         core.export.together: zipped

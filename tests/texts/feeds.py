@@ -40,6 +40,7 @@ from core.rag.places import units_of
 from core.settings import Settings
 from core.storage.base import RunRecord, StoredMessage
 from core.storage.excerpts import Sought
+from core.storage.sealing import Sealer
 from core.testing.scripted_model import ScriptedModel
 from core.tools.base import ToolResult
 from webui.render.markdown import Inline
@@ -85,6 +86,10 @@ def _passages() -> list[Passage]:
     return [PASSAGE]
 
 
+async def _room(_: int) -> None:
+    """There is room."""
+
+
 async def _said() -> AsyncGenerator[Any, None]:
     yield TextDelta("It rains in Spain. ")
 
@@ -120,6 +125,8 @@ VALUES: Mapping[str, Callable[[], Any]] = {
     "CitedPages": lambda: CitedPages(None),
     "Keep": lambda: lambda one: None,
     "Redaction": lambda: Redaction(["a secret"]),
+    "Sealer": lambda: Sealer("a secret"),
+    "Callable[[int], Awaitable[None]]": lambda: _room,
     "Callable[[str, str], str]": lambda: lambda alt, host: alt,
     "Node": lambda: Node("a", None, "user", "a"),
     "Foreign": lambda: Foreign("a", [Node("a", None, "user", "a")]),

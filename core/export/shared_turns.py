@@ -1,0 +1,148 @@
+"""What a page shows of a conversation as the rows of a bundle: with other ids, and nothing that the page leaves out."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from core.messages.events import MessageStarted, TextDelta
+from core.messages.message import FUNCTION, USER, Message
+from core.runs.log import Edited, LoggedEvent, NestedEvent
+from core.runs.rows import rows_of
+from core.storage.base import new_id
+from core.storage.conversations import dumped
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from core.export.schema import ExportedCitation, ExportedRun, ExportedTurn
+    from core.messages.content import ContentItem
+    from core.runs.log import RunEvent
+
+NOTE: Final = "shared_without_files"
+"""Names the sentence that the page of a copy shows with a question whose files did not come along."""
+_SHOWN: Final = ("function_id", "failed")
+"""What the page shows of what goes along with a message, its passages apart."""
+_EMPTY: Final[Mapping[str, Any]] = {
+    "text": "",
+    "score": 0.0,
+    "document": "",
+    "document_id": "",
+    "page": None,
+    "rectangles": [],
+    "heading": "",
+    "chunk_id": 0,
+}
+
+
+class SharedTurns:
+    """The turns of a page.
+
+    Args:
+        turns: In their order, each following the one before it.
+        file_name: What the page calls a file that it does not hold.
+
+    Attributes:
+        rows: The lines of `messages.jsonl`.
+        logs: The lines of each log, by the id of its run.
+    """
+
+    def __init__(self, turns: Iterable[ExportedTurn], file_name: Callable[[ContentItem], str]) -> None:
+        self._file_name = file_name
+        self.rows: list[dict[str, Any]] = []
+        self.logs: dict[str, list[dict[str, Any]]] = {}
+        for turn in turns:
+            self.rows.append(self._row(turn))
+
+    def _row(self, turn: ExportedTurn) -> dict[str, Any]:
+        parts = [self._part(one, turn.citations) for one in turn.messages]
+        status = "interrupted" if turn.status == "running" else turn.status
+        at = turn.created_at.timestamp()
+        run = _run(turn.run, status, at) if turn.run is not None else None
+        if run is not None and (log := _log(turn)):
+            self.logs[run["id"]] = log
+        return {
+            "id": new_id(),
+            "parent_id": self.rows[-1]["id"] if self.rows else None,
+            "role": turn.role,
+            "status": status,
+            "created_at": at,
+            "parts": dumped(parts),
+            "run": run,
+            "thoughts": [],
+        }
+
+    def _part(self, message: Message, citations: Sequence[ExportedCitation]) -> Message:
+        given = message.extra or {}
+        extra = {name: given[name] for name in _SHOWN if name in given}
+        if numbers := given.get("passages"):
+            known = {one.number: one for one in citations}
+            said = _plainly(message.get_text_content())
+            extra["passages"] = [_passage(known.get(number), number, said) for number in numbers]
+        if message.role == USER and message.is_multimodal():
+            extra["note"] = NOTE
+        return message.model_copy(update={"content": self._content(message), "extra": extra or None})
+
+    def _content(self, message: Message) -> str:
+        """Its texts; the names of files that the page has no more of stand in brackets."""
+        items = message.items
+        files = [f"[{self._file_name(one)}]" for one in items if one.type != "text"]
+        return "\n\n".join([*(one.text for one in items if one.type == "text" and one.text), *files])
+
+
+def _passage(one: ExportedCitation | None, number: int, said: str) -> dict[str, Any]:
+    """A passage; one that the page shows nowhere keeps its number and nothing else."""
+    if one is None or not (one.cited or (one.text and _plainly(one.text) in said)):
+        return {**_EMPTY, "number": number}
+    web = {"url": one.url} if one.url else {}
+    return {
+        **_EMPTY,
+        "number": number,
+        "text": one.text,
+        "document": one.document,
+        "document_id": one.document_id,
+        "page": one.page,
+        "rectangles": [list(at) for at in one.rectangles],
+        "heading": one.heading,
+        **web,
+    }
+
+
+def _plainly(text: str) -> str:
+    """A text without what JSON and line breaks do to it, so that it is found in what a tool said."""
+    return "".join(text.replace("\\n", "").replace("\\t", "").replace("\\", "").split())
+
+
+def _run(one: ExportedRun, status: str, at: float) -> dict[str, Any]:
+    return {
+        "id": new_id(),
+        "status": status,
+        "error": _error(one.error) if one.error is not None else None,
+        "model": one.model,
+        "usage": None,
+        "started_at": at,
+        "finished_at": at,
+    }
+
+
+def _error(given: Mapping[str, Any]) -> dict[str, Any]:
+    """How it ended, in the words that the page has for it."""
+    key, message = str(given.get("key") or ""), str(given.get("message") or "")
+    given_details: Any = given.get("details")
+    details = cast("dict[str, Any]", given_details) if isinstance(given_details, dict) else {}
+    told = {name: one for name, one in details.items() if str(one) in message}
+    return {"key": key, "message": message, "details": told}
+
+
+def _log(turn: ExportedTurn) -> list[dict[str, Any]]:
+    """What its messages do not say: that its reader wrote the answer, and what agents said that were called."""
+    events: list[RunEvent] = []
+    for inner in turn.inner:
+        said = [one.get_text_content() for one in inner.messages if one.role != FUNCTION]
+        for text in filter(None, said):
+            events += [NestedEvent(inner.calls, one) for one in (MessageStarted(None), TextDelta(text))]
+    if turn.edited:
+        events.append(Edited())
+    logged = [LoggedEvent(seq, 0.0, event) for seq, event in enumerate(events, start=1)]
+    rows = ({"seq": one.seq, "at": one.at, "kind": one.kind, "payload": one.payload} for one in rows_of(logged))
+    return [json.loads(json.dumps(row)) for row in rows]
