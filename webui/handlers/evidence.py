@@ -13,22 +13,26 @@ from core.rag.citations import claim_around, sentence_of, supporting_spans
 from core.rag.document import Passage
 from core.rag.page_content import kind_of
 from core.rag.places import Places, letters_of, rectangles, units_of
+from core.storage.kept_pages import kept_pages
 from webui.panels.evidence import Listing, Lists, ShownPage, ShownText, evidence_html
 from webui.panels.evidence_text import Found
 from webui.render.citations import claimed_sentences, marked_text
 from webui.views import EVIDENCE, Place, ShownReply
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from core.rag.document import Document, Rectangle
     from core.rag.library import Library
     from core.runs.reply import Reply
+    from core.storage.kept_pages import PagePlace
     from core.workspace.workspace import Workspace
     from webui.handlers.desk import Desk
     from webui.panels.evidence import Shown
     from webui.views import Panel, View
     from webui.words import Words
+
+    KeptPages = Mapping[tuple[str, int], PagePlace]
 
 _TRIED = "try"  # what belongs to no reply, but to a question that was tried in a library: `try.<library>`
 _STEP = 50  # chunks of a document that are listed at once
@@ -203,11 +207,20 @@ def _found(sought: str, found: Sequence[Passage], among: tuple[str, ...] = ()) -
 async def _show(
     workspace: Workspace, view: View, reply: ShownReply, place: Place, look: _Look, *, only_if_there: bool = False
 ) -> None:
-    drawn = await to_thread.run_sync(_drawn, await workspace.index(), reply, place, view.words)
+    kept = await _kept_pages(workspace, view.conversation_id)
+    drawn = await to_thread.run_sync(_drawn, await workspace.index(), reply, place, view.words, kept)
     if view.looks != look.number or (only_if_there and not drawn.is_there):
         return
     view.cover(look.over, EVIDENCE)
     view.place, view.evidence = drawn.place, drawn.markup
+
+
+async def _kept_pages(workspace: Workspace, conversation_id: str) -> KeptPages:
+    """The pictures of pages that came along with a conversation, without their documents."""
+    try:
+        return kept_pages(await workspace.conversations.settings(conversation_id))
+    except NotFoundError:  # a library is looked at, and no conversation is open
+        return {}
 
 
 # ---- in a thread
@@ -222,8 +235,10 @@ class _Drawn:
     is_there: bool
 
 
-def _drawn(library: Library, reply: ShownReply, place: Place, words: Words) -> _Drawn:
+def _drawn(library: Library, reply: ShownReply, place: Place, words: Words, kept: KeptPages) -> _Drawn:
     shown, cited_in_text = _shown(library, reply, place)
+    if shown is None:
+        shown = _kept_page(reply, place, kept)
     listing = _listing(library, place, shown)
     start = listing.start if listing and listing.chunks else None
     gone = shown is None and not _is_here(library, place.document_id)
@@ -252,6 +267,16 @@ def _shown(library: Library, reply: ShownReply, place: Place) -> tuple[Shown | N
         return _text(library, document, reply, place, opened, cited_in_text), cited_in_text
     except _NOWHERE:
         return None, cited_in_text
+
+
+def _kept_page(reply: ShownReply, place: Place, kept: KeptPages) -> ShownPage | None:
+    """The picture of the page that came along with the conversation, without its document."""
+    there = kept.get((place.document_id, place.page)) if place.page is not None else None
+    if there is None:
+        return None
+    named = (str(one.get("document") or "") for one in reply.passages if one.get("document_id") == there.document_id)
+    size = (there.width, there.height)
+    return ShownPage(there.document_id, next(named, ""), there.page, None, size, file=there.file)
 
 
 def _is_doubted(reply: ShownReply, place: Place) -> bool:

@@ -17,6 +17,7 @@ from core.llm.usage import cost_of
 from core.workspace.clearing import delete_everything
 from webui.context import answered_in_time, json_body, log_text, text_of
 from webui.handlers.models import known_services
+from webui.handlers.sharing import links_data
 from webui.panels.settings import ShownSettings, settings_html
 from webui.panels.tools import notes_data
 from webui.words import LANGUAGES
@@ -56,7 +57,7 @@ class PreferenceRoutes:
         ]
 
     async def page(self, request: Request) -> Response:
-        """The markup of the page, and the notes and services that it lists."""
+        """The markup of the page, and the notes, services and links that it lists."""
         language = request.scope.get("language", "")
 
         async def drawn(workspace: Workspace, words: Words) -> dict[str, Any]:
@@ -64,7 +65,9 @@ class PreferenceRoutes:
             services = None
             if not shown.brings_model:
                 services = await known_services(workspace.models, self._engine.default_label, words)
-            return {"markup": settings_html(shown, words), "notes": notes_data(shown.notes), "services": services}
+            links = await links_data(workspace, words) if self._settings.share else []
+            notes = notes_data(shown.notes)
+            return {"markup": settings_html(shown, words), "notes": notes, "services": services, "links": links}
 
         return await self._told(request, drawn)
 
@@ -134,6 +137,7 @@ class PreferenceRoutes:
             backed_up=await asyncio.to_thread(last_backup, self._settings.home),
             may_back_up=self._settings.has_local_owner,
             version=_version(),
+            may_share=self._settings.share,
         )
 
     async def _told(self, request: Request, work: Callable[[Workspace, Words], Awaitable[dict[str, Any]]]) -> Response:

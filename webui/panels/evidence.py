@@ -110,6 +110,8 @@ def _turner(page: Shown, words: Words) -> str:
         before, label, after = _parts(page, words)
     else:
         before, label, after = _pages(page, words, "" if kind == "page" else kind)
+    if isinstance(page, ShownPage) and page.file:
+        before = after = ""
     whole = escaped(words("evidence.whole"))
     fit = (
         f'<button type="button" class="p-icon p-whole" data-do="whole" aria-label="{whole}" title="{whole}"></button>'

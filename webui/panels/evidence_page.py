@@ -33,6 +33,7 @@ class ShownPage:
         cited: Rectangles of the evidence span, in points.
         opened: Rectangles of a passage that has no number.
         letters: The usual font size, in points; 0 where unknown.
+        file: The id of its picture, where that is kept without its document: no other page of it can be shown.
     """
 
     document_id: str
@@ -44,6 +45,7 @@ class ShownPage:
     cited: tuple[Box, ...] = ()
     opened: tuple[Box, ...] = ()
     letters: float = 0.0
+    file: str = ""
 
     @property
     def legible(self) -> float:
@@ -83,7 +85,8 @@ def picture(
     )
     marks += _marks(page, page.opened, " p-on") + _marks(page, page.cited, " p-strong")
     alt = escaped(words("evidence.picture", n=page.page, document=page.document))
-    source = f"./pages/{escaped(page.document_id)}/{page.page}.png"
+    own = f"./pages/{escaped(page.document_id)}/{page.page}.png"
+    source = f"./files/{escaped(page.file)}" if page.file else own
     image = f'<img src="{source}" alt="{alt}" width="{page.size[0]:.0f}" height="{page.size[1]:.0f}">'
     return paper(page, f"{image}{marks}", tabs(page, here, open_number, words, message_id))
 

@@ -55,6 +55,7 @@ class ShownSettings:
         backed_up: When the last backup was made, in seconds since 1970; `None` where there was none.
         may_back_up: Whether that is the reader's concern: the installation is theirs.
         version: Of Parlour; "" where it is not known.
+        may_share: The installation lets conversations be shared by links.
     """
 
     preferences: Preferences = field(default_factory=Preferences)
@@ -79,6 +80,7 @@ class ShownSettings:
     backed_up: float | None = None
     may_back_up: bool = False
     version: str = ""
+    may_share: bool = True
 
 
 def settings_html(shown: ShownSettings, words: Words) -> str:
@@ -266,6 +268,8 @@ def _libraries(shown: ShownSettings, words: Words) -> str:
 def _data(shown: ShownSettings, words: Words) -> str:
     space = shown.space
     sizes = {"documents": space.documents, "files": space.files, "conversations": space.conversations}
+    if space.shares:
+        sizes["shares"] = space.shares
     whole = sum(sizes.values()) or 1
     bar = "".join(
         f'<i class="p-of-{name}" style="flex-grow:{size / whole:.4f}"></i>' for name, size in sizes.items() if size
@@ -281,7 +285,17 @@ def _data(shown: ShownSettings, words: Words) -> str:
         f'<p class="p-about">{escaped(words("settings.data_note"))}</p>'
         f'<div class="p-space" aria-hidden="true">{bar}</div><ul class="p-sizes" role="list">{said}</ul>'
         + _row("export", _exports(), words)
+        + (_links(words) if shown.may_share else "")
         + _row("delete", f"{danger}{escaped(words('settings.delete_do'))}</button>", words, note=talks)
+    )
+
+
+def _links(words: Words) -> str:
+    """Where the script lists the links that lead to shared snapshots."""
+    said, note = escaped(words("settings.links")), escaped(words("settings.links_note"))
+    return (
+        f'<div class="p-shared"><h3 id="p-s-links" tabindex="-1">{said}</h3><p class="p-about">{note}</p>'
+        '<div class="p-links-here" role="group" aria-labelledby="p-s-links"></div></div>'
     )
 
 

@@ -2,75 +2,29 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
-from starlette.applications import Starlette
 
-from core.engine import Engine
-from core.settings import Settings
+from core.errors import QuotaError
 from core.storage import shares
 from core.testing.scripted_model import ScriptedModel
-from tests.webui.server.tabs_of_engine import Tabs
-from webui.context import WebContext
-from webui.handlers.send import start
-from webui.handlers.sharing import LASTS, ShareRoutes
-from webui.middleware.headers import HeadersMiddleware
-from webui.uploads import Uploads
-from webui.views import View
-from webui.words import Words
+from tests.webui.server.sharing_engine import Sharing, sharing
+from webui.handlers.sharing import LASTS
 
 pytestmark = pytest.mark.anyio
 HOSTILE = "<script>alert(1)</script> <img src=//evil.example/x> **bold**"
 
 
-class Sharing(Tabs):
-    """An engine whose routes are asked over HTTP, by any owner or by nobody."""
-
-    def __init__(self, engine: Engine, uploads: Uploads) -> None:
-        super().__init__(engine, uploads)
-        self.asks: str | None = self.owner
-        context = WebContext(engine, engine.settings, Words.of)
-        routes = HeadersMiddleware(Starlette(routes=ShareRoutes(context).table()))
-
-        async def app(scope: Any, receive: Any, send: Any) -> None:
-            await routes({**scope, "owner": self.asks}, receive, send)
-
-        self.client = httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://127.0.0.1")
-
-    async def call(self, act: str, **body: Any) -> dict[str, Any]:
-        answer = await self.client.post(f"/shares/{act}", json=body)
-        return {"status": answer.status_code, **answer.json()}
-
-    async def opened(self, path: str, **headers: str) -> httpx.Response:
-        self.asks = None
-        answer = await self.client.get(path, headers=headers)
-        self.asks = self.owner
-        return answer
-
-    async def talk(self, text: str = "Where is the harbour?") -> View:
-        view = self.tab(text)
-        await self.say(view, text)
-        return view
-
-    async def say(self, view: View, text: str, files: tuple[Path, ...] = ()) -> None:
-        await start(self.desk, view, text, [(file, file.name) for file in files])
-        await self.over(view)
-
-
 @pytest.fixture
 async def here(tmp_path: Path, anyio_backend: str, request: pytest.FixtureRequest) -> AsyncIterator[Sharing]:
-    given: dict[str, Any] = getattr(request, "param", {})
-    settings = Settings.load(home=tmp_path / "home", retrieval="keyword", titles=False, **given)
     model = ScriptedModel("In the north.", HOSTILE, *("Yes." for _ in range(9)))
-    async with Engine(settings, model=model) as engine:
-        sharing = Sharing(engine, Uploads(tmp_path / "tmp", 1_000_000))
-        yield sharing
-        await sharing.client.aclose()
+    async with sharing(tmp_path, model, **getattr(request, "param", {})) as made:
+        yield made
 
 
 async def test_who_has_the_link_reads_what_was_in_sight_when_it_was_made(here: Sharing) -> None:
@@ -163,7 +117,7 @@ async def test_a_link_ends_when_its_time_is_up_and_its_page_is_deleted(
     monkeypatch.setattr(shares.time, "time", lambda: ends + 1)
     assert (await here.opened(made["path"])).status_code == 404
     assert (await here.call("look", id=view.conversation_id))["links"] == []
-    assert list((here.engine.settings.home / "shares").rglob("*.html")) == []
+    assert list((here.engine.settings.home / "shares").rglob("*.*")) == []
 
 
 async def test_with_its_conversation_a_link_goes(here: Sharing) -> None:
@@ -206,6 +160,80 @@ async def test_nobody_shares_or_revokes_what_is_somebody_elses(here: Sharing) ->
     assert (await here.opened(made["path"])).status_code == 200
 
 
+async def test_its_owner_finds_the_link_again_in_the_dialog_and_in_the_settings(here: Sharing) -> None:
+    view, other = await here.talk(), await here.talk("And the other?")
+    made = await here.call("make", id=view.conversation_id, lasts="week")
+    await here.call("make", id=other.conversation_id, lasts="ever")
+    look = await here.call("look", id=view.conversation_id)
+    assert [one["path"] for one in look["links"]] == [made["path"]]
+    newest, oldest = await here.links()
+    assert (newest["title"], newest["ends"]) == ("And the other?", None)
+    assert (oldest["path"], oldest["title"]) == (made["path"], "Where is the harbour?")
+    assert oldest["holds"].startswith("2 messages · ")
+    assert oldest["holds"].endswith(" kB")
+    left = await here.call("revoke", share=newest["share"])
+    assert [one["share"] for one in left["links"]] == [oldest["share"]]
+    here.asks = "b-somebody"
+    assert await here.links() == []
+
+
+async def test_a_link_whose_address_cannot_be_opened_any_more_is_listed_without_it(here: Sharing) -> None:
+    view = await here.talk()
+    await here.call("make", id=view.conversation_id, lasts="ever")
+    (about,) = (here.engine.settings.home / "shares").rglob("*.json")
+    kept = json.loads(about.read_bytes())
+    about.write_text(json.dumps({**kept, "sealed": kept["sealed"][:-4] + "AAAA"}))
+    (link,) = await here.links()
+    assert link["path"] == ""
+    older = {name: kept[name] for name in ("id", "conversation_id", "title", "made_at", "ends_at")}
+    about.write_text(json.dumps(older))
+    (link,) = await here.links()
+    assert (link["path"], link["holds"]) == ("", "")
+    assert (await here.call("revoke", share=link["share"]))["links"] == []
+
+
+@pytest.mark.parametrize("damage", ["", "[]", "7", '{"id": 1}', '{"held": {}}', '{"made_at": "x"}', '{"size": "x"}'])
+async def test_what_is_known_of_a_link_and_was_damaged_hides_no_other(here: Sharing, damage: str) -> None:
+    view = await here.talk()
+    made = await here.call("make", id=view.conversation_id, lasts="ever")
+    (about,) = (here.engine.settings.home / "shares").rglob("*.json")
+    whole = json.loads(about.read_bytes())
+    broken = json.loads(damage) if damage else None
+    text = json.dumps({**whole, **broken}) if isinstance(broken, dict) else damage
+    (about.parent / f"{'0' * 64}.json").write_text(text)
+    assert [one["share"] for one in await here.links()] == [made["links"][0]["share"]]
+
+
+async def test_what_links_take_is_told_in_the_settings(here: Sharing) -> None:
+    view = await here.talk()
+    assert "shared links" not in (await here.client.get("/preferences/page")).json()["markup"]
+    await here.call("make", id=view.conversation_id, lasts="ever")
+    taken = await here.engine.stores.of(here.owner).space.used()
+    kept = sum(one.stat().st_size for one in (here.engine.settings.home / "shares").rglob("*.*"))
+    assert taken.shares == kept > 1000
+    assert "shared links" in (await here.client.get("/preferences/page")).json()["markup"]
+
+
+@pytest.mark.parametrize("here", [{"files_mb": 1}], indirect=True)
+async def test_links_count_as_files_and_one_for_which_there_is_no_room_is_refused_in_a_sentence(here: Sharing) -> None:
+    here.owner = here.asks = "b-somebody"
+    view = await here.talk()
+    stores = here.engine.stores.of(here.owner)
+    await stores.files.put("a.bin", b"x" * (1024 * 1024 - 20_000))
+    made = await here.call("make", id=view.conversation_id, lasts="ever")
+    assert made["status"] == 200
+    while (last := await here.call("make", id=view.conversation_id, lasts="ever"))["status"] == 200:
+        pass
+    assert last["status"] == 507
+    assert "no room left for this link" in last["failed"]
+    assert "Revoke links" in last["failed"]
+    with pytest.raises(QuotaError):
+        await stores.files.put("b.bin", b"x" * 20_000)
+    for one in await here.links():
+        await here.call("revoke", share=one["share"])
+    await stores.files.put("b.bin", b"x" * 15_000)
+
+
 async def test_the_folder_alone_opens_no_link_and_is_its_owners_alone(here: Sharing) -> None:
     view = await here.talk()
     made = await here.call("make", id=view.conversation_id, lasts="ever")
@@ -245,5 +273,5 @@ async def test_where_it_is_switched_off_nothing_is_shared_and_old_links_lead_now
     assert refused["status"] == 403
     assert "switched off" in refused["failed"]
     assert (await here.client.get("/shares/preview", params={"id": view.conversation_id})).status_code == 403
-    token, _ = await here.engine.stores.of(here.owner).shares.add("c", "t", b"page", ends_at=None)
+    token, _ = await here.engine.stores.of(here.owner).shares.add("c", "t", b"page", ends_at=None, held=shares.Held())
     assert (await here.opened(f"/shared/{token}")).status_code == 404
