@@ -9,6 +9,7 @@ import { askForNotices, wantsNotices } from './notices.js';
 import { onPlace, section, visit } from './places.js';
 import { request } from './request.js';
 import { services } from './services.js';
+import { sharedLinks } from './shared_links.js';
 import { onChange } from './state.js';
 import { tellOthers } from './tabs.js';
 import { notes } from './tools_notes.js';
@@ -178,6 +179,8 @@ const kept = notes({ get data() { return { notes: given }; }, run });
 
 const providers = services(redraw);
 
+const links = sharedLinks((said, kind = 'ok') => tell(said, kind));
+
 // What was pressed is drawn anew; the keyboard goes to it, unless somebody went elsewhere meanwhile.
 async function redraw(said, back) {
   await draw(said);
@@ -203,6 +206,8 @@ async function draw(said = '') {
   drawNotes(answer.notes);
   find('.p-services-here')?.replaceChildren(providers.element);
   providers.look(answer.services, () => { const words = find('.p-seek input').value; if (words) seek(words); });
+  find('.p-links-here')?.replaceChildren(links.element);
+  links.draw(answer.links);
   count();
   find('.p-scroll').addEventListener('scroll', scrolled, { passive: true });
   if (top) find('.p-scroll').scrollTop = top;

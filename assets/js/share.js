@@ -1,12 +1,12 @@
 // A link to a snapshot of a conversation: what it would hold, how long it lasts, and the links that there are.
 import { keepFocus } from './focus.js';
+import { about, acts, addressOf, copyAddress } from './links.js';
 import { make } from './models_form.js';
 import { request } from './request.js';
-import { lang, say } from './words.js';
+import { say } from './words.js';
 
 const LASTS = ['week', 'day', 'month', 'ever'];
 const LOOPBACK = /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/;
-const when = (seconds) => new Date(seconds * 1000).toLocaleDateString(lang(), { day: 'numeric', month: 'short', year: 'numeric' });
 const call = (act, body) => request(`./shares/${act}`, 'share_failed', body);
 
 function parts(title) {
@@ -35,11 +35,9 @@ export function share(id, title, back) {
 
   function list(all) {
     const rows = all.map((one) => {
-      const key = one.ends ? 'share_until' : 'share_made';
-      const said = make('span', { textContent: say(key, { when: when(one.made), until: when(one.ends) }) });
-      const revoke = make('button', { type: 'button', className: 'p-quiet p-danger', textContent: say('share_revoke') });
-      revoke.addEventListener('click', () => work('revoke', { id, share: one.share }, () => { made.hidden = true; no.focus(); }));
-      return make('li', {}, said, revoke);
+      const said = make('span', { textContent: about(one) });
+      const revoke = () => work('revoke', { id, share: one.share }, () => { made.hidden = true; no.focus(); });
+      return make('li', {}, said, make('span', { className: 'p-acts' }, ...acts(one, about(one), { revoke, told: (text) => { told.textContent = text; } })));
     });
     links.replaceChildren(...(rows.length ? [make('h3', { textContent: say('share_links') }), make('ul', {}, ...rows)] : []));
   }
@@ -56,12 +54,11 @@ export function share(id, title, back) {
   }
 
   function show({ path }) {
-    const address = new URL(`.${path}`, document.baseURI).href;
+    const address = addressOf(path);
     const field = make('input', { id: 'p-share-link', readOnly: true, value: address });
     const copy = make('button', { type: 'button', className: 'p-button', textContent: say('share_copy') });
     copy.addEventListener('click', async () => {
-      field.select();
-      try { await navigator.clipboard.writeText(address); } catch { document.execCommand('copy'); }
+      await copyAddress(path, copy);
       copy.textContent = say('copied');
     });
     const local = LOOPBACK.test(location.hostname) ? [make('p', { className: 'p-note', textContent: say('share_local') })] : [];

@@ -225,7 +225,8 @@ class Stage:
 
     A mark opens a page of a PDF, or what `evidence` makes; `found` answers a search, which waits for `searching`;
     `meter` is what the composer is told of the next message; `answers` what the routes of services tell; `dictation`
-    what the microphone does, and `heard` what becomes of `recordings`, once `searching` is set.
+    what the microphone does, and `heard` what becomes of `recordings`, once `searching` is set. `links`
+    are those that the settings list.
     """
 
     def __init__(self) -> None:
@@ -233,6 +234,7 @@ class Stage:
         self.steered = steering_scenes.Steered()
         self.found: Callable[[str], dict[str, Any]] = lambda _: {}
         self.services: dict[str, Any] | None = SERVICES
+        self.links: list[dict[str, Any]] = []
         self.answers: dict[str, dict[str, Any]] = {}
         self.models: dict[str, Any] = {"favourites": [], "lately": [], "groups": []}
         self.searching = threading.Event()
@@ -414,7 +416,8 @@ class Stage:
         )
         words = Words.of(request.headers.get("accept-language"))
         notes = notes_data(shown.notes)
-        return {"markup": settings_html(shown, words), "notes": notes, "services": self.services}
+        markup = settings_html(shown, words)
+        return {"markup": markup, "notes": notes, "services": self.services, "links": self.links}
 
     async def _prefer(self, act: str, request: Request) -> Response:
         asked = await request.json()
