@@ -9,7 +9,6 @@ import time
 import zipfile
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 from io import BytesIO
 from pathlib import PurePosixPath
 from typing import IO, TYPE_CHECKING, Any
@@ -21,11 +20,11 @@ from core.errors import NotFoundError, QuotaError, StorageError
 from core.messages.invisible import plain_line
 from core.storage.base import LOCAL_OWNER, FileRecord, folder_name, is_id, new_id
 from core.storage.conversations import clean, insert_owner, needed_files
-from core.storage.data_folder import make_folder, put_in_place, translated
+from core.storage.data_folder import make_folder, put_in_place, size_of, translated
 from core.storage.tables import files
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
     from pathlib import Path
 
     from core.storage.database import Database
@@ -160,7 +159,7 @@ class FileStore:
         database: Has their rows.
         folder: Has a folder for the bytes of each owner.
         quota: Bytes that they may take, those of the local owner excepted; no limit if left out.
-        beside: Bytes that are no files of the owner's and count as such.
+        beside: Has a folder for each owner, whose bytes count with them.
     """
 
     def __init__(
@@ -170,13 +169,13 @@ class FileStore:
         folder: Path,
         *,
         quota: int | None = None,
-        beside: Callable[[], int] = lambda: 0,
+        beside: Path | None = None,
     ) -> None:
         self._database = database
         self._owner = owner
         self._folder = folder / folder_name(owner)
         self._quota = quota
-        self._beside = beside
+        self._beside = beside / folder_name(owner) if beside is not None else None
 
     async def put(self, name: str, source: Path | bytes, *, media_type: str = "", wanted: str = "") -> FileRecord:
         """Copy a file in.
@@ -308,7 +307,7 @@ class FileStore:
         if self._quota is None or self._owner == LOCAL_OWNER:
             return
         query = select(func.coalesce(func.sum(files.c.size), 0)).where(files.c.owner_id == self._owner)
-        used = int(connection.execute(query).scalar_one()) + self._beside()
+        used = int(connection.execute(query).scalar_one()) + (size_of(self._beside) if self._beside is not None else 0)
         if used + more > self._quota:
             raise QuotaError(
                 "There is no room left for this owner's files.",
@@ -325,7 +324,7 @@ class AllFiles:
         database: Has their rows.
         folder: Has a folder for the bytes of each owner.
         quota: As of `FileStore`.
-        beside: The same, for each owner.
+        beside: The same.
     """
 
     def __init__(
@@ -334,7 +333,7 @@ class AllFiles:
         folder: Path,
         *,
         quota: int | None = None,
-        beside: Callable[[str], int] = lambda _: 0,
+        beside: Path | None = None,
     ) -> None:
         self._database = database
         self._folder = folder
@@ -343,8 +342,7 @@ class AllFiles:
 
     def of(self, owner: str) -> FileStore:
         """Those of one owner."""
-        beside = partial(self._beside, owner)
-        return FileStore(self._database, owner, self._folder, quota=self._quota, beside=beside)
+        return FileStore(self._database, owner, self._folder, quota=self._quota, beside=self._beside)
 
     async def delete_unused(self, older_than: float) -> int:
         """Delete uploads that nothing came to need and that were stored before this time (Unix seconds)."""

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from core.errors import ConflictError, NotFoundError, QuotaError, StorageError
 from core.storage.base import folder_name
-from core.storage.data_folder import translated
+from core.storage.data_folder import size_of, translated
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
@@ -197,10 +197,6 @@ class AllShares:
         """Those of one owner; `check_room` as of `ShareStore`."""
         return ShareStore(self._folder, owner, self._sealer, check_room)
 
-    def size_of(self, owner: str) -> int:
-        """Bytes that those of one owner take. Raises StorageError."""
-        return size_of(self._folder / folder_name(owner))
-
     async def kept(self, token: str) -> tuple[Share, Path]:
         """What is behind a link: what is known of it, and the file, which ends in `BUNDLE` or `PAGE`.
 
@@ -240,23 +236,6 @@ class AllShares:
 def name_of(token: str) -> str:
     """What finds a snapshot: SHA-256 of its token, in hexadecimal."""
     return sha256(token.encode("utf-8", "replace")).hexdigest()
-
-
-def size_of(folder: Path) -> int:
-    """Bytes of all files in a folder; none where there is no such folder. Raises StorageError."""
-    total = 0
-    try:
-        with os.scandir(folder) as entries:
-            for one in entries:
-                try:
-                    total += one.stat(follow_symlinks=False).st_size
-                except FileNotFoundError:  # revoked this very moment
-                    continue
-    except FileNotFoundError:
-        return 0
-    except OSError as error:
-        raise translated(error, folder) from error
-    return total
 
 
 def _read(path: Path) -> Share | None:

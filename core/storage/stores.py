@@ -150,8 +150,9 @@ class Stores:
         self._sealer = sealer
         self.conversations = AllConversations(database)
         self.documents = AllDocuments(database)
-        self.shares = AllShares(files.parent / "shares", sealer)
-        self.files = AllFiles(database, files, quota=quota, beside=self.shares.size_of)
+        shares = files.parent / "shares"
+        self.shares = AllShares(shares, sealer)
+        self.files = AllFiles(database, files, quota=quota, beside=shares)
         self.runs = AllRuns(database)
         self.queued = AllQueuedMessages(database)
 
