@@ -8,6 +8,7 @@ from typing import Any
 from playwright.sync_api import Page, Route, expect
 
 from tests.e2e.axe import findings_everywhere
+from tests.e2e.chat_steps import wait_for_script
 from tests.webui.screen.stage import Stage
 
 Show = Callable[..., Page]
@@ -139,7 +140,9 @@ def test_escape_copies_nothing_and_a_reload_does_not_ask_again(show: Show, stage
     page.keyboard.press("Escape")
     expect(dialog).to_have_count(0)
     page.reload(wait_until="domcontentloaded")
-    expect(page.locator("#chat")).to_be_visible()
+    expect(page.locator("#composer textarea")).to_be_visible()
+    wait_for_script(page)
+    expect(dialog).to_have_count(0)
     assert asked == [("held", {"link": "tok-en"})]
 
 
