@@ -95,14 +95,23 @@ async def material(
         there = [one for one in library.documents() if one.id in set(documents)]
         chunks = sum(one.chunks for one in there)
         names = tuple(one.name for one in there)
-        whole = library.context.full_text(documents, most) if not model.small else None
-        tokens = sum(model.count_tokens(one.text) for one in whole or ())
-        if not 0 < tokens <= most:
-            room = min(_SMALL_MODEL_TOKENS, most) if model.small else most
-            return Material(0, min(room, config.chunk_size * min(config.top_k, chunks)), names)
+        tokens = sum(model.count_tokens(one.text) for one in _whole_of(library, documents, model, most))
+        if not tokens:
+            return Material(0, min(_room(model, most), config.chunk_size * min(config.top_k, chunks)), names)
         return Material(tokens, round(tokens * min(1.0, config.top_k / max(chunks, 1))), names)
 
     return await asyncio.to_thread(measured)
+
+
+def _whole_of(library: Library, documents: Collection[str], model: BaseChatModel | NoModel, most: int) -> list[Passage]:
+    """All of the documents, if they fit into `most` tokens; a small model is better off with the best of them first."""
+    whole = None if model.small else library.context.full_text(documents, most)
+    return whole if whole and sum(model.count_tokens(one.text) for one in whole) <= most else []
+
+
+def _room(model: BaseChatModel | NoModel, most: int) -> int:
+    """Tokens that passages may take."""
+    return min(_SMALL_MODEL_TOKENS, most) if model.small else most
 
 
 @dataclass(slots=True)
@@ -170,12 +179,11 @@ class Finder:
         return fitting
 
     async def _whole(self, question: str) -> list[Passage]:
-        """All of the documents, if they fit; a small model is better off with the best of them first."""
-        if not self.config.whole_documents or self.model.small or is_small_talk(question):
+        """All of the documents, if they fit and the question is about anything."""
+        if not self.config.whole_documents or is_small_talk(question):
             return []
         most = self.config.max_ref_token
-        whole = await asyncio.to_thread(self.library.context.full_text, self.documents, most)
-        return whole if whole and sum(self.model.count_tokens(one.text) for one in whole) <= most else []
+        return await asyncio.to_thread(_whole_of, self.library, self.documents, self.model, most)
 
     async def _found(self, question: str, k: int, *, is_first: bool) -> list[Passage]:
         """The passages for the query; for a follow-up also those for the question alone."""
@@ -195,7 +203,7 @@ class Finder:
         They are chosen before they are joined: a neighbour that stands before the best one must not push it out.
         """
         most = self.config.max_ref_token
-        room = min(_SMALL_MODEL_TOKENS, most) if self.model.small else most
+        room = _room(self.model, most)
         chosen: list[Passage] = []
         for passage in found:
             tokens = self.model.count_tokens(passage.text)
