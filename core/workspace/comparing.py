@@ -152,6 +152,10 @@ class Comparing:
                 await self.close(place)
 
     async def delete(self) -> None:
-        """Stop the second reply and delete its place, if it has one still."""
-        with suppress(NotFoundError, ConflictError):
-            await self.stop()
+        """Stop the second reply; its place goes too, where the reply could not be moved out of it."""
+        with suppress(NotFoundError):
+            place = _noted(await self._conversations.settings(self._id)).get("place")
+            if place:
+                with suppress(NotFoundError, ConflictError):  # not running, or written elsewhere: it ends as it is gone
+                    await self.stop()
+                await self._conversations.delete(place)

@@ -251,6 +251,19 @@ async def test_a_conversation_takes_its_second_reply_along_when_it_is_deleted(
     assert await listed(engine) == 0
 
 
+async def test_a_conversation_takes_along_a_second_reply_that_could_not_be_moved(
+    engine: Engine, servers: Servers, held: threading.Event
+) -> None:
+    held.set()
+    talk = await begun(engine, servers)
+    stores = engine.stores.of(ME)
+    question = await stores.conversations.add_message(talk.id, "user", [], None)
+    place = await stores.second_replies.open(talk.id, question.id)  # its reply was never begun
+    await talk.delete()
+    with pytest.raises(NotFoundError):
+        await stores.conversations.settings(place)
+
+
 async def test_a_place_is_its_owners_and_belongs_to_a_question(engine: Engine, servers: Servers) -> None:
     talk = await begun(engine, servers)
     seconds = engine.stores.of(ME).second_replies
