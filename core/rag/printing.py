@@ -8,8 +8,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final
 
+from core.child_process import environment
 from core.errors import BrokenDocumentError, extra_for
-from core.rag.child import environment
 from core.rag.parsers.pdf_mupdf import pymupdf
 
 if TYPE_CHECKING:

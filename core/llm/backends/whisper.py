@@ -9,16 +9,15 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import sys
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from core.child_process import environment
 from core.errors import ModelMisbehavedError, ModelUnavailableError, SettingsError, need_packages
 from core.llm.service import Service
 from core.llm.transcription import Heard, Transcriber
-from core.settings import child_environment
 
 if TYPE_CHECKING:
     from asyncio.subprocess import Process
@@ -135,7 +134,7 @@ async def _answer(recording: Recording, weights: Path) -> dict[str, Any]:
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.DEVNULL,
-        env=_environment(),
+        env=environment() | {"HF_HUB_OFFLINE": "1"},  # nothing is to be fetched
     )
     try:
         async with asyncio.timeout(_SECONDS + _SECONDS_PER_SECOND * recording.seconds):
@@ -158,13 +157,6 @@ async def _ended(process: Process) -> None:
     if process.returncode is None:
         process.kill()
         await process.wait()
-
-
-def _environment() -> dict[str, str]:
-    """Nothing of the parent's, no key and no token; where modules are, and that nothing is to be fetched."""
-    places = os.pathsep.join(place or str(Path.cwd()) for place in sys.path)
-    found = {"PYTHONPATH": places, "PYTHONUTF8": "1", "HF_HUB_OFFLINE": "1", "PYTHONDONTWRITEBYTECODE": "1"}
-    return found | child_environment({"SYSTEMROOT"})
 
 
 def _failed(why: str) -> ModelMisbehavedError:

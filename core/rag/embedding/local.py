@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
+from core.child_process import environment
 from core.errors import ModelServiceError, SettingsError
-from core.rag.child import environment
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

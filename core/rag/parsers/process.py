@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from core import errors
-from core.rag.child import environment
+from core.child_process import environment
 from core.rag.document import About, Block, PageShape, row_text
 from core.rag.parsers.base import PLAIN, Invisible, ParseOptions, Scanned
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from core.child_process import environment
 from core.errors import need_packages
 from core.net.addresses import Reach
 from core.net.fetcher import FetchLimits, fetch, with_ending
-from core.rag.child import environment
 from core.rag.chunking import chunks_of
 from core.rag.document import About, Block
 from core.rag.parsers.base import ParseOptions
