@@ -15,6 +15,7 @@ COPY pyproject.toml README.md LICENSE ./
 COPY core core
 COPY webui webui
 COPY assets assets
+RUN python -m compileall -q core webui
 
 USER parlour
 VOLUME /data

@@ -5,6 +5,8 @@ SHELL := /bin/sh
 VENV := .venv/bin
 # Further options for the command: make run ARGS="--port 8000"
 ARGS ?=
+# Where a machine forbids bytecode, each of hundreds of processes would compile the same packages anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 # A Python that is new enough, else one that an installed uv brings along; empty where there is neither.
 FIND_PYTHON = for p in "$$PYTHON" python3.11 python3.12 python3.13 python3.14 python3 python; do \

@@ -65,6 +65,8 @@ NEEDLESS = [
     "pip/**/__pycache__",
 ]  # fmt: skip
 WORTH_CUTTING = 100_000  # bytes
+# What a sandboxed interpreter imports at its start; it may not write bytecode into the environment.
+SANDBOX_IMPORTS = ["ipykernel.kernelapp", "matplotlib.pyplot", "matplotlib_inline.backend_inline", "numpy", "pandas"]
 SPACE_NEEDED = 2_000_000_000  # bytes: the environment, and what was downloaded for it until it is there
 
 SIGNS = (
@@ -160,6 +162,7 @@ def install(purpose: str) -> None:
     run([*installer, "--no-deps", "--no-build-isolation", "--quiet", "-e", str(ROOT)])
     remove_setuptools()
     slim_down(site_packages())
+    compile_for_sandboxes()
     STAMP.write_text(wanted_stamp(purpose))
     for name in ("pip", "uv"):
         shutil.rmtree(CACHE / name, ignore_errors=True)
@@ -170,6 +173,20 @@ def remove_setuptools() -> None:
     """What a Python before 3.12 puts into each environment, and nothing here imports."""
     command = [str(PYTHON), "-m", "pip", "uninstall", "--yes", "--quiet", "setuptools"]
     subprocess.call(command, env=own_environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+def compile_for_sandboxes() -> None:
+    """Import once what sandboxed interpreters import, so that none of them has to compile it: 1 s instead of 3 s."""
+    program = (
+        "import contextlib, importlib, sys\n"
+        "for name in sys.argv[1:]:\n"
+        "    with contextlib.suppress(ImportError):\n"
+        "        importlib.import_module(name)"
+    )
+    command = [str(PYTHON), "-c", program, *SANDBOX_IMPORTS]
+    environment = dict(own_environment(), MPLCONFIGDIR=str(CACHE / "matplotlib"))
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    subprocess.call(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
 def site_packages() -> Path:

@@ -9,12 +9,16 @@ _PATH_MARK = ";" if sys.platform == "win32" else ":"
 
 
 def environment() -> dict[str, str]:
-    """Nothing of the parent's, no key and no token; only where modules are, in the parent's own order."""
+    """Nothing of the parent's, no key and no token; only where modules are, in the parent's own order.
+
+    So a child writes bytecode, whatever the parent was told: what is imported in children alone, such as PyMuPDF, would
+    else be compiled for each document, which takes four times as long as to read a page.
+    """
     home = str(Path(__file__).resolve().parents[__name__.count(".")])  # what holds the outermost package
     places = [place or str(Path.cwd()) for place in sys.path]
     if home not in places:
         places.append(home)
-    found = {"PYTHONPATH": _PATH_MARK.join(places), "PYTHONUTF8": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+    found = {"PYTHONPATH": _PATH_MARK.join(places), "PYTHONUTF8": "1"}
     if sys.platform == "win32":
         import ctypes
 

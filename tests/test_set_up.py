@@ -251,6 +251,18 @@ def put(folder: Path, *names: str) -> None:
         (folder / name).write_bytes(b"x")
 
 
+def test_what_sandboxes_import_is_compiled_whatever_this_machine_forbids(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (project / "drawn_in_a_sandbox.py").touch()
+    monkeypatch.setattr(set_up, "PYTHON", Path(sys.executable))
+    monkeypatch.setattr(set_up, "SANDBOX_IMPORTS", ["there_is_none", "drawn_in_a_sandbox"])
+    monkeypatch.setenv("PYTHONPATH", str(project))
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    set_up.compile_for_sandboxes()
+    assert list(project.glob("__pycache__/drawn_in_a_sandbox.*"))
+
+
 def test_what_packages_carry_and_nothing_opens_is_left_out_and_all_else_stays(tmp_path: Path) -> None:
     kept = [
         "gradio/templates/frontend/index.html",
