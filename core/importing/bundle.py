@@ -113,7 +113,7 @@ class BundleReader:
     def _unpacked(self, name: str) -> str:
         if not name.startswith("files/"):
             return self._archive.unpack(name)
-        place = self._stage.place()
+        place = self._stage.place(self._archive.sizes[name])
         digest = self._archive.unpack(name, place)
         file_id = name.removeprefix("files/").partition(".")[0]
         self._files[file_id] = self._stage.keep(name, place, file_id=file_id, sha256=digest).id
@@ -159,7 +159,7 @@ class BundleReader:
     def _picture(self, name: str) -> str:
         """The id that a picture gets among the files; of one that is there already, its own."""
         if name not in self._pictures:
-            place = self._stage.place()
+            place = self._stage.place(self._archive.sizes[name])
             digest = self._archive.unpack(name, place)
             if digest not in self._digests:
                 kept = self._stage.keep(name, place, sha256=digest)

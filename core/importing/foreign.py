@@ -125,12 +125,12 @@ class Foreign:
     def _keep(self, one: Attached) -> FileRecord | None:
         if one.entry in self._kept:
             return self._kept[one.entry]
-        place = self._stage.place()
         if one.entry:
-            if self._archive is None or self._archive.sizes[one.entry] > _LARGEST_FILE:
+            if self._archive is None or (size := self._archive.sizes[one.entry]) > _LARGEST_FILE:
                 return None
-            self._archive.unpack(one.entry, place)
+            self._archive.unpack(one.entry, place := self._stage.place(size))
         else:
+            place = self._stage.place(len(one.data))
             place.write_bytes(one.data)
         kept = self._stage.keep(one.name, place).record
         if one.entry:

@@ -75,7 +75,12 @@ async def bring_in(
     shown = name or path.name
     with TemporaryDirectory(prefix="parlour-import-") as folder:
         left_out: Counter[str] = Counter()
-        stage = Stage(Path(folder))
+        loop = asyncio.get_running_loop()
+
+        def check(size: int) -> None:  # in the thread that reads: nothing is unpacked for which there is no room
+            asyncio.run_coroutine_threadsafe(stores.files.check_room(size), loop).result()
+
+        stage = Stage(Path(folder), check)
         try:
             source = await asyncio.to_thread(_read, path, shown, stage, left_out, lambda share: told(share * _READ))
         except OSError as error:

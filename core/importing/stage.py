@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from core.storage.arriving import ArrivingConversation, ArrivingTurn
 from core.storage.base import FileRecord, new_id
@@ -12,8 +12,10 @@ from core.storage.files import media_type_of, shown_name
 from core.storage.kept_pages import PagePlace
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
+
+_UNCHECKED: Final = 64 << 20  # bytes that may come before the next check
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,14 +37,20 @@ class StagedFile:
 class Stage:
     """Keeps conversations and files in a folder; only one conversation is in memory.
 
+    Args:
+        folder: Holds them.
+        check: Called now and then with the bytes that the files will have; raises where that is too much.
+
     Attributes:
         conversations: How many there are.
         messages: How many turns they have.
         files: What came along.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, check: Callable[[int], None]) -> None:
         self._folder = folder
+        self._check = check
+        self._bytes = self._checked_at = 0
         self._rows = folder / "rows.jsonl"
         self._rows.touch()
         self.conversations = self.messages = 0
@@ -59,8 +67,12 @@ class Stage:
         with self._rows.open("a", encoding="ascii") as rows:
             rows.write(f"{line}\n")
 
-    def place(self) -> Path:
-        """Where the bytes of the next file go."""
+    def place(self, size: int) -> Path:
+        """Where the bytes of the next file go, as many as `size`. Raises what `check` raises."""
+        self._bytes += size
+        if self._bytes >= self._checked_at:
+            self._check(self._bytes)
+            self._checked_at = self._bytes + _UNCHECKED
         return self._folder / f"{len(self.files)}.bin"
 
     def keep(self, name: str, path: Path, *, file_id: str = "", sha256: str = "") -> StagedFile:

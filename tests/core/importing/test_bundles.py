@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from core.errors import ParlourError, QuotaError, UnsupportedFormatError
 from core.export.bundle import MANIFEST
-from core.importing.archive import is_safe
+from core.importing.archive import Archive, is_safe
 from core.importing.importing import bring_in
 from core.messages.message import Message
 from core.runs.call_stages import packed_stages, unpacked
@@ -249,6 +249,25 @@ async def test_who_has_no_room_gets_nothing_of_it(tmp_path: Path) -> None:
             await bring_in(path, poor)
         assert await poor.conversations.list() == []
         assert not list((tmp_path / "files").glob("poor/*"))
+
+
+async def test_nothing_is_unpacked_for_which_there_is_no_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    unpacked: list[str] = []
+    unpack = Archive.unpack
+
+    def watched(self: Archive, name: str, *place: Path) -> str:
+        unpacked.append(name)
+        return unpack(self, name, *place)
+
+    monkeypatch.setattr(Archive, "unpack", watched)
+    async with home(tmp_path) as of:
+        path = written(tmp_path, await of.bundle())
+        poor = of.of("poor")
+        database: Any = vars(poor.files)["_database"]
+        object.__setattr__(poor, "files", FileStore(database, "poor", tmp_path / "files", quota=5))
+        with pytest.raises(QuotaError):
+            await bring_in(path, poor)
+    assert not [name for name in unpacked if name.startswith("files/")]
 
 
 @settings(max_examples=300, deadline=None)
