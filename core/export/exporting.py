@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import unicodedata
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from core.storage.whole_conversations import Outline, WholeConversations, WholeTurn
 
 
+_PRINTERS: Final = ThreadPoolExecutor(2, "parlour-print")  # each waits for a process that takes a core
 _LONGEST: Final = 80  # characters, without the ending
 _MOST_BYTES: Final = 180  # file systems take 255, and programs that download add to it
 _NOT_ALLOWED: Final = re.compile(r'[<>:"/\\|?*\x00-\x1f\x7f]+')
@@ -172,7 +174,7 @@ class Exporting:
         """
         outline, redaction = await self.opened(conversation_id)
         pieces = [piece async for piece in self._html(outline, redaction, lang, printed=True)]
-        made = await asyncio.to_thread(as_pdf, "".join(pieces), PRINTED)
+        made = await asyncio.get_running_loop().run_in_executor(_PRINTERS, as_pdf, "".join(pieces), PRINTED)
         return file_name(redaction.said(outline.conversation.title), "pdf"), made
 
     async def _html(

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
+import queue
 import sqlite3
+import threading
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -16,6 +19,7 @@ from typing import Any
 import pytest
 
 from core.errors import NotFoundError, UnsupportedFormatError
+from core.export import exporting
 from core.export.exporting import Exporting
 from core.export.schema import ConversationExport, read_export
 from core.messages.content import ContentItem
@@ -311,3 +315,19 @@ def test_an_export_of_a_newer_parlour_is_refused_by_name(tmp_path: Path) -> None
     path.write_text('{"format": "parlour.conversation", "version": 2}', encoding="utf-8")
     with pytest.raises(UnsupportedFormatError, match="newer Parlour"):
         read_export(path)
+
+
+async def test_two_are_printed_at_once_and_the_others_wait(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
+    ended = threading.Event()
+
+    def print_slowly(html: str, style: str) -> bytes:
+        return b"%PDF" if ended.wait(30) else b""
+
+    monkeypatch.setattr(exporting, "as_pdf", print_slowly)
+    waiting: queue.SimpleQueue[Any] = vars(vars(exporting)["_PRINTERS"])["_work_queue"]
+    made = asyncio.gather(*(room.exporting("alice").printed(room.id) for _ in range(6)))
+    async with asyncio.timeout(30):
+        while waiting.qsize() < 4:
+            await asyncio.sleep(0)
+    ended.set()
+    assert [data for _, data in await made] == [b"%PDF"] * 6
