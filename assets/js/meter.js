@@ -2,6 +2,7 @@
 import { hint } from './hint.js';
 import { request } from './request.js';
 import { onChange, status } from './state.js';
+import { drawAnew } from './steering.js';
 import { lang, say } from './words.js';
 
 const PAUSE = 700; // milliseconds after the last letter
@@ -144,6 +145,7 @@ async function save(key, on, tokens) {
   if (mine !== asked || !told_.parts) return;
   told = told_;
   draw();
+  drawAnew();
   card()?.querySelector('[role="status"]')?.replaceChildren(on ? say('meter_saved', { n: figure(tokens) }) : say('meter_unsaved'));
   (find(key) ?? find('') ?? card())?.focus();
 }

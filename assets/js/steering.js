@@ -25,6 +25,13 @@ function keep({ quiet = true } = {}) {
   change({ instructions: text }, { quiet, ...about(field) });
 }
 
+// Where its switches were changed elsewhere, such as by the meter.
+export function drawAnew() {
+  if (!panel()) return;
+  keep();
+  change({});
+}
+
 // A slider's value as it is kept: the longest reply goes in powers of two.
 const valueOf = (field) => (field.closest('.p-param').dataset.name === 'max_tokens' ? 2 ** Number(field.value) : Number(field.value));
 

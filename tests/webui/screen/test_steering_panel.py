@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
+from core.workspace.saving import Saving
 from tests.e2e.axe import findings_everywhere
 from tests.e2e.chat_steps import until
 from tests.webui.screen.stage import Stage
+from tests.webui.screen.test_meter import METER
+from webui.handlers.metering import meter_data
 from webui.words import LANGUAGES, Words
 
 Show = Callable[..., Page]
@@ -54,6 +58,16 @@ def test_what_is_asked_for_in_one_breath_arrives_once_each_and_in_order(show: Sh
     stage.until(lambda: len(stage.asked) >= 12)
     switched = [next(iter(one["change"]["tools"].values())) for one in stage.asked]
     assert switched == [switched[0], not switched[0]] * 6
+
+
+def test_an_open_panel_shows_what_the_meter_left_out(show: Show, stage: Stage) -> None:
+    stage.meter = meter_data(replace(METER, savings=(Saving("tools", "web", 900, count=2),)), Words("en"))
+    page = show("steered")
+    opened(page)
+    page.locator("#composer .p-ring").click()
+    page.locator(".p-meter .p-save").first.click()
+    heard(stage, do="save", on=True)
+    heard(stage, do="steer", change={})
 
 
 def test_a_server_carries_its_tools_along_which_can_be_chosen_one_by_one(show: Show, stage: Stage) -> None:
