@@ -197,3 +197,11 @@ def test_no_file_knows_this_machine() -> None:
         if sign in path.read_text(encoding="utf-8")
     ]
     assert not found
+
+
+def test_no_style_asks_what_a_part_holds() -> None:
+    # Each rule with `:has()` is cheap, and a hundred made a browser find the styles of the whole page anew whenever
+    # anything came or went: 40 ms, several times until a menu stood. `assets/js/holding.js` tells what holds what.
+    styles = [*(ROOT / "assets").rglob("*.css"), *(ROOT / "webui").rglob("page_*.py")]
+    assert len(styles) > 30
+    assert not [path.name for path in styles if ":has(" in path.read_text(encoding="utf-8")]

@@ -78,7 +78,7 @@ class Look:
             look = f"{content}{_SMALL}{_face(self.user_picture)}"
             rules.append(f"#chat .user-row .message:not(.message .message)::before {{ {look} }}")
         if self.agent_picture:
-            rules.append(f"#chat .prose p.p-speaker:not(:has(.p-face)) {{ {_face(self.agent_picture)} }}")
+            rules.append(f"#chat .prose p.p-speaker:not(.p-faced) {{ {_face(self.agent_picture)} }}")
             rules.append(f".p-face.p-face {{ {_portrait(self.agent_picture)} }}")
         for name, picture in self.agent_pictures:
             rules.append(f".p-face.{face_class(name)} {{ {_portrait(picture)} }}")

@@ -173,7 +173,10 @@ function plainChip(name, said) {
 
 function chip(name, picture, index) {
   const element = plainChip(name, /\.([a-z0-9]{1,5})$/i.exec(name)?.[1].toUpperCase() ?? '');
-  if (picture) element.prepend(Object.assign(document.createElement('img'), { src: picture, alt: '' }));
+  if (picture) {
+    element.classList.add('p-pictured');
+    element.prepend(Object.assign(document.createElement('img'), { src: picture, alt: '' }));
+  }
   const cross = Object.assign(document.createElement('button'), { type: 'button', className: 'p-icon' });
   cross.setAttribute('aria-label', say('remove', { name }));
   cross.addEventListener('click', () => {

@@ -12,6 +12,7 @@ import { start as connection } from './connection.js';
 import { start as editing } from './editing.js';
 import { start as focus } from './focus.js';
 import { start as history } from './history.js';
+import { start as holding } from './holding.js';
 import { start as jump } from './jump.js';
 import { start as keeping } from './keeping.js';
 import { start as keys } from './keys.js';
@@ -45,7 +46,7 @@ import { start as takingOver } from './taking_over.js';
 import { start as viewport } from './viewport.js';
 import { start as waiting } from './waiting.js';
 
-for (const start of [bus, dictation, choices, selecting, takingOver, places, paper, list, history, keeping, bringing, queue, pressing, actions, keys, editing, pasting, approval, mentions, prompts, composer, connection, focus, meter, microphone, reading, rows, scrolling, selection, speech, tables, tabs, waiting, commands, jump, settings, code, side, viewport, notices, pictures, choosing, steering, offline]) {
+for (const start of [holding, bus, dictation, choices, selecting, takingOver, places, paper, list, history, keeping, bringing, queue, pressing, actions, keys, editing, pasting, approval, mentions, prompts, composer, connection, focus, meter, microphone, reading, rows, scrolling, selection, speech, tables, tabs, waiting, commands, jump, settings, code, side, viewport, notices, pictures, choosing, steering, offline]) {
   // What a browser refuses one part keeps no other from beginning.
   try { start(); } catch (error) { reportError(error); }
 }

@@ -48,7 +48,7 @@ const state = (row) => make('span', { className: `p-state p-is-${row.shape}` },
 
 function line(row) {
   const key = `${row.service} ${row.model}`;
-  const button = make('button', { type: 'button', className: 'p-pick', tabIndex: -1, attributes: { 'data-key': key,
+  const button = make('button', { type: 'button', className: isTooSmall(row) ? 'p-pick p-too-small' : 'p-pick', tabIndex: -1, attributes: { 'data-key': key,
     role: 'menuitemradio', 'aria-checked': String(isChosen(row)), ...row.star && { 'aria-keyshortcuts': `Alt+${row.star}` },
   } },
   make('span', { className: 'p-name', textContent: row.label }),

@@ -19,6 +19,7 @@ export function copyMessage(link) {
   other.addEventListener('keydown', (event) => { if (event.key === 'Escape') { event.stopPropagation(); other.remove(); link.focus(); } });
   other.addEventListener('click', () => { clearTimeout(away); copy(plainText(row), link); other.remove(); link.focus(); });
   link.after(other);
+  other.parentElement.classList.add('p-as-text-here');  // its place is told from there
   other.style.left = `${Math.max(0, Math.min(link.offsetLeft, other.parentElement.clientWidth - other.offsetWidth))}px`;
   other.style.top = `${link.offsetTop}px`;
 }

@@ -51,7 +51,7 @@ function conversation(found, acts) {
   const row = { icon: 'lines', name: found.title || say('palette_untitled'), marks: found.marks, note };
   const [first, ...others] = found.hits;
   return [
-    option({ act: () => acts.open(found.id, first?.message) }, ...line(row), ...first ? [hitLine(first)] : []),
+    option({ act: () => acts.open(found.id, first?.message), form: others.length ? 'p-more-below' : '' }, ...line(row), ...first ? [hitLine(first)] : []),
     ...others.map((hit) => option({ act: () => acts.open(found.id, hit.message), form: 'p-more-of-it' }, hitLine(hit))),
   ];
 }

@@ -99,7 +99,7 @@ export function services(changed) {
     const held = element.contains(document.activeElement) ? document.activeElement.dataset.service : undefined;
     const add = make('button', { type: 'button', className: 'p-button p-add-service', textContent: say('service_add') });
     add.addEventListener('click', () => editService(told.add, () => changed('', '.p-add-service')));
-    element.replaceChildren(...told.services.map(row), make('div', { className: 'p-set' }, add));
+    element.replaceChildren(...told.services.map(row), make('div', { className: 'p-set p-adds' }, add));
     if (held !== undefined) element.querySelector(more(held))?.focus();
   }
 

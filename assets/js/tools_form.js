@@ -11,7 +11,7 @@ export function adding(dialog) {
   const wrong = make('p', { id: 'p-tools-json-wrong', className: 'p-wrong', hidden: true, attributes: { role: 'alert' } });
   area.setAttribute('aria-describedby', wrong.id);
   const local = note('');
-  const paste = make('form', { noValidate: true }, row, wrong, make('div', { className: 'p-row' }, button('p-main', say('tools_paste_do'), 'submit')));
+  const paste = make('form', { className: 'p-paste', noValidate: true }, row, wrong, make('div', { className: 'p-row' }, button('p-main', say('tools_paste_do'), 'submit')));
   const form = fields(dialog, 'p-tools-new');
   const typed = make('details', { className: 'p-fold' }, make('summary', { textContent: say('tools_form') }), form.element);
   const { element } = section(say('tools_add'), note(say('tools_paste_about')), local, paste, typed);

@@ -17,7 +17,7 @@ export function field(id, caption, given = {}, tag = 'input') {
   const { attributes = {}, ...more } = given;
   const own = tag === 'select' ? { attributes } : { maxLength: 4000, ...more, attributes: { ...plain, ...attributes } };
   const input = make(tag, { id, ...own });
-  const row = make('div', { className: 'p-field' }, make('label', { htmlFor: id, textContent: caption }), input);
+  const row = make('div', { className: tag === 'textarea' ? 'p-field p-tall' : 'p-field' }, make('label', { htmlFor: id, textContent: caption }), input);
   return [row, input];
 }
 
@@ -85,7 +85,7 @@ export function changeEntry(row, one, here) {
 }
 
 export function serverRow() {
-  return make('li', {}, make('button', { type: 'button' }, shape('open'),
+  return make('li', { className: 'p-tall' }, make('button', { type: 'button' }, shape('open'),
     make('span', { className: 'p-two' },
       make('span', { className: 'p-name', attributes: { dir: 'auto' } }), make('span', { className: 'p-count' }))));
 }

@@ -34,7 +34,7 @@ export function served(dialog) {
   // What there is nothing to say about before its command was seen.
   const afterwards = make('div', {}, labelled(enabled, say('tools_enabled')), labelled(trusted, say('tools_trusted')), trust,
     labelled(asks, say('tools_asks')), asksNote);
-  const shown = make('div', {}, make('div', { className: 'p-between' }, state, make('span', { className: 'p-row' }, signIn, check, again, signOut)),
+  const shown = make('div', {}, make('div', { className: 'p-between p-of-server' }, state, make('span', { className: 'p-row' }, signIn, check, again, signOut)),
     way, reached, confirm.element, afterwards, title, list, logs);
   const form = editing(dialog, () => { changing = false; draw(dialog.data); edit.focus(); });
   const { element, head, name } = section('', shown, form.element);

@@ -107,7 +107,7 @@ def _argument_row(number: int, field: Field, words: Words) -> str:
     many = f'<span class="p-count-lines">{escaped(told)}</span>' if rows > _MOST_ROWS else ""
     # A break at the very beginning is left out by browsers: so there is one to be left out.
     return (
-        f'<div class="p-arg"><label for="{place}">{escaped(field.name)}{many}</label>'
+        f'<div class="p-arg{" p-counted" if many else ""}"><label for="{place}">{escaped(field.name)}{many}</label>'
         f'<textarea id="{place}" rows="{min(rows, _MOST_ROWS)}" data-name="{exact(field.name)}" '
         f'data-kind="{field.kind}" dir="auto" spellcheck="false" autocomplete="off" '
         f'aria-describedby="{place}-wrong">&#10;{exact(field.text)}</textarea>'
@@ -179,7 +179,7 @@ def _form_row(number: int, field: FormField, words: Words) -> str:
     else:
         label = f'<label for="{place}" {title}</label>'
     return (
-        f'<div class="p-arg">{label}'
+        f'<div class="p-arg{" p-counted" if needed else ""}">{label}'
         f'{_control(field, about, words)}{told}<p class="p-wrong" id="{place}-wrong" role="alert"></p></div>'
     )
 

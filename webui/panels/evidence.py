@@ -66,6 +66,7 @@ def evidence_html(
     told = [one for one in passages if one["number"] == open_number or one["number"] not in lists.uncited]
     listed = listing_html(lists.listing, words) if lists.listing else ""
     chunk = lists.listing.open_chunk if lists.listing else None
+    chunks = bool(lists.listing and lists.listing.chunks)
     sought = f'<p class="p-sought">{escaped(lists.sought)}</p>' if lists.sought else ""
     return (
         f'<div class="p-evidence" data-open="{escaped(message_id)}" '
@@ -74,7 +75,7 @@ def evidence_html(
         f'<button type="button" class="p-icon p-close" data-do="close" '
         f'aria-label="{escaped(words("evidence.close"))}"></button></header>'
         f"{sought}{_page_html(page, told, open_number, words, message_id) or _nothing(words, gone=lists.gone)}"
-        f'<div class="p-lists">{quoted}{listed}</div></div>'
+        f'<div class="p-lists{" p-of-chunks" if chunks else ""}">{quoted}{listed}</div></div>'
     )
 
 

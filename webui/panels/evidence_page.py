@@ -88,10 +88,10 @@ def picture(
     own = f"./pages/{escaped(page.document_id)}/{page.page}.png"
     source = f"./files/{escaped(page.file)}" if page.file else own
     image = f'<img src="{source}" alt="{alt}" width="{page.size[0]:.0f}" height="{page.size[1]:.0f}">'
-    return paper(page, f"{image}{marks}", tabs(page, here, open_number, words, message_id))
+    return paper(page, f"{image}{marks}", tabs(page, here, open_number, words, message_id), form=" p-pictured")
 
 
-def paper(page: ShownPage, inside: str, tabs_html: str, *, below: str = "") -> str:
+def paper(page: ShownPage, inside: str, tabs_html: str, *, below: str = "", form: str = "") -> str:
     """A sheet of paper, cropped to its text until the reader wants all of it.
 
     Args:
@@ -99,6 +99,7 @@ def paper(page: ShownPage, inside: str, tabs_html: str, *, below: str = "") -> s
         inside: Markup, positioned in per cent of the page.
         tabs_html: From `tabs`.
         below: Markup under the sheet.
+        form: A class of the sheet, with a space before it.
     """
     width, height = page.size
     left, top, right, bottom = page.crop
@@ -108,7 +109,7 @@ def paper(page: ShownPage, inside: str, tabs_html: str, *, below: str = "") -> s
     return (
         f'<div class="p-desk" tabindex="0" role="region" aria-label="{escaped(page.document)}">'
         f'<div class="p-page" style="--crop:{across:.1f}/{down:.1f};--full:{width:.1f}/{height:.1f}{legible}">'
-        f'<div class="p-paper"><div class="p-sheet" style="{place}">{inside}</div></div>'
+        f'<div class="p-paper"><div class="p-sheet{form}" style="{place}">{inside}</div></div>'
         f'<div class="p-tabs">{tabs_html}</div></div>{below}</div>'
     )
 

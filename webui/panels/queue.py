@@ -38,7 +38,8 @@ def _row(one: Waiting, number: int, words: Words, *, coming: bool, moves: bool) 
     place = words("queue.next") if number == 1 else str(number)
     when = ""
     if number == 1:
-        when = f'<span class="p-when">{escaped(words("queue.when" if coming else "queue.waits"))}</span>'
+        said_when = escaped(words("queue.when" if coming else "queue.waits"))
+        when = f'<span class="p-when{"" if coming else " p-beside-word"}">{said_when}</span>'
         when += "" if coming else _button("sendqueued", message.id, words("queue.send"), worded=True)
     return (
         f'<li class="p-next" data-row="{escaped(message.id)}">'

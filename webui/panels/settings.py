@@ -130,18 +130,20 @@ def _part(name: str, body: str, words: Words) -> str:
 # ---- rows
 
 
-def _row(name: str, control: str, words: Words, *, note: str | None = None, labels: str = "") -> str:
+def _row(name: str, control: str, words: Words, *, note: str | None = None, labels: str = "", form: str = "") -> str:
     """A name with a note below it, and what can be done at the right.
 
     Args:
         note: Below the name; the sentence `settings.<name>_note` if left out.
         labels: The id of the control that the name is the label of.
+        form: A class of the row, with a space before it.
     """
     said = words(f"settings.{name}_note") if note is None else note
     label = escaped(words(f"settings.{name}"))
     shown = f'<label for="{labels}">{label}</label>' if labels else f'<span class="p-label">{label}</span>'
     below = f'<span class="p-note" id="p-n-{name}">{escaped(said)}</span>' if said else ""
-    return f'<div class="p-set"><div class="p-what">{shown}{below}</div><div class="p-how">{control}</div></div>'
+    what = f'<div class="p-what">{shown}{below}</div>'
+    return f'<div class="p-set{form}">{what}<div class="p-how">{control}</div></div>'
 
 
 def _switch(name: str, words: Words, *, on: bool, kept: str = "set", note: str | None = None) -> str:
@@ -150,7 +152,7 @@ def _switch(name: str, words: Words, *, on: bool, kept: str = "set", note: str |
         f'<input type="checkbox" role="switch" id="p-v-{name}" data-{kept}="{name}" '
         f'aria-describedby="p-n-{name}"{checked}>'
     )
-    return _row(name, box, words, note=note, labels=f"p-v-{name}")
+    return _row(name, box, words, note=note, labels=f"p-v-{name}", form=" p-switched")
 
 
 def _choice(
@@ -284,7 +286,7 @@ def _data(shown: ShownSettings, words: Words) -> str:
     return (
         f'<p class="p-about">{escaped(words("settings.data_note"))}</p>'
         f'<div class="p-space" aria-hidden="true">{bar}</div><ul class="p-sizes" role="list">{said}</ul>'
-        + _row("export", _exports(), words)
+        + _row("export", _exports(), words, form=" p-ways-out")
         + (_links(words) if shown.may_share else "")
         + _row("delete", f"{danger}{escaped(words('settings.delete_do'))}</button>", words, note=talks)
     )

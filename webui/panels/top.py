@@ -113,8 +113,11 @@ def top_html(  # noqa: PLR0913 - each is a part of the line, by name
             f'aria-label="{settings}" title="{settings}"></button>'
         )
     )
+    form = "p-top"
+    form += " p-with-uses" if libraries else ""
+    form += " p-with-passing" if temporary is not None else ""
     return (
-        f'<div class="p-top"><button type="button" class="p-icon p-open-menu" data-do="drawer" aria-label="{menu}" '
+        f'<div class="{form}"><button type="button" class="p-icon p-open-menu" data-do="drawer" aria-label="{menu}" '
         f'aria-controls="side"></button>'
         f'<h1 class="p-title" dir="auto">{escaped(title or words("top.untitled"))}</h1>'
         f"{uses_html(libraries, words)}"

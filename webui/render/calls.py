@@ -200,7 +200,7 @@ def _title(call: CallBlock, words: Words, agent: str = "") -> str:
     told = f' <span class="p-lab">{escaped(label)}</span>' if label and not _same(label, call.name) else ""
     summary, state = _summary(call, words, told=not agent), words(f"reply.state_{call.state}")
     name = f'{face(agent)}<span class="p-asked">{escaped(agent)}</span>' if agent else ""
-    name = name or f'<span class="p-tool">{escaped(call.name)}</span>'
+    name = name or f'<span class="p-tool{" p-labelled" if told else ""}">{escaped(call.name)}</span>'
     heard = "" if summary == state else f'<span class="p-sr"> {escaped(state)} </span>'
     return f'<span class="p-st {_SHAPES[call.state]}"></span>{name}{told}{spent}{heard}{_decided(call, words)}' + (
         f' <span class="p-sum">{escaped(summary)}</span>' if summary else ""

@@ -206,7 +206,7 @@ def question_entry(
     text = text if text.strip() else ""
     acts = ["edit", "copy", "fork"] if len(text) <= LONGEST_QUESTION else ["copy", "fork"]
     links = "".join(_beside(act, message.id, words) for act in acts)
-    beside = f'<p class="p-acts p-beside">{links}</p>'
+    beside = f'<p class="p-acts p-beside{"" if versions else " p-alone"}">{links}</p>'
     parts.append(f'<div class="p-turn">{_asked(text[:LONGEST_QUESTION], words)}{beside}</div>')
     if len(text) > LONGEST_QUESTION:
         parts.append(_note(words("reply.cut_text", n=len(text))))

@@ -152,7 +152,9 @@ def document_card(state: DocumentState, address: str, words: Words) -> str:
         f'<a class="p-chip" href="{address}?download=1" title="{name}"><span class="p-name">{name}</span></a>'
         f'<span class="p-kind">{shape.get(record.status, "")}<span class="p-far">{line}</span></span>'
     )
-    return f'<div class="p-doc p-doc-{record.status}">{link}{_acts(record, words)}{_bar(state)}</div>'
+    acts = _acts(record, words)
+    two = " p-two-ways" if acts.count("<a ") > 1 else ""
+    return f'<div class="p-doc p-doc-{record.status}{two}">{link}{acts}{_bar(state)}</div>'
 
 
 def waiting_line(waiting: Waiting, message_id: str, words: Words) -> str:

@@ -83,7 +83,7 @@ def initials(name: str) -> str:
 
 def speaker(name: str) -> str:
     """The line that names a speaker, where there are several."""
-    return f'<p class="p-speaker">{face(name)}<span>{escaped(name)}</span></p>'
+    return f'<p class="p-speaker p-faced">{face(name)}<span>{escaped(name)}</span></p>'
 
 
 def _digest(name: str) -> str:
