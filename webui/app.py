@@ -95,12 +95,14 @@ def build_app(context: WebContext, uploads: Uploads) -> Built:
     from fastapi import FastAPI
 
     from webui.gradio_patches import SESSIONS, keep_recent, wake_by_events
+    from webui.gradio_threads import stay_on_loop
     from webui.handlers.wiring import Handlers
     from webui.layout import build
     from webui.panels.welcome import translations
     from webui.routes import Routes
     from webui.theme import Theme, head
 
+    stay_on_loop()
     handlers = Handlers(context, uploads)
     app = FastAPI(
         openapi_url=None, docs_url=None, redoc_url=None, routes=Routes(context, uploads, handlers.views).table()

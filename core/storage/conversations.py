@@ -7,7 +7,7 @@ import time
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any, Final
 
-from sqlalchemy import ColumnElement, CompoundSelect, Connection, Row, delete, func, insert, select, union, update
+from sqlalchemy import ColumnElement, CompoundSelect, Connection, Row, delete, func, select, union, update
 from sqlalchemy.dialects.sqlite import insert as insert_or
 
 from core.errors import NotFoundError
@@ -15,6 +15,20 @@ from core.messages.invisible import plain_line
 from core.messages.message import Message
 from core.storage.base import ConversationRecord, FileRecord, StoredMessage, busy, file_ids, is_id, new_id
 from core.storage.message_texts import keep_text, keep_title
+from core.storage.statements import (
+    ADD_CONVERSATION,
+    ADD_MESSAGE,
+    ADD_OWNER,
+    ALLOWED_TOOLS,
+    CONVERSATION,
+    CONVERSATION_ID,
+    CONVERSATION_SETTINGS,
+    FILES_OF_OWNER,
+    MESSAGE,
+    SHOW_LEAF,
+    TREE,
+    TURNS,
+)
 from core.storage.tables import (
     allowances,
     conversations,
@@ -22,7 +36,6 @@ from core.storage.tables import (
     file_uses,
     files,
     messages,
-    owners,
     runs,
     summaries,
 )
@@ -94,9 +107,7 @@ def newest_leaf(connection: Connection, conversation_id: str, message_id: str) -
 
 def tree_of(connection: Connection, conversation_id: str) -> Sequence[Row[Any, Any, Any]]:
     """The `id`, `parent_id` and `role` of each turn of a conversation, in the order in which they came."""
-    query = select(messages.c.id, messages.c.parent_id, messages.c.role)
-    query = query.where(messages.c.conversation_id == conversation_id)
-    return connection.execute(query.order_by(messages.c.created_at, messages.c.id)).all()
+    return connection.execute(TREE, {"conversation": conversation_id}).all()
 
 
 TEMPORARY: Final = "temporary"
@@ -159,12 +170,10 @@ class ConversationStore:
 
         def begin(connection: Connection) -> ConversationRecord:
             insert_owner(connection, self._owner)
-            is_free = (
-                is_id(wanted) and connection.execute(select(conversations.c.id).where(_is(wanted))).first() is None
-            )
+            is_free = is_id(wanted) and connection.execute(CONVERSATION_ID, {"conversation": wanted}).first() is None
             fresh = ConversationRecord(wanted if is_free else new_id(), self._owner, clean(title), now, now)
             values = {name: getattr(fresh, name) for name in ConversationRecord.__slots__}
-            connection.execute(insert(conversations).values({**values, "settings": dict(settings or {})}))
+            connection.execute(ADD_CONVERSATION, {**values, "settings": dict(settings or {})})
             keep_title(connection, fresh.id)
             made.append(fresh.id)
             return fresh
@@ -220,8 +229,8 @@ class ConversationStore:
 
     async def settings(self, conversation_id: str) -> dict[str, Any]:
         """What was chosen for this conversation alone. Raises NotFoundError."""
-        query = select(conversations.c.settings).where(_is(conversation_id), conversations.c.owner_id == self._owner)
-        row = await self._database.read(lambda c: c.execute(query).first())
+        wanted = {"conversation": conversation_id, "owner": self._owner}
+        row = await self._database.read(lambda c: c.execute(CONVERSATION_SETTINGS, wanted).first())
         if row is None:
             raise _missing("conversation")
         return dict(row.settings)
@@ -346,14 +355,12 @@ class ConversationStore:
 
 def insert_owner(connection: Connection, owner: str) -> None:
     """Make the owner known inside a transaction, if this is the first time."""
-    row = {"id": owner, "created_at": time.time()}
-    connection.execute(insert_or(owners).values(row).on_conflict_do_nothing())
+    connection.execute(ADD_OWNER, {"id": owner, "created_at": time.time()})
 
 
 def conversation_of(connection: Connection, owner: str, conversation_id: str) -> ConversationRecord:
     """The owner's conversation, inside a transaction. Raises NotFoundError."""
-    query = select(conversations).where(_is(conversation_id), conversations.c.owner_id == owner)
-    row = connection.execute(query).first()
+    row = connection.execute(CONVERSATION, {"conversation": conversation_id, "owner": owner}).first()
     if row is None:
         raise _missing("conversation")
     return conversation_record(row)
@@ -363,11 +370,8 @@ def message_of(
     connection: Connection, owner: str, message_id: str, conversation_id: str | None = None
 ) -> StoredMessage:
     """The owner's message (of this conversation), inside a transaction. Raises NotFoundError."""
-    query = select(messages).where(messages.c.id == message_id, messages.c.owner_id == owner)
-    if conversation_id is not None:
-        query = query.where(messages.c.conversation_id == conversation_id)
-    row = connection.execute(query).first()
-    if row is None:
+    row = connection.execute(MESSAGE, {"message": message_id, "owner": owner}).first()
+    if row is None or conversation_id not in {None, row.conversation_id}:
         raise _missing("message")
     return stored(row)
 
@@ -377,8 +381,7 @@ def thread_of(
 ) -> tuple[ConversationRecord, list[StoredMessage]]:
     """The owner's conversation and its turns to `leaf_id`, inside a transaction. Raises NotFoundError."""
     conversation = conversation_of(connection, owner, conversation_id)
-    query = select(messages).where(messages.c.conversation_id == conversation_id)
-    ordered = connection.execute(query.order_by(messages.c.created_at, messages.c.id)).all()
+    ordered = connection.execute(TURNS, {"conversation": conversation_id}).all()
     rows = {str(row.id): row for row in ordered}
     if leaf_id is not None and leaf_id not in rows:
         raise _missing("message")
@@ -397,17 +400,17 @@ def insert_message(connection: Connection, owner: str, fresh: StoredMessage) -> 
     if fresh.parent_id is not None:
         message_of(connection, owner, fresh.parent_id, fresh.conversation_id)
     values = {name: getattr(fresh, name) for name in StoredMessage.__slots__}
-    connection.execute(insert(messages).values({**values, "owner_id": owner, "parts": dumped(fresh.parts)}))
-    shown = {"leaf_id": fresh.id, "updated_at": fresh.created_at}
-    connection.execute(update(conversations).where(_is(fresh.conversation_id)).values(**shown))
+    connection.execute(ADD_MESSAGE, {**values, "owner_id": owner, "parts": dumped(fresh.parts)})
+    shown = {"conversation": fresh.conversation_id, "leaf": fresh.id, "time": fresh.created_at}
+    connection.execute(SHOW_LEAF, shown)
     keep_text(connection, owner, fresh.conversation_id, fresh.id, fresh.role, fresh.parts)
     use_files(connection, owner, fresh.conversation_id, file_ids(fresh.parts))
 
 
 def use_files(connection: Connection, owner: str, conversation_id: str, wanted: Sequence[str]) -> None:
     """Note that a conversation needs files, inside a transaction; ids that are not the owner's are passed over."""
-    known = select(files.c.id).where(files.c.owner_id == owner, files.c.id.in_(wanted))
-    for (file_id,) in connection.execute(known).all():
+    known = connection.execute(FILES_OF_OWNER, {"owner": owner, "wanted": list(wanted)}).all() if wanted else ()
+    for (file_id,) in known:
         use = {"file_id": file_id, "conversation_id": conversation_id, "owner_id": owner}
         connection.execute(insert_or(file_uses).values(use).on_conflict_do_nothing())
 
@@ -470,8 +473,9 @@ class Allowances:
 
         def load(connection: Connection) -> list[str]:
             conversation_of(connection, self._owner, conversation_id)
-            query = select(allowances.c.tool).where(allowances.c.conversation_id == conversation_id)
-            return [str(tool) for tool in connection.execute(query.order_by(allowances.c.tool)).scalars()]
+            return [
+                str(tool) for tool in connection.execute(ALLOWED_TOOLS, {"conversation": conversation_id}).scalars()
+            ]
 
         return await self._database.read(load)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any, cast
 
-from sqlalchemy import ColumnElement, Connection, Row, Select, delete, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Row, delete, func, insert, select, update
 from sqlalchemy.dialects.sqlite import insert as insert_or
 
 from core.errors import ConflictError, NotFoundError
@@ -20,7 +20,18 @@ from core.storage.conversations import (
     use_files,
     versions_of,
 )
-from core.storage.tables import conversation_libraries, conversations, documents, files, folders, libraries
+from core.storage.statements import (
+    KNOWN_IN_PART,
+    LIBRARIES,
+    LIBRARIES_OF_OWNER,
+    OWN_DOCUMENTS,
+    OWN_READ,
+    OWN_SHELVES,
+    SETTINGS_OF_FOLDER,
+    SHELVED_DOCUMENTS,
+    SHELVED_READ,
+)
+from core.storage.tables import conversation_libraries, conversations, documents, files, libraries
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -38,7 +49,8 @@ class LibraryStore:
 
     async def list(self) -> list[NamedLibrary]:
         """The owner's libraries, by name."""
-        return await self._database.read(lambda c: _listed(c, libraries.c.owner_id == self._owner))
+        mine = {"owner": self._owner}
+        return await self._database.read(lambda c: _by_name(c.execute(LIBRARIES_OF_OWNER, mine).all()))
 
     async def get(self, library_id: str) -> NamedLibrary:
         """One library. Raises NotFoundError."""
@@ -147,7 +159,8 @@ class LibraryStore:
 
 def collection_of(connection: Connection, owner: str, library_id: str) -> NamedLibrary:
     """The owner's library, inside a transaction. Raises NotFoundError."""
-    found = _listed(connection, (libraries.c.id == library_id) & (libraries.c.owner_id == owner))
+    wanted = LIBRARIES_OF_OWNER.where(libraries.c.id == library_id)
+    found = _by_name(connection.execute(wanted, {"owner": owner}).all())
     if not found:
         raise NotFoundError("There is no such library.", kind="library")
     return found[0]
@@ -155,7 +168,8 @@ def collection_of(connection: Connection, owner: str, library_id: str) -> NamedL
 
 def libraries_used(connection: Connection, conversation_id: str) -> list[NamedLibrary]:
     """The libraries that a conversation uses, by name, inside a transaction."""
-    return _listed(connection, libraries.c.id.in_(_shelves(connection, conversation_id)))
+    shelves = _shelves(connection, conversation_id)
+    return _by_name(connection.execute(LIBRARIES, {"wanted": shelves}).all()) if shelves else []
 
 
 _WITHOUT = "without_libraries"  # of a conversation's settings: those of its folder that it does not use
@@ -163,16 +177,13 @@ _WITHOUT = "without_libraries"  # of a conversation's settings: those of its fol
 
 def _shelves(connection: Connection, conversation_id: str) -> list[str]:
     """The libraries that a conversation uses: its own, and those of its folder that it does not leave out."""
-    query = select(conversation_libraries.c.library_id)
-    own = connection.execute(query.where(conversation_libraries.c.conversation_id == conversation_id)).scalars()
+    own = connection.execute(OWN_SHELVES, {"conversation": conversation_id}).scalars()
     return list(dict.fromkeys([*map(str, own), *_lent(connection, conversation_id)]))
 
 
 def _lent(connection: Connection, conversation_id: str) -> list[str]:
     """The libraries that a conversation uses because its folder has them."""
-    query = select(folders.c.settings, conversations.c.settings)
-    query = query.join(conversations, conversations.c.folder_id == folders.c.id)
-    row = connection.execute(query.where(conversations.c.id == conversation_id)).first()
+    row = connection.execute(SETTINGS_OF_FOLDER, {"conversation": conversation_id}).first()
     if row is None:
         return []
     of_folder, own = (cast("dict[str, Any]", kept or {}) for kept in row)
@@ -199,12 +210,7 @@ def _leave_out(connection: Connection, conversation_id: str, library_id: str, *,
     connection.execute(update(conversations).where(conversations.c.id == conversation_id).values(settings=values))
 
 
-def _listed(connection: Connection, condition: ColumnElement[bool]) -> list[NamedLibrary]:
-    reading = func.count(documents.c.id).filter(documents.c.status == "reading")
-    columns = [libraries.c.id, libraries.c.owner_id, libraries.c.name, libraries.c.created_at]
-    query: Select[Any] = select(*columns, func.count(documents.c.id), reading)
-    query = query.outerjoin(documents, documents.c.collection_id == libraries.c.id).where(condition)
-    rows = connection.execute(query.group_by(libraries.c.id)).all()
+def _by_name(rows: Sequence[Row[Any]]) -> list[NamedLibrary]:
     return sorted((NamedLibrary(*row) for row in rows), key=lambda one: (one.name.casefold(), one.created_at))
 
 
@@ -377,8 +383,10 @@ class DocumentStore:
 
         def load(connection: Connection) -> list[str]:
             conversation_of(connection, self._owner, conversation_id)
-            own = library_ids(connection, documents.c.conversation_id == conversation_id)
-            return list(dict.fromkeys([*own, *library_ids(connection, _is_shelved_for(connection, conversation_id))]))
+            own = connection.execute(OWN_READ, {"conversation": conversation_id}).scalars()
+            shelves = _shelves(connection, conversation_id)
+            lent = connection.execute(SHELVED_READ, {"shelves": shelves}).scalars() if shelves else ()
+            return list(dict.fromkeys(map(str, (*own, *lent))))
 
         return await self._database.read(load)
 
@@ -391,8 +399,9 @@ class DocumentStore:
 
         def load(connection: Connection) -> list[DocumentRecord]:
             conversation_of(connection, self._owner, conversation_id)
-            own = documents_where(connection, documents.c.conversation_id == conversation_id)
-            return [*own, *documents_where(connection, _is_shelved_for(connection, conversation_id))]
+            shelves = _shelves(connection, conversation_id)
+            lent = connection.execute(SHELVED_DOCUMENTS, {"shelves": shelves}).all() if shelves else ()
+            return [*_own(connection, conversation_id), *map(_record, lent)]
 
         return await self._database.read(load)
 
@@ -407,13 +416,9 @@ class DocumentStore:
 
         def load(connection: Connection) -> list[DocumentRecord]:
             conversation_of(connection, self._owner, conversation_id)
-            is_shelved, is_own = (
-                _is_shelved_for(connection, conversation_id),
-                documents.c.conversation_id == conversation_id,
-            )
-            is_stopped = (documents.c.status == "cancelled") & documents.c.library_id.is_not(None)
-            is_read = (documents.c.status == "reading") & is_shelved
-            return documents_where(connection, is_read | (is_stopped & (is_shelved | is_own)), most)
+            shelves = _shelves(connection, conversation_id)
+            wanted = {"conversation": conversation_id, "shelves": shelves, "most": most}
+            return [_record(row) for row in connection.execute(KNOWN_IN_PART, wanted).all()]
 
         return await self._database.read(load)
 
@@ -422,7 +427,7 @@ class DocumentStore:
 
         def load(connection: Connection) -> ConversationSnapshot:
             conversation, thread = thread_of(connection, self._owner, conversation_id)
-            own = documents_where(connection, documents.c.conversation_id == conversation_id)
+            own = _own(connection, conversation_id)
             versions = versions_of(connection, conversation_id, thread)
             return ConversationSnapshot(
                 conversation, thread, own, libraries_used(connection, conversation_id), versions
@@ -483,9 +488,9 @@ class AllDocuments:
         return [_record(row) for row in rows]
 
 
-def _is_shelved_for(connection: Connection, conversation_id: str) -> ColumnElement[bool]:
-    """Whether a document stands in a library that the conversation uses."""
-    return documents.c.collection_id.in_(_shelves(connection, conversation_id))
+def _own(connection: Connection, conversation_id: str) -> list[DocumentRecord]:
+    """The documents of a conversation, without those of libraries."""
+    return [_record(row) for row in connection.execute(OWN_DOCUMENTS, {"conversation": conversation_id}).all()]
 
 
 def documents_where(

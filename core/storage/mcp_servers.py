@@ -14,6 +14,7 @@ from core.errors import ConflictError, NotFoundError, StorageError
 from core.storage.base import new_id
 from core.storage.conversations import insert_owner
 from core.storage.sealing import in_address, in_arguments, secrets_in_pairs
+from core.storage.statements import MCP_SERVERS
 from core.storage.tables import mcp_servers
 
 if TYPE_CHECKING:
@@ -72,9 +73,8 @@ class McpServerStore:
 
     async def list(self) -> list[McpServer]:
         """The owner's servers, in the order in which they came."""
-        query = select(mcp_servers).where(mcp_servers.c.owner_id == self._owner)
-        query = query.order_by(mcp_servers.c.created_at, mcp_servers.c.id)
-        return [_record(row) for row in await self._database.read(lambda c: c.execute(query).all())]
+        mine = {"owner": self._owner}
+        return [_record(row) for row in await self._database.read(lambda c: c.execute(MCP_SERVERS, mine).all())]
 
     async def get(self, server_id: str) -> McpServer:
         """One of them. Raises NotFoundError."""

@@ -12,14 +12,20 @@ import sqlite3
 import unicodedata
 from typing import TYPE_CHECKING, Final
 
-from sqlalchemy import Connection, delete, select, update
-from sqlalchemy.dialects.sqlite import insert
 from sqlalchemy.exc import DatabaseError
 
-from core.storage.tables import conversations, message_texts
+from core.storage.statements import (
+    ADD_WORDS,
+    CHANGE_TITLE_WORDS,
+    FORGET_WORDS,
+    KEEP_WORDS,
+    TITLE_AND_OWNER,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+
+    from sqlalchemy import Connection
 
     from core.messages.message import Message
 
@@ -121,10 +127,9 @@ def keep_text(
     """Let a message be found by what it says now, inside a transaction."""
     rows = text_row(owner, conversation_id, message_id, role, parts)
     if not rows:
-        connection.execute(delete(message_texts).where(message_texts.c.message_id == message_id))
+        connection.execute(FORGET_WORDS, {"message": message_id})
         return
-    adding = insert(message_texts).values(rows)
-    connection.execute(adding.on_conflict_do_update(index_elements=["message_id"], set_={"words": rows[0]["words"]}))
+    connection.execute(KEEP_WORDS, rows[0])
 
 
 def text_row(
@@ -140,16 +145,15 @@ def text_row(
 
 def keep_title(connection: Connection, conversation_id: str) -> None:
     """Let a conversation be found by the title that it has now, inside a transaction."""
-    query = select(conversations.c.owner_id, conversations.c.title).where(conversations.c.id == conversation_id)
-    row = connection.execute(query).first()
+    this = {"conversation": conversation_id}
+    row = connection.execute(TITLE_AND_OWNER, this).first()
     if row is None:
         return
-    this = (message_texts.c.conversation_id == conversation_id) & message_texts.c.message_id.is_(None)
     title = spaced(row.title)
-    if connection.execute(update(message_texts).where(this).values(title=title)).rowcount or not _WORD.search(title):
+    if connection.execute(CHANGE_TITLE_WORDS, {**this, "said": title}).rowcount or not _WORD.search(title):
         return
     values = {"message_id": None, "conversation_id": conversation_id, "owner_id": row.owner_id}
-    connection.execute(insert(message_texts).values(**values, owner_key=owner_key(row.owner_id), title=title, words=""))
+    connection.execute(ADD_WORDS, {**values, "owner_key": owner_key(row.owner_id), "title": title, "words": ""})
 
 
 def make_index_anew(connection: Connection) -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from sqlalchemy import Connection, delete, select
+from sqlalchemy import Connection, delete
 from sqlalchemy.dialects.sqlite import insert as insert_or
 
 from core.storage.conversations import insert_owner
+from core.storage.statements import OWNER_CHOICE
 from core.storage.tables import owner_settings
 
 if TYPE_CHECKING:
@@ -31,9 +32,8 @@ class OwnerSettings:
 
     async def get(self, name: str, default: Any = None) -> Any:
         """What the owner chose; `default` where nothing was chosen."""
-        found = await self._database.read(
-            lambda c: c.execute(select(owner_settings.c.value).where(*_is(self._owner, name))).first()
-        )
+        wanted = {"owner": self._owner, "name": name}
+        found = await self._database.read(lambda c: c.execute(OWNER_CHOICE, wanted).first())
         return default if found is None else found.value
 
     async def change(self, name: str, change: Callable[[Any], Any]) -> Any:
@@ -90,8 +90,7 @@ class Choices:
 
     def get(self, name: str) -> Any:
         """What was chosen; `None` where nothing was."""
-        query = select(owner_settings.c.value).where(*_is(self._owner, name))
-        return self._connection.execute(query).scalar()
+        return self._connection.execute(OWNER_CHOICE, {"owner": self._owner, "name": name}).scalar()
 
     def put(self, name: str, value: Any) -> None:
         """Replace a choice; `None` forgets it."""

@@ -10,6 +10,7 @@ from sqlalchemy import Connection, Row, delete, func, insert, select, update
 from core.errors import ConflictError, NotFoundError
 from core.storage.base import QueuedMessage, new_id
 from core.storage.conversations import clean, conversation_of, use_files
+from core.storage.statements import QUEUED
 from core.storage.tables import file_uses, queued_messages, runs
 
 if TYPE_CHECKING:
@@ -171,9 +172,7 @@ def _gone() -> NotFoundError:
 
 
 def _listed(connection: Connection, conversation_id: str) -> list[QueuedMessage]:
-    query = select(queued_messages).where(_in(conversation_id))
-    rows = connection.execute(query.order_by(queued_messages.c.position, queued_messages.c.id)).all()
-    return [_message(row) for row in rows]
+    return [_message(row) for row in connection.execute(QUEUED, {"conversation": conversation_id}).all()]
 
 
 def _message(row: Row[Any]) -> QueuedMessage:

@@ -9,17 +9,17 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, Row, Select, bindparam, delete, func, insert, select, text, update
-from sqlalchemy.dialects.sqlite import insert as insert_or
+from sqlalchemy import Connection, Row, Select, bindparam, delete, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from core.errors import LeaseLostError, NotFoundError, ParlourError
 from core.messages.message import Usage
+from core.storage import statements
 from core.storage.base import AgentThought, EventRow, Lease, RunRecord, StoredMessage, busy, file_ids, new_id
 from core.storage.conversations import clean, conversation_of, dumped, insert_message, message_of, use_files
 from core.storage.message_texts import keep_text, keep_title
 from core.storage.queued_messages import take_queued
-from core.storage.tables import conversations, message_agent_thoughts, messages, run_events, runs
+from core.storage.tables import message_agent_thoughts, messages, run_events, runs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -127,8 +127,8 @@ def _thought(row: Row[Any]) -> AgentThought:
 # How long a lease lasts that is not renewed. It tells exports and people; who takes a run over does not ask the clock.
 LEASE_SECONDS = 20.0
 
+_RUNNING = statements.IS_RUNNING
 _BATCH = 50  # runs in one transaction: nobody's message waits long behind it
-_RUNNING = text("runs.status = 'running'")  # as the partial index has it, which a bound value could not use
 
 
 @dataclass(eq=False, slots=True)
@@ -190,8 +190,7 @@ def _settle(done: asyncio.Future[None], error: Exception | None) -> None:
 
 def _store_all(batch: Sequence[_Checkpoint], connection: Connection) -> dict[_Checkpoint, ParlourError]:
     """Store what may be stored; the errors of the others."""
-    known = select(runs.c.id, runs.c.owner_id, runs.c.epoch, runs.c.status)
-    rows = connection.execute(known.where(runs.c.id.in_({one.run_id for one in batch}))).all()
+    rows = connection.execute(statements.RUNS_HELD, {"wanted": [*{one.run_id for one in batch}]}).all()
     held = {row.id: row for row in rows}
     failed: dict[_Checkpoint, ParlourError] = {}
     values: list[dict[str, Any]] = []
@@ -202,7 +201,7 @@ def _store_all(batch: Sequence[_Checkpoint], connection: Connection) -> dict[_Ch
         except (LeaseLostError, NotFoundError) as error:
             failed[one] = error
     if values:
-        connection.execute(insert_or(run_events).on_conflict_do_nothing(), values)
+        connection.execute(statements.ADD_EVENTS, values)
     return failed
 
 
@@ -262,12 +261,10 @@ class RunStore:
                 reply = replace(place, parent_id=asked.id)
             insert_message(connection, self._owner, reply)
             _insert_run(connection, record, lease)
-            made = conversations.c.title.in_([*map(clean, retitled)])
+            named = {"conversation": conversation_id, "named": clean(title)}
+            connection.execute(statements.NAME_UNNAMED, named)
             if retitled:
-                made |= conversations.c.titled_by == "model"
-            made = (conversations.c.title == "") | (made & (conversations.c.titled_by != "person"))
-            untitled = (conversations.c.id == conversation_id) & made
-            connection.execute(update(conversations).where(untitled).values(title=clean(title), titled_by="question"))
+                connection.execute(statements.NAME_ANEW, {**named, "former": [*map(clean, retitled)]})
             keep_title(connection, conversation_id)
             return reply
 
@@ -373,10 +370,11 @@ class RunStore:
             _refuse_unheld(connection, self._owner, run_id, epoch)
             _append(connection, self._owner, run_id, rows)
             spent = usage.model_dump() if usage is not None else None
-            values = {"status": status, "error": error, "usage": spent, "finished_at": time.time()}
-            connection.execute(update(runs).where(runs.c.id == run_id).values(values))
-            reply = {"parts": dumped(parts), "status": status}
-            connection.execute(update(messages).where(messages.c.id == record.message_id).values(reply))
+            values = {"ended": status, "trouble": error, "spent": spent, "time": time.time()}
+            connection.execute(statements.END_RUN, {"run": run_id, **values})
+            connection.execute(
+                statements.END_MESSAGE, {"message": record.message_id, "said": dumped(parts), "ended": status}
+            )
             keep_text(connection, self._owner, record.conversation_id, record.message_id, "assistant", parts)
             insert_thoughts(connection, self._owner, record.message_id, thoughts)
             use_files(connection, self._owner, record.conversation_id, file_ids(parts))  # what the model made
@@ -529,14 +527,14 @@ class AllRuns:
 def _insert_run(connection: Connection, record: RunRecord, lease: Lease) -> None:
     values = {name: getattr(record, name) for name in RunRecord.__slots__}
     try:
-        connection.execute(insert(runs).values({**values, "worker": lease.worker, "lease_until": lease.until}))
+        connection.execute(statements.ADD_RUN, {**values, "worker": lease.worker, "lease_until": lease.until})
     except IntegrityError as error:
         raise busy() from error
 
 
 def _refuse_unheld(connection: Connection, owner: str, run_id: str, epoch: int) -> None:
     """Nothing, where the writer still holds the owner's run. Raises LeaseLostError, NotFoundError."""
-    row = connection.execute(select(runs.c.owner_id, runs.c.epoch, runs.c.status).where(runs.c.id == run_id)).first()
+    row = connection.execute(statements.RUN_HELD, {"run": run_id}).first()
     _check_held(row, owner, epoch)
 
 
@@ -549,7 +547,7 @@ def _check_held(row: Row[*tuple[Any, ...]] | None, owner: str, epoch: int) -> No
 
 def _append(connection: Connection, owner: str, run_id: str, rows: Sequence[EventRow]) -> None:
     if rows:
-        connection.execute(insert_or(run_events).on_conflict_do_nothing(), _event_values(owner, run_id, rows))
+        connection.execute(statements.ADD_EVENTS, _event_values(owner, run_id, rows))
 
 
 def _event_values(owner: str, run_id: str, rows: Sequence[EventRow]) -> list[dict[str, Any]]:
@@ -567,7 +565,7 @@ def _events(connection: Connection, run_id: str, after: int, without: Collection
 
 
 def _run_of(connection: Connection, owner: str, run_id: str) -> RunRecord:
-    row = connection.execute(select(runs).where(runs.c.id == run_id, runs.c.owner_id == owner)).first()
+    row = connection.execute(statements.RUN, {"run": run_id, "owner": owner}).first()
     if row is None:
         raise _missing()
     return run_record(row)

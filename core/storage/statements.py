@@ -1,0 +1,145 @@
+"""Statements on the way of a question, built once: to build one takes several times as long as to run it.
+
+What they are asked for is bound by name: `owner`, `conversation`, `message`, `run` …
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sqlalchemy import BindParameter, bindparam, delete, func, insert, select, text, update
+from sqlalchemy.dialects.sqlite import insert as insert_or
+
+from core.storage.tables import (
+    allowances,
+    conversation_libraries,
+    conversations,
+    documents,
+    files,
+    folders,
+    libraries,
+    mcp_servers,
+    message_texts,
+    messages,
+    owner_settings,
+    owners,
+    queued_messages,
+    run_events,
+    runs,
+)
+
+_owner: BindParameter[str] = bindparam("owner")
+_conversation: BindParameter[str] = bindparam("conversation")
+_message: BindParameter[str] = bindparam("message")
+_run: BindParameter[str] = bindparam("run")
+_this = conversations.c.id == _conversation
+_mine = _this & (conversations.c.owner_id == _owner)
+
+OWNER_CHOICE: Final = select(owner_settings.c.value).where(
+    owner_settings.c.owner_id == _owner, owner_settings.c.name == bindparam("name")
+)
+ADD_OWNER: Final = insert_or(owners).on_conflict_do_nothing()
+
+CONVERSATION: Final = select(conversations).where(_mine)
+CONVERSATION_SETTINGS: Final = select(conversations.c.settings).where(_mine)
+CONVERSATION_ID: Final = select(conversations.c.id).where(_this)
+ADD_CONVERSATION: Final = insert(conversations)
+SHOW_LEAF: Final = update(conversations).where(_this).values(leaf_id=bindparam("leaf"), updated_at=bindparam("time"))
+TITLE_AND_OWNER: Final = select(conversations.c.owner_id, conversations.c.title).where(_this)
+
+_naming = update(conversations).values(title=bindparam("named"), titled_by="question")
+NAME_UNNAMED: Final = _naming.where(_this, conversations.c.title == "")
+"""Give a conversation that has no title the one that its question makes."""
+_is_former = conversations.c.title.in_(bindparam("former", expanding=True)) | (conversations.c.titled_by == "model")
+NAME_ANEW: Final = _naming.where(_this, conversations.c.titled_by != "person", _is_former)
+"""The same in place of one that another version of the question, or a model, made; never of one by a person."""
+
+MESSAGE: Final = select(messages).where(messages.c.id == _message, messages.c.owner_id == _owner)
+_of_conversation = messages.c.conversation_id == _conversation
+TURNS: Final = select(messages).where(_of_conversation).order_by(messages.c.created_at, messages.c.id)
+TREE: Final = (
+    select(messages.c.id, messages.c.parent_id, messages.c.role)
+    .where(_of_conversation)
+    .order_by(messages.c.created_at, messages.c.id)
+)
+ADD_MESSAGE: Final = insert(messages)
+END_MESSAGE: Final = (
+    update(messages).where(messages.c.id == _message).values(parts=bindparam("said"), status=bindparam("ended"))
+)
+
+FILES_OF_OWNER: Final = select(files.c.id).where(
+    files.c.owner_id == _owner, files.c.id.in_(bindparam("wanted", expanding=True))
+)
+
+_adding = insert_or(message_texts)
+KEEP_WORDS: Final = _adding.on_conflict_do_update(index_elements=["message_id"], set_={"words": _adding.excluded.words})
+FORGET_WORDS: Final = delete(message_texts).where(message_texts.c.message_id == _message)
+ADD_WORDS: Final = insert(message_texts)
+CHANGE_TITLE_WORDS: Final = (
+    update(message_texts)
+    .where(message_texts.c.conversation_id == _conversation, message_texts.c.message_id.is_(None))
+    .values(title=bindparam("said"))
+)
+
+ALLOWED_TOOLS: Final = (
+    select(allowances.c.tool).where(allowances.c.conversation_id == _conversation).order_by(allowances.c.tool)
+)
+QUEUED: Final = (
+    select(queued_messages)
+    .where(queued_messages.c.conversation_id == _conversation)
+    .order_by(queued_messages.c.position, queued_messages.c.id)
+)
+MCP_SERVERS: Final = (
+    select(mcp_servers).where(mcp_servers.c.owner_id == _owner).order_by(mcp_servers.c.created_at, mcp_servers.c.id)
+)
+
+_is_own = documents.c.conversation_id == _conversation
+_is_shelved = documents.c.collection_id.in_(bindparam("shelves", expanding=True))
+_is_stopped = (documents.c.status == "cancelled") & documents.c.library_id.is_not(None)
+_oldest_first = documents.c.created_at, documents.c.id
+_read_ids = select(documents.c.library_id).where(documents.c.library_id.is_not(None)).distinct()
+OWN_DOCUMENTS: Final = select(documents).where(_is_own).order_by(*_oldest_first)
+SHELVED_DOCUMENTS: Final = select(documents).where(_is_shelved).order_by(*_oldest_first)
+OWN_READ: Final = _read_ids.where(_is_own)
+SHELVED_READ: Final = _read_ids.where(_is_shelved)
+KNOWN_IN_PART: Final = (
+    select(documents)
+    .where(((documents.c.status == "reading") & _is_shelved) | (_is_stopped & (_is_shelved | _is_own)))
+    .order_by(*_oldest_first)
+    .limit(bindparam("most"))
+)
+OWN_SHELVES: Final = select(conversation_libraries.c.library_id).where(
+    conversation_libraries.c.conversation_id == _conversation
+)
+SETTINGS_OF_FOLDER: Final = (
+    select(folders.c.settings, conversations.c.settings)
+    .join(conversations, conversations.c.folder_id == folders.c.id)
+    .where(_this)
+)
+_listing = (
+    select(
+        *(libraries.c[name] for name in ("id", "owner_id", "name", "created_at")),
+        func.count(documents.c.id),
+        func.count(documents.c.id).filter(documents.c.status == "reading"),
+    )
+    .outerjoin(documents, documents.c.collection_id == libraries.c.id)
+    .group_by(libraries.c.id)
+)
+LIBRARIES_OF_OWNER: Final = _listing.where(libraries.c.owner_id == _owner)
+LIBRARIES: Final = _listing.where(libraries.c.id.in_(bindparam("wanted", expanding=True)))
+
+IS_RUNNING: Final = text("runs.status = 'running'")  # as the partial index has it, which a bound value could not use
+RUN: Final = select(runs).where(runs.c.id == _run, runs.c.owner_id == _owner)
+RUN_HELD: Final = select(runs.c.owner_id, runs.c.epoch, runs.c.status).where(runs.c.id == _run)
+RUNS_HELD: Final = select(runs.c.id, runs.c.owner_id, runs.c.epoch, runs.c.status).where(
+    runs.c.id.in_(bindparam("wanted", expanding=True))
+)
+ADD_RUN: Final = insert(runs)
+END_RUN: Final = (
+    update(runs)
+    .where(runs.c.id == _run)
+    .values(
+        status=bindparam("ended"), error=bindparam("trouble"), usage=bindparam("spent"), finished_at=bindparam("time")
+    )
+)
+ADD_EVENTS: Final = insert_or(run_events).on_conflict_do_nothing()
