@@ -249,7 +249,7 @@ class OwnerSteering:
     async def _whole(self, kept: Mapping[str, Any], folder_id: str | None) -> Steering:
         return await self._below(Level(await self.about_me() or None), kept, folder_id)
 
-    async def _below(self, owner: Level, kept: Mapping[str, Any], folder_id: str | None) -> Steering:
+    async def _below(self, above: Level, kept: Mapping[str, Any], folder_id: str | None) -> Steering:
         folder = Level()
         if folder_id is not None:
             with suppress(NotFoundError):
@@ -259,7 +259,7 @@ class OwnerSteering:
             with suppress(NotFoundError):  # deleted: it goes on as it was chosen
                 persona = await self.personas.get(persona.id)
         temporary, passages_only = kept.get(TEMPORARY) is True, Saved.of(kept).passages
-        return Steering(owner, folder, persona, Level.of(kept), temporary=temporary, passages_only=passages_only)
+        return Steering(above, folder, persona, Level.of(kept), temporary=temporary, passages_only=passages_only)
 
 
 def _reset(kept: Mapping[str, Any], persona: Persona | None) -> dict[str, Any]:
