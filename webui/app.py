@@ -94,7 +94,7 @@ def build_app(context: WebContext, uploads: Uploads) -> Built:
         import gradio as gr
     from fastapi import FastAPI
 
-    from webui.gradio_patches import SESSIONS, keep_recent, wake_by_events
+    from webui.gradio_patches import SESSIONS, keep_recent, queue_first, wake_by_events
     from webui.gradio_threads import stay_on_loop
     from webui.handlers.wiring import Handlers
     from webui.layout import build
@@ -135,6 +135,7 @@ def build_app(context: WebContext, uploads: Uploads) -> Built:
             head=head() + context.look.style(),
         ),
     )
+    queue_first(mounted)
     return Built(mounted, forget, len(blocks.fns))
 
 

@@ -28,13 +28,13 @@ from core.workspace.comparing import Comparison, second_model
 from core.workspace.steering import MODEL, SECOND_MODEL
 from webui.panels.catalog import PANELS, Scene
 from webui.panels.history import history_html, states_of
-from webui.panels.toolbar import switched
+from webui.panels.toolbar import Switched, switched
 from webui.panels.top import speakers
 from webui.render.comparing import Compared
 from webui.render.conversation import Rendered, conversation_entries, text_length
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Collection, Sequence
+    from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
 
     from core.engine import Engine
     from core.rag.document import ReadingProgress
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from core.storage.base import ConversationRecord, DocumentRecord, NamedLibrary, StoredMessage
     from core.workspace.queue import Waiting
     from core.workspace.workspace import Workspace
-    from webui.panels.toolbar import Switched
     from webui.panels.top import Speakers, State
     from webui.views import View, Views
 
@@ -82,6 +81,7 @@ class _Shown:
     replies: dict[str, Reply] = field(default_factory=dict[str, "Reply"])
     documents: list[DocumentRecord] = field(default_factory=list["DocumentRecord"])
     libraries: Sequence[NamedLibrary] = ()  # that it uses
+    settings: Mapping[str, Any] = field(default_factory=dict[str, Any])  # of this conversation alone
     versions: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])  # of turns that have any
     waiting: Sequence[Waiting] = ()  # for the end of the reply
     model: ModelName | None = None  # of this conversation alone
@@ -188,8 +188,14 @@ class Frames:
         """What stands in the tables: read when it may have changed, not for each frame."""
         shown = await self._opened(workspace, view)
         shown.speakers = await speakers(self._engine.program, workspace.conversation(shown.conversation_id))
-        if self._engine.program is None:
-            shown.switched = await switched(workspace, shown.conversation_id, view.draft, shown.documents)
+        if self._engine.program is not None:
+            return shown
+        if shown.current is not None:
+            shown.switched = await switched(workspace, shown.settings, shown.current.folder_id, shown.documents)
+        elif not shown.conversation_id:
+            shown.switched = await switched(workspace, view.draft, None, ())
+        else:  # it is being made
+            shown.switched = Switched()
         return shown
 
     async def _opened(self, workspace: Workspace, view: View) -> _Shown:
@@ -204,12 +210,12 @@ class Frames:
             shown.libraries, shown.versions = opened.libraries, opened.versions
             shown.waiting = await workspace.queue(wanted).list()
             conversation = workspace.conversation(wanted)
-            chosen = await conversation.chosen()
-            shown.model = ModelName.read(chosen.get(MODEL))
-            if SECOND_MODEL in chosen:
+            shown.settings = opened.settings
+            shown.model = ModelName.read(shown.settings.get(MODEL))
+            if SECOND_MODEL in shown.settings:
                 shown.comparison = await conversation.comparing.now()
             if shown.thread:
-                shown.follow_ups = await proposed(workspace.stores, wanted, shown.thread[-1].id)
+                shown.follow_ups = proposed(shown.settings, shown.thread[-1].id)
             for message in shown.thread[_anchor(view, shown.thread) :]:
                 if message.role == "assistant":
                     shown.replies[message.id] = await workspace.runs.reply(message)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from difflib import SequenceMatcher
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from core.errors import SettingsError
@@ -89,6 +90,7 @@ def _suggestion(name: str, value: object, ours: Iterable[str]) -> str:
     return nearest if _similarity(written, nearest) >= _NEAR else ""
 
 
+@lru_cache(maxsize=1024)  # replies are given the same few keywords again and again
 def _similarity(written: str, name: str) -> float:
     return SequenceMatcher(None, written, name).ratio()
 

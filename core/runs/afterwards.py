@@ -13,7 +13,7 @@ from core.runs.beside import exchange_of
 from core.storage.conversations import TEMPORARY
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from core.languages import Lang
     from core.runs.beside import AnsweringModel, Beside
@@ -128,7 +128,11 @@ class FollowUps:
             _LOG.exception("No questions could be proposed.")
 
 
-async def proposed(stores: OwnerStores, conversation_id: str, message_id: str) -> tuple[str, ...]:
-    """What was proposed after a reply, if it is the newest with any. Raises NotFoundError."""
-    kept: Any = (await stores.conversations.settings(conversation_id)).get(_KEPT)
+def proposed(settings: Mapping[str, Any], message_id: str) -> tuple[str, ...]:
+    """What was proposed after a reply, if it is the newest with any.
+
+    Args:
+        settings: What was chosen for its conversation.
+    """
+    kept: Any = settings.get(_KEPT)
     return tuple(kept["questions"]) if kept and kept["message"] == message_id else ()

@@ -281,7 +281,8 @@ class NamedLibrary:
 class ConversationSnapshot:
     """What a page shows of a conversation: the branch that is shown from root to leaf, its documents and libraries.
 
-    `versions` has the ids of all versions of a turn, the oldest first, for those turns that have several.
+    `versions` has the ids of all versions of a turn, the oldest first, for those turns that have several, and
+    `settings` what was chosen for this conversation alone.
     """
 
     conversation: ConversationRecord
@@ -289,6 +290,7 @@ class ConversationSnapshot:
     documents: list[DocumentRecord]
     libraries: list[NamedLibrary] = field(default_factory=list[NamedLibrary])
     versions: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    settings: dict[str, Any] = field(default_factory=dict[str, Any])
 
 
 def busy() -> ConflictError:

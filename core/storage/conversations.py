@@ -229,11 +229,16 @@ class ConversationStore:
 
     async def settings(self, conversation_id: str) -> dict[str, Any]:
         """What was chosen for this conversation alone. Raises NotFoundError."""
-        wanted = {"conversation": conversation_id, "owner": self._owner}
-        row = await self._database.read(lambda c: c.execute(CONVERSATION_SETTINGS, wanted).first())
-        if row is None:
-            raise _missing("conversation")
-        return dict(row.settings)
+        return (await self.with_settings(conversation_id))[1]
+
+    async def with_settings(self, conversation_id: str) -> tuple[ConversationRecord, dict[str, Any]]:
+        """One conversation, and what was chosen for it alone. Raises NotFoundError."""
+
+        def load(connection: Connection) -> tuple[ConversationRecord, dict[str, Any]]:
+            row = _row_of(connection, self._owner, conversation_id)
+            return conversation_record(row), dict(row.settings)
+
+        return await self._database.read(load)
 
     async def configure(
         self, conversation_id: str, change: Callable[[dict[str, Any]], dict[str, Any]]
@@ -360,10 +365,19 @@ def insert_owner(connection: Connection, owner: str) -> None:
 
 def conversation_of(connection: Connection, owner: str, conversation_id: str) -> ConversationRecord:
     """The owner's conversation, inside a transaction. Raises NotFoundError."""
+    return conversation_record(_row_of(connection, owner, conversation_id))
+
+
+def _row_of(connection: Connection, owner: str, conversation_id: str) -> Row[Any]:
     row = connection.execute(CONVERSATION, {"conversation": conversation_id, "owner": owner}).first()
     if row is None:
         raise _missing("conversation")
-    return conversation_record(row)
+    return row
+
+
+def settings_of(connection: Connection, conversation_id: str) -> dict[str, Any]:
+    """What was chosen for a conversation alone, inside a transaction."""
+    return dict(connection.execute(CONVERSATION_SETTINGS, {"conversation": conversation_id}).scalar() or {})
 
 
 def message_of(

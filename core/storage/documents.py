@@ -15,6 +15,7 @@ from core.storage.conversations import (
     freed_files,
     insert_owner,
     library_ids,
+    settings_of,
     thread_of,
     unneeded,
     use_files,
@@ -429,9 +430,8 @@ class DocumentStore:
             conversation, thread = thread_of(connection, self._owner, conversation_id)
             own = _own(connection, conversation_id)
             versions = versions_of(connection, conversation_id, thread)
-            return ConversationSnapshot(
-                conversation, thread, own, libraries_used(connection, conversation_id), versions
-            )
+            shelves, settings = libraries_used(connection, conversation_id), settings_of(connection, conversation_id)
+            return ConversationSnapshot(conversation, thread, own, shelves, versions, settings)
 
         return await self._database.read(load)
 

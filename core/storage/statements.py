@@ -41,7 +41,7 @@ OWNER_CHOICE: Final = select(owner_settings.c.value).where(
 ADD_OWNER: Final = insert_or(owners).on_conflict_do_nothing()
 
 CONVERSATION: Final = select(conversations).where(_mine)
-CONVERSATION_SETTINGS: Final = select(conversations.c.settings).where(_mine)
+CONVERSATION_SETTINGS: Final = select(conversations.c.settings).where(_this)
 CONVERSATION_ID: Final = select(conversations.c.id).where(_this)
 ADD_CONVERSATION: Final = insert(conversations)
 SHOW_LEAF: Final = update(conversations).where(_this).values(leaf_id=bindparam("leaf"), updated_at=bindparam("time"))

@@ -185,12 +185,19 @@ class OwnerSteering:
 
     async def of(self, conversation_id: str) -> Steering:
         """What holds for a conversation. Raises NotFoundError."""
-        record = await self._stores.conversations.get(conversation_id)
-        return await self._whole(await self._stores.conversations.settings(conversation_id), record.folder_id)
+        record, kept = await self._stores.conversations.with_settings(conversation_id)
+        return await self._whole(kept, record.folder_id)
 
     async def of_draft(self, draft: Mapping[str, Any]) -> Steering:
         """What will hold for a conversation that is not there yet. Raises StorageError."""
         return await self._whole(draft, None)
+
+    async def shown(self, kept: Mapping[str, Any], folder_id: str | None) -> Steering:
+        """The same of settings, or a draft of them, that are read already. Raises StorageError.
+
+        It is without what the owner says for all conversations: that is told to models alone.
+        """
+        return await self._below(Level(), kept, folder_id)
 
     async def change(self, conversation_id: str, change: Mapping[str, Any]) -> None:
         """Choose for one conversation, from its next message on; raises as `changed`, and NotFoundError."""
@@ -240,6 +247,9 @@ class OwnerSteering:
     # ---- inside
 
     async def _whole(self, kept: Mapping[str, Any], folder_id: str | None) -> Steering:
+        return await self._below(Level(await self.about_me() or None), kept, folder_id)
+
+    async def _below(self, above: Level, kept: Mapping[str, Any], folder_id: str | None) -> Steering:
         folder = Level()
         if folder_id is not None:
             with suppress(NotFoundError):
@@ -248,9 +258,8 @@ class OwnerSteering:
         if persona is not None:
             with suppress(NotFoundError):  # deleted: it goes on as it was chosen
                 persona = await self.personas.get(persona.id)
-        about_me = Level(await self.about_me() or None)
         temporary, passages_only = kept.get(TEMPORARY) is True, Saved.of(kept).passages
-        return Steering(about_me, folder, persona, Level.of(kept), temporary=temporary, passages_only=passages_only)
+        return Steering(above, folder, persona, Level.of(kept), temporary=temporary, passages_only=passages_only)
 
 
 def _reset(kept: Mapping[str, Any], persona: Persona | None) -> dict[str, Any]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from core.errors import NotFoundError
 from core.toolbox.toolbox import CODE
 from core.workspace.usable import WEB
 from webui.render.markup import escaped, exact
@@ -44,14 +43,17 @@ class Switched:
 
 
 async def switched(
-    workspace: Workspace, conversation_id: str, draft: Mapping[str, Any], documents: Sequence[DocumentRecord]
+    workspace: Workspace, kept: Mapping[str, Any], folder_id: str | None, documents: Sequence[DocumentRecord]
 ) -> Switched:
-    """What is on in a conversation; for one that is not there yet as its draft says. Raises StorageError."""
+    """What is on in a conversation. Raises StorageError.
+
+    Args:
+        kept: Its settings; for one that is not there yet, their draft.
+        folder_id: Its folder, if any.
+        documents: Its own.
+    """
     steering = workspace.steering
-    try:
-        found = await (steering.of(conversation_id) if conversation_id else steering.of_draft(draft))
-    except NotFoundError:  # deleted meanwhile
-        return Switched()
+    found = await steering.shown(kept, folder_id)
     on = await workspace.tools.on_here(found.tools)
     chosen = found.persona
     personas = await steering.personas.list()

@@ -49,7 +49,7 @@ class House:
                 await asyncio.sleep(0.01)
 
     async def proposed(self, talk: Conversation) -> tuple[str, ...]:
-        return await proposed(self.services.stores, talk.id, (await talk.messages())[-1].id)
+        return proposed(await talk.chosen(), (await talk.messages())[-1].id)
 
     @property
     def calls(self) -> int:

@@ -148,3 +148,15 @@ async def test_a_summary_is_of_turns_of_its_own_conversation(database: Database)
     assert await summaries("alice").list(here.id) == await summaries("alice").list(there.id) == {}
     await summaries("alice").keep(there.id, turn.id, "a question")
     assert await summaries("alice").list(there.id) == {turn.id: "a question"}
+
+
+async def test_a_conversation_is_read_with_what_was_chosen_for_it_by_its_owner_alone(database: Database) -> None:
+    mine = ConversationStore(database, "alice")
+    talk = await mine.create("a talk", settings={"model": "another"})
+    assert await mine.with_settings(talk.id) == (await mine.get(talk.id), {"model": "another"})
+    snapshot = await DocumentStore(database, "alice").opened(talk.id)
+    assert (snapshot.conversation, snapshot.settings) == (talk, {"model": "another"})
+    with pytest.raises(NotFoundError):
+        await ConversationStore(database, "bob").with_settings(talk.id)
+    with pytest.raises(NotFoundError):
+        await DocumentStore(database, "bob").opened(talk.id)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +91,19 @@ async def test_a_draft_is_steered_as_the_conversation_that_it_becomes(stores: Ow
     draft = changed(draft, {"parameters": {"temperature": 1}})
     assert (await steering.of_draft(draft)).parameters == {"temperature": 1.0, "seed": 3}
     assert (await steering.of_draft(await steering.with_persona(draft, ""))).parameters == {}
+
+
+async def test_what_a_page_shows_of_settings_that_are_read_already_is_all_but_what_the_owner_says(
+    stores: OwnerStores,
+) -> None:
+    steering, (talk, folder) = OwnerSteering(stores), await filed(stores)
+    await stores.settings.change("about_me", lambda _: "I teach chemistry.")
+    await steering.change_folder(folder, {"instructions": "Cite pages."})
+    await steering.choose(talk, (await steering.personas.save(LIBRARIAN)).id)
+    record, kept = await stores.conversations.with_settings(talk)
+    whole = await steering.of(talk)
+    assert whole.owner.instructions == "I teach chemistry."
+    assert await steering.shown(kept, record.folder_id) == replace(whole, owner=Level())
 
 
 # -- what makes no sense

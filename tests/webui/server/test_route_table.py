@@ -12,6 +12,7 @@ import pytest
 from fastapi import FastAPI
 from starlette.routing import BaseRoute, Mount
 
+from webui.gradio_patches import queue_first
 from webui.middleware.gate import GateMiddleware
 from webui.uploads import Uploads
 
@@ -43,6 +44,21 @@ def every_path() -> list[str]:
         gr.Textbox()
     app = gr.mount_gradio_app(FastAPI(), demo, path="/", ssr_mode=False)
     return sorted(set(paths(list(app.routes))))
+
+
+def test_the_routes_of_the_queue_are_looked_at_first_and_no_other_is_lost() -> None:
+    with gr.Blocks(analytics_enabled=False) as demo:
+        gr.Textbox()
+    app = gr.mount_gradio_app(FastAPI(), demo, path="/", ssr_mode=False)
+    before = list(paths(list(app.routes)))
+    queue_first(app)
+    after = list(paths(list(app.routes)))
+    asked = ["/gradio_api/queue/join", "/gradio_api/queue/data"]
+    others = [path for path in before if path not in asked]
+    place = after.index(asked[0])
+    assert after[place : place + 2] == asked
+    assert [*after[:place], *after[place + 2 :]] == others
+    assert others[place] == "/gradio_api/user/"  # the first of the router that has the queue
 
 
 async def _status(path: str, uploads: Uploads) -> int:
