@@ -233,9 +233,9 @@ def test_no_word_of_a_chip_is_cut_but_a_name_that_somebody_gave(show: Show) -> N
         for options in ({"width": 1280}, {"width": 1000}, PHONE):
             page = show(scene, **options)
             cut = page.locator("#toolbar .p-tap:not([data-on=true]) span").evaluate_all(
-                "all => all.filter((one) => one.scrollWidth > one.clientWidth && one.clientWidth > 1).map((one) => one.textContent)"
+                "all => all.filter((one) => one.scrollWidth > one.clientWidth && one.clientWidth > 1).length"
             )
-            assert cut == []
+            assert cut == 0
             opened(page)
             assert page.locator("#toolbar .p-tap-web").evaluate("chip => chip.scrollWidth <= chip.clientWidth")
 
