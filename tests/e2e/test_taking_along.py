@@ -68,7 +68,7 @@ def test_a_bundle_is_read_without_parlour_and_brings_the_reply_and_its_evidence_
     page.keyboard.press("Control+k")
     page.get_by_role("combobox").fill(">bring in")
     with page.expect_file_chooser() as chooser:
-        page.get_by_role("option", name="Bring in conversations").first.click()
+        page.get_by_role("option", name="Import conversations").first.click()
     chooser.value.set_files(bundle)
     told = page.locator(".p-bringing")
     expect(told).to_contain_text("1 conversation came in from Parlour: 2 messages, 1 files.", timeout=60_000)

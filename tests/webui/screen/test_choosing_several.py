@@ -97,3 +97,13 @@ def test_a_row_is_dragged_onto_a_folder(show: Show, stage: Stage) -> None:
     page = show("filed")
     row(page, "a").drag_to(page.locator("#history a[data-folder=home]"))
     asked(stage, do="move", ids=["a"], folder="home")
+
+
+def test_on_a_phone_the_number_in_a_folder_stands_beside_its_menu(show: Show) -> None:
+    page = show("filed", width=390, height=844, has_touch=True, is_mobile=True)
+    page.get_by_role("button", name="Conversations").tap()
+    row = page.locator("#history .p-folder > div", has=page.locator(".p-many")).first
+    number, menu = row.locator(".p-many").bounding_box(), row.locator(".p-menu").bounding_box()
+    assert number is not None
+    assert menu is not None
+    assert number["x"] + number["width"] <= menu["x"]

@@ -102,3 +102,16 @@ def test_axe_finds_nothing_to_mend_in_blocks_of_code(options: dict[str, object],
     blocks(page)
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     assert findings_everywhere(page, "#chat") == []
+
+
+def test_only_a_block_of_what_is_said_is_wider_than_the_text(show: Show) -> None:
+    page = show("answered", width=1440)
+    page.locator("#chat .title", has_text="4 tools").click()
+    page.locator("#chat .children .title").first.click()
+    block = page.locator("#chat .content .code_wrap").first
+    expect(block).to_be_visible()
+    within = """e => {
+        const [inner, outer] = [e, e.closest('.content')].map((one) => one.getBoundingClientRect());
+        return inner.left >= outer.left && inner.right <= outer.right + 1;
+    }"""
+    assert block.evaluate(within)

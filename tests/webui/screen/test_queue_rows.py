@@ -135,6 +135,18 @@ def test_a_row_can_be_removed_and_one_that_waits_for_its_owner_sent(show: Show, 
     assert stage.asked == [{"do": "sendqueued", "id": "w1"}, {"do": "unqueue", "id": "w2"}]
 
 
+def test_on_a_phone_the_first_row_keeps_room_for_its_words(show: Show) -> None:
+    for locale in ("en-US", "zh-CN"):
+        page = show("queued", width=390, height=844, locale=locale)
+        first = page.locator("#queue li").first
+        said, when = first.locator(".p-said").bounding_box(), first.locator(".p-when").bounding_box()
+        assert said is not None
+        assert when is not None
+        assert said["width"] >= 150
+        assert when["y"] >= said["y"] + said["height"] - 8
+        assert when["height"] < 32  # one line
+
+
 @pytest.mark.parametrize("width", [360, 1440])
 def test_the_rows_neither_reach_over_the_composer_nor_beyond_the_page(show: Show, width: int) -> None:
     page = show("standing", width=width, height=800)

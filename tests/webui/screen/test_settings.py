@@ -45,6 +45,15 @@ def test_the_settings_have_addresses_and_back_and_forward_lead_through_them(show
     stage.until(lambda: {"do": "open", "id": "old"} in stage.asked)
 
 
+def test_a_choice_shows_that_it_opens_and_words_keep_off_the_edge(show: Show) -> None:
+    page = show("answered")
+    opened(page)
+    choice = page.locator("#p-settings select").first
+    expect(choice).to_have_css("background-image", re.compile("^url"))
+    expect(choice).to_have_css("padding-right", "36px")
+    expect(page.locator("#p-settings textarea").first).to_have_css("padding-top", "8px")
+
+
 def test_a_scroll_whose_event_comes_after_the_settings_were_closed_breaks_nothing(show: Show) -> None:
     page = show("answered")
     opened(page)

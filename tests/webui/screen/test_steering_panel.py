@@ -242,7 +242,34 @@ def test_below_480_px_the_chips_are_icons_that_a_screen_reader_still_names(show:
         assert box["width"] <= 44
 
 
+def test_no_word_of_a_chip_is_cut_but_a_name_that_somebody_gave(show: Show) -> None:
+    for scene in ("steered", "starting"):
+        for options in ({"width": 1280}, {"width": 1000}, PHONE):
+            page = show(scene, **options)
+            cut = page.locator("#toolbar .p-tap:not([data-on=true]) span").evaluate_all(
+                "all => all.filter((one) => one.scrollWidth > one.clientWidth && one.clientWidth > 1).length"
+            )
+            assert cut == 0
+            opened(page)
+            assert page.locator("#toolbar .p-tap-web").evaluate("chip => chip.scrollWidth <= chip.clientWidth")
+
+
 # -- prompts, and what @ offers
+
+
+def test_what_a_slash_offers_leaves_the_chips_in_sight(show: Show) -> None:
+    page = show("steered")
+    page.locator("#composer textarea").focus()
+    page.keyboard.type("/")
+    expect(page.get_by_role("option").first).to_be_visible()
+    seen = page.locator("#toolbar .p-tap").evaluate_all(
+        """chips => chips.map((chip) => {
+            const box = chip.getBoundingClientRect();
+            return chip.contains(document.elementFromPoint(box.left + box.width / 2, box.top + box.height / 2));
+        })"""
+    )
+    assert seen
+    assert all(seen)
 
 
 def test_a_prompt_is_put_in_by_a_slash_and_its_fields_are_filled_before_it_goes(show: Show, stage: Stage) -> None:
