@@ -215,7 +215,8 @@ class Reply:
     `"number"` from 1: what `[n]` in the text points to. The same passage found twice keeps both numbers.
     `model` is what the page calls the model that wrote it, where that is known. `claims` is what the passages say to
     its sentences, once it is whole and was checked. `rating` is what its reader thinks of it, `rated_for` why. `edited`
-    says that its answer was written by its reader. `summary` is what its model was given in place of the oldest turns,
+    says that its answer was written by its reader. `cut_short` says that its model reached its longest reply: it would
+    have gone on. `summary` is what its model was given in place of the oldest turns,
     where that was made for it. `model_calls` are the model calls for it and beside it that are over, `under_way` those
     that are not, each with the seconds at which it began. `speed` is about how many tokens a second are being written,
     told anew once a second. `speakers` are the names of those who have spoken in it, in order. `queued` says that it
@@ -232,7 +233,7 @@ class Reply:
         self.claims: tuple[Checked, ...] = ()
         self.rating: Rating = ""
         self.rated_for = ""
-        self.edited = False
+        self.edited = self.cut_short = False
         self.summary = ""
         self.model_calls: list[ModelCalled] = []
         self.under_way: dict[str, tuple[float, ModelAsked]] = {}
@@ -290,6 +291,7 @@ class Reply:
                 self.blocks.append(ItemBlock(event.item, self._spoke()))
             case MessageFinished():
                 self._count(event.usage)
+                self.cut_short = event.reason == "length"
             case NestedEvent():
                 self._inside(event, logged)
             case RunFinished():

@@ -104,7 +104,8 @@ def _events(reply: Reply, number: int) -> list[Event]:
             reasoning_tokens=reply.reasoning_tokens,
             cached_tokens=reply.cached_tokens,
         )
-    return [*events, MessageFinished("calls" if reply.calls else "stop", usage)]
+    reason = "length" if reply.finish == "length" else "calls" if reply.calls else "stop"
+    return [*events, MessageFinished(reason, usage)]
 
 
 def _repeated(request: ChatRequest) -> str:

@@ -267,6 +267,19 @@ async def test_a_stopped_reply_goes_on_where_it_stopped(tmp_path: Path) -> None:
         assert said_to(model)[-1].role == "assistant"
 
 
+async def test_a_reply_that_reached_the_models_longest_says_so_and_goes_on_where_it_stopped(tmp_path: Path) -> None:
+    model = ScriptedModel(Say(text="one two", finish="length"), Say(text=" three"))
+    async with opened(tmp_path / "home", model) as engine:
+        talk = await engine.stores.of("alice").conversations.create()
+        run = await talk_of(engine, "alice", talk.id).ask("Count.")
+        assert await run.wait() == "complete"
+        assert run.reply().cut_short
+        again = await talk_of(engine, "alice", run.conversation_id).continue_(run.message_id)
+        await again.wait()
+        assert again.reply().text == "one two three"
+        assert not again.reply().cut_short
+
+
 async def test_while_a_reply_is_written_nothing_else_is_sent(tmp_path: Path) -> None:
     async with opened(tmp_path / "home", ScriptedModel(Say(hang=True))) as engine:
         talk = await engine.stores.of("alice").conversations.create()

@@ -100,6 +100,7 @@ def reply_entries(  # noqa: PLR0913 - each is a part of the page, by name
             words,
             last=last,
             begun=begun,
+            cut_short=reply.cut_short,
             versions=versions,
             rated=_rated(message, reply, words),
             after=checked + by,
@@ -194,13 +195,15 @@ def _foot(  # noqa: PLR0913 - each is a part of the line, by name
     *,
     last: bool,
     begun: bool,
+    cut_short: bool = False,
     versions: str = "",
     rated: str = "",
     after: str = "",
 ) -> Entry:
     """The last line: how the reply ended, its actions, and the notes after them."""
-    note = words(f"reply.{status}") if status in {"stopped", "interrupted"} else ""
-    cut = status in {"stopped", "interrupted", "error"}
+    how = status if status in {"stopped", "interrupted"} else "longest" if cut_short and status == "complete" else ""
+    note = words(f"reply.{how}") if how else ""
+    cut = bool(how) or status == "error"
     acts = ["continue", "regenerate"] if last and cut and begun else ["regenerate"]
     acts = [*acts, "copy"] if cut else ["copy", *acts]
     acts += ["rewrite", "fork", "speak"] if begun else ["rewrite", "fork"]

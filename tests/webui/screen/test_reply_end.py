@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from core.agents.hub import PENDING_USER_INPUT
-from core.messages.events import MessageStarted, TextDelta
+from core.messages.events import FinishReason, MessageFinished, MessageStarted, TextDelta
 from core.runs.log import LoggedEvent, RunFinished, TurnsSummarised
 from core.runs.reply import Reply
 from core.storage.base import StoredMessage
@@ -37,6 +37,21 @@ def test_what_may_go_better_next_time_can_be_tried_again(key: str) -> None:
 def test_what_the_model_settings_can_mend_leads_there() -> None:
     assert "#do-models" in offered("model_key_wrong")
     assert "#do-models" not in offered("model_overloaded")
+
+
+@pytest.mark.parametrize(("lang", "line"), [("en", "stopped at its longest reply"), ("zh", "长度上限")])
+def test_a_reply_that_reached_the_models_longest_can_be_continued(lang: str, line: str) -> None:
+    def shown(reason: FinishReason, *, last: bool = True) -> str:
+        events = [MessageStarted(), TextDelta("So it"), MessageFinished(reason), RunFinished("complete")]
+        reply = Reply(LoggedEvent(seq, 0.0, event) for seq, event in enumerate(events, 1))
+        turn = StoredMessage("m", "c", "q", "assistant", (), "r", "complete", 0.0)
+        return "".join(str(entry["content"]) for entry in reply_entries(turn, reply, Words(lang), last=last))
+
+    assert line in shown("length")
+    assert "#do-continue-m" in shown("length")
+    assert "#do-continue-m" not in shown("length", last=False)
+    assert line not in shown("stop")
+    assert "#do-continue-m" not in shown("stop")
 
 
 def test_a_reply_says_when_and_by_which_model_it_was_written() -> None:
