@@ -274,6 +274,7 @@ _LISTED: Mapping[str, str] = {
         webui.panels.model_services: services_data
         webui.panels.models: menu_data
         webui.panels.tools: account_data allowed_data tools_data
+        webui.panels.toolbar: switched
         webui.panels.top: status_html top_html
         webui.render.comparing: column
         webui.render.documents: document_card

@@ -20,6 +20,8 @@ from tests.texts.finding import modules, takers
 from tests.texts.measuring import ENOUGH, GROWTH, GROWTH_OF_HALF, Call, is_in_time, seconds_of
 from tests.texts.repeats import UNITS, Repeat, framed, plain
 
+pytestmark = pytest.mark.no_cover  # what is traced takes longer
+
 WHOLE = 300_000  # characters, for which half a second is enough
 MOST = 3.0  # seconds, after which nobody waits for what a call still does
 SOON = 0.002  # seconds, under which nothing can be told of how time grows

@@ -218,7 +218,7 @@ def _agents_html(speakers: Speakers, words: Words) -> str:
         for place, (name, about) in enumerate(zip_longest(speakers.names, speakers.about, fillvalue=""))
     ]
     turns = f"<p>{escaped(words('agents.at'))}</p>" if speakers.turns else ""
-    heading = f'<p class="p-choose">{escaped(words("agents.choose"))}</p>'
+    heading = f"<p>{escaped(words('agents.choose'))}</p>"
     return f'<div class="p-chooser">{heading}<ul class="p-agents">{"".join(lines)}</ul>{turns}</div>'
 
 

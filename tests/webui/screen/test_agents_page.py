@@ -67,6 +67,19 @@ def test_an_at_offers_the_agents_to_the_keyboard(show: Show, stage: Stage) -> No
     assert stage.sent[0]["text"].strip() == "@Data Analyst @研究员"
 
 
+def test_each_agent_behind_the_models_name_can_be_pressed(show: Show) -> None:
+    page = show("group")
+    page.locator(".p-ready summary").click()
+    agents = page.locator("#top .p-agents a")
+    expect(agents.first).to_be_visible()
+    for agent in agents.all():
+        agent.click(trial=True)  # nothing lies over it
+    box, card = page.locator("#top .p-chooser p").first.bounding_box(), page.locator("#top .p-card").bounding_box()
+    assert box is not None
+    assert card is not None
+    assert card["y"] <= box["y"] < card["y"] + card["height"]
+
+
 def test_on_a_phone_a_tap_takes_a_name_and_bubbles_in_bubbles_fit(show: Show, stage: Stage) -> None:
     page = show("nested", width=360, height=740, locale="zh-CN", has_touch=True)
     asked = page.locator("#chat .title .p-asked")
