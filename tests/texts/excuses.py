@@ -37,6 +37,7 @@ _LISTED: Mapping[str, str] = {
         core.storage.whole_conversations: WholeConversations.*
         core.storage.arriving: ArrivingConversations.*
         core.rag.search.near_index: count_of
+        webui.panels.toolbar: switched
     """,
     "hands it on to what is fed, or to what is excused itself": """
         core.mcp_endpoint: McpAccess.authenticate OwnerMcpAccess.*
@@ -274,7 +275,6 @@ _LISTED: Mapping[str, str] = {
         webui.panels.model_services: services_data
         webui.panels.models: menu_data
         webui.panels.tools: account_data allowed_data tools_data
-        webui.panels.toolbar: switched
         webui.panels.top: status_html top_html
         webui.render.comparing: column
         webui.render.documents: document_card
