@@ -8,7 +8,7 @@ from playwright.sync_api import Page, expect
 
 from core.testing.script import Reply
 from tests.e2e.app_process import AppProcess
-from tests.e2e.chat_steps import ask, ask_and_wait, button, chat, wait_for_state
+from tests.e2e.chat_steps import ask, ask_and_wait, button, chat, until, wait_for_state
 
 
 def test_a_tool_shows_its_name_state_arguments_and_result(page: Page) -> None:
@@ -29,10 +29,14 @@ def test_tools_called_at_once_stand_under_one_line(page: Page) -> None:
     ask_and_wait(page, "two tools please, for 6*7", "The result:")
     parent = chat(page).get_by_role("button").filter(has_text="2 tools").first
     expect(parent).to_be_visible()
-    if not chat(page).get_by_role("button").filter(has_text="current_time").first.is_visible():
-        parent.click()
-    expect(chat(page).get_by_role("button").filter(has_text="calculator").first).to_be_visible()
-    expect(chat(page).get_by_role("button").filter(has_text="current_time").first).to_be_visible()
+    calls = [chat(page).get_by_role("button").filter(has_text=name).first for name in ("calculator", "current_time")]
+
+    def are_open() -> bool:
+        if not all(call.is_visible() for call in calls):  # they close when the answer is there, which may be just now
+            parent.click()
+        return all(call.is_visible() for call in calls)
+
+    until(are_open)
 
 
 def test_a_failed_tool_says_so_and_the_reply_goes_on(page: Page) -> None:
