@@ -25,6 +25,7 @@ from core.messages.message import Message
 from core.runs.call_stages import packed_stages, unpacked
 from core.storage.arriving import LONGEST_TITLE
 from core.storage.files import FileStore
+from core.storage.stores import OwnerStores
 from tests.core.importing.talks import KEY, Home, changed, home
 
 pytestmark = pytest.mark.anyio
@@ -239,12 +240,18 @@ async def test_a_title_of_ten_thousand_letters_is_cut(tmp_path: Path) -> None:
         assert (await of.stores.conversations.get(of.id)).title == "x" * LONGEST_TITLE
 
 
+def without_room(of: Home, folder: Path) -> OwnerStores:
+    """The stores of somebody whose files may take five bytes."""
+    poor = of.of("poor")
+    database: Any = vars(poor.files)["_database"]
+    object.__setattr__(poor, "files", FileStore(database, "poor", folder / "files", quota=5))
+    return poor
+
+
 async def test_who_has_no_room_gets_nothing_of_it(tmp_path: Path) -> None:
     async with home(tmp_path) as of:
         path = written(tmp_path, await of.bundle())
-        poor = of.of("poor")
-        database: Any = vars(poor.files)["_database"]
-        object.__setattr__(poor, "files", FileStore(database, "poor", tmp_path / "files", quota=5))
+        poor = without_room(of, tmp_path)
         with pytest.raises(QuotaError):
             await bring_in(path, poor)
         assert await poor.conversations.list() == []
@@ -262,9 +269,7 @@ async def test_nothing_is_unpacked_for_which_there_is_no_room(tmp_path: Path, mo
     monkeypatch.setattr(Archive, "unpack", watched)
     async with home(tmp_path) as of:
         path = written(tmp_path, await of.bundle())
-        poor = of.of("poor")
-        database: Any = vars(poor.files)["_database"]
-        object.__setattr__(poor, "files", FileStore(database, "poor", tmp_path / "files", quota=5))
+        poor = without_room(of, tmp_path)
         with pytest.raises(QuotaError):
             await bring_in(path, poor)
     assert not [name for name in unpacked if name.startswith("files/")]
