@@ -3,7 +3,7 @@ import { check, checkAll, FIELD, partOf, placeIn, textIn, write } from './argume
 import { ask } from './bus.js';
 import { keepFocus } from './focus.js';
 import { onChange } from './state.js';
-import { say } from './words.js';
+import { locale, say } from './words.js';
 
 const TOO_SOON = 500;  // milliseconds: what was meant for the question before must not answer this one
 const typed = new Map();  // what stands in the fields that were touched, by question and name
@@ -40,7 +40,7 @@ export function decide(button) {
 function until(within) {
   const line = within.querySelector('.p-until');
   if (!line || line.textContent) return;
-  const time = new Date(Number(line.dataset.until) * 1000).toLocaleTimeString(navigator.languages, { timeStyle: 'short' });
+  const time = new Date(Number(line.dataset.until) * 1000).toLocaleTimeString(locale(), { timeStyle: 'short' });
   line.textContent = say('ask_until', { time });
 }
 

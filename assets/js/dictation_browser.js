@@ -1,7 +1,7 @@
 // The browser's own recognition of speech. https://webaudio.github.io/web-speech-api/#speechreco-section
 import { put } from './bus.js';
 import { hint } from './hint.js';
-import { lang } from './words.js';
+import { locale } from './words.js';
 
 const SAID = {
   'not-allowed': 'microphone_refused', 'service-not-allowed': 'dictation_none', 'audio-capture': 'microphone_none',
@@ -21,7 +21,7 @@ const area = () => document.querySelector('#composer textarea');
 
 export function begin() {
   const here = new (Recognition())();
-  Object.assign(here, { continuous: true, interimResults: true, lang: spoken() });
+  Object.assign(here, { continuous: true, interimResults: true, lang: locale() });
   here.onresult = (event) => { if (here === listening) heard(event); };
   here.onerror = ({ error }) => { if (SAID[error]) hint(SAID[error]); };
   here.onend = () => { if (here === listening) { listening = null; ended(); } };
@@ -29,11 +29,6 @@ export function begin() {
   here.start();
   hint('dictation_on');
   area().focus();
-}
-
-// The reader's own kind of the page's language: British English on an English page.
-function spoken() {
-  return navigator.languages?.find((one) => one.split('-')[0] === lang().split('-')[0]) ?? lang();
 }
 
 function heard({ results, resultIndex }) {

@@ -1,6 +1,6 @@
 // The rows of the palette: what was found and what can be done, in groups. Every text is text, never markup.
 import { make } from './models_form.js';
-import { lang, say } from './words.js';
+import { locale, say } from './words.js';
 
 const FEW = { conversations: 3, documents: 2, libraries: 2, commands: 4 };
 const DAY = 86_400_000;
@@ -21,8 +21,8 @@ function when(seconds) {
   const at = new Date(seconds * 1000);
   const near = Date.now() - at < DAY && at.getDate() === new Date().getDate();
   const far = at.getFullYear() !== new Date().getFullYear();
-  const shape = near ? { hour: 'numeric', minute: '2-digit' } : { day: 'numeric', month: 'short', ...far && { year: 'numeric' } };
-  return new Intl.DateTimeFormat(lang(), shape).format(at);
+  const shape = near ? { timeStyle: 'short' } : { day: 'numeric', month: 'short', ...far && { year: 'numeric' } };
+  return new Intl.DateTimeFormat(locale(), shape).format(at);
 }
 
 function option(row, ...inside) {

@@ -1,6 +1,6 @@
 // Reads a reply aloud, by the browser's own voice; and says when each was written, in the reader's own time.
 import { onChange } from './state.js';
-import { lang, say } from './words.js';
+import { lang, locale, say } from './words.js';
 
 const SCRIPTS = [['zh-CN', /\p{Script=Han}/u], ['ja-JP', /[\p{Script=Hiragana}\p{Script=Katakana}]/u], ['ko-KR', /\p{Script=Hangul}/u], ['ru-RU', /\p{Script=Cyrillic}/u]];
 const voice = window.speechSynthesis;
@@ -40,8 +40,8 @@ function tellTimes() {
   for (const element of document.querySelectorAll('#chat .p-time[title]:empty')) {
     const at = new Date(element.title);
     const today = at.toDateString() === new Date().toDateString();
-    element.textContent = at.toLocaleString(navigator.languages, today ? { timeStyle: 'short' } : { dateStyle: 'medium', timeStyle: 'short' });
-    element.title = at.toLocaleString(navigator.languages, { dateStyle: 'full', timeStyle: 'medium' });
+    element.textContent = at.toLocaleString(locale(), today ? { timeStyle: 'short' } : { dateStyle: 'medium', timeStyle: 'short' });
+    element.title = at.toLocaleString(locale(), { dateStyle: 'full', timeStyle: 'medium' });
   }
 }
 

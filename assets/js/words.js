@@ -3,6 +3,9 @@ const table = JSON.parse(document.getElementById('p-words')?.textContent || '{}'
 
 export const lang = () => document.documentElement.lang || 'en';
 
+// The reader's own kind of the page's language: British English on an English page.
+export const locale = () => navigator.languages?.find((one) => one.split('-')[0] === lang().split('-')[0]) ?? lang();
+
 // Several sentences, as the language joins them.
 export const together = (said) => said.reduce((first, second) => (first ? say('sentences', { first, second }) : second), '');
 

@@ -62,7 +62,7 @@ class Entrance:
         token = next(value for name, value in asked if name == "token")
         rest = urlencode([(name, value) for name, value in asked if name != "token"])
         if known and not self._token.matches(token):
-            await _go(send, rest)
+            await _go(send, rest, place=scope.get("place", ""))
             return
         await self._shown(scope, send, token, rest)
 
@@ -158,7 +158,8 @@ class Entrance:
         if wait and not (right and self._kept):
             await self.ask(scope, send, 429, words_of(scope)("entrance.too_often", seconds=wait))
         elif right:
-            await _go(send, rest, [self._token.proof(https=scope["scheme"] == "https")])
+            proof = self._token.proof(https=scope["scheme"] == "https")
+            await _go(send, rest, [proof], scope.get("place", ""))
         else:
             self._guesses.count(guesser)
             await self.ask(scope, send, 401, words_of(scope)("entrance.wrong"))
@@ -203,9 +204,9 @@ async def _form(receive: Receive) -> dict[str, str]:
         return {}
 
 
-async def _go(send: Send, query: str, cookies: list[str] | None = None) -> None:
-    """To the page; always Parlour's own, whatever stood in the address."""
-    headers = [("location", f"./?{query}" if query else "./"), _NO_STORE]
+async def _go(send: Send, query: str, cookies: list[str] | None = None, place: str = "") -> None:
+    """To the page, or to the place within it; always Parlour's own, whatever stood in the address."""
+    headers = [("location", f"./{place}?{query}" if query else f"./{place}"), _NO_STORE]
     await answer(send, 303, "", headers=[*headers, *(("set-cookie", cookie) for cookie in cookies or [])])
 
 

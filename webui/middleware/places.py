@@ -23,8 +23,9 @@ _KIND = "-lang"
 class PlacesMiddleware:
     """Serves the page itself at the addresses of its places, in the language that its reader chose.
 
-    What is inside finds in the scope: `base`, the way from the address to the page's root; `language`, the code that
-    was chosen, "" for the browser's own; and `remember_language`, which makes the header that keeps another choice.
+    What is inside finds in the scope: `base`, the way from the address to the page's root; `place`, the last part of
+    the address of a place; `language`, the code that was chosen, "" for the browser's own; and `remember_language`,
+    which makes the header that keeps another choice.
 
     Args:
         cookies: How cookies of this server are named and written.
@@ -50,7 +51,8 @@ class PlacesMiddleware:
             others = [(name, value) for name, value in scope["headers"] if name != b"accept-language"]
             told["headers"] = [*others, (b"accept-language", chosen.encode())]
         if _PLACE.fullmatch(scope["path"]) and scope["method"] in {"GET", "HEAD"}:
-            told |= {"base": "../" if scope["path"].count("/") > 1 else "./", "path": "/", "raw_path": b"/"}
+            above, _, place = scope["path"].rpartition("/")
+            told |= {"base": "../" if above else "./", "place": place, "path": "/", "raw_path": b"/"}
         await self.app({**scope, **told}, receive, send)
 
     def _chosen(self, cookies: str) -> str:

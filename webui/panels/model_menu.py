@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 
 from core.llm.local_files import BUILT_IN
 from core.models.menu import MENU, kind_of
+from core.models.model_name import INSTALLED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,7 +35,7 @@ def choices_data(
     Args:
         services: With their models.
         favourites: In the order of their keys.
-        used: Those that wrote replies, the newest first; one that is not there any more is left out.
+        used: Those that wrote replies, the newest first; the installation's and those that are gone are left out.
         default: The label of the installation's model.
     """
     groups: list[dict[str, Any]] = [
@@ -47,9 +48,8 @@ def choices_data(
     ]
     rows = {(row["service"], row["model"]): row for group in groups for row in group["models"]}
     starred = [rows[one.service, one.model] for one in favourites if (one.service, one.model) in rows]
-    others = [
-        rows[one.service, one.model] for one in used if one not in favourites and (one.service, one.model) in rows
-    ]
+    shown = {*favourites, INSTALLED}  # the installation's model stands first among the groups
+    others = [rows[one.service, one.model] for one in used if one not in shown and (one.service, one.model) in rows]
     return {"favourites": starred, "lately": others[:_LATELY], "groups": groups}
 
 

@@ -115,10 +115,16 @@ def _sheet(title: str, note: str, body: str, foot: str, words: Words, *, turn: i
 # ---- the persona, and how it answers
 
 
+def _option(persona: Persona) -> str:
+    """A symbol stands before the name; a letter that the name begins with says nothing there."""
+    is_initial = persona.name.casefold().startswith(persona.sign.casefold())
+    return persona.name if is_initial else f"{persona.sign} {persona.name}"
+
+
 def _persona(shown: Shown, words: Words) -> str:
     steering, chosen = shown.steering, shown.steering.persona
     known = [*shown.personas, *([chosen] if chosen and all(one.id != chosen.id for one in shown.personas) else [])]
-    options = [("", words("steer.no_persona")), *((one.id, f"{one.sign}  {one.name}".strip()) for one in known)]
+    options = [("", words("steer.no_persona")), *((one.id, _option(one)) for one in known)]
     current = chosen.id if chosen is not None else ""
     listed = "".join(
         f'<option value="{escaped(value)}"{" selected" if value == current else ""}>{escaped(name)}</option>'

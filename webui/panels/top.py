@@ -169,7 +169,7 @@ def _ready_html(readiness: Readiness, words: Words, speakers: Speakers | None, s
         model = replace(model, label=speakers.model)
     inside, here = model.built_in, model.in_process
     name = model.label.removesuffix(", built in") if inside else model.label
-    said = _said(model, words, here=here)
+    said = _said(model, words)
     label = words("ready.inside", model=name) if inside and name else name
     agents = speakers is not None and len(speakers.names) > 1
     label = f"{speakers.names[speakers.chosen]} · {label}" if speakers is not None and agents else label
@@ -182,7 +182,7 @@ def _ready_html(readiness: Readiness, words: Words, speakers: Speakers | None, s
         )
     return (
         f'<details class="p-ready" data-ready="{model.state}"><summary>'
-        f'<span class="p-st {_SHAPES[model.state]}"></span>'
+        f'<span class="p-st {_shape(model)}"></span>'
         f'<span class="p-said">{escaped(said)}</span> <span class="p-model">{escaped(label)}</span></summary>'
         f'<div class="p-card">{_agents_html(speakers, words) if speakers is not None and agents else ""}'
         f"{_card(model, name, words, inside=inside, here=here, fixed=fixed)}"
@@ -195,7 +195,7 @@ def _choosing_html(model: Part, said: str, label: str, card: str, words: Words) 
     title = escaped(words("models.open"))
     return (
         f'<div class="p-ready" data-ready="{model.state}"><button type="button" data-do="choose" aria-haspopup="menu" '
-        f'aria-expanded="false" title="{title}"><span class="p-st {_SHAPES[model.state]}"></span>'
+        f'aria-expanded="false" title="{title}"><span class="p-st {_shape(model)}"></span>'
         f'<span class="p-said">{escaped(said)}</span> <span class="p-model">{escaped(label)}</span></button>'
         f'<div class="p-card" hidden>{card}</div></div>'
     )
@@ -204,9 +204,9 @@ def _choosing_html(model: Part, said: str, label: str, card: str, words: Words) 
 def ready_line(readiness: Readiness, words: Words) -> tuple[str, str]:
     """Whether the model can answer, as markup of a shape and a word; and what the page calls it, as text."""
     model = readiness["model"]
-    said = escaped(_said(model, words, here=model.in_process))
+    said = escaped(_said(model, words))
     label = words.model(model.label) if model.label else ""
-    return f'<span class="p-st {_SHAPES[model.state]}"></span>{said}', label
+    return f'<span class="p-st {_shape(model)}"></span>{said}', label
 
 
 def _agents_html(speakers: Speakers, words: Words) -> str:
@@ -222,8 +222,16 @@ def _agents_html(speakers: Speakers, words: Words) -> str:
     return f'<div class="p-chooser">{heading}<ul class="p-agents">{"".join(lines)}</ul>{turns}</div>'
 
 
-def _said(model: Part, words: Words, *, here: bool) -> str:
-    if model.state == "ready" and not here and not model.answered and model.label:
+def _untried(model: Part) -> bool:
+    return model.state == "ready" and not model.in_process and not model.answered and bool(model.label)
+
+
+def _shape(model: Part) -> str:
+    return "p-off" if _untried(model) else _SHAPES[model.state]
+
+
+def _said(model: Part, words: Words) -> str:
+    if _untried(model):
         return words("ready.set_up")  # a service that was not asked yet may be unreachable
     if model.state == "failed" and model.remedy_key.startswith("model_") and model.remedy_key != "model_gone":
         answered = model.remedy_key == "model_unavailable" and (model.details or {}).get("code")

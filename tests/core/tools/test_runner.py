@@ -41,11 +41,18 @@ def nap(seconds: float) -> str:
     return f"slept {seconds}"
 
 
-async def test_three_half_second_calls_of_plain_functions_run_at_the_same_time():
-    calls = [call_message(f"c{n}", "nap", '{"seconds": 0.5}') for n in range(3)]
-    before = time.perf_counter()
-    events = await run(ToolRunner({"nap": nap}), *calls)
-    assert time.perf_counter() - before < 1.4
+async def test_three_calls_of_plain_functions_run_at_the_same_time():
+    together = threading.Barrier(3, timeout=30)
+
+    @tool
+    def meet() -> str:
+        """Wait for the other two."""
+        together.wait()
+        return "met"
+
+    calls = [call_message(f"c{n}", "meet", "{}") for n in range(3)]
+    events = await run(ToolRunner({"meet": meet}), *calls)
+    assert [one.message.content for one in events if isinstance(one, ToolFinished)] == ["met"] * 3
     assert [type(event) for event in events] == [ToolStarted] * 3 + [ToolFinished] * 3
 
 
@@ -149,13 +156,11 @@ async def test_a_hanging_plain_function_ends_at_its_deadline_and_its_thread_is_l
     @tool
     def hang() -> str:
         """Hang."""
-        let_go.wait(10)
+        let_go.wait(60)
         return "too late"
 
     try:
-        before = time.perf_counter()
         message = await result_of(hang, deadline=0.1)
-        assert time.perf_counter() - before < 5
     finally:
         let_go.set()
     assert "did not finish within 0.1 seconds" in message.get_text_content()

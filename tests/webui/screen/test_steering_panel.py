@@ -10,11 +10,14 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from core.workspace.saving import Saving
+from core.workspace.steering import Steering
 from tests.e2e.axe import findings_everywhere
 from tests.e2e.chat_steps import until
 from tests.webui.screen.stage import Stage
+from tests.webui.screen.steering_scenes import LIBRARIAN, shown
 from tests.webui.screen.test_meter import METER
 from webui.handlers.metering import meter_data
+from webui.panels.steering import steering_html
 from webui.words import LANGUAGES, Words
 
 Show = Callable[..., Page]
@@ -148,6 +151,12 @@ def test_a_personas_sign_and_questions_to_begin_with_are_changed(show: Show, sta
     panel.locator(".p-about-persona").get_by_role("button", name="Save").click()
     model = {"service": "anthropic", "model": "claude-x"}
     heard(stage, do="persona-change", id="p1", sign="§", starters="What is new?\nWhere from?", model=model)
+
+
+@pytest.mark.parametrize(("sign", "listed"), [("L", "Librarian"), ("§", "§ Librarian"), ("", "Librarian")])
+def test_the_initial_of_a_persona_is_not_said_twice_in_the_list(sign: str, listed: str) -> None:
+    steering = Steering(persona=replace(LIBRARIAN, sign=sign))
+    assert f"selected>{listed}</option>" in steering_html(shown(steering=steering, personas=[]), Words("en"), turn=1)
 
 
 def test_a_personas_questions_take_the_place_of_parlours_own_and_go_into_the_composer(show: Show) -> None:

@@ -91,6 +91,15 @@ async def test_the_printed_address_makes_a_browser_the_owner_and_the_token_disap
     assert (again.status_code, again.headers["location"]) == (303, "./"), "whoever is in is not asked again"
 
 
+async def test_a_token_in_the_address_of_a_part_of_the_settings_leads_to_that_part(browser: Browser) -> None:
+    client = browser(token=TOKEN)
+    for token, name in ((TOKEN, "data"), (TOKEN, ""), ("an old one", "models")):
+        answer = await client.get(f"/settings/{name}?" + urlencode({"c": "one", "token": token}))
+        assert (answer.status_code, answer.headers["location"]) == (303, f"./{name}?c=one")
+    answer = await client.get("/settings?" + urlencode({"token": TOKEN}))
+    assert answer.headers["location"] == "./settings"
+
+
 async def test_without_the_token_there_is_no_owner_whatever_the_request_says(browser: Browser) -> None:
     client = browser(token=TOKEN)
     for path in ("/files/x", "/tools/state", "/config", "/gradio_api/app_id", "/mcp/signed-in", "/assets/js/x.js"):

@@ -15,7 +15,7 @@ import pytest
 from core.errors import ModelMisbehavedError, ModelRefusedError, NotFoundError, ParlourError, UnknownNameError
 from core.models.choices import Choosable, ServiceChoices
 from core.models.menu import MENU, menu
-from core.models.model_name import ModelName
+from core.models.model_name import INSTALLED, ModelName
 from core.storage.base import LOCAL_OWNER
 from core.storage.model_services import ModelService
 from core.testing.model_server import ModelServer
@@ -309,6 +309,12 @@ def test_used_lately_are_five_at_most_without_favourites_and_what_is_gone() -> N
     assert [one["model"] for one in told["lately"]] == ["m7", "m5", "m4", "m3", "m2"]
     assert {one["said"] for one in told["lately"]} == {"needs key"}
     assert choices_data([], [], used, "", Words("en"))["lately"] == []
+
+
+def test_the_model_that_stands_first_anyway_is_not_among_those_used_lately() -> None:
+    installed = ServiceChoices("", "", (Choosable(INSTALLED, "ready"),))
+    told = choices_data([installed], [], [INSTALLED], "Qwen", Words("en"))
+    assert (told["lately"], len(told["groups"][0]["models"])) == ([], 1)
 
 
 def test_the_built_in_models_have_the_state_of_one_that_is_there() -> None:
