@@ -1,7 +1,7 @@
 """What a hand waits for in Chromium: a long conversation that is opened, a key, the menu of models, the palette.
 
-Each time is from the browser's own stamp of the key or click to the frame that shows what came of it, so that it holds
-what the page was busy with before.
+Each time is from the browser's own stamp of the key, or of the button let go, to the frame that shows what came of it,
+so that it holds what the page was busy with before.
 """
 
 from __future__ import annotations
@@ -32,21 +32,21 @@ BETWEEN: Final = 80  # milliseconds from key to key
 WATCH = """(wanted) => {
   window.taken = [];
   window.wanted = wanted;
-  let from = 0;
+  window.from = 0;
   const painted = (then) => requestAnimationFrame(() => {
     const { port1, port2 } = new MessageChannel();
     port1.onmessage = then;
     port2.postMessage(0);
   });
   const end = () => {
-    if (!from) return;
-    const began = from;
-    from = 0;
+    if (!window.from) return;
+    const began = window.from;
+    window.from = 0;
     painted(() => window.taken.push(performance.now() - began));
   };
-  const begin = (event) => { from = event.timeStamp; if (!window.wanted) end(); };
+  const begin = (event) => { window.from = event.timeStamp; if (!window.wanted) end(); };
   addEventListener('keydown', begin, true);
-  addEventListener('click', begin, true);
+  addEventListener('pointerup', begin, true);
   new MutationObserver(() => { if (window.wanted && document.querySelector(window.wanted)) end(); })
     .observe(document.body,
       { subtree: true, childList: true, attributes: true, attributeFilter: ['open', 'data-conversation'] });
@@ -66,7 +66,7 @@ def taken(page: Page, count: int) -> list[float]:
 
 def watch(page: Page, wanted: str) -> None:
     """Time what follows until there is `wanted`; until the next frame where that is empty."""
-    page.evaluate("(wanted) => { window.wanted = wanted; window.taken = []; }", wanted)
+    page.evaluate("(wanted) => { window.wanted = wanted; window.from = 0; window.taken = []; }", wanted)
 
 
 def opened(page: Page, titles: dict[int, str]) -> dict[int, list[float]]:
@@ -88,8 +88,10 @@ def shown(page: Page, wanted: str, press: Any) -> list[float]:
         watch(page, wanted)
         press()
         times += taken(page, 1)[: bool(number)]  # the first one counts apart: everything is new
+        page.evaluate("window.wanted = ''")  # Escape closes; it is timed by itself, and forgotten
         page.keyboard.press("Escape")
         expect(page.locator(wanted)).to_have_count(0)
+        taken(page, 1)
     return times
 
 

@@ -52,7 +52,8 @@ class Palette {
     const foot = make('footer', { attributes: { 'aria-hidden': 'true' } },
       ...[['↑ ↓', 'choose'], ['>', 'commands'], ['@', 'libraries'], ['Esc', 'close']].map(([key, what]) =>
         make('span', {}, make('kbd', { textContent: key }), say(`palette_key_${what}`))));
-    this.element = make('dialog', { className: 'p-palette', attributes: { 'aria-label': say('palette_title') } },
+    this.scrim = make('div', { className: 'p-palette-scrim' });
+    this.element = make('dialog', { className: 'p-palette', attributes: { 'aria-label': say('palette_title'), 'aria-modal': 'true' } },
       make('header', {}, make('span', { className: 'p-glyph', attributes: { 'aria-hidden': 'true' } }), this.field, close),
       this.chips, this.told, this.list, foot, this.heard);
     close.addEventListener('click', () => this.element.close());
@@ -62,13 +63,14 @@ class Palette {
     this.list.addEventListener('pointerdown', (event) => event.preventDefault());  // the keyboard stays in the field
     this.list.addEventListener('pointermove', (event) => this.point(event));
     this.list.addEventListener('click', ({ target }) => { const at = this.indexOf(target); if (at >= 0) this.take(at); });
-    this.element.addEventListener('click', (event) => { if (event.target === this.element) this.element.close(); });
-    this.element.addEventListener('close', () => { this.element.remove(); if (open === this) open = null; });
+    this.scrim.addEventListener('pointerdown', (event) => event.preventDefault());
+    this.scrim.addEventListener('click', () => this.element.close());
+    this.element.addEventListener('close', () => { this.scrim.remove(); this.element.remove(); if (open === this) open = null; });
   }
 
   show() {
-    document.body.append(this.element);
-    this.element.showModal();
+    document.body.append(this.scrim, this.element);
+    this.element.show();  // showModal() makes all else inert: that finds the styles of the whole page anew
     this.field.focus();
     this.field.select();
     this.draw();
@@ -166,6 +168,13 @@ class Palette {
     askAnew(text);
   }
 
+  // Tab stays within, as in every dialog.
+  step(by) {
+    const stops = [this.field, ...this.element.querySelectorAll('button')].filter((one) => one.checkVisibility());
+    const at = stops.indexOf(document.activeElement);
+    stops.at((at + by) % stops.length).focus();
+  }
+
   // Enter that is quicker than the answer waits for it: what still stands there is not what was looked for.
   enter() {
     if (this.shown === this.sought().text) this.take(this.at);
@@ -175,6 +184,8 @@ class Palette {
   pressed(event) {
     const { key, isComposing, ctrlKey, metaKey, altKey, shiftKey } = event;
     if (isComposing || event.keyCode === 229 || altKey) return;
+    if (key === 'Escape') { event.preventDefault(); event.stopPropagation(); return this.element.close(); }
+    if (key === 'Tab') { event.preventDefault(); return this.step(shiftKey ? -1 : 1); }
     const held = ctrlKey || metaKey;
     if (held && key.toLowerCase() === 'k') { event.preventDefault(); this.field.focus(); return this.field.select(); }
     if (event.target !== this.field || held && key !== 'Enter' || shiftKey) return;

@@ -103,6 +103,33 @@ def test_it_opens_with_keys_and_from_the_list_and_gives_the_keyboard_back(show: 
     expect(page.locator("#composer textarea")).to_have_value("/")
 
 
+def test_the_page_below_cannot_be_reached_until_a_press_beside_it_closes_it(show: Show) -> None:
+    page = show("answered")
+    focus(page.locator("#top .p-open-models"))
+    palette = opened(page)
+    for key in ("Tab", "Shift+Tab", "Tab", "Tab"):
+        press(page, key)
+        assert palette.evaluate("one => one.contains(document.activeElement)")
+    room = page.viewport_size
+    assert room is not None
+    x, y = room["width"] - 30, room["height"] - 40
+    assert page.evaluate("([x, y]) => document.elementFromPoint(x, y).className", [x, y]) == "p-palette-scrim"
+    page.mouse.click(x, y)
+    expect(palette).to_have_count(0)
+    expect(page.locator(".p-palette-scrim")).to_have_count(0)
+    expect(page.locator("#top .p-open-models")).to_be_focused()
+
+
+def test_on_a_phone_tab_goes_round_within_it(show: Show) -> None:
+    page = show("answered", width=390, height=844, has_touch=True, is_mobile=True)
+    palette = opened(page)
+    names: list[str] = []
+    for _ in range(7):
+        press(page, "Tab")
+        names.append(palette.evaluate("() => document.activeElement.textContent || document.activeElement.ariaLabel"))
+    assert names == ["Close", "Everywhere", "Conversations", "Documents", "Libraries", "Commands", "Search"]
+
+
 def test_before_anything_is_typed_it_has_the_latest_conversations_and_the_commands(show: Show) -> None:
     palette = opened(show("answered"))
     expect(palette.get_by_role("group", name="Latest conversations").get_by_role("option")).to_have_count(5)
