@@ -77,7 +77,7 @@ class _Shown:
     conversation_id: str = ""
     history: History = field(default_factory=History)
     current: ConversationRecord | None = None
-    thread: list[StoredMessage] = field(default_factory=list["StoredMessage"])
+    thread: Sequence[StoredMessage] = ()
     replies: dict[str, Reply] = field(default_factory=dict[str, "Reply"])
     documents: list[DocumentRecord] = field(default_factory=list["DocumentRecord"])
     libraries: Sequence[NamedLibrary] = ()  # that it uses
@@ -249,7 +249,9 @@ class Frames:
 
     async def _chat(self, workspace: Workspace, view: View, shown: _Shown, run: Run | None) -> list[Any]:
         """The entries of the conversation, made in a thread where that takes so long that others would wait."""
-        heavy = shown.seconds > _ON_LOOP or (shown.fresh and text_length(shown.thread, shown.replies) > _LETTERS)
+        heavy = shown.seconds > _ON_LOOP or (
+            shown.fresh and text_length(shown.thread[_anchor(view, shown.thread) :], shown.replies) > _LETTERS
+        )
         shown.fresh = False
         replies = {one: reply.snapshot() if heavy else reply for one, reply in shown.replies.items()}
         second, question = shown.second, shown.comparison.question if shown.comparison is not None else ""
@@ -418,8 +420,9 @@ def _anchor(view: View, thread: Sequence[StoredMessage]) -> int:
     It begins with the same turn while the conversation grows, for a sliding one would change every entry in each
     frame; only when it has grown to twice its size does it move.
     """
-    start = next((index for index, message in enumerate(thread) if message.id == view.anchor), -1)
-    if start < 0 or len(thread) - start >= 2 * view.window:
+    farthest = max(0, len(thread) - 2 * view.window + 1)
+    start = next((at for at in range(len(thread) - 1, farthest - 1, -1) if thread[at].id == view.anchor), -1)
+    if start < 0:
         start = max(0, len(thread) - view.window)
         view.anchor = thread[start].id if thread else None
     return start

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from core.errors import ConflictError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
     from datetime import datetime
 
     from core.messages.message import Message, Usage
@@ -286,7 +286,7 @@ class ConversationSnapshot:
     """
 
     conversation: ConversationRecord
-    thread: list[StoredMessage]
+    thread: Sequence[StoredMessage]
     documents: list[DocumentRecord]
     libraries: list[NamedLibrary] = field(default_factory=list[NamedLibrary])
     versions: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])

@@ -12,8 +12,15 @@ from sqlalchemy.dialects.sqlite import insert as insert_or
 
 from core.errors import NotFoundError
 from core.messages.invisible import plain_line
-from core.messages.message import Message
-from core.storage.base import ConversationRecord, FileRecord, StoredMessage, busy, file_ids, is_id, new_id
+from core.storage.base import (
+    ConversationRecord,
+    FileRecord,
+    StoredMessage,
+    busy,
+    file_ids,
+    is_id,
+    new_id,
+)
 from core.storage.message_texts import keep_text, keep_title
 from core.storage.statements import (
     ADD_CONVERSATION,
@@ -28,6 +35,7 @@ from core.storage.statements import (
     SHOW_LEAF,
     TREE,
     TURNS,
+    TURNS_AS_TEXT,
 )
 from core.storage.tables import (
     allowances,
@@ -39,10 +47,12 @@ from core.storage.tables import (
     runs,
     summaries,
 )
+from core.storage.thread import Thread, stored_message
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from core.messages.message import Message
     from core.storage.base import Role, RunStatus
     from core.storage.database import Database
 
@@ -76,17 +86,6 @@ def unneeded(connection: Connection, owner: str, candidates: Sequence[str]) -> l
     coming = coming.where(mine, documents.c.status == "reading", files.c.sha256.in_(candidates))
     kept.update(str(found) for (found,) in connection.execute(coming).all())
     return [found for found in candidates if found not in kept]
-
-
-def versions_of(
-    connection: Connection, conversation_id: str, thread: Sequence[StoredMessage]
-) -> dict[str, tuple[str, ...]]:
-    """For each turn of a thread that has versions their ids, the oldest first, its own among them; in one query."""
-    beside: defaultdict[tuple[str | None, str], list[str]] = defaultdict(list)
-    for row in tree_of(connection, conversation_id):
-        beside[row.parent_id, row.role].append(row.id)
-    found = ((turn.id, tuple(beside[turn.parent_id, turn.role])) for turn in thread)
-    return {turn_id: versions for turn_id, versions in found if len(versions) > 1}
 
 
 def newest_leaf(connection: Connection, conversation_id: str, message_id: str) -> str:
@@ -396,16 +395,34 @@ def thread_of(
     """The owner's conversation and its turns to `leaf_id`, inside a transaction. Raises NotFoundError."""
     conversation = conversation_of(connection, owner, conversation_id)
     ordered = connection.execute(TURNS, {"conversation": conversation_id}).all()
+    return conversation, [stored(row) for row in _path(ordered, leaf_id, conversation.leaf_id)]
+
+
+def shown_thread(
+    connection: Connection, owner: str, conversation_id: str
+) -> tuple[ConversationRecord, Thread, dict[str, tuple[str, ...]]]:
+    """The owner's conversation, its turns, and the versions of those that have several, inside a transaction.
+
+    Raises:
+        NotFoundError: The conversation is not the owner's.
+    """
+    conversation = conversation_of(connection, owner, conversation_id)
+    ordered = connection.execute(TURNS_AS_TEXT, {"conversation": conversation_id}).all()
+    thread = Thread(_path(ordered, None, conversation.leaf_id))
+    return conversation, thread, thread.versions(ordered)
+
+
+def _path(ordered: Sequence[Row[Any]], wanted: str | None, shown: str | None) -> list[Row[Any]]:
+    """The rows from the root to the turn that is wanted, else to the one that is shown, else to the newest."""
     rows = {str(row.id): row for row in ordered}
-    if leaf_id is not None and leaf_id not in rows:
+    if wanted is not None and wanted not in rows:
         raise _missing("message")
-    wanted = leaf_id or conversation.leaf_id
-    row = rows.get(wanted or "") or (ordered[-1] if ordered else None)
-    path: list[StoredMessage] = []
+    row = rows.get(wanted or shown or "") or (ordered[-1] if ordered else None)
+    path: list[Row[Any]] = []
     while row is not None:
-        path.append(stored(row))
+        path.append(row)
         row = rows.get(str(row.parent_id))
-    return conversation, path[::-1]
+    return path[::-1]
 
 
 def insert_message(connection: Connection, owner: str, fresh: StoredMessage) -> None:
@@ -436,16 +453,7 @@ def dumped(parts: Sequence[Message]) -> list[dict[str, Any]]:
 
 def stored(row: Row[Any]) -> StoredMessage:
     """A row of the table `messages`."""
-    return StoredMessage(
-        id=row.id,
-        conversation_id=row.conversation_id,
-        parent_id=row.parent_id,
-        role=row.role,
-        parts=tuple(Message(**part) for part in row.parts),
-        run_id=row.run_id,
-        status=row.status,
-        created_at=row.created_at,
-    )
+    return stored_message(row, row.parts)
 
 
 def clean(text: str) -> str:

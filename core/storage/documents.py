@@ -16,10 +16,9 @@ from core.storage.conversations import (
     insert_owner,
     library_ids,
     settings_of,
-    thread_of,
+    shown_thread,
     unneeded,
     use_files,
-    versions_of,
 )
 from core.storage.statements import (
     KNOWN_IN_PART,
@@ -427,9 +426,8 @@ class DocumentStore:
         """A conversation with its turns, documents and libraries, all of the same moment. Raises NotFoundError."""
 
         def load(connection: Connection) -> ConversationSnapshot:
-            conversation, thread = thread_of(connection, self._owner, conversation_id)
+            conversation, thread, versions = shown_thread(connection, self._owner, conversation_id)
             own = _own(connection, conversation_id)
-            versions = versions_of(connection, conversation_id, thread)
             shelves, settings = libraries_used(connection, conversation_id), settings_of(connection, conversation_id)
             return ConversationSnapshot(conversation, thread, own, shelves, versions, settings)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from sqlalchemy import BindParameter, bindparam, delete, func, insert, select, text, update
+from sqlalchemy import BindParameter, Text, bindparam, delete, func, insert, select, text, type_coerce, update
 from sqlalchemy.dialects.sqlite import insert as insert_or
 
 from core.storage.tables import (
@@ -57,6 +57,8 @@ NAME_ANEW: Final = _naming.where(_this, conversations.c.titled_by != "person", _
 MESSAGE: Final = select(messages).where(messages.c.id == _message, messages.c.owner_id == _owner)
 _of_conversation = messages.c.conversation_id == _conversation
 TURNS: Final = select(messages).where(_of_conversation).order_by(messages.c.created_at, messages.c.id)
+_as_text = [type_coerce(column, Text).label("parts") if column.name == "parts" else column for column in messages.c]
+TURNS_AS_TEXT: Final = select(*_as_text).where(_of_conversation).order_by(messages.c.created_at, messages.c.id)
 TREE: Final = (
     select(messages.c.id, messages.c.parent_id, messages.c.role)
     .where(_of_conversation)

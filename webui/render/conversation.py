@@ -131,10 +131,11 @@ def _written(reply: Reply) -> int:
 
 
 def _first(thread: Sequence[StoredMessage], window: int, anchor: str | None) -> int:
-    for index, message in enumerate(thread):
-        if anchor is not None and message.id == anchor:
-            return index
-    return max(0, len(thread) - window)
+    start = max(0, len(thread) - window)
+    if anchor is None:
+        return start
+    # From the end, where it is: a turn is decoded when it is asked for.
+    return next((at for at in range(len(thread) - 1, -1, -1) if thread[at].id == anchor), start)
 
 
 def _key(  # noqa: PLR0913 - each is a part of the page, by name
