@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 _DOTTED = re.compile(r"\b(?:[A-Z]\.){2,}")
-_WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
 _LATIN_WORD = re.compile(r"[A-Za-z\u00c0-\u024f]+(?:['’-][A-Za-z\u00c0-\u024f]+)*")
 _JOINS = re.compile(r" (?:of (?:the )?|and |& |the |de (?:la )?|van (?:der )?|von |der |la |le |du |di |da |al-)?|-|\.? ")
 _NO_NAMES: Final = frozenset(
@@ -76,8 +75,18 @@ _TITLES = "先生|女士|小姐|教授|博士|医生|老师|主席|总统|总理
 _TITLED = re.compile(rf"(?P<name>[\u4e00-\u9fff]{{1,3}}?)(?={_TITLES})")
 _QUOTED = re.compile(r"《([^《》\n]{1,40})》|“([^“”\n]{1,30})”|「([^「」\n]{1,30})」|\"([^\"\n]{2,60})\"")
 _FOREIGN = re.compile(r"[\u4e00-\u9fff]{1,8}(?:·[\u4e00-\u9fff]{1,8})+")
+_DOTS = re.compile(r"([\u4e00-\u9fff]{1,2})·(?=([\u4e00-\u9fff]{1,2}))")
+_PIECE = re.compile(rf"{_LATIN_WORD.pattern}|[\u4e00-\u9fff]+")
 _SUFFIXES = "自治区|大学|学院|公司|集团|医院|银行|委员会|研究所|研究院|博物馆|出版社|市|省|县|州|国|镇|村|岛|山|河|湖|路|街"
 _PLACED = re.compile(rf"(?P<name>[\u4e00-\u9fff]{{2}})(?P<suffix>{_SUFFIXES})")
+_HAN_PLACES = re.compile(
+    "中国|日本|韩国|朝鲜|蒙古|越南|泰国|老挝|柬埔寨|缅甸|印度尼西亚|印度|印尼|巴基斯坦|孟加拉|尼泊尔|斯里兰卡|新加坡|马来西亚|菲律宾|伊朗|伊拉克"
+    "|以色列|土耳其|沙特|埃及|南非|尼日利亚|肯尼亚|俄罗斯|苏联|乌克兰|波兰|德国|法国|英国|英格兰|苏格兰|爱尔兰|荷兰|比利时|瑞士|瑞典|挪威|芬兰|丹麦"
+    "|奥地利|匈牙利|捷克|希腊|意大利|西班牙|葡萄牙|美国|加拿大|墨西哥|古巴|巴西|阿根廷|智利|秘鲁|澳大利亚|澳洲|新西兰|北京|上海|天津|重庆|香港"
+    "|澳门|台湾|台北|高雄|广州|深圳|成都|武汉|南京|杭州|苏州|西安|长沙|沈阳|大连|青岛|济南|郑州|厦门|福州|昆明|河北|山西|辽宁|吉林|黑龙江|江苏|浙江"
+    "|安徽|福建|江西|山东|河南|湖北|湖南|广东|广西|海南|四川|贵州|云南|陕西|甘肃|青海|西藏|新疆|宁夏|内蒙古|东京|大阪|首尔|伦敦|巴黎|柏林|莫斯科"
+    "|纽约|华盛顿|洛杉矶|欧洲|亚洲|非洲|北美|南美"
+)
 _NO_PLACES = frozenset("城市 都市 全国 外国 各国 中国 我国 本国 两国 回国 出国 道路 公路 铁路 高山 股市 上市 超市 分公司 本公司".split())
 _HAN = re.compile(r"[\u4e00-\u9fff]")
 
@@ -156,9 +165,11 @@ def _chinese_names(text: str) -> list[Name]:
     found: list[Name] = []
     for match in _QUOTED.finditer(text):
         inside = next(group for group in match.groups() if group is not None)
-        if pieces := tuple(part for part in re.split(r"[^\w\u4e00-\u9fff]+", inside) if part):
+        if pieces := tuple(_PIECE.findall(inside)):
             found.append(Name(match[0], tuple(folded(piece) for piece in pieces), False, match.start()))
-    found += [Name(match[0], tuple(match[0].split("·")), False, match.start()) for match in _FOREIGN.finditer(text)]
+    for match in _FOREIGN.finditer(text):  # where it begins and ends nobody sees
+        parts = tuple(part for dot in _DOTS.finditer(match[0]) for part in dot.groups())
+        found.append(Name(match[0], parts, False, match.start()))
     for match in _TITLED.finditer(text):
         at = next((at for at, letter in enumerate(match["name"]) if letter in SURNAMES), None)
         if at is not None:
@@ -168,6 +179,7 @@ def _chinese_names(text: str) -> list[Name]:
         whole = match[0]
         if not any(whole.endswith(one) for one in _NO_PLACES):
             found.append(Name(whole, (match["name"],), False, match.start()))
+    found += [Name(match[0], (match[0],), False, match.start()) for match in _HAN_PLACES.finditer(text)]
     return found
 
 
@@ -185,8 +197,8 @@ class KnownNames:
 
     def __init__(self, texts: Iterable[str]) -> None:
         whole = undotted(unicodedata.normalize("NFKC", "\n".join(texts)))
-        words = [(word[0], word.start()) for word in _WORD.finditer(whole)]
-        self._words = {folded(part) for word, _ in words for part in (word, *word.split("-"))}
+        words = _LATIN_WORD.findall(whole)
+        self._words = {folded(part) for word in words for part in (word, *word.split("-"))}
         self._prefixes = {
             word[:length]
             for word in self._words
@@ -194,7 +206,7 @@ class KnownNames:
             for length in range(_LEAST_PREFIX, min(len(word), _LONGEST_PREFIX) + 1)
         }
         self._initials = _initials_in(whole)
-        self._capitals = {folded(word) for word, _ in words if len(word) > 1 and word.isupper()}
+        self._capitals = {folded(word) for word in words if len(word) > 1 and word.isupper()}
         self._han = "".join(_HAN.findall(whole)) if _HAN.search(whole) else ""
         self._pairs = {first + second for first, second in pairwise(self._han)}
 
@@ -212,7 +224,7 @@ class KnownNames:
     def has_part(self, part: str) -> bool:
         """Whether a word of a name stands there, also as a form of it."""
         if _HAN.match(part):
-            return part in self._han if len(part) != 2 else part in self._pairs
+            return part in self._pairs if len(part) == 2 else part in self._han
         if part in self._words or part in self._initials or self._words & _PEOPLES.get(part, frozenset()):
             return True
         singular = part[:-1] if part.endswith("s") else f"{part}s"

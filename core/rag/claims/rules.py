@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import log
 from os.path import commonprefix
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, TypeVar
 
 from core.rag.attribution import words_of
 from core.rag.claims.figures import OF_DATES, Figure, figures_of
@@ -17,7 +17,7 @@ from core.rag.claims.wording import denied, extents, is_conditional, opposites_i
 from core.rag.prose import sentence_spans
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from core.rag.document import Passage
 
@@ -254,8 +254,15 @@ class Rules:
 def _other_figure(claim: Said, near: Said, around: list[Said]) -> list[Reason]:
     """A figure that the passages have elsewhere, where this sentence of theirs has another one."""
     there = [figure for one in around for figure in one.figures]
+    same = _in_same_place(claim, near, claim.figures, near.figures)
+    found = [
+        Reason(one.kind, one.words, rival.words, near.number)
+        for one, rival in same
+        if not any(is_near(one, other, claim.plain) for other in near.figures)
+    ]
+    if found:
+        return found
     rivals = [one for one in near.figures if not any(mine.equals(one) for mine in claim.figures)]
-    found: list[Reason] = []
     for one in claim.figures:
         if any(one.equals(other) or is_near(one, other, claim.plain) for other in there):
             continue
@@ -269,7 +276,9 @@ def _other_name(claim: Said, near: Said, around: list[Said]) -> list[Reason]:
     """A name that the passages have elsewhere, where this sentence of theirs has another one."""
     beside = KnownNames(one.plain for one in around)
     others = [one for one in near.names if not claim.known.has(one)]
-    found: list[Reason] = []
+    same = _in_same_place(claim, near, claim.names, others)
+    if found := [Reason("name", one.words, rival.words, near.number) for one, rival in same if not near.known.has(one)]:
+        return found
     for name in claim.names:
         rival = next((one for one in others if name.begins or not one.begins), None)
         if rival is not None and not beside.has(name):
@@ -292,6 +301,30 @@ def is_near(one: Figure, other: Figure, text: str) -> bool:
 
 def _is_same_kind(one: Figure, other: Figure) -> bool:
     return one.kind == other.kind and (one.unit == other.unit or ("" in {one.unit, other.unit} and one.kind == "amount"))
+
+
+_BEFORE = re.compile(r"(?:[^\W\d_\u4e00-\u9fff]+|[\u4e00-\u9fff]{1,2}|\A|[^\w\s])\s?\Z")
+_AFTER = re.compile(r"\s?(?:[^\W\d_\u4e00-\u9fff]+|[\u4e00-\u9fff]{1,2}|\Z|[^\w\s])")
+
+_Place = TypeVar("_Place", Figure, Name)
+
+
+def _in_same_place(
+    claim: Said, near: Said, mine: Sequence[_Place], theirs: Sequence[_Place]
+) -> Iterator[tuple[_Place, _Place]]:
+    """What stands between the same words, once in each."""
+    there = {_between(near.plain, one): one for one in reversed(theirs)}
+    for one in mine:
+        other = there.get(_between(claim.plain, one))
+        if other is not None and all(_between(claim.plain, one)):
+            yield one, other
+
+
+def _between(text: str, one: Figure | Name) -> tuple[str, str]:
+    """The word before and the word after."""
+    before = _BEFORE.search(text[max(0, one.start - 24) : one.start])
+    after = _AFTER.match(text, one.start + len(one.words))
+    return before[0].strip().casefold() if before else "", after[0].strip().casefold() if after else ""
 
 
 def _other_person(claim: Said, near: Said) -> list[Reason]:
