@@ -1,4 +1,4 @@
-"""True sentences in other words, and false ones made from them: a figure, a name, a month, a role or a denial is changed.
+"""True sentences in other words, and false ones: a figure, a name, a month, a role or a denial is changed.
 
 How a sentence is changed knows nothing of how it is checked.
 """
@@ -9,6 +9,7 @@ import json
 import os
 import random
 import re
+from calendar import month_name
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
@@ -18,12 +19,16 @@ if TYPE_CHECKING:
 
 DATA = Path(os.environ.get("BENCH_DATA") or Path(__file__).parents[2] / "shared" / "data") / "questions"
 Kind: TypeAlias = Literal["true", "figure", "name", "month", "role", "denial"]
-MONTHS = "January February March April May June July August September October November December".split()
+MONTHS = tuple(month_name)[1:]
 _NAME = r"[A-Z][a-z]+(?: [A-Z][a-z]+)+"
-_ONE_WORD = "zero one two three four five six seven eight nine ten eleven twelve".split()
+_ONE_WORD = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 _HAN_DIGITS = "零一二三四五六七八九"
-_SURNAMED = re.compile(r"[王李张刘陈杨赵黄周吴徐孙胡朱高林何郭马罗梁宋郑谢韩唐冯于董萧程曹袁邓许傅沈曾彭吕苏卢蒋蔡贾丁魏薛叶][一-龥]{1,2}(?=是|于|在|担任|出任|毕业|认为|表示|任)")
-_HAN_PLACE = re.compile(r"(?:北京|上海|天津|重庆|广州|深圳|香港|台湾|日本|美国|英国|法国|德国|中国|韩国|广东|江苏|浙江|四川|湖南|湖北|河南|山东|福建|台北|东京|俄罗斯|意大利|西班牙|澳大利亚|加拿大|印度)")
+_SURNAMED = re.compile(
+    r"[王李张刘陈杨赵黄周吴徐孙胡朱高林何郭马罗梁宋郑谢韩唐冯于董萧程曹袁邓许傅沈曾彭吕苏卢蒋蔡贾丁魏薛叶][一-龥]{1,2}(?=是|于|在|担任|出任|毕业|认为|表示|任)"
+)
+_HAN_PLACE = re.compile(
+    r"(?:北京|上海|天津|重庆|广州|深圳|香港|台湾|日本|美国|英国|法国|德国|中国|韩国|广东|江苏|浙江|四川|湖南|湖北|河南|山东|福建|台北|东京|俄罗斯|意大利|西班牙|澳大利亚|加拿大|印度)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +82,10 @@ def _in_figures(said: str) -> str:
     """Small numbers the other way: "three" for "3", and "3" for "three"."""
     if re.search(r"\b(?:two|three|four|five|six|seven|eight|nine|ten)\b", said):
         return re.sub(
-            r"\b(two|three|four|five|six|seven|eight|nine|ten)\b", lambda one: str(_ONE_WORD.index(one[0])), said, count=1
+            r"\b(two|three|four|five|six|seven|eight|nine|ten)\b",
+            lambda one: str(_ONE_WORD.index(one[0])),
+            said,
+            count=1,
         )
     return re.sub(r"(?<![\w.,-])([2-9])(?![\w.,%-])", lambda one: _ONE_WORD[int(one[0])], said, count=1)
 
@@ -105,8 +113,15 @@ def _shortened(said: str) -> str:
 
 def _synonyms(said: str) -> str:
     for one, other in (
-        (" also ", " "), (" however", ""), (" because ", " since "), (" began ", " started "), (" many ", " numerous "),
-        (" about ", " approximately "), (" such as ", " like "), (" located ", " situated "), (" large ", " big "),
+        (" also ", " "),
+        (" however", ""),
+        (" because ", " since "),
+        (" began ", " started "),
+        (" many ", " numerous "),
+        (" about ", " approximately "),
+        (" such as ", " like "),
+        (" located ", " situated "),
+        (" large ", " big "),
     ):
         said = said.replace(one, other)
     return said
@@ -133,7 +148,14 @@ def _han_without_brackets(said: str) -> str:
 
 
 def _han_synonyms(said: str) -> str:
-    for one, other in (("因为", "由于"), ("开始", "起初"), ("位于", "坐落于"), ("以及", "和"), ("并且", "而且"), ("大约", "约")):
+    for one, other in (
+        ("因为", "由于"),
+        ("开始", "起初"),
+        ("位于", "坐落于"),
+        ("以及", "和"),
+        ("并且", "而且"),
+        ("大约", "约"),
+    ):
         said = said.replace(one, other)
     return said
 
@@ -167,7 +189,11 @@ def _other_figure(said: str, text: str, lots: random.Random) -> str:
     elsewhere = [other for other in re.findall(r"(?<![\w.,-])\d[\d,]*(?:\.\d+)?(?![\w-])", text) if other not in said]
     number = one[0].rstrip(",")
     value = float(number.replace(",", ""))
-    near = f"{value + lots.choice([-1, 1, 2, 3]) * max(1, round(value * 0.1)):.0f}" if value < 1000 else str(int(value) + lots.randint(2, 30))
+    near = (
+        f"{value + lots.choice([-1, 1, 2, 3]) * max(1, round(value * 0.1)):.0f}"
+        if value < 1000
+        else str(int(value) + lots.randint(2, 30))
+    )
     other = lots.choice(elsewhere).rstrip(",") if elsewhere and lots.random() < 0.5 else near
     return said[: one.start()] + other + said[one.start() + len(number) :]
 
@@ -182,24 +208,35 @@ def _other_month(said: str, _: str, lots: random.Random) -> str:
 def _other_name(said: str, text: str, lots: random.Random) -> str:
     mine = re.findall(_NAME, said)
     there = sorted({one for one in re.findall(_NAME, text) if one not in said and not said.startswith(one)})
-    others = there if there and lots.random() < 0.5 else ["Margaret Holloway", "Port Ellison", "Victor Lindqvist", "Camden Fields"]
+    others = (
+        there
+        if there and lots.random() < 0.5
+        else ["Margaret Holloway", "Port Ellison", "Victor Lindqvist", "Camden Fields"]
+    )
     if not mine:
         return ""
     name = lots.choice(mine)
     return said.replace(name, lots.choice(others))
 
 
-def _other_role(said: str, _: str, lots: random.Random) -> str:
-    found = re.match(rf"((?:The )?{_NAME}) (\w+ed|won|beat|led|built|sold|bought|gave|took)( by)? ((?:the )?{_NAME})", said)
+def _other_role(said: str, _: str, _lots: random.Random) -> str:
+    found = re.match(
+        rf"((?:The )?{_NAME}) (\w+ed|won|beat|led|built|sold|bought|gave|took)( by)? ((?:the )?{_NAME})", said
+    )
     if not found:
-        found = re.match(r"((?:The )?[A-Z][a-z]+)s? (\w+ed|won|beat|led|built|sold|bought|gave|took)( by)? ((?:the )?[A-Z][a-z]+)", said)
+        found = re.match(
+            r"((?:The )?[A-Z][a-z]+)s? (\w+ed|won|beat|led|built|sold|bought|gave|took)( by)? ((?:the )?[A-Z][a-z]+)",
+            said,
+        )
     if not found:
         return ""
     return f"{found[4]} {found[2]}{found[3] or ''} {found[1]}{said[found.end() :]}"
 
 
-def _denial(said: str, _: str, lots: random.Random) -> str:
-    found = re.search(r"\b(is|was|are|were|can|will|could|would|has been|have been|had been|may|should)\b (?!not)", said)
+def _denial(said: str, _: str, _lots: random.Random) -> str:
+    found = re.search(
+        r"\b(is|was|are|were|can|will|could|would|has been|have been|had been|may|should)\b (?!not)", said
+    )
     if not found:
         return ""
     verb = found[1].split()
@@ -225,7 +262,11 @@ def _han_figure(said: str, text: str, lots: random.Random) -> str:
     near = f"{value + lots.choice([1, 2, 3]):.0f}"
     if said[one.end() :].startswith("月"):
         return ""
-    return said[: one.start()] + (lots.choice(elsewhere) if elsewhere and lots.random() < 0.5 else near) + said[one.end() :]
+    return (
+        said[: one.start()]
+        + (lots.choice(elsewhere) if elsewhere and lots.random() < 0.5 else near)
+        + said[one.end() :]
+    )
 
 
 def _han_month(said: str, _: str, lots: random.Random) -> str:
@@ -241,19 +282,38 @@ def _han_name(said: str, text: str, lots: random.Random) -> str:
         if found := pattern.search(said):
             others = [one for one in pattern.findall(text) if one not in said and one != found[0]]
             spare = {_SURNAMED: ["赵明远", "李国华", "孙丽"], _HAN_PLACE: ["秘鲁", "青岛", "挪威", "成都"]}
-            made = lots.choice(others) if others and lots.random() < 0.5 else lots.choice(spare.get(pattern, ["《远山》", "《长河纪事》"]))
+            made = (
+                lots.choice(others)
+                if others and lots.random() < 0.5
+                else lots.choice(spare.get(pattern, ["《远山》", "《长河纪事》"]))
+            )
             return said.replace(found[0], made)
     return ""
 
 
-def _han_role(said: str, _: str, lots: random.Random) -> str:
-    found = re.match(r"([一-龥]{2,6})(收购|击败|任命|起诉|邀请|战胜|支持|帮助|攻打|影响|吸引|控制|管理|资助|取代)了?([一-龥]{2,6})(?=[，。])", said)
+def _han_role(said: str, _: str, _lots: random.Random) -> str:
+    found = re.match(
+        r"([一-龥]{2,6})(收购|击败|任命|起诉|邀请|战胜|支持|帮助|攻打|影响|吸引|控制|管理|资助|取代)了?([一-龥]{2,6})(?=[，。])",
+        said,
+    )
     return f"{found[3]}{found[2]}{found[1]}{said[found.end() :]}" if found else ""
 
 
-def _han_denial(said: str, _: str, lots: random.Random) -> str:
-    for one, other in (("可以", "不可以"), ("能够", "不能够"), ("属于", "不属于"), ("包括", "不包括"), ("是", "不是"), ("有", "没有")):
-        if one in said and f"不{one}" not in said and "没有" not in said and not re.search(rf"(?:还|或|就|也|都|总|于|但|只|若|所|拥|没|具|共|含|占|享|私|国|公){one}", said):
+def _han_denial(said: str, _: str, _lots: random.Random) -> str:
+    for one, other in (
+        ("可以", "不可以"),
+        ("能够", "不能够"),
+        ("属于", "不属于"),
+        ("包括", "不包括"),
+        ("是", "不是"),
+        ("有", "没有"),
+    ):
+        if (
+            one in said
+            and f"不{one}" not in said
+            and "没有" not in said
+            and not re.search(rf"(?:还|或|就|也|都|总|于|但|只|若|所|拥|没|具|共|含|占|享|私|国|公){one}", said)
+        ):
             return said.replace(one, other, 1)
     return ""
 

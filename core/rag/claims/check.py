@@ -20,6 +20,11 @@ ClaimJudge: TypeAlias = (
 )
 
 
+# Share of words from where on a sentence is supported, and weak: words alone do not tell invention from paraphrase, so
+# that hardly any must be there before likeness speaks against a sentence that no rule does.
+_ABOUT_IT = (0.2, 0.1)
+
+
 def check_claims(
     answer: str,
     passages: Sequence[Passage | Mapping[str, Any] | str],
@@ -28,7 +33,7 @@ def check_claims(
 ) -> list[Claim]:
     """As `acheck_claims`, from synchronous code."""
     if judge is None:
-        return claims_of(answer, passages_of(passages), asked=question)
+        return _by_rules(answer, passages_of(passages), question)
     return run_sync(acheck_claims(answer, passages, question, judge))
 
 
@@ -57,12 +62,16 @@ async def acheck_claims(
         ModelServiceError: The judge's model failed.
     """
     given = passages_of(passages)
-    claims = claims_of(answer, given, asked=question)
+    claims = _by_rules(answer, given, question)
     open_ones = list(dict.fromkeys(one.sentence for one in claims if not one.reasons))
     if judge is None or not open_ones:
         return claims
     decided = dict(zip(open_ones, await _decided(judge, open_ones, given, question), strict=False))
-    return [_with(one, decided.get(one.sentence)) for one in claims]
+    return [_judged(one, decided.get(one.sentence)) for one in claims]
+
+
+def _by_rules(answer: str, passages: Sequence[Passage], question: str) -> list[Claim]:
+    return claims_of(answer, passages, asked=question, score_from=_ABOUT_IT)
 
 
 async def _decided(judge: ClaimJudge, sentences: list[str], passages: list[Passage], question: str) -> Verdicts:
@@ -74,12 +83,12 @@ async def _decided(judge: ClaimJudge, sentences: list[str], passages: list[Passa
     return await borne_out(get_chat_model(judge), sentences, passages, question)
 
 
-def _with(claim: Claim, is_borne_out: bool | None) -> Claim:
-    if is_borne_out is None:
+def _judged(claim: Claim, said: bool | None) -> Claim:  # noqa: FBT001 - the verdict itself
+    if said is None:
         return claim
-    if is_borne_out:
-        return replace(claim, verdict="supported", judge="model")
-    return replace(claim, verdict="unsupported", passages=(), judge="model")
+    return replace(
+        claim, judge="model", **({"verdict": "supported"} if said else {"verdict": "unsupported", "passages": ()})
+    )
 
 
 def passages_of(given: Sequence[Passage | Mapping[str, Any] | str]) -> list[Passage]:

@@ -7,6 +7,8 @@ import unicodedata
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
+from core.rag.claims.lists import in_order
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
@@ -54,6 +56,7 @@ class Figure:
 
 
 _FIRST_YEAR, _LAST_YEAR = 1000, 2200
+_MILLION = 1e6
 OF_DATES = frozenset({"month", "weekday", "clock", "decade", "century"})
 
 
@@ -61,14 +64,14 @@ def _unit_of_last(number: float) -> float:
     return 1e-9 if number.is_integer() else 0.1
 
 
-_MONTHS = "january february march april may june july august september october november december".split()
-_DAYS = "monday tuesday wednesday thursday friday saturday sunday".split()
-_ONES = (
+_MONTHS = in_order("january february march april may june july august september october november december")
+_DAYS = in_order("monday tuesday wednesday thursday friday saturday sunday")
+_ONES = in_order(
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
     "eighteen nineteen"
-).split()
-_TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
-_ORDINALS = "third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth".split()
+)
+_TENS = in_order("twenty thirty forty fifty sixty seventy eighty ninety")
+_ORDINALS = in_order("third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth")
 _SCALES: Final[Mapping[str, float]] = {
     "hundred": 1e2,
     "thousand": 1e3,
@@ -209,7 +212,9 @@ def _scaled(numeral: str) -> float:
             continue
         scale = _HAN_SCALES[letter]
         if scale >= 1e4:
-            total = (total + section + digit or 1.0) * scale if scale >= 1e8 else total + (section + digit or 1.0) * scale
+            total = (
+                (total + section + digit or 1.0) * scale if scale >= 1e8 else total + (section + digit or 1.0) * scale
+            )
             section = digit = 0.0
         else:
             section, digit = section + (digit or 1.0) * scale, 0.0
@@ -259,44 +264,50 @@ def _small(numeral: str) -> float:
 
 
 def _numbers(match: re.Match[str], text: str) -> Iterator[Figure]:
-    digits, word = match["digits"].replace(",", ""), match["word"].replace("％", "%")
+    digits, word, end = match["digits"].replace(",", ""), match["word"], match.end("digits")
+    start = match.start() + len(match[0]) - len(match[0].lstrip())
     if len(digits) > _LONGEST:
         return
-    decimals = len(digits.partition(".")[2])
-    number, end, factor, unit = float(digits), match.end("digits"), 1.0, ""
+    number = float(digits)
     if word == "s" and not match["gap"] and digits.endswith("0"):
-        yield _made(match, text[match.start() : end + 1].strip(), number, "decade" if number >= _FIRST_YEAR else "")
-        return
+        yield Figure(text[start : end + 1], number, "decade" if number >= _FIRST_YEAR else "", number, 1e-6, start)
+    elif match["suffix"] and (century := _CENTURY.match(text, match.end("suffix"))):
+        yield Figure(text[start : century.end()], number, "century", number, 1e-6, start)
+    elif match["gap"] or match["suffix"] or match["han"] or not word or _is_unit(word):  # "4K" and "3D" are words
+        yield from _measured(match, text, number, start)
+
+
+def _measured(match: re.Match[str], text: str, number: float, start: int) -> Iterator[Figure]:
+    """A number with its magnitude and its unit."""
+    factor, unit, end = 1.0, "", match.end("suffix" if match["suffix"] else "digits")
+    word = match["word"].lower()
+    decimals = len(match["digits"].partition(".")[2])
     if match["han"]:
-        factor, end = number_of_han("一" + match["han"]) or 1.0, match.end("han")
-    elif word and not match["gap"] and not match["suffix"] and not _is_unit(word):
-        return  # "4K", "3D", "5x": a word
-    lower = word.lower()
-    if match["suffix"]:
-        end = match.end("suffix")
-        if century := _CENTURY.match(text, end):
-            words = text[match.start() : century.end()]
-            yield Figure(words.strip(), number, "century", number, 1e-6, match.start())
-            return
-    elif lower in _SCALES or (lower in _SHORT_SCALES and (match["money"] or not match["gap"]) and lower != "m") or (
-        lower == "m" and match["money"]
-    ):
-        factor, end = (_SCALES.get(lower) or _SHORT_SCALES[lower]), match.end("word")
-        lower = _next_word(text, end)
-        if lower in _UNITS:
-            unit, end = _UNITS[lower][0], text.index(lower[0], end) + len(lower) if lower[0] in text[end:] else end
-    elif lower in _UNITS or lower == "per":
-        unit, end = _latin_unit(lower, text, match)
+        factor, end = number_of_han(f"一{match['han']}") or 1.0, match.end("han")
+    elif not match["suffix"] and (scale := _scale(word, match)):
+        factor, end = scale, match.end("word")
+        word = _next_word(text, end)
+        if word in _UNITS:
+            end += text[end:].lower().index(word) + len(word)
+            unit = _UNITS[word][0]
+    elif not match["suffix"] and (word in _UNITS or word == "per"):
+        unit, end = _latin_unit(word, text, match)
     number *= factor
     if han := _AFTER_HAN.match(text, end):
-        yield from _with_han_unit(text[match.start() : han.end()].strip(), number, han["unit"], match.start(), decimals)
+        yield from _with_han_unit(text[start : han.end()], number, han["unit"], start, decimals)
         return
-    if match["money"]:
-        unit = _UNITS[match["money"].lower()][0]
-    size = _UNITS.get(lower, ("", 1.0))[1] if unit and unit not in _CURRENCIES else 1.0
-    start = match.start() + len(match[0]) - len(match[0].lstrip())
-    exact = 0.5 * 10.0**-decimals * factor * size if decimals or factor >= 1e6 else 1e-6 * max(1.0, size)
-    yield Figure(text[start:end].strip(), number, unit, number * size, exact, start)
+    unit = _UNITS[match["money"].lower()][0] if match["money"] else unit
+    size = _UNITS.get(word, ("", 1.0))[1] if unit and unit not in _CURRENCIES else 1.0
+    exact = 0.5 * 10.0**-decimals * factor * size if decimals or factor >= _MILLION else 1e-6 * max(1.0, size)
+    yield Figure(text[start:end], number, unit, number * size, exact, start)
+
+
+def _scale(word: str, match: re.Match[str]) -> float:
+    """The magnitude that a word is; letters are one beside money, or glued to the figure; 0 for none."""
+    if word in _SCALES:
+        return _SCALES[word]
+    is_one = match["money"] or (not match["gap"] and word != "m")
+    return _SHORT_SCALES.get(word, 0.0) if is_one else 0.0
 
 
 def _is_unit(word: str) -> bool:
@@ -341,7 +352,7 @@ def _in_words(match: re.Match[str], text: str) -> Iterator[Figure]:
     total = current = 0.0
     for word in words:
         value = _WORD_VALUES.get(word, 0.0)
-        if word == "hundred" or word == "dozen":
+        if word in {"hundred", "dozen"}:
             current = (current or 1.0) * value
         elif word in _SCALES:
             total, current = total + (current or 1.0) * value, 0.0
@@ -377,9 +388,9 @@ def _named(match: re.Match[str], text: str) -> Iterator[Figure]:
 def _is_dated(text: str, match: re.Match[str]) -> bool:
     """Whether a month whose name is a word, or short, has a day, a year or "in" beside it."""
     before, after = text[max(0, match.start() - 9) : match.start()], text[match.end() : match.end() + 6]
-    return bool(re.search(r"(?:\d(?:st|nd|rd|th)?|\b(?:in|of|since|until|by|early|late|mid|from|to|last))[\s-]*\Z", before)) or bool(
-        re.match(r"[\s,.-]*\d", after)
-    )
+    return bool(
+        re.search(r"(?:\d(?:st|nd|rd|th)?|\b(?:in|of|since|until|by|early|late|mid|from|to|last))[\s-]*\Z", before)
+    ) or bool(re.match(r"[\s,.-]*\d", after))
 
 
 def _han_numbers(match: re.Match[str], text: str) -> Iterator[Figure]:

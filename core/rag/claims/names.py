@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
+from core.rag.claims.lists import listed
 from core.rag.search.terms import STOP_WORDS
 
 if TYPE_CHECKING:
@@ -15,9 +16,10 @@ if TYPE_CHECKING:
 
 _DOTTED = re.compile(r"\b(?:[A-Z]\.){2,}")
 _LATIN_WORD = re.compile(r"[A-Za-z\u00c0-\u024f]+(?:['’-][A-Za-z\u00c0-\u024f]+)*")
-_JOINS = re.compile(r" (?:of (?:the )?|and |& |the |de (?:la )?|van (?:der )?|von |der |la |le |du |di |da |al-)?|-|\.? ")
-_NO_NAMES: Final = frozenset(
-    """
+_JOINS = re.compile(
+    r" (?:of (?:the )?|and |& |the |de (?:la )?|van (?:der )?|von |der |la |le |du |di |da |al-)?|-|\.? "
+)
+_NO_NAMES: Final = listed("""
     january february march april may june july august september october november december jan feb mar apr jun jul aug
     sep sept oct nov dec monday tuesday wednesday thursday friday saturday sunday mr mrs ms dr prof sir lady lord no
     yes however although according since while during after before when where who what which why how despite both
@@ -25,8 +27,7 @@ _NO_NAMES: Final = frozenset(
     first second third one two three four five six seven eight nine ten in on at by for from with of to as and or but
     if page section chapter table figure part note please there these those this that such each every all any
     ok bce ce ad bc am pm
-    """.split()  # noqa: SIM905 - a list of 100 strings is no easier to read
-)
+    """)
 _PEOPLES: Final[Mapping[str, frozenset[str]]] = {
     name: frozenset(same)
     for name, *same in (
@@ -58,11 +59,13 @@ _PEOPLES: Final[Mapping[str, frozenset[str]]] = {
     )
 }
 # Of these, other words for the same are in use ("KBE", "BA", "the duke"), so that half of such a name is enough.
-_RANKS: Final = frozenset(
-    "duke duchess prince princess king queen earl count countess baron order knight commander officer member bachelor "
-    "master doctor arts science sciences philosophy president presidential governor minister secretary senator chairman "
-    "director chief executive day award awards prize season series league cup championship festival division district "
-    "county city empire university college school street avenue road".split()
+_RANKS: Final = listed(
+    """
+    duke duchess prince princess king queen earl count countess baron order knight commander officer member bachelor
+    master doctor arts science sciences philosophy president presidential governor minister secretary senator chairman
+    director chief executive day award awards prize season series league cup championship festival division district
+    county city empire university college school street avenue road
+    """
 )
 _LEAST_PREFIX = 4  # letters that "Canadian" and "Canada" share
 _LONGEST_PREFIX = 12
@@ -77,7 +80,9 @@ _QUOTED = re.compile(r"《([^《》\n]{1,40})》|“([^“”\n]{1,30})”|「([
 _FOREIGN = re.compile(r"[\u4e00-\u9fff]{1,8}(?:·[\u4e00-\u9fff]{1,8})+")
 _DOTS = re.compile(r"([\u4e00-\u9fff]{1,2})·(?=([\u4e00-\u9fff]{1,2}))")
 _PIECE = re.compile(rf"{_LATIN_WORD.pattern}|[\u4e00-\u9fff]+")
-_SUFFIXES = "自治区|大学|学院|公司|集团|医院|银行|委员会|研究所|研究院|博物馆|出版社|市|省|县|州|国|镇|村|岛|山|河|湖|路|街"
+_SUFFIXES = (
+    "自治区|大学|学院|公司|集团|医院|银行|委员会|研究所|研究院|博物馆|出版社|市|省|县|州|国|镇|村|岛|山|河|湖|路|街"
+)
 _PLACED = re.compile(rf"(?P<name>[\u4e00-\u9fff]{{2}})(?P<suffix>{_SUFFIXES})")
 _HAN_PLACES = re.compile(
     "中国|日本|韩国|朝鲜|蒙古|越南|泰国|老挝|柬埔寨|缅甸|印度尼西亚|印度|印尼|巴基斯坦|孟加拉|尼泊尔|斯里兰卡|新加坡|马来西亚|菲律宾|伊朗|伊拉克"
@@ -87,7 +92,9 @@ _HAN_PLACES = re.compile(
     "|安徽|福建|江西|山东|河南|湖北|湖南|广东|广西|海南|四川|贵州|云南|陕西|甘肃|青海|西藏|新疆|宁夏|内蒙古|东京|大阪|首尔|伦敦|巴黎|柏林|莫斯科"
     "|纽约|华盛顿|洛杉矶|欧洲|亚洲|非洲|北美|南美"
 )
-_NO_PLACES = frozenset("城市 都市 全国 外国 各国 中国 我国 本国 两国 回国 出国 道路 公路 铁路 高山 股市 上市 超市 分公司 本公司".split())
+_NO_PLACES = listed(
+    "城市 都市 全国 外国 各国 中国 我国 本国 两国 回国 出国 道路 公路 铁路 高山 股市 上市 超市 分公司 本公司"
+)
 _HAN = re.compile(r"[\u4e00-\u9fff]")
 
 
@@ -98,14 +105,14 @@ class Name:
     Args:
         words: As it stands there.
         parts: What must be known for it to be known: folded words, or pieces of Chinese.
-        begins: Whether a sentence begins with it, so that its capital says nothing.
         start: Where it begins.
+        begins: Whether a sentence begins with it, so that its capital says nothing.
     """
 
     words: str
     parts: tuple[str, ...]
-    begins: bool
     start: int
+    begins: bool = False
 
 
 def folded(text: str) -> str:
@@ -140,7 +147,11 @@ def _latin_names(text: str) -> list[Name]:
         return []  # a title
     runs: list[list[re.Match[str]]] = []
     for word in capital:
-        if folded(word[0]) in _NO_NAMES or (folded(word[0]) in STOP_WORDS and not word[0].isupper()) or len(word[0]) < 2:
+        if (
+            folded(word[0]) in _NO_NAMES
+            or (folded(word[0]) in STOP_WORDS and not word[0].isupper())
+            or len(word[0]) < 2
+        ):
             continue
         if runs and _JOINS.fullmatch(text, runs[-1][-1].end(), word.start()):
             runs[-1].append(word)
@@ -149,10 +160,12 @@ def _latin_names(text: str) -> list[Name]:
     found: list[Name] = []
     for run in runs:
         start, end = run[0].start(), run[-1].end()
-        begins = _is_beginning(text, start) and len(run) == 1 and run[0][0][1:].islower() and not run[0][0].endswith("s'")
+        begins = (
+            _is_beginning(text, start) and len(run) == 1 and run[0][0][1:].islower() and not run[0][0].endswith("s'")
+        )
         parts = tuple(part for word in run for part in re.split("-", folded(word[0])) if len(part) > 1)
         if parts:
-            found.append(Name(text[start:end], parts, begins, start))
+            found.append(Name(text[start:end], parts, start, begins))
     return found
 
 
@@ -166,20 +179,20 @@ def _chinese_names(text: str) -> list[Name]:
     for match in _QUOTED.finditer(text):
         inside = next(group for group in match.groups() if group is not None)
         if pieces := tuple(_PIECE.findall(inside)):
-            found.append(Name(match[0], tuple(folded(piece) for piece in pieces), False, match.start()))
+            found.append(Name(match[0], tuple(folded(piece) for piece in pieces), match.start()))
     for match in _FOREIGN.finditer(text):  # where it begins and ends nobody sees
         parts = tuple(part for dot in _DOTS.finditer(match[0]) for part in dot.groups())
-        found.append(Name(match[0], parts, False, match.start()))
+        found.append(Name(match[0], parts, match.start()))
     for match in _TITLED.finditer(text):
         at = next((at for at, letter in enumerate(match["name"]) if letter in SURNAMES), None)
         if at is not None:
             name = match["name"][at:]
-            found.append(Name(name, (name,), False, match.start() + at))
+            found.append(Name(name, (name,), match.start() + at))
     for match in _PLACED.finditer(text):
         whole = match[0]
         if not any(whole.endswith(one) for one in _NO_PLACES):
-            found.append(Name(whole, (match["name"],), False, match.start()))
-    found += [Name(match[0], (match[0],), False, match.start()) for match in _HAN_PLACES.finditer(text)]
+            found.append(Name(whole, (match["name"],), match.start()))
+    found += [Name(match[0], (match[0],), match.start()) for match in _HAN_PLACES.finditer(text)]
     return found
 
 

@@ -7,14 +7,13 @@ import unicodedata
 from dataclasses import dataclass
 from functools import cached_property
 from math import log
-from os.path import commonprefix
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, TypeVar
 
-from core.rag.attribution import words_of
+from core.rag.attribution import is_figure, words_of
 from core.rag.claims.figures import OF_DATES, Figure, figures_of
 from core.rag.claims.names import SURNAMES, KnownNames, Name, is_person, names_of
-from core.rag.claims.wording import denied, extents, is_conditional, opposites_in, turned_round
-from core.rag.prose import sentence_spans
+from core.rag.claims.wording import denied, extents, is_conditional, opposites_in, turned_round, turns
+from core.rag.prose import ideographs, sentence_spans
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -44,13 +43,15 @@ class Reason(NamedTuple):
 
 _ALIKE = 0.6  # of a sentence's words, by their weight, are in the sentence of a passage that is about the same
 _SAME = 0.72  # are there, where a word more or less turns it round
-_TIED = 0.06  # and those are as much alike
+_SAME_HAN = 0.6  # as pairs of characters also span two words
+_TIED = 0.03  # and those are as much alike
 _MOST_TIED = 4
 _MOST_NAMES = 40
 _MOST_REASONS = 4
 _ABOUT = re.compile(
-    r"(?:\b(?:about|around|approximately|approx|nearly|almost|roughly|some|over|above|exceed\w*|more than|at least|up to|"
-    r"fewer than|less than|under|below|close to|just|within|by)|约|近|超过|不到|至少|多达|将近|大约|不足|几乎)[\s$€£¥]*\Z",
+    r"(?:\b(?:about|around|approximately|nearly|almost|roughly|some|over|above|exceed\w*|more than|at least|up to"
+    r"|fewer than|less than|under|below|close to|just|within|by)"
+    r"|约|近|超过|不到|至少|多达|将近|大约|不足|几乎)[\s$€£¥]*\Z",
     re.IGNORECASE,
 )
 _OR_SO = re.compile(r"\s?(?:左右|多|余|以上|以下|上下|\+|or so|or more|or less)")
@@ -74,6 +75,11 @@ class Said:
     def words(self) -> frozenset[str]:
         """Its content words."""
         return frozenset(words_of(self.text))
+
+    @cached_property
+    def is_wide(self) -> bool:
+        """Whether it is in Chinese."""
+        return 2 * ideographs(self.text) > len(self.text)
 
     @cached_property
     def figures(self) -> list[Figure]:
@@ -223,6 +229,8 @@ class Rules:
             return self._compared[claim.text]
         total, shares = 0.0, dict[int, float]()
         for word in claim.words:
+            if is_figure(word) or turns(word):  # they are what is compared
+                continue
             holding = self._holding.get(word, [])
             weight = log(1 + (len(self._said) + 1) / (len(holding) + 1))
             total += weight
@@ -244,7 +252,7 @@ class Rules:
         found: list[Reason] = []
         for near in alike.said:
             found = _other_figure(claim, near, alike.around) or _role(claim, near)
-            if not found and alike.share >= _SAME:
+            if not found and alike.share >= (_SAME_HAN if claim.is_wide else _SAME):
                 found = _other_name(claim, near, alike.around) or _wording(claim, near)
             if not found:
                 return []
@@ -300,7 +308,9 @@ def is_near(one: Figure, other: Figure, text: str) -> bool:
 
 
 def _is_same_kind(one: Figure, other: Figure) -> bool:
-    return one.kind == other.kind and (one.unit == other.unit or ("" in {one.unit, other.unit} and one.kind == "amount"))
+    return one.kind == other.kind and (
+        one.unit == other.unit or ("" in {one.unit, other.unit} and one.kind == "amount")
+    )
 
 
 _BEFORE = re.compile(r"(?:[^\W\d_\u4e00-\u9fff]+|[\u4e00-\u9fff]{1,2}|\A|[^\w\s])\s?\Z")
@@ -330,12 +340,18 @@ def _between(text: str, one: Figure | Name) -> tuple[str, str]:
 def _other_person(claim: Said, near: Said) -> list[Reason]:
     """A person in Chinese, where nothing else differs: such names have no sign of their own."""
     mine, theirs = claim.plain.strip("。. "), near.plain.strip("。. ")
-    start = len(commonprefix((mine, theirs)))
-    end = len(commonprefix((mine[start:][::-1], theirs[start:][::-1])))
+    start = _same_letters(mine, theirs)
+    end = _same_letters(mine[start:][::-1], theirs[start:][::-1])
     if start and mine[start - 1] in SURNAMES:
         start -= 1  # the same surname
     name, other = mine[start : len(mine) - end], theirs[start : len(theirs) - end]
     return [Reason("name", name, other, near.number)] if is_person(name) and is_person(other) else []
+
+
+def _same_letters(one: str, other: str) -> int:
+    """With how many equal letters two texts begin."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((at for at, (a, b) in pairs if a != b), min(len(one), len(other)))
 
 
 def _role(claim: Said, near: Said) -> list[Reason]:

@@ -69,7 +69,7 @@ class Claim:
         return f"{kind}: “{words}”" + (f"; passage {passage}: “{rival}”" if rival else "; in no passage")
 
 
-def claims_of(
+def claims_of(  # noqa: PLR0913 - two things, and by name how
     text: str,
     passages: Sequence[Passage],
     *,

@@ -6,6 +6,7 @@ import re
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from core.rag.claims.lists import listed
 from core.rag.search.terms import EMPTY_CHARACTERS, STOP_WORDS, terms
 
 if TYPE_CHECKING:
@@ -19,18 +20,20 @@ _TOKEN = re.compile(r"[^\W\d_]+(?:['-][^\W\d_]+)*|[,;:.!?]")
 _HAN = re.compile(r"[\u4e00-\u9fff]")
 _STOPS = frozenset(",;:.!?")
 
-_DENYING = frozenset(
-    "not no never without cannot neither nor none nobody nothing fail fails failed refuse refuses refused denied denies "
-    "deny lack lacks lacked unable hardly".split()
+_DENYING = listed(
+    "not no never without cannot neither nor none nobody nothing fail fails failed refuse refuses refused denied "
+    "denies deny lack lacks lacked unable hardly"
 )
-_PASSED = frozenset("longer be been being have has had ever yet to".split())
-_NO_DENIAL = frozenset("only just merely least more less fewer later earlier until matter doubt one sooner exceed than".split())
+_PASSED = listed("longer be been being have has had ever yet to")
+_NO_DENIAL = listed("only just merely least more less fewer later earlier until matter doubt one sooner exceed than")
 _HAN_DENIAL = re.compile(
     r"不(?=得|能|会|可|是|再|予|被|应|需|必|包|承|赔|适|属|在|收|提|支|允|接|享|具|含|给|存|同意|想|愿|喜|知|参|用|去|做|要|准|许)"
     r"|没有|未(?!来|必|知|婚)|无(?:法|需|权|须|效)|并非|并不|禁止|拒绝|从不|没(?=能|被|再|得)"
 )
 _HAN_PASSED = re.compile(r"[得能会可是再予被应需必须曾经要有能够许]*")
-_CONDITIONAL = re.compile(r"\b(?:unless|except|excluding|otherwise|until|without|only|but)\b|除非|除了|以外|之外|否则|但", re.IGNORECASE)
+_CONDITIONAL = re.compile(
+    r"\b(?:unless|except|excluding|otherwise|until|without|only|but)\b|除非|除了|以外|之外|否则|但", re.IGNORECASE
+)
 
 
 def is_conditional(text: str) -> bool:
@@ -97,9 +100,11 @@ def _written(head: str, text: str) -> str:
 _OPPOSITES: Final = tuple(
     tuple(frozenset(side.split()) for side in pair.split("/"))
     for pair in (
-        "rise rises rose risen rising increase increases increased increasing grew grow grows growing gained gain / "
-        "fall falls fell fallen falling decrease decreases decreased decreasing decline declined declines declining "
-        "dropped drop drops shrank reduced reduces reduce",
+        (
+            "rise rises rose risen rising increase increases increased increasing grew grow grows growing gained / "
+            "fall falls fell fallen falling decrease decreases decreased decreasing decline declined declines "
+            "declining dropped drop drops shrank reduced reduces reduce"
+        ),
         "before / after",
         "above / below",
         "north northern / south southern",
@@ -167,10 +172,18 @@ _HAN_OPPOSITES: Final = tuple(
     )
 )
 _HAN_EMPTY = re.compile(r"不(?:包括|含|得|必)")
-_ALL = frozenset("all every always everyone everybody everything entirely never none nobody completely".split())
-_SOME = frozenset("some most many several often usually sometimes partly partially few occasionally mostly rarely half".split())
+_ALL = listed("all every always everyone everybody everything entirely never none nobody completely")
+_SOME = listed("some most many several often usually sometimes partly partially few occasionally mostly rarely half")
 _HAN_ALL = ("全部", "所有", "一切", "总是", "从不", "完全", "每一")
 _HAN_SOME = ("部分", "一些", "有些", "多数", "有时", "通常", "往往", "少数", "一般")
+
+
+_TURNING = frozenset(stem for pair in _OPPOSITES for side in pair for word in side for stem in terms(word))
+
+
+def turns(word: str) -> bool:
+    """Whether a word, or a pair of characters, has an opposite or denies."""
+    return word in _TURNING or any(letter in "不没未无" for letter in word)
 
 
 def opposites_in(mine: str, theirs: str) -> Both:
@@ -226,12 +239,12 @@ def _in(words: tuple[str, ...], text: str) -> str:
 # ---- who does it, and to whom
 
 _SIDE = 8  # words, or characters of Chinese, on each side of what is done
-_VERBS = frozenset(
-    "bought beat sold won led taught sued gave sent paid wrote hired met told shot found built made took lent owes owed "
-    "knew saw held became drew ran left chose fought struck caught overtook replaced".split()
+_VERBS = listed(
+    "bought beat sold won led taught sued gave sent paid wrote hired met told shot found built made took lent owes owed"
+    " knew saw held became drew ran left chose fought struck caught overtook replaced"
 )
-_NO_ACT = frozenset("is was has its this as does across less always various towards series news based used".split())
-_BEFORE_NOUN = frozenset("the a an of its his her their our your my to these those".split())
+_NO_ACT = listed("is was has its this as does across less always various towards series news based used")
+_BEFORE_NOUN = listed("the a an of its his her their our your my to these those")
 _MARKED = re.compile("[被把向对由给]")
 _ACTS = frozenset("买卖借租赢胜教付欠告骗救打骂娶嫁送")
 
@@ -316,6 +329,8 @@ def _pieces(text: str) -> list[str]:
 
 
 def _whole(text: str, at: int, length: int) -> str:
-    return re.split(r"[，。；！？,;\s]", text[max(0, at - _SIDE) : at])[-1] + text[at : at + length] + re.split(
-        r"[，。；！？,;\s]", text[at + length : at + length + _SIDE]
-    )[0]
+    return (
+        re.split(r"[，。；！？,;\s]", text[max(0, at - _SIDE) : at])[-1]
+        + text[at : at + length]
+        + re.split(r"[，。；！？,;\s]", text[at + length : at + length + _SIDE])[0]
+    )
