@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from inspect import isawaitable
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from core.bridge.sync import run as run_sync
 from core.errors import SettingsError
@@ -101,9 +101,10 @@ def _passage(one: Any, number: int) -> Passage:
         return one
     if isinstance(one, str):
         return Passage(one, 1.0, "", "", None)
-    if isinstance(one, Mapping) and isinstance(one.get("text"), str):
-        name, page = str(one.get("document") or ""), one.get("page")
-        heading = str(one.get("heading") or "")
-        return Passage(one["text"], 1.0, name, "", page if isinstance(page, int) else None, heading=heading)
+    given = cast("Mapping[str, Any]", one) if isinstance(one, Mapping) else {}
+    text, page = given.get("text"), given.get("page")
+    if isinstance(text, str):
+        name, heading = str(given.get("document") or ""), str(given.get("heading") or "")
+        return Passage(text, 1.0, name, "", page if isinstance(page, int) else None, heading=heading)
     hint = "Give passages as Library.find returns them, dicts with a text, or texts."
     raise SettingsError(f"Passage {number} cannot be read: it is {type(one).__name__}.", hint=hint)

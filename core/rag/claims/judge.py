@@ -55,7 +55,7 @@ def verdicts(said: str, count: int) -> list[bool | None]:
         read: Any = read_loose(said[start : end + 1]) if 0 <= start < end else {}
     except ValueError:
         read = {}
-    found = cast("Mapping[object, object]", read) if isinstance(read, dict) else {}
+    found: Mapping[object, object] = cast("Mapping[object, object]", read) if isinstance(read, dict) else {}
     by_number = {str(number).strip(" .[]"): str(value).strip().lower() for number, value in found.items()}
     told = [by_number.get(str(number), "") for number in range(1, count + 1)]
     return [True if one in _YES else False if one in _NO else None for one in told]

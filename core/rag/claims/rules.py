@@ -9,7 +9,7 @@ from functools import cached_property
 from math import log
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, TypeVar
 
-from core.rag.attribution import is_figure, words_of
+from core.rag.attribution import words_of
 from core.rag.claims.figures import OF_DATES, Figure, figures_of
 from core.rag.claims.names import SURNAMES, KnownNames, Name, is_person, names_of
 from core.rag.claims.wording import denied, extents, is_conditional, opposites_in, turned_round, turns
@@ -228,8 +228,9 @@ class Rules:
         if claim.text in self._compared:
             return self._compared[claim.text]
         total, shares = 0.0, dict[int, float]()
+        counts = any(one.kind == "amount" for one in claim.figures)
         for word in claim.words:
-            if is_figure(word) or turns(word):  # they are what is compared
+            if turns(word) and not counts:  # it is what is compared
                 continue
             holding = self._holding.get(word, [])
             weight = log(1 + (len(self._said) + 1) / (len(holding) + 1))

@@ -10,7 +10,7 @@ from core.rag.claims.lists import listed
 from core.rag.search.terms import EMPTY_CHARACTERS, STOP_WORDS, terms
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 Both: TypeAlias = "tuple[str, str] | None"
 """The words of a sentence, and those of the other; `None` where they agree."""
@@ -203,7 +203,7 @@ def opposites_in(mine: str, theirs: str) -> Both:
     return None
 
 
-def _first_han(pairs: tuple[tuple[list[str], ...], ...], mine: str, theirs: str) -> Both:
+def _first_han(pairs: Sequence[Sequence[Sequence[str]]], mine: str, theirs: str) -> Both:
     for first, second in pairs:
         for ones, twos in ((first, second), (second, first)):
             own = _first_of(ones, twos, mine)
@@ -213,7 +213,7 @@ def _first_han(pairs: tuple[tuple[list[str], ...], ...], mine: str, theirs: str)
     return None
 
 
-def _first_of(wanted: list[str], against: list[str], text: str) -> str:
+def _first_of(wanted: Sequence[str], against: Sequence[str], text: str) -> str:
     """The first of some words that is there, but as a part of none of the words against them: 不包括 has 包括 in it."""
     for word in against:
         if any(one in word for one in wanted):

@@ -47,7 +47,7 @@ def test_without_passages_nothing_is_claimed() -> None:
 
 
 def judging(*replies: str) -> ScriptedModel:
-    return ScriptedModel(*({"text": one} for one in replies))
+    return ScriptedModel(*replies)
 
 
 def test_a_model_judges_in_one_call_what_the_rules_leave_open() -> None:
@@ -70,7 +70,7 @@ def test_a_judge_that_says_nothing_usable_leaves_the_verdict_of_the_rules(said: 
 
 
 def test_a_judge_that_fails_says_so() -> None:
-    failing = ScriptedModel({"status": 500, "error": {"message": "broken"}})
+    failing = ScriptedModel(ModelServiceError("500", "broken"))
     with pytest.raises(ModelServiceError):
         check_claims(ANSWER, PASSAGES, judge=failing)
 

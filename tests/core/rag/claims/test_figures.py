@@ -118,7 +118,9 @@ def test_figures_of_other_size_or_kind_stay_others(one: str, other: str) -> None
     assert not a.equals(b)
 
 
-@pytest.mark.parametrize("text", ["5x", "3D film", "one of them", "you may go", "march on", "一些", "一般来说", "统一", "Q3", "[1]"])
+@pytest.mark.parametrize(
+    "text", ["5x", "3D film", "one of them", "you may go", "march on", "一些", "一般来说", "统一", "Q3", "[1]"]
+)
 def test_words_that_look_like_figures_are_none(text: str) -> None:
     assert [one for one in figures_of(text) if text != "[1]"] == []
 

@@ -114,7 +114,25 @@ def test_capitals_alone_make_no_name(sentence: str) -> None:
     assert [name for name in names_of(sentence) if not name.begins and sentence != sentence.upper()] == []
 
 
-PIECES = ("Anna Miller ", "not ", "bought ", "《", "》", "·", "张三", "不", "12 May ", "三百", "$", "A.", "'s ", "收购", "“", "all ", "。")
+PIECES = (
+    "Anna Miller ",
+    "not ",
+    "bought ",
+    "《",
+    "》",
+    "·",
+    "张三",
+    "不",
+    "12 May ",
+    "三百",
+    "$",
+    "A.",
+    "'s ",
+    "收购",
+    "“",
+    "all ",
+    "。",
+)
 
 
 @given(st.lists(st.sampled_from(PIECES), max_size=30).map("".join))
