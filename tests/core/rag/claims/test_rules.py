@@ -11,13 +11,19 @@ from core.rag.claims.rules import Reason, Rules
 from core.rag.document import Passage
 
 TEXTS = (
-    "Anna Miller manages the bakery in Ellison since 12 May 2019. The bakery sells 300 loaves a day. Bob Stone keeps "
-    "the books. The deductible for storm is $750, and damage by fire is covered. Theft is not covered unless the door "
-    "was locked.",
-    "Acme Corporation bought Borealis in 2021 for 1.2 million dollars. Most members pay by card. Prices rose in April. "
-    "The World Health Organization was asked first. Offices close before noon on Friday.",
-    "张三于2019年5月12日起担任北京分店经理。腾讯公司收购阅文集团。每天售出三百个面包。火灾造成的损失可以赔偿。"
-    "盗窃造成的损失不予赔偿。会员费增加百分之十。部分会员用现金付款。",
+    (
+        "Anna Miller manages the bakery in Ellison since 12 May 2019. The bakery sells 300 loaves a day. Bob Stone keeps "
+        "the books. The deductible for storm is $750, and damage by fire is covered. Theft is not covered unless the door "
+        "was locked."
+    ),
+    (
+        "Acme Corporation bought Borealis in 2021 for 1.2 million dollars. Most members pay by card. Prices rose in April. "
+        "The World Health Organization was asked first. Offices close before noon on Friday."
+    ),
+    (
+        "张三于2019年5月12日起担任北京分店经理。腾讯公司收购阅文集团。每天售出三百个面包。火灾造成的损失可以赔偿。"
+        "盗窃造成的损失不予赔偿。会员费增加百分之十。部分会员用现金付款。"
+    ),
 )
 RULES = Rules([Passage(text, 1.0, "shop.pdf", "a", 4) for text in TEXTS], ["Who manages the Ellison bakery?"])
 
