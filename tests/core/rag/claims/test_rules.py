@@ -12,12 +12,15 @@ from core.rag.document import Passage
 
 TEXTS = (
     (
-        "Anna Miller manages the bakery in Ellison since 12 May 2019. The bakery sells 300 loaves a day. Bob Stone keeps "
-        "the books. The deductible for storm is $750, and damage by fire is covered. Theft is not covered unless the door "
+        "Anna Miller manages the bakery in Ellison since 12 May 2019. The bakery sells 300 loaves a "
+        "day. Bob Stone keeps "
+        "the books. The deductible for storm is $750, and damage by fire is covered. Theft is not "
+        "covered unless the door "
         "was locked."
     ),
     (
-        "Acme Corporation bought Borealis in 2021 for 1.2 million dollars. Most members pay by card. Prices rose in April. "
+        "Acme Corporation bought Borealis in 2021 for 1.2 million dollars. Most members pay by "
+        "card. Prices rose in April. "
         "The World Health Organization was asked first. Offices close before noon on Friday."
     ),
     (
