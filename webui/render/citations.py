@@ -117,7 +117,7 @@ def claim_notes(
         if claim.block != block:
             continue
         if claim.verdict != "supported":
-            notes.append((claim.end, _sign(claim, words, "" if web else f"{message_id}.{index}")))
+            notes.append((claim.end, _sign(claim, words, "" if web else f"{escaped(message_id)}.{index}")))
         elif numbers := missing.get(claim.end):
             notes.append((claim.end, cite(list(numbers))))
     return notes
@@ -155,7 +155,7 @@ def _sign(claim: Checked, words: Words, searched: str) -> str:
     """The sign at the end of a sentence that is not borne out, and why.
 
     Args:
-        searched: What a click searches for again; "" for a claim about the web, as that looks into documents alone.
+        searched: What a click searches for again, as markup; "" for a claim about the web, as that looks into documents alone.
     """
     sign, said = _SIGNS[claim.verdict], words(f"claims.{claim.verdict}{'' if searched else '_web'}")
     if claim.reasons:
@@ -164,7 +164,7 @@ def _sign(claim: Checked, words: Words, searched: str) -> str:
         said = words(f"claims.{'differs' if rival else 'absent'}", words=own, rival=rival, n=number)
         said = f"{said} {words('claims.search')}" if searched else said
     said = escaped(said)
-    link = f' role="button" href="#do-again-{escaped(searched)}"' if searched else ""
+    link = f' role="button" href="#do-again-{searched}"' if searched else ""
     kind = f"{'p-do ' if searched else ''}p-claim p-{claim.verdict}"
     inner = f'<span aria-hidden="true">{sign}</span><span class="p-sr">{said}</span>'
     return f'{_JOINED}<sup><a class="{kind}"{link} title="{said}">{inner}</a></sup>'

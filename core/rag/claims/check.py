@@ -96,15 +96,15 @@ def passages_of(given: Sequence[Passage | Mapping[str, Any] | str]) -> list[Pass
     return [_passage(one, number) for number, one in enumerate(given, 1)]
 
 
-def _passage(one: Any, number: int) -> Passage:
+def _passage(one: object, number: int) -> Passage:
     if isinstance(one, Passage):
         return one
     if isinstance(one, str):
         return Passage(one, 1.0, "", "", None)
-    given = cast("Mapping[str, Any]", one) if isinstance(one, Mapping) else {}
+    given: Mapping[str, Any] = cast("Mapping[str, Any]", one) if isinstance(one, Mapping) else dict[str, Any]()
     text, page = given.get("text"), given.get("page")
     if isinstance(text, str):
         name, heading = str(given.get("document") or ""), str(given.get("heading") or "")
         return Passage(text, 1.0, name, "", page if isinstance(page, int) else None, heading=heading)
     hint = "Give passages as Library.find returns them, dicts with a text, or texts."
-    raise SettingsError(f"Passage {number} cannot be read: it is {type(one).__name__}.", hint=hint)
+    raise SettingsError(f"Passage {number} cannot be read: it is {type(cast('object', one)).__name__}.", hint=hint)
