@@ -155,7 +155,8 @@ def _sign(claim: Checked, words: Words, searched: str) -> str:
     """The sign at the end of a sentence that is not borne out, and why.
 
     Args:
-        searched: What a click searches for again, as markup; "" for a claim about the web, as that looks into documents alone.
+        searched: What a click searches for again, as markup; "" for a claim about the web, as that looks into
+            documents alone.
     """
     sign, said = _SIGNS[claim.verdict], words(f"claims.{claim.verdict}{'' if searched else '_web'}")
     if claim.reasons:

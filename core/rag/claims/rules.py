@@ -44,7 +44,7 @@ class Reason(NamedTuple):
 _ALIKE = 0.6  # of a sentence's words, by their weight, are in the sentence of a passage that is about the same
 _SAME = 0.72  # are there, where a word more or less turns it round
 _SAME_HAN = 0.6  # as pairs of characters also span two words
-_TIED = 0.03  # and those are as much alike
+_TIED = 0.06  # and those are as much alike
 _MOST_TIED = 4
 _MOST_NAMES = 40
 _MOST_REASONS = 4
