@@ -43,6 +43,7 @@ NAMES = (
     "page_hits",
     "real_documents",
     "evidence",
+    "claims",
     "small_model",
     "agents_suite",
 )

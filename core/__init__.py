@@ -72,6 +72,9 @@ if TYPE_CHECKING:
     from core.messages.message import Message as Message
     from core.messages.message import ModelResponse as ModelResponse
     from core.messages.message import Usage as Usage
+    from core.rag.claims.check import acheck_claims as acheck_claims
+    from core.rag.claims.check import check_claims as check_claims
+    from core.rag.claims.weighing import Claim as Claim
     from core.rag.config import RAGConfig as RAGConfig
     from core.rag.library import Library as Library
     from core.storage.base import AgentThought as AgentThought
@@ -129,6 +132,8 @@ _NAMES = {
         "USER",
         "Usage",
     ],
+    "core.rag.claims.check": ["acheck_claims", "check_claims"],
+    "core.rag.claims.weighing": ["Claim"],
     "core.rag.config": ["RAGConfig"],
     "core.rag.library": ["Library"],
     "core.storage.base": ["AgentThought"],

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from core import BaseTool as BaseTool
     from core import BaseToolWithFileAccess as BaseToolWithFileAccess
     from core import BasicAgent as BasicAgent
+    from core import Claim as Claim
     from core import ContentItem as ContentItem
     from core import ContinueWriting as ContinueWriting
     from core import Decision as Decision
@@ -78,7 +79,9 @@ if TYPE_CHECKING:
     from core import UserAgent as UserAgent
     from core import VirtualMemoryAgent as VirtualMemoryAgent
     from core import WriteFromScratch as WriteFromScratch
+    from core import acheck_claims as acheck_claims
     from core import aevaluate as aevaluate
+    from core import check_claims as check_claims
     from core import evaluate as evaluate
     from core import get_chat_model as get_chat_model
     from core import register_llm as register_llm

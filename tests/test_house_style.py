@@ -32,13 +32,13 @@ VENDORS = (
 )
 _PUBLIC = """
     ASSISTANT AUDIO Agent AgentConfig AgentScratchpadUnit AgentThought ApprovalRequest ArticleAgent Assistant
-    BaseChatModel BaseModelCompatibleDict BaseTool BaseToolWithFileAccess BasicAgent CONTENT ContentItem
+    BaseChatModel BaseModelCompatibleDict BaseTool BaseToolWithFileAccess BasicAgent CONTENT Claim ContentItem
     ContinueWriting Decision DialogueRetrievalAgent EXTRA ExpandWriting FILE FUNCTION FUNCTION_CALL FnCallAgent
     FunctionCall GenerateConfig GroupChat GroupChatCreator Guard IMAGE LLMConfig LLM_REGISTRY Library MCPClient
     MCPManager Memory Message ModelResponse ModelServiceError MultiAgentHub NAME OutlineWriting OutputParser
     PENDING_USER_INPUT ParallelDocQA ParlourError Policy RAGConfig REASONING_CONTENT ROLE ReActChat Router SYSTEM
     Suite TEXT TIRMathAgent TOOL_REGISTRY TokenBufferMemory ToolResult USER Usage UserAgent VIDEO VirtualMemoryAgent
-    WriteFromScratch aevaluate evaluate get_chat_model register_llm register_tool tool
+    WriteFromScratch acheck_claims aevaluate check_claims evaluate get_chat_model register_llm register_tool tool
 """
 PUBLIC_NAMES = sorted(_PUBLIC.split())
 

@@ -115,7 +115,7 @@ class ClaimChecker:
         return claims
 
     def _proves(self, sentence: str, passages: Sequence[Passage]) -> bool:
-        from core.rag.attribution import claims_of
+        from core.rag.claims.weighing import claims_of
 
         claims = claims_of(sentence, passages, embed=self._embed)
         return bool(claims) and all(claim.verdict == "supported" for claim in claims)
@@ -123,12 +123,12 @@ class ClaimChecker:
     def _checked(
         self, texts: Sequence[tuple[int, str]], given: Sequence[Mapping[str, Any]], asked: str, told: Sequence[str]
     ) -> list[Checked]:
-        from core.rag.attribution import claims_of
+        from core.rag.claims.weighing import claims_of
         from core.rag.document import Passage
 
         passages = [Passage.from_dict(one) for one in given]
         return [
-            Checked(index, claim.end, claim.verdict, claim.numbers)
+            Checked(index, claim.end, claim.verdict, claim.passages, claim.reasons)
             for index, text in texts
             for claim in claims_of(text, passages, asked=asked, told=told, embed=self._embed)
         ]

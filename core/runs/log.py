@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
 
     from core.messages.message import Usage
-    from core.rag.attribution import Verdict
+    from core.rag.claims.rules import Reason
+    from core.rag.claims.weighing import Verdict
     from core.storage.base import RunStatus
 
 Rating: TypeAlias = Literal["", "up", "down"]
@@ -48,12 +49,14 @@ class Checked(NamedTuple):
         end: Where it ends in that text.
         verdict: `supported`, `weak` or `unsupported`.
         numbers: The passages that bear it out.
+        reasons: What the rules found against it.
     """
 
     block: int
     end: int
     verdict: Verdict
     numbers: tuple[int, ...]
+    reasons: tuple[Reason, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,7 @@ from core.messages.events import (
     ToolStarted,
 )
 from core.messages.message import Message, Usage
+from core.rag.claims.rules import Reason
 from core.runs.log import (
     ApprovalAsked,
     ApprovalGiven,
@@ -50,7 +51,7 @@ from core.storage.base import EventRow
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-    from core.rag.attribution import Verdict
+    from core.rag.claims.weighing import Verdict
     from core.runs.log import RunEvent, RunLog
     from core.storage.base import RunRecord
     from core.storage.runs import AllRuns, RunStore
@@ -59,16 +60,22 @@ if TYPE_CHECKING:
 _Piece: TypeAlias = TextDelta | ReasoningDelta | CallDelta
 
 
-def _claims(claims: list[tuple[int, int, Verdict, list[int]]]) -> ClaimsChecked:
-    return ClaimsChecked(tuple(Checked(block, end, said, tuple(numbers)) for block, end, said, numbers in claims))
+def _claims(claims: list[tuple[int, int, Verdict, list[int], *tuple[list[Reason], ...]]]) -> ClaimsChecked:
+    """Rows of earlier versions tell no reasons."""
+    return ClaimsChecked(
+        tuple(
+            Checked(block, end, said, tuple(numbers), tuple(Reason(*one) for reasons in more for one in reasons))
+            for block, end, said, numbers, *more in claims
+        )
+    )
 
 
 def borne_out(payload: Mapping[str, Any], claims: Collection[int]) -> dict[str, Any]:
     """The payload of a row of checked sentences, those at some indices supported, whatever was said of them."""
     return {
         "claims": [
-            [block, end, "supported" if at in claims else said, numbers]
-            for at, (block, end, said, numbers) in enumerate(payload["claims"])
+            [block, end, "supported", numbers] if at in claims else [block, end, said, numbers, *more]
+            for at, (block, end, said, numbers, *more) in enumerate(payload["claims"])
         ]
     }
 
@@ -204,6 +211,8 @@ def _payload(event: RunEvent) -> dict[str, Any]:
     values = {field.name: getattr(event, field.name) for field in fields(event) if field.name != "kind"}
     if not values.get("unthought", True):
         del values["unthought"]  # earlier versions read the rows, too
+    if isinstance(event, ClaimsChecked):
+        values["claims"] = [one if one.reasons else one[:4] for one in event.claims]  # as they do
     return {
         name: v.model_dump(mode="json", fallback=str) if isinstance(v, BaseModel) else v for name, v in values.items()
     }

@@ -41,6 +41,7 @@ from parlour import (
     BaseTool,
     BaseToolWithFileAccess,
     BasicAgent,
+    Claim,
     ContentItem,
     ContinueWriting,
     Decision,
@@ -77,7 +78,9 @@ from parlour import (
     UserAgent,
     VirtualMemoryAgent,
     WriteFromScratch,
+    acheck_claims,
     aevaluate,
+    check_claims,
     evaluate,
     get_chat_model,
     register_llm,
@@ -242,6 +245,8 @@ async def followed(agent: Agent) -> None:
     print(result.text)
     await client.aclose()
     tools: list[BaseTool] = await MCPManager().connect({"mcpServers": {"files": {"command": "server"}}})
+    claims: list[Claim] = await acheck_claims("It rains.", ["It rains."], judge=None)
+    print([f"{one.sentence} {one.verdict} {one.reason} {one.passages}" for one in claims])
     run = await aevaluate(Suite.of("suite.yaml"), agent=agent)
     print(tools, run)
 
@@ -259,6 +264,7 @@ def main() -> None:
     everyone = agents(model)
     print(remembered(model), found(Path("library")), hub_of(everyone[0]), CONSTANTS)
     asyncio.run(followed(everyone[0]))
+    print(check_claims("It rains [1].", [{"text": "It rains."}], "Does it rain?")[0].judge)
     print(evaluate("suite.yaml", agent=everyone[0]))
     WebUI(everyone, chatbot_config={"prompt.suggestions": ["Hello"]}).run(server_port=7860)
 

@@ -24,7 +24,7 @@ _AROUND: Final = 2  # of them that stay
 _SHAPES: Final = {"finished": "p-ok", "failed": "p-bad", "stopped": "p-off", "interrupted": "p-off"}
 _SIGNS: Final = {"added": "+", "left_out": "−", "same": ""}
 _PURPOSES: Final = frozenset(
-    {"answer", "step", "agent", "search", "summary", "title", "follow-up", "router", "transcription", "test"}
+    {"answer", "step", "agent", "search", "summary", "title", "follow-up", "router", "transcription", "claims", "test"}
 )
 
 

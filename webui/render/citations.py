@@ -15,6 +15,7 @@ from webui.render.markup import escaped
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from core.runs.log import Checked
     from core.runs.reply import Reply
     from webui.render.markdown import Cite
     from webui.words import Words
@@ -101,6 +102,7 @@ def cite_marks(passages: Sequence[Mapping[str, Any]], message_id: str, words: Wo
     return cite
 
 
+_DIFFERS = "≠"
 _SIGNS = {"weak": "≈", "unsupported": "?"}  # `assets/js/source.js` leaves them out where a reply is copied
 
 
@@ -110,13 +112,12 @@ def claim_notes(
     """Where claims of a text end, and the sign that goes there; supported ones get the marks of their passages."""
     notes: list[tuple[int, str]] = []
     missing = missing_marks((one for one in reply.claims if one.block == block), text)
-    signs = _signs(reply, words, message_id)
+    web = _is_web(reply)
     for index, claim in enumerate(reply.claims):
         if claim.block != block:
             continue
         if claim.verdict != "supported":
-            before, after = signs[claim.verdict]
-            notes.append((claim.end, f"{before}{index}{after}" if before else after))
+            notes.append((claim.end, _sign(claim, words, "" if web else f"{escaped(message_id)}.{index}")))
         elif numbers := missing.get(claim.end):
             notes.append((claim.end, cite(list(numbers))))
     return notes
@@ -145,22 +146,29 @@ def claims_summary(reply: Reply, words: Words) -> str:
     total, weak, bare = len(reply.claims), _count(reply, "weak"), _count(reply, "unsupported")
     kind = f"claims.{'some' if weak + bare else 'all'}{'_web' if _is_web(reply) else ''}"
     said = words(kind, n=total - weak - bare, total=total)
+    if differing := sum(bool(claim.reasons) and claim.verdict != "supported" for claim in reply.claims):
+        said += words("claims.differing", n=differing)
     return f' <span class="p-checked{"" if not weak + bare else " p-doubt"}">{escaped(said)}</span>'
 
 
-def _signs(reply: Reply, words: Words, message_id: str) -> dict[str, tuple[str, str]]:
-    """The sign of each verdict, in two parts with the claim's number between them.
+def _sign(claim: Checked, words: Words, searched: str) -> str:
+    """The sign at the end of a sentence that is not borne out, and why.
 
-    A claim about the web has a sign without a link, and without a number: searching again looks into documents alone.
+    Args:
+        searched: What a click searches for again, as markup; "" for a claim about the web, as that looks into
+            documents alone.
     """
-    web = _is_web(reply)
-    signs: dict[str, tuple[str, str]] = {}
-    for verdict, sign in _SIGNS.items():
-        said = escaped(words(f"claims.{verdict}{'_web' if web else ''}"))
-        tail = f'title="{said}"><span aria-hidden="true">{sign}</span><span class="p-sr">{said}</span></a></sup>'
-        link = f'{_JOINED}<sup><a class="p-do p-claim p-{verdict}" role="button" href="#do-again-{escaped(message_id)}.'
-        signs[verdict] = ("", f'{_JOINED}<sup><a class="p-claim p-{verdict}" {tail}') if web else (link, f'" {tail}')
-    return signs
+    sign, said = _SIGNS[claim.verdict], words(f"claims.{claim.verdict}{'' if searched else '_web'}")
+    if claim.reasons:
+        _, own, rival, number = claim.reasons[0]
+        sign = _DIFFERS if rival else sign
+        said = words(f"claims.{'differs' if rival else 'absent'}", words=own, rival=rival, n=number)
+        said = f"{said} {words('claims.search')}" if searched else said
+    said = escaped(said)
+    link = f' role="button" href="#do-again-{searched}"' if searched else ""
+    kind = f"{'p-do ' if searched else ''}p-claim p-{claim.verdict}"
+    inner = f'<span aria-hidden="true">{sign}</span><span class="p-sr">{said}</span>'
+    return f'{_JOINED}<sup><a class="{kind}"{link} title="{said}">{inner}</a></sup>'
 
 
 def _is_web(reply: Reply) -> bool:

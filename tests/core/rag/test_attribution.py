@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from core.rag.attribution import Claim, claims_of, sentences_of, with_units_apart, words_of
+from core.rag.attribution import placed_sentences, sentences_of, with_units_apart, words_of
 from core.rag.citations import cited_numbers, sentence_of
+from core.rag.claims.weighing import Claim, claims_of
 from core.rag.document import Passage
 from core.rag.embedding.local import LocalEmbedder
 from core.rag.prose import Markup
@@ -116,7 +118,7 @@ def test_across_languages_meaning_decides_and_words_alone_say_nothing(meaning: L
 
 def test_the_passages_that_bear_a_sentence_out_are_named() -> None:
     (claim,) = claims_of(SUPPORTED[3], POLICY)
-    assert claim.numbers == (2,)
+    assert claim.passages == (2,)
 
 
 @pytest.mark.parametrize(
@@ -193,6 +195,9 @@ def test_any_text_is_read_and_every_end_lies_in_it_behind_the_last(text: str) ->
     ends = [end for _, end in sentences_of(text)]
     assert ends == sorted(set(ends))
     assert all(0 < end <= len(text) for end in ends)
+    placed = placed_sentences(text)
+    assert all(start < end and not text[start].isspace() for _, start, end in placed)
+    assert all(text[start] == sentence[0] for sentence, start, _ in placed)
     claims = claims_of(text, POLICY)
     assert all(isinstance(claim, Claim) and claim.end in ends for claim in claims)
 
@@ -238,7 +243,9 @@ def test_what_is_said_again_is_judged_the_same_again(lines: list[str], times: in
     text = "\n\n".join(lines)
     once, often = claims_of(text, POLICY), claims_of("\n\n".join(lines * times), POLICY)
     assert often == [
-        Claim(at * (len(text) + 2) + claim.end, claim.verdict, claim.numbers) for at in range(times) for claim in once
+        replace(claim, start=claim.start + at * (len(text) + 2), end=claim.end + at * (len(text) + 2))
+        for at in range(times)
+        for claim in once
     ]
 
 
@@ -252,7 +259,7 @@ def test_each_sentence_is_made_a_vector_of_once() -> None:
     said = "Nobody ever pays anything for a broken roof or chimney."
     claims = claims_of("\n".join([said] * 50), POLICY, embed=embed)
     assert len(claims) == 50
-    assert len({(claim.verdict, claim.numbers) for claim in claims}) == 1
+    assert len({(claim.verdict, claim.passages) for claim in claims}) == 1
     assert [texts.count(said) for texts in asked] == [1]
 
 

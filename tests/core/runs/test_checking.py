@@ -20,6 +20,7 @@ from core.messages.events import (
     ToolStarted,
 )
 from core.messages.message import FUNCTION, Message
+from core.rag.claims.rules import Reason
 from core.rag.document import Passage
 from core.runs.claim_check import ClaimChecker
 from core.runs.log import Checked
@@ -179,3 +180,13 @@ async def test_nobody_else_can_bear_out_a_sentence_and_a_reply_that_is_being_mad
     assert [claim.verdict for claim in (await talk.runs.of("alice").reply(message)).claims] == ["supported"] * 2
     with pytest.raises(NotFoundError):
         await talk.runs.of("bob").bear_out(message, {0})
+
+
+async def test_the_reason_against_a_sentence_is_kept(talk: Any) -> None:
+    said = Passage("The deductible is 450 dollars for each claim.", 1.0, "policy.pdf", "a", 2)
+    run = await with_check(talk, ClaimChecker(by_meaning=False)).ask(Reader(said))
+    await run.wait()
+    kept = (await Runs(talk.stores).of("alice").reply(await talk.last())).claims
+    assert kept == run.reply().claims
+    assert kept[0].reasons == (Reason("amount", "300 dollars", "450 dollars", 1),)
+    assert kept[1].reasons == ()

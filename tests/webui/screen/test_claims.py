@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from html import unescape
 
 import pytest
 
 from core.messages.events import CallStarted, MessageFinished, MessageStarted, TextDelta, ToolFinished, ToolStarted
 from core.messages.message import FUNCTION, Message
+from core.rag.claims.rules import Reason
 from core.runs.log import Checked, ClaimsChecked, LoggedEvent, RunEvent, RunFinished
 from core.runs.reply import Reply
 from core.storage.base import StoredMessage
@@ -102,3 +104,18 @@ def test_what_is_from_the_web_is_called_so_and_is_not_searched_for_in_documents(
     assert "Nothing that was found on the web resembles this" in page
     assert "1 of 2 sentences resemble what was found on the web" in page
     assert "网上找到" in shown(Checked(1, ENDS[0], "supported", (1,)), lang="zh", **web)
+
+
+@pytest.mark.parametrize(("lang", "said"), [("en", "Here “300”, in passage 2 “750”."), ("zh", "段落 2 中是“750”")])
+def test_a_sentence_that_says_otherwise_than_a_passage_shows_both_words(lang: str, said: str) -> None:
+    reasons = (Reason("amount", "300", "750", 2),)
+    page = shown(Checked(1, ENDS[0], "unsupported", (), reasons), lang=lang)
+    assert said in unescape(page)
+    assert "≠" in page
+    assert ("in 1, a name" if lang == "en" else "有 1 句的名称") in page
+
+
+def test_what_stands_in_no_passage_is_told_with_its_words() -> None:
+    page = shown(Checked(1, ENDS[0], "unsupported", (), (Reason("name", "<Anna>"),)))
+    assert "<Anna>" not in page
+    assert "“<Anna>” is in no passage that was found. Search for it again." in unescape(page)

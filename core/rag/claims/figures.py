@@ -1,0 +1,421 @@
+"""Figures and dates of a text in English or Chinese, equal however they are written."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+from core.rag.claims.lists import in_order
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+FigureKind: TypeAlias = Literal["amount", "date"]
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A number, or a part of a date, as one text has it.
+
+    Args:
+        words: As it stands there.
+        number: What is written, magnitudes included: "1.2 million" is 1,200,000.
+        unit: What it measures, such as `%`, `$`, `s` or `month`; "" where nothing known follows.
+        value: In the unit: an hour is 3,600 `s`, a year 12 `months`.
+        exact: How far a true value may be away, so that it is still rounded to this one.
+        start: Where it begins in the text.
+    """
+
+    words: str
+    number: float
+    unit: str
+    value: float
+    exact: float
+    start: int
+
+    @property
+    def kind(self) -> FigureKind:
+        """A month, a weekday, a time of day or a year is (part of) a date."""
+        is_year = self.unit == "" and self.number.is_integer() and _FIRST_YEAR <= self.number < _LAST_YEAR
+        return "date" if self.unit in OF_DATES or is_year else "amount"
+
+    def equals(self, other: Figure) -> bool:
+        """Whether another figure may be meant by this one: it has the same value, or is rounded to it.
+
+        A unit that only one of them tells decides nothing: "300 dollars" may be the 300 of a table.
+        """
+        if self.unit == other.unit:
+            return abs(self.value - other.value) <= self.exact
+        if self.unit and other.unit:
+            return False
+        if self.unit in OF_DATES or other.unit in OF_DATES:
+            return self.number == other.number
+        return abs(self.number - other.number) <= (self.exact if not self.unit else 0.5 * _unit_of_last(self.number))
+
+
+_FIRST_YEAR, _LAST_YEAR = 1000, 2200
+_MILLION = 1e6
+OF_DATES = frozenset({"month", "weekday", "clock", "decade", "century"})
+
+
+def _unit_of_last(number: float) -> float:
+    return 1e-9 if number.is_integer() else 0.1
+
+
+_MONTHS = in_order("january february march april may june july august september october november december")
+_DAYS = in_order("monday tuesday wednesday thursday friday saturday sunday")
+_ONES = in_order(
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
+    "eighteen nineteen"
+)
+_TENS = in_order("twenty thirty forty fifty sixty seventy eighty ninety")
+_ORDINALS = in_order("third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth")
+_SCALES: Final[Mapping[str, float]] = {
+    "hundred": 1e2,
+    "thousand": 1e3,
+    "million": 1e6,
+    "billion": 1e9,
+    "trillion": 1e12,
+}
+_SHORT_SCALES: Final[Mapping[str, float]] = {"k": 1e3, "m": 1e6, "mn": 1e6, "bn": 1e9, "b": 1e9, "tn": 1e12}
+_WORD_VALUES: Final[Mapping[str, float]] = {
+    **{word: float(at) for at, word in enumerate(_ONES)},
+    **{word: 20.0 + 10 * at for at, word in enumerate(_TENS)},
+    **{word: 3.0 + at for at, word in enumerate(_ORDINALS)},
+    "dozen": 12.0,
+    **_SCALES,
+}
+_HAN_DIGITS = {letter: at for at, letter in enumerate("零一二三四五六七八九")} | {"〇": 0, "两": 2, "兩": 2}
+_HAN_SCALES = {"十": 10.0, "百": 1e2, "千": 1e3, "万": 1e4, "萬": 1e4, "亿": 1e8, "億": 1e8}
+
+
+def _units() -> dict[str, tuple[str, float]]:
+    """Each way to write a unit, with the unit and how much of it that is."""
+    table: dict[str, str] = {
+        "% 1": "% 百分之 percent 个百分点",
+        "$ 1": "$ us$ usd dollar dollars 美元 美金",
+        "€ 1": "€ eur euro euros 欧元",
+        "£ 1": "£ gbp pound pounds 英镑",
+        "¥ 1": "¥ rmb cny yuan 元 块钱 人民币",
+        "HK$ 1": "hk$ 港元 港币",
+        "JPY 1": "yen 日元",
+        "s 1": "s sec second seconds 秒 秒钟",
+        "s 60": "min mins minute minutes 分钟",
+        "s 3600": "h hr hrs hour hours 小时 个小时 钟头",
+        "s 86400": "day days 天",
+        "s 604800": "week weeks 周 星期 个星期",
+        "months 1": "month months 个月 个月份",
+        "months 12": "year years yr yrs 年 岁 周岁 周年",
+        "m 0.001": "mm millimetre millimetres millimeter millimeters 毫米",
+        "m 0.01": "cm centimetre centimetres centimeter centimeters 厘米",
+        "m 1": "metre metres meter meters 米",
+        "m 1000": "km kilometre kilometres kilometer kilometers 公里 千米",
+        "m 1609.344": "mile miles 英里",
+        "m 0.3048": "ft foot feet 英尺",
+        "m 0.0254": "inch inches 英寸",
+        "g 0.001": "mg milligram milligrams 毫克",
+        "g 1": "g gram grams 克",
+        "g 500": "斤",
+        "g 1000": "kg kilogram kilograms kilo kilos 公斤 千克",
+        "g 1000000": "tonne tonnes ton tons 吨",
+        "byte 1000": "kb",
+        "byte 1000000": "mb",
+        "byte 1000000000": "gb",
+        "byte 1000000000000": "tb",
+    }
+    return {
+        word: (unit, float(factor))
+        for key, words in table.items()
+        for unit, factor in [key.split()]
+        for word in words.split()
+    }
+
+
+_UNITS: Final = _units()
+_CURRENCIES = frozenset({"$", "€", "£", "¥", "HK$"})
+_HAN_UNIT = "|".join(sorted((word for word in _UNITS if not word.isascii() and word != "€"), key=len, reverse=True))
+_LATIN = r"\d{1,3}(?:,\d{3})++(?:\.\d++)?+|\d++(?:\.\d++)?+"
+_HAN = "零〇一二三四五六七八九十百千万亿两兩萬億"
+_DATE = re.compile(
+    r"(?<![\d./-])(?:(?P<y>\d{4})[-/.](?P<m>\d{1,2})[-/.](?P<d>\d{1,2})|(?P<a>\d{1,2})[./](?P<b>\d{1,2})[./](?P<c>\d{4}))(?![\d/-])"
+)
+_YEARS = re.compile(r"(?<![\w.,/-])(?P<from>[12]\d{3})\s?[–—/-]\s?(?P<to>\d{2}|[12]\d{3})(?![\d/.-]\d|\d|年)")
+_CLOCK = re.compile(
+    r"(?<![\w.:])(?P<hour>\d{1,2})(?:[:.](?P<minute>[0-5]\d))?\s?(?P<half>[ap])\.?m\b"
+    r"|(?<![\w.:])(?P<hour24>[01]?\d|2[0-4]):(?P<minute24>[0-5]\d)(?![\d:])"
+    rf"|(?P<part>上午|早上|凌晨|中午|下午|晚上|傍晚)(?P<han>\d{{1,2}}|[{_HAN}]{{1,3}})[点點时時](?:(?P<hanminute>\d{{1,2}}|[{_HAN}]{{1,3}})分?|(?P<halfpast>半))?",
+    re.IGNORECASE,
+)
+_NUMBER = re.compile(
+    rf"(?P<money>(?:US|HK)?\$|[€£¥]|\b(?:USD|EUR|GBP|RMB|CNY)\b|百分之)?\s?(?<![A-Za-z\d_.])(?P<digits>{_LATIN})"
+    r"(?P<suffix>st|nd|rd|th)?(?P<han>[十百千万亿萬億]++)?"
+    r"(?P<gap>[\s-]?)(?P<word>[A-Za-z%％]*)",
+)
+_WORD_NUMBER = re.compile(
+    rf"(?<![\w-])(?:{'|'.join(sorted(_WORD_VALUES, key=len, reverse=True))})"
+    rf"(?:(?:[ -]|\sand\s)(?:{'|'.join(sorted(_WORD_VALUES, key=len, reverse=True))})\b)*+(?!\w)",
+    re.IGNORECASE,
+)
+_NAMED = re.compile(
+    rf"\b(?P<month>{'|'.join(_MONTHS)}|jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec)\b\.?"
+    rf"|\b(?P<day>{'|'.join(_DAYS)})s?\b|(?:星期|周|礼拜)(?P<hanweek>[一二三四五六日天])",
+    re.IGNORECASE,
+)
+_HAN_NUMBER = re.compile(rf"(?<![{_HAN}])(?P<percent>百分之)?(?P<han>[{_HAN}]++(?:点[零〇一二三四五六七八九]++)?+)")
+_AFTER_HAN = re.compile(rf"\s?(?P<unit>{_HAN_UNIT}|月|日|号|世纪|年代)")
+_MEASURE = frozenset("个人名位次项条家所座台辆本册份页种只头户件层届岁套篇章场间架艘倍成级门")
+_CENTURY = re.compile(r"\s?-?century\b", re.IGNORECASE)
+_IDIOMS = re.compile(r"[一二三四五六七八九十百千万]{1,2}(?:些|般|样|直|起|切|定|旦|致|律|共|时|方面|面|步|边|概)")
+_LONGEST = 40  # characters of a numeral; longer ones are none
+
+
+def figures_of(text: str) -> list[Figure]:
+    """The figures and the parts of dates in a text, in their order."""
+    plain = unicodedata.normalize("NFKC", text)
+    taken = bytearray(len(plain))
+    found: list[Figure] = []
+    for pattern, read in _READERS:
+        for match in pattern.finditer(plain):
+            start, end = match.span()
+            if end - start > 3 * _LONGEST or (start < end and (taken[start] or taken[end - 1])):
+                continue
+            made = list(read(match, plain))
+            if made:
+                last = max(start + len(one.words) for one in made)
+                taken[start:last] = b"\1" * (last - start)
+                found += made
+    return sorted(found, key=lambda one: one.start)
+
+
+def number_of_han(numeral: str) -> float | None:
+    """A Chinese numeral: 一百二十 is 120, 二〇二四 is 2024, 三点五 is 3.5; `None` where it is none."""
+    whole, _, rest = numeral.partition("点")
+    if len(numeral) > _LONGEST:
+        return None
+    if not any(letter in _HAN_SCALES for letter in whole):
+        value = float("".join(str(_HAN_DIGITS[letter]) for letter in whole) or "0")
+    else:
+        value = _scaled(whole)
+    return value + (float("0." + "".join(str(_HAN_DIGITS[letter]) for letter in rest)) if rest else 0.0)
+
+
+def _scaled(numeral: str) -> float:
+    """A numeral with magnitudes in it, read from the left: 三百万 is 3 × 100 × 10,000."""
+    total = section = digit = 0.0
+    last = 1.0
+    for letter in numeral:
+        if letter in _HAN_DIGITS:
+            digit = float(_HAN_DIGITS[letter])
+            last = 1.0 if letter in "零〇" else last
+            continue
+        scale = _HAN_SCALES[letter]
+        if scale >= 1e4:
+            total = (
+                (total + section + digit or 1.0) * scale if scale >= 1e8 else total + (section + digit or 1.0) * scale
+            )
+            section = digit = 0.0
+        else:
+            section, digit = section + (digit or 1.0) * scale, 0.0
+        last = scale
+    # 三万五 is 35,000, and 三万零五 is 30,005.
+    return total + section + digit * (last / 10 if digit and last >= 10 * 10 else 1.0)
+
+
+def _made(match: re.Match[str], words: str, number: float, unit: str = "", value: float | None = None) -> Figure:
+    return Figure(words, number, unit, number if value is None else value, 1e-6, match.start())
+
+
+def _dates(match: re.Match[str], _: str) -> Iterator[Figure]:
+    if match["y"]:
+        year, month, day = match["y"], int(match["m"]), match["d"]
+        if 1 <= month <= 12:
+            yield _made(match, match[0], month, "month")
+        yield _made(match, match[0], float(year))
+        yield _made(match, match[0], float(day))
+        return
+    for part in "abc":  # which of the first two is the month nobody knows
+        yield _made(match, match[0], float(match[part]))
+
+
+def _years(match: re.Match[str], _: str) -> Iterator[Figure]:
+    last = match["to"] if len(match["to"]) == 4 else match["from"][:2] + match["to"]
+    if float(last) < float(match["from"]):
+        return
+    yield _made(match, match[0], float(match["from"]))
+    yield _made(match, match[0], float(last))
+
+
+def _clocks(match: re.Match[str], _: str) -> Iterator[Figure]:
+    if match["part"]:
+        hour = _small(match["han"])
+        minute = 30.0 if match["halfpast"] else _small(match["hanminute"] or "0")
+        is_late = match["part"] in {"下午", "晚上", "傍晚"} and hour < 12
+    else:
+        hour, minute = float(match["hour"] or match["hour24"]), float(match["minute"] or match["minute24"] or 0)
+        is_late = (match["half"] or "").lower() == "p" and hour < 12
+        hour = 0.0 if (match["half"] or "").lower() == "a" and hour == 12 else hour
+    yield _made(match, match[0], hour, "clock", 60 * (hour + 12 * is_late) + minute)
+
+
+def _small(numeral: str) -> float:
+    return float(numeral) if numeral.isdigit() else number_of_han(numeral) or 0.0
+
+
+def _numbers(match: re.Match[str], text: str) -> Iterator[Figure]:
+    digits, word, end = match["digits"].replace(",", ""), match["word"], match.end("digits")
+    start = match.start() + len(match[0]) - len(match[0].lstrip())
+    if len(digits) > _LONGEST:
+        return
+    number = float(digits)
+    if word == "s" and not match["gap"] and digits.endswith("0"):
+        yield Figure(text[start : end + 1], number, "decade" if number >= _FIRST_YEAR else "", number, 1e-6, start)
+    elif match["suffix"] and (century := _CENTURY.match(text, match.end("suffix"))):
+        yield Figure(text[start : century.end()], number, "century", number, 1e-6, start)
+    elif match["gap"] or match["suffix"] or match["han"] or not word or _is_unit(word):  # "4K" and "3D" are words
+        yield from _measured(match, text, number, start)
+
+
+def _measured(match: re.Match[str], text: str, number: float, start: int) -> Iterator[Figure]:
+    """A number with its magnitude and its unit."""
+    factor, unit, end = 1.0, "", match.end("suffix" if match["suffix"] else "digits")
+    word = match["word"].lower()
+    decimals = len(match["digits"].partition(".")[2])
+    if match["han"]:
+        factor, end = number_of_han(f"一{match['han']}") or 1.0, match.end("han")
+    elif not match["suffix"] and (scale := _scale(word, match)):
+        factor, end = scale, match.end("word")
+        word = _next_word(text, end)
+        if word in _UNITS:
+            end += text[end:].lower().index(word) + len(word)
+            unit = _UNITS[word][0]
+    elif not match["suffix"] and (word in _UNITS or word == "per"):
+        unit, end = _latin_unit(word, text, match)
+    number *= factor
+    if han := _AFTER_HAN.match(text, end):
+        yield from _with_han_unit(text[start : han.end()], number, han["unit"], start, decimals)
+        return
+    unit = _UNITS[match["money"].lower()][0] if match["money"] else unit
+    size = _UNITS.get(word, ("", 1.0))[1] if unit and unit not in _CURRENCIES else 1.0
+    exact = 0.5 * 10.0**-decimals * factor * size if decimals or factor >= _MILLION else 1e-6 * max(1.0, size)
+    yield Figure(text[start:end], number, unit, number * size, exact, start)
+
+
+def _scale(word: str, match: re.Match[str]) -> float:
+    """The magnitude that a word is; letters are one beside money, or glued to the figure; 0 for none."""
+    if word in _SCALES:
+        return _SCALES[word]
+    is_one = match["money"] or (not match["gap"] and word != "m")
+    return _SHORT_SCALES.get(word, 0.0) if is_one else 0.0
+
+
+def _is_unit(word: str) -> bool:
+    lower = word.lower()
+    return lower in _UNITS or lower in _SCALES or lower in _SHORT_SCALES
+
+
+def _next_word(text: str, at: int) -> str:
+    found = re.compile(r"\s?([A-Za-z%]{1,12})").match(text, at)
+    return found[1].lower() if found else ""
+
+
+def _latin_unit(word: str, text: str, match: re.Match[str]) -> tuple[str, int]:
+    if word == "per":
+        cent = re.compile(r"\s?cent\b", re.IGNORECASE).match(text, match.end("word"))
+        return ("%", cent.end()) if cent else ("", match.end("digits"))
+    if word in {"m", "h", "s", "g"} and match["gap"]:
+        return "", match.end("digits")  # a letter by itself says little
+    return _UNITS[word][0], match.end("word")
+
+
+def _with_han_unit(words: str, number: float, unit: str, start: int, decimals: int = 0) -> Iterator[Figure]:
+    """A figure with a Chinese unit; years, months and days of the calendar are parts of a date."""
+    exact = 0.5 * 10.0**-decimals * (1.0 if number < 1e4 or not decimals else 1e4) if decimals else 1e-6
+    if unit == "月" and 1 <= number <= 12:
+        yield Figure(words, number, "month", number, 1e-6, start)
+    elif unit == "世纪":
+        yield Figure(words, number, "century", number, 1e-6, start)
+    elif unit == "年代":
+        yield Figure(words, number, "decade", number, 1e-6, start)
+    elif unit in {"月", "日", "号"} or (unit == "年" and number >= _FIRST_YEAR):
+        yield Figure(words, number, "", number, 1e-6, start)
+    else:
+        named, size = _UNITS[unit]
+        yield Figure(words, number, named, number * size, exact * size, start)
+
+
+def _in_words(match: re.Match[str], text: str) -> Iterator[Figure]:
+    words = re.split(r"[ -]|\sand\s", match[0].lower())
+    if len(words) > _LONGEST:
+        return
+    total = current = 0.0
+    for word in words:
+        value = _WORD_VALUES.get(word, 0.0)
+        if word in {"hundred", "dozen"}:
+            current = (current or 1.0) * value
+        elif word in _SCALES:
+            total, current = total + (current or 1.0) * value, 0.0
+        else:
+            current += value
+    number = total + current
+    if number < 2 or (len(words) == 1 and words[0] in _SCALES):  # "one of them" is no figure, nor is "half a million"
+        return
+    after = _next_word(text, match.end())
+    unit, size = _UNITS.get(after, ("", 1.0)) if len(after) > 2 else ("", 1.0)
+    if words[-1] in _ORDINALS:
+        unit, size = "", 1.0
+        if century := _CENTURY.match(text, match.end()):
+            yield Figure(text[match.start() : century.end()], number, "century", number, 1e-6, match.start())
+            return
+    yield Figure(match[0], number, unit, number * size, 1e-6 * size, match.start())
+
+
+def _named(match: re.Match[str], text: str) -> Iterator[Figure]:
+    if match["month"]:
+        name = match["month"]
+        if name.lower() in {"may", "march"} and not name[0].isupper():
+            return
+        if name.lower() in {"may", "mar", "jan", "dec"} and not _is_dated(text, match):
+            return
+        yield _made(match, match[0], 1.0 + [one[:3] for one in _MONTHS].index(name[:3].lower()), "month")
+    elif match["day"]:
+        yield _made(match, match[0], 1.0 + _DAYS.index(match["day"].lower()), "weekday")
+    else:
+        yield _made(match, match[0], 1.0 + "一二三四五六日".index(match["hanweek"].replace("天", "日")), "weekday")
+
+
+def _is_dated(text: str, match: re.Match[str]) -> bool:
+    """Whether a month whose name is a word, or short, has a day, a year or "in" beside it."""
+    before, after = text[max(0, match.start() - 9) : match.start()], text[match.end() : match.end() + 6]
+    return bool(
+        re.search(r"(?:\d(?:st|nd|rd|th)?|\b(?:in|of|since|until|by|early|late|mid|from|to|last))[\s-]*\Z", before)
+    ) or bool(re.match(r"[\s,.-]*\d", after))
+
+
+def _han_numbers(match: re.Match[str], text: str) -> Iterator[Figure]:
+    numeral, end = match["han"], match.end()
+    number = number_of_han(numeral)
+    if number is None or (not match["percent"] and _IDIOMS.match(text, match.start())):
+        return
+    if match["percent"]:
+        yield Figure(match[0], number, "%", number, 1e-6, match.start())
+        return
+    if unit := _AFTER_HAN.match(text, end):
+        if number > 1 or unit["unit"] in {"月", "日", "号", "世纪"}:
+            yield from _with_han_unit(match[0] + unit[0], number, unit["unit"], match.start())
+        return
+    is_ordinal = text[match.start() - 1 : match.start()] == "第"
+    if number > 1 and (is_ordinal or text[end : end + 1] in _MEASURE or (len(numeral) > 1 and number >= 20)):
+        yield _made(match, match[0], number)
+
+
+_READERS = (
+    (_DATE, _dates),
+    (_YEARS, _years),
+    (_CLOCK, _clocks),
+    (_NUMBER, _numbers),
+    (_NAMED, _named),
+    (_WORD_NUMBER, _in_words),
+    (_HAN_NUMBER, _han_numbers),
+)

@@ -1,0 +1,372 @@
+"""Rules that speak against a sentence: what it names, counts, dates, denies or turns round, and no passage does."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import dataclass
+from functools import cached_property
+from math import log
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, TypeVar
+
+from core.rag.attribution import words_of
+from core.rag.claims.figures import OF_DATES, Figure, figures_of
+from core.rag.claims.names import SURNAMES, KnownNames, Name, is_person, names_of
+from core.rag.claims.wording import denied, extents, is_conditional, opposites_in, turned_round, turns
+from core.rag.prose import ideographs, sentence_spans
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from core.rag.document import Passage
+
+ReasonKind: TypeAlias = Literal["amount", "date", "name", "role", "denial", "opposite", "extent"]
+
+
+class Reason(NamedTuple):
+    """What speaks against a sentence.
+
+    Args:
+        kind: `amount`, `date` and `name`: no passage has it, or the passage has another one in its place. `role`: who
+            does it and to whom is the other way round. `denial`: one of both denies what the other says. `opposite`:
+            it says "rose" where the passage says "fell". `extent`: it says "all" where the passage says "some".
+        words: The words of the sentence.
+        rival: What the passage says instead; "" where nothing stands in the place.
+        passage: The number of that passage, from 1; 0 where none is like the sentence.
+    """
+
+    kind: ReasonKind
+    words: str
+    rival: str = ""
+    passage: int = 0
+
+
+_ALIKE = 0.6  # of a sentence's words, by their weight, are in the sentence of a passage that is about the same
+_SAME = 0.72  # are there, where a word more or less turns it round
+_SAME_HAN = 0.6  # as pairs of characters also span two words
+_TIED = 0.06  # and those are as much alike
+_MOST_TIED = 4
+_MOST_NAMES = 40
+_MOST_REASONS = 4
+_ABOUT = re.compile(
+    r"(?:\b(?:about|around|approximately|nearly|almost|roughly|some|over|above|exceed\w*|more than|at least|up to"
+    r"|fewer than|less than|under|below|close to|just|within|by)"
+    r"|约|近|超过|不到|至少|多达|将近|大约|不足|几乎)[\s$€£¥]*\Z",
+    re.IGNORECASE,
+)
+_OR_SO = re.compile(r"\s?(?:左右|多|余|以上|以下|上下|\+|or so|or more|or less)")
+_LOOSE = 0.15
+_PAREN = re.compile(r"\[\d{1,3}\]")
+
+
+@dataclass(frozen=True)
+class Said:
+    """A sentence, with what the rules look at; each is worked out when it is first needed."""
+
+    text: str
+    number: int = 0
+
+    @cached_property
+    def plain(self) -> str:
+        """Without marks, in plain letters."""
+        return unicodedata.normalize("NFKC", _PAREN.sub(" ", self.text))
+
+    @cached_property
+    def words(self) -> frozenset[str]:
+        """Its content words."""
+        return frozenset(words_of(self.text))
+
+    @cached_property
+    def is_wide(self) -> bool:
+        """Whether it is in Chinese."""
+        return 2 * ideographs(self.text) > len(self.text)
+
+    @cached_property
+    def figures(self) -> list[Figure]:
+        """Its figures and dates."""
+        return figures_of(self.plain)
+
+    @cached_property
+    def names(self) -> list[Name]:
+        """Its names."""
+        return names_of(self.plain)[:_MOST_NAMES]
+
+    @cached_property
+    def known(self) -> KnownNames:
+        """The words in which names are looked for."""
+        return KnownNames([self.plain])
+
+
+class Alike(NamedTuple):
+    """The sentences of passages that are about the same as another one.
+
+    Args:
+        said: The most alike first.
+        around: These, and those before and after them.
+        share: Of the other one's words, by their weight, that are in the first.
+    """
+
+    said: list[Said]
+    around: list[Said]
+    share: float
+
+
+class Rules:
+    """Holds sentences against passages.
+
+    Args:
+        passages: Numbered from 1.
+        also: What else may be said without a passage: the question, results of tools.
+    """
+
+    def __init__(self, passages: Sequence[Passage], also: Sequence[str] = ()) -> None:
+        abouts = [f"{one.heading}\n{one.document}\n{one.page or ''}" for one in passages]
+        self._said = [
+            Said(part, number)
+            for number, passage in enumerate(passages, 1)
+            for a, b in sentence_spans(passage.text)
+            if (part := passage.text[a:b].strip())
+        ]
+        self._texts = [*(one.text for one in passages), *abouts, *also]
+        self._compared: dict[str, Alike] = {}
+
+    @cached_property
+    def _holding(self) -> dict[str, list[int]]:
+        """Where each word stands."""
+        found: dict[str, list[int]] = {}
+        for at, said in enumerate(self._said):
+            for word in said.words:
+                found.setdefault(word, []).append(at)
+        return found
+
+    @cached_property
+    def _known(self) -> KnownNames:
+        return KnownNames(self._texts)
+
+    @cached_property
+    def _figures(self) -> dict[float, list[Figure]]:
+        """All figures of the passages, by their number."""
+        found: dict[float, list[Figure]] = {}
+        for text in dict.fromkeys(self._texts):
+            for one in figures_of(text):
+                same = found.setdefault(one.number, [])
+                if all((one.unit, one.value) != (other.unit, other.value) for other in same):
+                    same.append(one)
+        return found
+
+    @cached_property
+    def _all_figures(self) -> list[Figure]:
+        return [one for same in self._figures.values() for one in same][:2000]
+
+    def reasons(self, sentence: str, *, across: bool = False) -> tuple[Reason, ...]:
+        """What speaks against a sentence, the first found first; nothing where no rule does.
+
+        Args:
+            across: The passages are in another script, so that figures alone can be compared, apart from their units.
+        """
+        claim = Said(sentence)
+        if across:
+            missing = (one for one in claim.figures if one.number not in self._figures and one.unit not in OF_DATES)
+            return tuple(Reason(one.kind, one.words) for one in missing)[:_MOST_REASONS]
+        found = [*self._missing_figures(claim), *self._missing_names(claim)]
+        if not found:
+            found = self._instead(claim, self._alike(claim))
+        return tuple(dict.fromkeys(found))[:_MOST_REASONS]
+
+    # ---- what no passage has
+
+    def _missing_figures(self, claim: Said) -> list[Reason]:
+        found: list[Reason] = []
+        for one in claim.figures:
+            if self._has(one, claim.plain):
+                continue
+            rival = self._rival(one, claim)
+            found.append(Reason(one.kind, one.words, *rival))
+        return found
+
+    def _has(self, one: Figure, text: str) -> bool:
+        if any(one.equals(other) for other in self._figures.get(one.number, ())):
+            return True
+        return any(is_near(one, other, text) for other in self._all_figures) or self._is_derived(one)
+
+    def _is_derived(self, one: Figure) -> bool:
+        """Whether it may be worked out from years that are there."""
+        years = [other.number for other in self._all_figures if other.kind == "date" and other.unit == ""][:200]
+        if one.unit in {"months", ""} and 2 <= one.number <= 150:
+            return any(abs(a - b) in {one.number, one.number + 1} for a in years for b in years if a != b)
+        if one.unit == "century":
+            return any((year - 1) // 100 + 1 == one.number for year in years)
+        return one.unit == "decade" and any(year // 10 == one.number // 10 for year in years)
+
+    def _rival(self, one: Figure, claim: Said) -> tuple[str, int]:
+        """What a sentence of a passage that is alike has in its place."""
+        for near in self._alike(claim).said:
+            for other in near.figures:
+                if _is_same_kind(one, other) and not any(mine.equals(other) for mine in claim.figures):
+                    return other.words, near.number
+        return "", 0
+
+    def _missing_names(self, claim: Said) -> list[Reason]:
+        found: list[Reason] = []
+        for name in claim.names:
+            if name.begins or self._known.has(name):
+                continue
+            found.append(Reason("name", name.words, *self._rival_name(name, claim)))
+        return found
+
+    def _rival_name(self, name: Name, claim: Said) -> tuple[str, int]:
+        for near in self._alike(claim).said:
+            for other in near.names:
+                if not claim.known.has(other) and not set(other.parts) & set(name.parts):
+                    return other.words, near.number
+        return "", 0
+
+    # ---- what the passage has instead
+
+    def _alike(self, claim: Said) -> Alike:
+        """What passages say about the same, the most alike first."""
+        if claim.text in self._compared:
+            return self._compared[claim.text]
+        total, shares = 0.0, dict[int, float]()
+        counts = any(one.kind == "amount" for one in claim.figures)
+        for word in claim.words:
+            if turns(word) and not counts:  # it is what is compared
+                continue
+            holding = self._holding.get(word, [])
+            weight = log(1 + (len(self._said) + 1) / (len(holding) + 1))
+            total += weight
+            for at in holding:
+                shares[at] = shares.get(at, 0.0) + weight
+        best = max(shares.values(), default=0.0)
+        near = [at for at, share in shares.items() if share >= max(best - _TIED * total, _ALIKE * total)]
+        near.sort(key=lambda at: (-shares[at], at))
+        around = sorted({at + step for at in near[:_MOST_TIED] for step in (-1, 0, 1)})
+        found = self._compared[claim.text] = Alike(
+            [self._said[at] for at in near[:_MOST_TIED]],
+            [self._said[at] for at in around if 0 <= at < len(self._said)],
+            best / total if total else 0.0,
+        )
+        return found
+
+    def _instead(self, claim: Said, alike: Alike) -> list[Reason]:
+        """What the sentence that is alike says otherwise; nothing where an equal one does not."""
+        found: list[Reason] = []
+        for near in alike.said:
+            found = _other_figure(claim, near, alike.around) or _role(claim, near)
+            if not found and alike.share >= (_SAME_HAN if claim.is_wide else _SAME):
+                found = _other_name(claim, near, alike.around) or _wording(claim, near)
+            if not found:
+                return []
+        return found
+
+
+def _other_figure(claim: Said, near: Said, around: list[Said]) -> list[Reason]:
+    """A figure that the passages have elsewhere, where this sentence of theirs has another one."""
+    there = [figure for one in around for figure in one.figures]
+    same = _in_same_place(claim, near, claim.figures, near.figures)
+    found = [
+        Reason(one.kind, one.words, rival.words, near.number)
+        for one, rival in same
+        if not any(is_near(one, other, claim.plain) for other in near.figures)
+    ]
+    if found:
+        return found
+    rivals = [one for one in near.figures if not any(mine.equals(one) for mine in claim.figures)]
+    for one in claim.figures:
+        if any(one.equals(other) or is_near(one, other, claim.plain) for other in there):
+            continue
+        rival = next((other for other in rivals if _is_same_kind(one, other)), None)
+        if rival is not None:
+            found.append(Reason(one.kind, one.words, rival.words, near.number))
+    return found
+
+
+def _other_name(claim: Said, near: Said, around: list[Said]) -> list[Reason]:
+    """A name that the passages have elsewhere, where this sentence of theirs has another one."""
+    beside = KnownNames(one.plain for one in around)
+    others = [one for one in near.names if not claim.known.has(one)]
+    same = _in_same_place(claim, near, claim.names, others)
+    if found := [Reason("name", one.words, rival.words, near.number) for one, rival in same if not near.known.has(one)]:
+        return found
+    for name in claim.names:
+        rival = next((one for one in others if name.begins or not one.begins), None)
+        if rival is not None and not beside.has(name):
+            found.append(Reason("name", name.words, rival.words, near.number))
+    return found or _other_person(claim, near)
+
+
+def is_near(one: Figure, other: Figure, text: str) -> bool:
+    """Whether a figure that is said to be about so much, or rounded, means another one."""
+    if one.equals(other):
+        return True
+    if one.kind == "date" or other.kind == "date" or (one.unit and other.unit and one.unit != other.unit):
+        return False
+    before, after = text[max(0, one.start - 14) : one.start], text[one.start + len(one.words) :][:8]
+    if not _ABOUT.search(before) and not _OR_SO.match(after):
+        return False
+    mine, theirs = (one.value, other.value) if one.unit == other.unit else (one.number, other.number)
+    return abs(mine - theirs) <= _LOOSE * max(abs(mine), abs(theirs))
+
+
+def _is_same_kind(one: Figure, other: Figure) -> bool:
+    return one.kind == other.kind and (
+        one.unit == other.unit or ("" in {one.unit, other.unit} and one.kind == "amount")
+    )
+
+
+_BEFORE = re.compile(r"(?:[^\W\d_\u4e00-\u9fff]+|[\u4e00-\u9fff]{1,2}|\A|[^\w\s])\s?\Z")
+_AFTER = re.compile(r"\s?(?:[^\W\d_\u4e00-\u9fff]+|[\u4e00-\u9fff]{1,2}|\Z|[^\w\s])")
+
+_Place = TypeVar("_Place", Figure, Name)
+
+
+def _in_same_place(
+    claim: Said, near: Said, mine: Sequence[_Place], theirs: Sequence[_Place]
+) -> Iterator[tuple[_Place, _Place]]:
+    """What stands between the same words, once in each."""
+    there = {_between(near.plain, one): one for one in reversed(theirs)}
+    for one in mine:
+        other = there.get(_between(claim.plain, one))
+        if other is not None and all(_between(claim.plain, one)):
+            yield one, other
+
+
+def _between(text: str, one: Figure | Name) -> tuple[str, str]:
+    """The word before and the word after."""
+    before = _BEFORE.search(text[max(0, one.start - 24) : one.start])
+    after = _AFTER.match(text, one.start + len(one.words))
+    return before[0].strip().casefold() if before else "", after[0].strip().casefold() if after else ""
+
+
+def _other_person(claim: Said, near: Said) -> list[Reason]:
+    """A person in Chinese, where nothing else differs: such names have no sign of their own."""
+    mine, theirs = claim.plain.strip("。. "), near.plain.strip("。. ")
+    start = _same_letters(mine, theirs)
+    end = _same_letters(mine[start:][::-1], theirs[start:][::-1])
+    if start and mine[start - 1] in SURNAMES:
+        start -= 1  # the same surname
+    name, other = mine[start : len(mine) - end], theirs[start : len(theirs) - end]
+    return [Reason("name", name, other, near.number)] if is_person(name) and is_person(other) else []
+
+
+def _same_letters(one: str, other: str) -> int:
+    """With how many equal letters two texts begin."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((at for at, (a, b) in pairs if a != b), min(len(one), len(other)))
+
+
+def _role(claim: Said, near: Said) -> list[Reason]:
+    turned = turned_round(claim.plain, near.plain)
+    return [Reason("role", *turned, near.number)] if turned else []
+
+
+def _wording(claim: Said, near: Said) -> list[Reason]:
+    """What turns the sentence round: a denial, an opposite, "all" for "some"."""
+    mine, theirs = claim.plain, near.plain
+    if is_conditional(mine) == is_conditional(theirs) and (both := denied(mine, theirs)):
+        return [Reason("denial", *both, near.number)]
+    if both := opposites_in(mine, theirs):
+        return [Reason("opposite", *both, near.number)]
+    if both := extents(mine, theirs):
+        return [Reason("extent", *both, near.number)]
+    return []

@@ -1,0 +1,229 @@
+"""Weighs the sentences of an answer: by their words and their meaning, and by what speaks against them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from operator import itemgetter
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from core.rag.attribution import DENIAL, ORDINAL, SECOND_ADDS, SILENT, is_figure, placed_sentences, words_of
+from core.rag.claims.rules import Reason, Rules
+from core.rag.prose import ideographs, sentence_spans
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from core.rag.document import Passage
+    from core.rag.embedding.base import Floats
+
+    Embed: TypeAlias = Callable[[Sequence[str]], Floats]
+
+Verdict: TypeAlias = Literal["supported", "weak", "unsupported"]
+JudgedBy: TypeAlias = Literal["rules", "model"]
+
+_FEWEST = 3  # words of a sentence that claims something
+_WINDOW = 5  # sentences of a passage that are taken together
+_BESIDE = 2  # of them, in which a figure and what it is said of stand
+_PLACED = 0.45  # of a sentence's words that stand beside its figure
+_CLEAR = 0.6  # share of words that needs no vectors
+# From where on a sentence is supported, and weak: by words and meaning, by meaning alone, by words alone.
+_BOTH = (0.55, 0.45)
+_ACROSS = (0.5, 0.0)  # cosines across scripts say less, and never that there is nothing
+_WORDS = (0.6, 0.4)
+_MOST_COMPARED = 80  # sentences of passages that vectors are made of
+_NO_CLAIM = re.compile(r"[:：?？]\W*\Z")
+_ENDING = 40  # letters in which the sign that ends a sentence is looked for
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A sentence of an answer that claims something, and what the passages say to it.
+
+    Args:
+        sentence: Its words, without marks.
+        start: Where it begins in the answer, in characters.
+        end: Where it ends there, marks that follow it included.
+        verdict: `supported`: its words stand together in a passage, and no rule speaks against it (with a judge: it
+            says that all of it is there). `weak`: few of its words do, or its figure stands elsewhere. `unsupported`:
+            hardly any do, or a rule (or the judge) speaks against it.
+        passages: The numbers of the passages that are most like it, from 1; none for what is unsupported.
+        reasons: What the rules found against it.
+        judge: Who decided: `rules`, or `model` for a judge that was given.
+    """
+
+    sentence: str
+    start: int
+    end: int
+    verdict: Verdict
+    passages: tuple[int, ...] = ()
+    reasons: tuple[Reason, ...] = ()
+    judge: JudgedBy = "rules"
+
+    @property
+    def reason(self) -> str:
+        """The first reason in a few words; "" where no rule speaks against the sentence."""
+        if not self.reasons:
+            return ""
+        kind, words, rival, passage = self.reasons[0]
+        return f"{kind}: “{words}”" + (f"; passage {passage}: “{rival}”" if rival else "; in no passage")
+
+
+def claims_of(  # noqa: PLR0913 - two things, and by name how
+    text: str,
+    passages: Sequence[Passage],
+    *,
+    asked: str = "",
+    told: Sequence[str] = (),
+    embed: Embed | None = None,
+    by_rules: bool = True,
+    score_from: tuple[float, float] = _WORDS,
+) -> list[Claim]:
+    """The claims in an answer, each with whether the passages support it.
+
+    The score of a sentence is the share of its words that stand close together in a passage; where the words differ,
+    the mean of that share and of the cosine to the nearest sentence. What a rule speaks against is unsupported, however
+    much it resembles a passage. The thresholds were chosen on sentences of both kinds about the samples (see the
+    tests).
+
+    Left out are code, headings, tables, questions, short phrases, sentences that say that something is not in the
+    documents, that only repeat the question, or that the result of a tool supports.
+
+    Args:
+        text: Markdown, with its marks.
+        passages: As they are numbered in it.
+        asked: The question; its words in the answer prove nothing.
+        told: Results of tools that the answer was made from.
+        embed: Texts to vectors of unit length; without it words alone decide.
+        by_rules: Whether names, figures, roles and denials are compared; else likeness alone decides.
+        score_from: From where on a sentence is supported, and weak, where words alone decide.
+    """
+    if not passages:
+        return []
+    checker = _Checker(passages, asked, told)
+    rules = Rules(passages, [asked, *told]) if by_rules else None
+    sentences = placed_sentences(text)
+    # A model that loops writes the same again and again: each sentence is weighed once.
+    weighed = {said: one for said in dict.fromkeys(said for said, *_ in sentences) if (one := checker.weighed(said))}
+    reasons = {said: rules.reasons(said, across=one.is_across) for said, one in weighed.items()} if rules else {}
+    cosines: dict[str, tuple[float, int]] = {}
+    if embed is not None:
+        wanted = [said for said, one in weighed.items() if one.is_open and not reasons.get(said)]
+        cosines = dict(zip(wanted, checker.nearest(wanted, embed), strict=True))
+    judged: dict[str, tuple[Verdict, tuple[int, ...], tuple[Reason, ...]]] = {}
+    for said, one in weighed.items():
+        if reasons.get(said):
+            judged[said] = "unsupported", (), reasons[said]
+        elif (found := _judged(one, cosines.get(said), score_from, by_rules=by_rules)) is not None:
+            judged[said] = (*found, ())
+    return [Claim(said, start, end, *judged[said]) for said, start, end in sentences if said in judged]
+
+
+@dataclass(frozen=True, slots=True)
+class _Weighed:
+    """A sentence judged by its words.
+
+    Args:
+        share: Of its words that stand together in the passages `numbers`.
+        is_across: Whether it is in another script than the passages.
+        invents: Whether it has a figure that is in no passage.
+        misplaces: Whether it has a figure that the passages give for something else.
+    """
+
+    share: float
+    numbers: tuple[int, ...]
+    is_across: bool
+    invents: bool
+    misplaces: bool
+
+    @property
+    def is_open(self) -> bool:
+        """Whether vectors must decide."""
+        return not self.invents and not self.misplaces and (self.is_across or self.share < _CLEAR)
+
+
+class _Checker:
+    def __init__(self, passages: Sequence[Passage], asked: str, told: Sequence[str]) -> None:
+        self._sentences: list[tuple[int, str]] = []
+        self._windows: list[list[set[str]]] = []
+        self._pairs: list[set[str]] = []
+        self._asked, self._told = words_of(asked), words_of("\n".join(told))
+        self._known = self._asked | self._told
+        for number, passage in enumerate(passages, 1):
+            inside = [passage.text[a:b].strip() for a, b in sentence_spans(passage.text)]
+            sets = [words_of(sentence) for sentence in inside]
+            about = words_of(f"{passage.heading}\n{passage.document}\npage {passage.page or ''}")
+            self._sentences += [(number, sentence) for sentence in inside if sentence]
+            starts = range(max(1, len(sets) - _WINDOW + 1))
+            self._windows.append([about.union(*sets[at : at + _WINDOW]) for at in starts])
+            together = len(sets) if " | " in passage.text else _BESIDE  # a table is read across its rows
+            self._pairs += [about.union(*sets[at : at + together]) for at in range(len(sets))]
+            self._known = self._known.union(about, *sets)
+        self._is_wide = _is_wide("".join(passage.text for passage in passages))
+
+    def weighed(self, sentence: str) -> _Weighed | None:
+        """The judgement by words; `None` if the sentence claims nothing that passages could support."""
+        if SILENT.fullmatch(sentence) or DENIAL.search(sentence) or _NO_CLAIM.search(sentence[-_ENDING:]):
+            return None
+        said = words_of(ORDINAL.sub("", sentence, count=1))
+        new = said - self._asked
+        if len(said) < _FEWEST or not new or len(said & self._told) >= _CLEAR * len(said):
+            return None
+        share, numbers = max((self._share(words) for words in (said, new) if len(words) > 1), key=itemgetter(0))
+        figures = {word for word in new if is_figure(word)}
+        is_across = _is_wide(sentence) != self._is_wide
+        misplaces = not is_across and any(self._beside(figure, said) < _PLACED for figure in figures - self._told)
+        return _Weighed(share, numbers, is_across, bool(figures - self._known), misplaces)
+
+    def _beside(self, figure: str, said: set[str]) -> float:
+        """The largest share of a sentence's words that stand close to one of its figures."""
+        return max((len(said & pair) / len(said) for pair in self._pairs if figure in pair), default=0.0)
+
+    def nearest(self, sentences: Sequence[str], embed: Embed) -> list[tuple[float, int]]:
+        """The cosine of each to the sentence of a passage that is most like it, and the number of that passage."""
+        if not sentences:
+            return []
+        compared = self._sentences[:_MOST_COMPARED]
+        vectors = embed([*sentences, *(text for _, text in compared)])
+        cosines = vectors[: len(sentences)] @ vectors[len(sentences) :].T
+        return [(float(row.max()), compared[int(row.argmax())][0]) for row in cosines]
+
+    def _share(self, said: set[str]) -> tuple[float, tuple[int, ...]]:
+        """The share of words that stand together in one passage, or in two, and which these are."""
+        best = [max((said & window for window in windows), key=len) for windows in self._windows]
+        order = sorted(range(len(best)), key=lambda at: (-len(best[at]), at))
+        first, numbers = best[order[0]], (order[0] + 1,)
+        if len(order) > 1:
+            added = len(best[order[1]] - first)
+            if added >= 2 and added >= SECOND_ADDS * len(said):
+                return len(first | best[order[1]]) / len(said), (*numbers, order[1] + 1)
+        return len(first) / len(said), numbers
+
+
+def _judged(
+    one: _Weighed, near: tuple[float, int] | None, by_words: tuple[float, float], *, by_rules: bool
+) -> tuple[Verdict, tuple[int, ...]] | None:
+    """Verdict and passages of a sentence; `None` where nothing can be said of it."""
+    if one.invents and not by_rules:
+        return "unsupported", ()
+    if one.misplaces and by_words == _WORDS:
+        return "weak", one.numbers
+    if near is None:
+        if one.is_across:  # words say nothing across scripts
+            return None
+        score, (supported, weak) = one.share, by_words
+    elif one.is_across:
+        score, (supported, weak) = near[0], _ACROSS
+    else:
+        score, (supported, weak) = (one.share + near[0]) / 2, _BOTH
+    if one.share >= _CLEAR or score >= supported:
+        verdict: Verdict = "supported"
+    else:
+        verdict = "weak" if score >= weak else "unsupported"
+    if verdict == "unsupported":
+        return verdict, ()
+    return verdict, one.numbers if near is None or one.share >= _CLEAR else (near[1],)
+
+
+def _is_wide(text: str) -> bool:
+    return 2 * ideographs(text) > len(text)

@@ -1,0 +1,150 @@
+"""A sentence that names, counts, dates, denies or turns round what its passages do not is told, with the reason."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.rag.claims.names import KnownNames, names_of
+from core.rag.claims.rules import Reason, Rules
+from core.rag.document import Passage
+
+TEXTS = (
+    (
+        "Anna Miller manages the bakery in Ellison since 12 May 2019. The bakery sells 300 loaves a "
+        "day. Bob Stone keeps "
+        "the books. The deductible for storm is $750, and damage by fire is covered. Theft is not "
+        "covered unless the door "
+        "was locked."
+    ),
+    (
+        "Acme Corporation bought Borealis in 2021 for 1.2 million dollars. Most members pay by "
+        "card. Prices rose in April. "
+        "The World Health Organization was asked first. Offices close before noon on Friday."
+    ),
+    (
+        "张三于2019年5月12日起担任北京分店经理。腾讯公司收购阅文集团。每天售出三百个面包。火灾造成的损失可以赔偿。"
+        "盗窃造成的损失不予赔偿。会员费增加百分之十。部分会员用现金付款。"
+    ),
+)
+RULES = Rules([Passage(text, 1.0, "shop.pdf", "a", 4) for text in TEXTS], ["Who manages the Ellison bakery?"])
+
+TRUE = [
+    "Anna Miller has managed the bakery in Ellison since May 12, 2019.",
+    "The bakery sells three hundred loaves each day.",
+    "For storm the deductible is 750 dollars.",
+    "Damage by fire is covered.",
+    "Theft is not covered unless the door was locked.",
+    "Borealis was bought by Acme Corporation in 2021.",
+    "Acme bought Borealis for $1,200,000.",
+    "Acme paid about 1.1 million dollars for Borealis.",
+    "The WHO was asked first.",
+    "Most members pay by card.",
+    "Prices rose in April.",
+    "As page 4 of shop.pdf says, Bob Stone keeps the books.",
+    "自2019年5月12日起，张三担任北京分店经理。",
+    "每天售出300个面包。",
+    "阅文集团被腾讯公司收购。",
+    "盗窃造成的损失不予赔偿。",
+    "会员费增加10%。",
+]
+FALSE = [
+    ("Anna Miller has managed the bakery in Ellison since June 12, 2019.", "date"),
+    ("Anna Miller has managed the bakery in Ellison since 12 May 2018.", "date"),
+    ("Clara Novak has managed the bakery in Ellison since 12 May 2019.", "name"),
+    ("Anna Miller manages the bakery in Portsmouth since 12 May 2019.", "name"),
+    ("The bakery sells 350 loaves a day.", "amount"),
+    ("The deductible for storm is 750 euros.", "amount"),
+    ("The bakery sells 750 loaves a day.", "amount"),
+    ("Borealis bought Acme Corporation in 2021.", "role"),
+    ("Damage by fire is not covered.", "denial"),
+    ("Theft is covered unless the door was locked.", "denial"),
+    ("All members pay by card.", "extent"),
+    ("Prices fell in April.", "opposite"),
+    ("Offices close after noon on Friday.", "opposite"),
+    ("Offices close before noon on Monday.", "date"),
+    ("张三于2019年6月12日起担任北京分店经理。", "date"),
+    ("李四于2019年5月12日起担任北京分店经理。", "name"),
+    ("张三于2019年5月12日起担任上海分店经理。", "name"),
+    ("每天售出四百个面包。", "amount"),
+    ("阅文集团收购腾讯公司。", "role"),
+    ("火灾造成的损失不可以赔偿。", "denial"),
+    ("会员费减少百分之十。", "opposite"),
+    ("全部会员用现金付款。", "extent"),
+]
+
+
+@pytest.mark.parametrize("sentence", TRUE)
+def test_nothing_speaks_against_a_true_sentence(sentence: str) -> None:
+    assert RULES.reasons(sentence) == ()
+
+
+@pytest.mark.parametrize(("sentence", "kind"), FALSE)
+def test_a_false_sentence_is_told_with_the_kind_of_its_reason(sentence: str, kind: str) -> None:
+    assert kind in {one.kind for one in RULES.reasons(sentence)}
+
+
+def test_a_reason_has_the_words_and_what_the_passage_says_in_their_place() -> None:
+    assert RULES.reasons("The bakery sells 350 loaves a day.") == (Reason("amount", "350", "300", 1),)
+    assert RULES.reasons("Prices fell in April.") == (Reason("opposite", "fell", "rose", 2),)
+    assert RULES.reasons("Damage by fire is not covered.")[0][1:3] == ("not covered", "covered")
+    (absent,) = RULES.reasons("Clara Novak plays the violin.")
+    assert absent == Reason("name", "Clara Novak")
+
+
+def test_across_languages_figures_alone_are_compared() -> None:
+    english = Rules([Passage(TEXTS[0], 1.0, "shop.pdf", "a", 4)])
+    assert english.reasons("面包房每天售出300个面包，由安娜·米勒管理。", across=True) == ()
+    assert [one.words for one in english.reasons("面包房每天售出400个面包。", across=True)] == ["400个"] or [
+        one.words for one in english.reasons("面包房每天售出400个面包。", across=True)
+    ] == ["400"]
+
+
+@pytest.mark.parametrize(
+    ("sentence", "text"),
+    [
+        ("The WHO says so.", "the World Health Organization"),
+        ("The World Health Organization says so.", "as WHO says"),
+        ("She is Canadian.", "born in Canada"),
+        ("The American bank", "a bank of the United States"),
+        ("The U.S. bank", "a bank of the US"),
+        ("Müller's bank", "the bank of Muller"),
+        ("The British Museum", "a museum in Britain, the museum"),
+    ],
+)
+def test_a_name_is_known_in_its_other_forms(sentence: str, text: str) -> None:
+    known = KnownNames([text])
+    assert all(known.has(name) for name in names_of(sentence) if not name.begins)
+
+
+@pytest.mark.parametrize("sentence", ["Critics praised it.", "On Monday it rained in May.", "THIS IS IT", "I am here."])
+def test_capitals_alone_make_no_name(sentence: str) -> None:
+    assert [name for name in names_of(sentence) if not name.begins and sentence != sentence.upper()] == []
+
+
+PIECES = (
+    "Anna Miller ",
+    "not ",
+    "bought ",
+    "《",
+    "》",
+    "·",
+    "张三",
+    "不",
+    "12 May ",
+    "三百",
+    "$",
+    "A.",
+    "'s ",
+    "收购",
+    "“",
+    "all ",
+    "。",
+)
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=30).map("".join))
+def test_any_sentence_can_be_held_against_passages_and_its_own_words_never_speak_against_it(text: str) -> None:
+    assert all(one.words for one in RULES.reasons(text))
+    assert Rules([Passage(text, 1.0, "", "")]).reasons(text) == ()
