@@ -177,7 +177,13 @@ class Server:
             self._recovery.cancel()  # whoever asks does not wait for its turn
         if self._work is None or self._work.done():
             self._work = asyncio.create_task(self._connect(), name=f"connecting the MCP server {self.name}")
-        await asyncio.shield(self._work)
+        work, me = self._work, asyncio.current_task()
+        try:
+            await asyncio.shield(work)
+        except asyncio.CancelledError:
+            if not work.cancelled() or (me is not None and me.cancelling()):
+                raise
+            return  # it was closed meanwhile, which cancels no one who only waits for it
         if recovers and self.state == "failed" and not self.needs_sign_in:
             self._recover_later()
 
