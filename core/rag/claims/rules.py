@@ -127,6 +127,7 @@ class Rules:
             for a, b in sentence_spans(passage.text)
             if (part := passage.text[a:b].strip())
         ]
+        self._proofs = [one.text for one in passages]
         self._texts = [*(one.text for one in passages), *abouts, *also]
         self._compared: dict[str, Alike] = {}
 
@@ -165,6 +166,8 @@ class Rules:
             across: The passages are in another script, so that figures alone can be compared, apart from their units.
         """
         claim = Said(sentence)
+        if any(sentence.strip() in text for text in self._proofs):  # what is the proof is never unproved
+            return ()
         if across:
             missing = (one for one in claim.figures if one.number not in self._figures and one.unit not in OF_DATES)
             return tuple(Reason(one.kind, one.words) for one in missing)[:_MOST_REASONS]
