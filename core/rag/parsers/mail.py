@@ -9,7 +9,7 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, cast
 
-from core.errors import BrokenDocumentError
+from core.errors import BrokenDocumentError, UnsupportedFormatError
 from core.rag.document import About, Block
 from core.rag.parsers.base import PLAIN, Found, ParseOptions, clean, ending
 from core.rag.parsers.compound import compound, compound_kind
@@ -187,4 +187,9 @@ def _address(recipient: Any) -> str:
 
 
 def _outlook_file(attachment: Any) -> File:
-    return File(attachment.file_name or "-", attachment.size, lambda: attachment.file_bytes or b"")
+    def read() -> bytes:
+        if attachment.file_bytes is None:  # a letter within the letter, or what lies elsewhere
+            raise UnsupportedFormatError("It is no file.")
+        return attachment.file_bytes
+
+    return File(attachment.file_name or "-", attachment.size, read)

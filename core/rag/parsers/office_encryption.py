@@ -1,4 +1,4 @@
-"""Decrypts Office files with a password (DOCX, XLSX, PPTX; DOC, XLS, PPT) through msoffcrypto-tool, in the worker only."""
+"""Decrypts Office files with a password, old and new ones, through msoffcrypto-tool. Runs in the worker only."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ _STYLE = re.compile(
     r"\{\\s(\d{1,3})(?![0-9])([^{}]{0,600}?)(?<![a-z0-9\\])(?:heading ([1-9])|(title));\}", re.IGNORECASE
 )
 _WORDS = re.compile(
-    r"\\(?:[\\{}]|(cell|nestcell|row|intbl|line|fldinst)(?![a-z])|outlinelevel([0-8])(?![0-9])|s(\d{1,3})(?![0-9]))"
+    r"\\(?:[\\{}]|(cell|nestcell|row|intbl|line|fldinst)(?![a-z]) ?|outlinelevel([0-8])(?![0-9])|s(\d{1,3})(?![0-9]))"
 )
 _INFO = re.compile(r"\{\\title ?([^{}]{0,1000})\}")
 # Characters of the private use area that stand for what striprtf forgets.
