@@ -20,8 +20,8 @@ PACKAGES: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "uvicorn",
         ),
         "documents": (
-            *("docx", "lxml", "msoffcrypto", "numpy", "olefile", "pptx", "pymupdf", "pypdfium2", "python_calamine"),
-            *("PIL", "selectolax", "snowballstemmer", "tantivy", "usearch"),
+            *("docx", "lxml", "msoffcrypto", "numpy", "olefile", "oxmsg", "pptx", "pymupdf", "pypdfium2"),
+            *("python_calamine", "PIL", "selectolax", "snowballstemmer", "striprtf", "tantivy", "usearch"),
         ),
         "local": ("huggingface_hub", "xllamacpp"),
         "mcp": ("cryptography", "mcp", "mcp_types"),

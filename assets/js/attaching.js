@@ -1,4 +1,5 @@
 // Files of a question: asked about before they are sent, shown as chips, refused in a line that stops nothing.
+import { dropOf, within } from './folders.js';
 import { hint } from './hint.js';
 import { inOurWords } from './in_front.js';
 import { request } from './request.js';
@@ -34,10 +35,11 @@ function inBase64(blob) {
 }
 
 // Asks about files, then hands on those that are taken; a question waits for them meanwhile.
-async function offer(files, input) {
+async function offer(drop, input) {
   checking += 1;
   try {
-    hand(await taken(files), input);
+    const { files, hidden, isCut } = await within(drop);
+    hand(await taken(files, hidden, isCut), input);
   } finally {
     setTimeout(() => { checking -= 1; }, 0);  // Gradio begins to send them in between
   }
@@ -50,14 +52,15 @@ function answering() {
   return now && { service: now.service, model: now.model };
 }
 
-async function taken(files) {
+async function taken(files, hidden, isCut) {
   const some = files.slice(0, MOST);
   const heads = await Promise.all(some.map((file) => inBase64(file.slice(0, HEAD))));
   const told = some.map((file, index) => ({ name: file.name, size: file.size, head: heads[index] }));
   // Where nobody answers, the upload itself tells what is wrong.
   const { said = '', refused = [] } = await request('./uploads/check', 'lost', { files: told, model: answering() });
-  const many = files.length > MOST ? say('attach_many', { most: MOST }) : '';
-  refuse([said, many].filter(Boolean).join('\n'));
+  const many = files.length > MOST || isCut ? say('attach_many', { most: MOST }) : '';
+  const left = hidden ? say('attach_hidden') : '';
+  refuse([said, many, left].filter(Boolean).join('\n'));
   return some.filter((_, index) => !refused.includes(index));
 }
 
@@ -82,7 +85,7 @@ async function changed(event) {
   event.stopImmediatePropagation();
   const files = [...input.files];
   input.value = '';  // else a refused file that was mended could not be chosen again: to the browser it is the same
-  await offer(files, input);
+  await offer({ files, entries: [] }, input);
 }
 
 // To Gradio, as if the reader had chosen these alone.
@@ -96,8 +99,8 @@ export function hand(files, input = document.querySelector(INPUT)) {
 }
 
 async function dropped(event) {
-  const files = [...(event.dataTransfer?.files ?? [])];
-  if (!files.length || checked.has(event) || !event.target.closest?.('#room, #composer')) return;
+  const drop = dropOf(event.dataTransfer);
+  if (!drop.files.length && !drop.entries.length || checked.has(event) || !event.target.closest?.('#room, #composer')) return;
   event.preventDefault();
   event.stopImmediatePropagation();
   const target = event.target.closest('#composer') ? event.target : null;
@@ -106,7 +109,7 @@ async function dropped(event) {
     checked.add(empty);
     target.dispatchEvent(empty);
   }
-  await offer(files);
+  await offer(drop);
 }
 
 // What Gradio sends up, and whether it arrived: each answer tells of the files of its own request.

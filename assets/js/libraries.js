@@ -2,6 +2,7 @@
 import { ask } from './bus.js';
 import { question } from './dialogs.js';
 import { keepFocus } from './focus.js';
+import { dropOf, within } from './folders.js';
 import { sent } from './libraries_sending.js';
 import { changeDocumentRow, changeShelfRow, documentRow, foundRow, keyed, parts, shape, shelfRow } from './libraries_parts.js';
 import { make } from './models_form.js';
@@ -287,7 +288,7 @@ class Dialog {
     event.dataTransfer.dropEffect = over ? 'copy' : 'none';
     const leaves = event.type === 'drop' || event.type === 'dragleave' && !this.parts.element.contains(event.relatedTarget);
     this.parts.section.classList.toggle('p-over', Boolean(over) && !leaves);
-    if (event.type === 'drop' && over) this.take([...event.dataTransfer.files]);
+    if (event.type === 'drop' && over) within(dropOf(event.dataTransfer)).then(({ files }) => this.take(files));
   }
 
   remove({ name }, body) {

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 Rectangle: TypeAlias = tuple[float, float, float, float]
 _SAME_EDGE = 3.0  # points
 _CLOSE = 0.2  # of a line's height: the white between lines further apart is not marked
-_SLIDES = frozenset({".pptx", ".pptm", ".ppsx"})
+_SLIDES = frozenset({".pptx", ".pptm", ".ppsx", ".ppt", ".pps"})
 _SHEETS = frozenset({".xlsx", ".xlsm", ".xlsb", ".xls", ".ods"})
 BlockKind: TypeAlias = Literal["heading", "paragraph", "table", "code"]
 
@@ -111,11 +111,16 @@ class PageShape:
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What a parser knows of the whole document; given before its blocks, and again at the end if it is damaged."""
+    """What a parser knows of the whole document; given before its blocks, and again at the end if something is missing.
+
+    Args:
+        left_out: Files in it that could not be read.
+    """
 
     pages: int | None = None
     title: str = ""
     damaged: bool = False
+    left_out: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from core.errors import BrokenDocumentError
 from core.messages.invisible import plain_line, without_invisible
 from core.rag.chunking import Cutter
 from core.rag.document import About, Block, Chunk, Document, PageShape, ReadingProgress
-from core.rag.parsers.base import Found, Invisible, clean, ending
+from core.rag.parsers.base import Found, Invisible, Part, clean, ending
 from core.rag.parsers.text import MARKDOWN, markdown_blocks, paragraphs
 
 if TYPE_CHECKING:
@@ -64,6 +64,7 @@ class Draft:
         self._found = 0  # chunks, those that wait among them
         self._header: tuple[str, ...] = ()  # of the table before
         self._is_damaged = False
+        self._left_out = 0  # files in it that could not be read
         self._began = self._handed = time.monotonic()
         self.is_begun = before is not None
         """Whether a piece was handed out."""
@@ -83,6 +84,8 @@ class Draft:
                     self._page = max(self._page, one.page or 0)
                     self._count(one)
                     yield from self._take(self._cutter.take(one))
+                case Part():
+                    pass
                 case Invisible():
                     self._document = replace(self._document, invisible=self._document.invisible + one.removed)
                 case _:  # words are about to be recognised
@@ -127,7 +130,7 @@ class Draft:
             raise BrokenDocumentError("There is no text in the file.", key="document_empty")
         # no words, and nobody to recognise them
         is_unread = media_type == "application/pdf" and not self._document.scanned
-        told = "document_damaged" if self._is_damaged else ""
+        told = "document_damaged" if self._is_damaged else "document_parts_unread" if self._left_out else ""
         note = told if found else ("document_scanned" if is_unread else "document_no_text")
         self._document = replace(self._document, status="ready" if found else "no_text", note=note)
         return self.piece()
@@ -159,6 +162,7 @@ class Draft:
 
     def _know(self, about: About) -> None:
         self._is_damaged = about.damaged or self._is_damaged
+        self._left_out += about.left_out
         self._document = replace(self._document, pages=about.pages)
         if not self.is_begun:  # chunks are found by the title too: later it would count for some only
             self._document = replace(self._document, title=about.title[:_LONGEST_NAME])

@@ -147,9 +147,10 @@ class Library:
         Until then the document has the status "reading", and `remove` ends it. Bytes that are here already are not
         read again, and of two who add the same at once the second waits. What a process left that was killed while it
         read is replaced. A document that proves damaged is kept as far as it can be read, with the note
-        "document_damaged".
+        "document_damaged"; a letter or an archive in which files could not be read has "document_parts_unread", and
+        its text says which and why.
 
-        Of an encrypted PDF or Office file (DOCX, XLSX, PPTX, XLS) a copy without encryption is kept as the
+        Of an encrypted PDF or Office file (DOCX, XLSX, PPTX, DOC, XLS, PPT) a copy without encryption is kept as the
         original, readable by its owner only, like the passages in the library's file: its pages can be shown later
         without asking again. The password itself is neither kept nor logged, and reaches the reader through its
         standard input.

@@ -45,7 +45,8 @@ LONGEST_SHOWN = 20_000
 _EXCERPT = 600
 
 _PROMISES_A_DOCUMENT = frozenset(
-    {".pdf", ".docx", ".pptx", ".xlsx", ".xls", ".ods", ".epub", ".txt", ".md", ".html", ".htm", ".csv", ".json"}
+    {".pdf", ".docx", ".doc", ".odt", ".rtf", ".pptx", ".ppt", ".xlsx", ".xls", ".ods", ".epub", ".eml", ".msg"}
+    | {".txt", ".md", ".html", ".htm", ".csv", ".json", ".ipynb", ".zip"}
 )
 _ASK: Mapping[Lang, str] = {"en": "What is in {names}?", "zh": "{names} 讲了什么？"}
 _NOT_TAKEN: Mapping[Kind, str] = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import zipfile
 from collections.abc import Callable
+from email.message import EmailMessage
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from core.errors import DocumentError
 from core.rag.document import About, Block, PageShape
 from core.rag.parsers.base import Found
 from core.rag.parsers.catalog import PARSER_REGISTRY, PARSERS, PICTURES, parser_for
+from tests.core.rag.parsers.old_office import heading, outlook, plain, rich_text, slides97, word97
 
 SENTENCE = "The lamp stands beside the green door. 台灯在绿色的门旁边。"
 
@@ -66,6 +68,34 @@ def a_book(path: Path) -> None:
         archive.writestr("a.xhtml", f"<html><body><p>{SENTENCE}</p></body></html>")
 
 
+def an_open_document(path: Path) -> None:
+    spaces = " ".join(f'xmlns:{one}="urn:oasis:names:tc:opendocument:xmlns:{one}:1.0"' for one in ("office", "text"))
+    body = f"<office:body><office:text><text:p>{SENTENCE}</text:p></office:text></office:body>"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("mimetype", "application/vnd.oasis.opendocument.text")
+        archive.writestr("content.xml", f"<office:document-content {spaces}>{body}</office:document-content>")
+
+
+def an_archive(path: Path) -> None:
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("lamps/door.txt", SENTENCE)
+
+
+def a_letter(path: Path) -> None:
+    letter = EmailMessage()
+    letter["Subject"] = "Lamps"
+    letter.set_content(SENTENCE)
+    letter.add_attachment("Name,Price\nlamp,12\n", subtype="csv", filename="prices.csv")
+    path.write_bytes(bytes(letter))
+
+
+def as_bytes(make: Callable[[], bytes]) -> Callable[[Path], None]:
+    def write(path: Path) -> None:
+        path.write_bytes(make())
+
+    return write
+
+
 def text(template: str) -> Callable[[Path], None]:
     def write(path: Path) -> None:
         path.write_text(template.format(SENTENCE), encoding="utf-8")
@@ -88,6 +118,17 @@ SAMPLES: dict[str, tuple[str, str, Callable[[Path], None]]] = {
     ),
     "workbook": ("a.xlsx", "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet", a_workbook),
     "book": ("a.epub", "application/epub+zip", a_book),
+    "word97": ("a.doc", "application/msword", as_bytes(lambda: word97([heading("Lamps", 1), plain(SENTENCE)]))),
+    "slides97": ("a.ppt", "application/vnd.ms-powerpoint", as_bytes(lambda: slides97([("Lamps", SENTENCE, "")]))),
+    "outlook": ("a.msg", "application/vnd.ms-outlook", as_bytes(lambda: outlook("Lamps", SENTENCE, "Ann"))),
+    "open_document": ("a.odt", "application/vnd.oasis.opendocument.text", an_open_document),
+    "rich_text": (
+        "a.rtf",
+        "application/rtf",
+        as_bytes(lambda: rich_text(SENTENCE)),
+    ),
+    "mail": ("a.eml", "message/rfc822", a_letter),
+    "archive": ("a.zip", "application/zip", an_archive),
     "data_text": ("a.json", "application/json", text('{{"lamp": "{}"}}')),
 }
 

@@ -61,8 +61,8 @@ def test_of_the_dialogs_about_models_tools_and_libraries(page: Page) -> None:
 
 def test_of_files_that_were_taken_and_refused(page: Page) -> None:
     files = [
-        {"name": name, "mimeType": "application/zip", "buffer": b"PK\x03\x04" + bytes(200)}
-        for name in ("a.zip", "b.exe")
+        {"name": name, "mimeType": "application/x-7z-compressed", "buffer": b"7z\xbc\xaf\x27\x1c" + bytes(200)}
+        for name in ("a.7z", "b.exe")
     ]
     page.locator("#composer input[type=file]").first.set_input_files(files)  # pyright: ignore[reportArgumentType]
     expect(page.locator("#talk .p-left-out")).to_be_visible()

@@ -106,8 +106,8 @@ def test_a_document_that_cannot_be_read_is_named_with_the_reason(page: Page, tmp
 def test_files_that_are_not_taken_are_named_and_hold_up_neither_the_others_nor_the_question(
     page: Page, tmp_path: Path
 ) -> None:
-    archive, large = tmp_path / ("a" * 120 + ".zip"), tmp_path / "film.mov"
-    archive.write_bytes(b"PK\x03\x04" + bytes(200))
+    archive, large = tmp_path / ("a" * 120 + ".7z"), tmp_path / "film.mov"
+    archive.write_bytes(b"7z\xbc\xaf\x27\x1c" + bytes(200))
     with large.open("wb") as file:
         file.truncate(200 * 1024 * 1024)
     lamp = make_pdf(tmp_path / "lamp.pdf", "The lamp glows amber.")

@@ -24,9 +24,16 @@ _TEXT_BYTES = 100 * 1024 * 1024
 _TEXTS = (".xml", ".rels", ".opf", ".ncx", ".htm", ".html", ".xhtml")
 
 _START = b"PK\x03\x04"
+_EMPTY = b"PK\x05\x06"  # an archive without files
 _MANIFEST = "META-INF/manifest.xml"
 _FOLDERS = {"word": ".docx", "ppt": ".pptx", "xl": ".xlsx"}
-_TYPES = {b"application/epub+zip": ".epub", b"application/vnd.oasis.opendocument.spreadsheet": ".ods"}
+_TYPES = {
+    b"application/epub+zip": ".epub",
+    b"application/vnd.oasis.opendocument.spreadsheet": ".ods",
+    b"application/vnd.oasis.opendocument.text": ".odt",
+}
+_MAIN_PARTS = {"word/document.xml", "ppt/presentation.xml", "xl/workbook.xml", "xl/workbook.bin"}
+_CALLED_ARCHIVES = frozenset({"", ".zip"})
 _ENDINGS = {**{kind: kind for kind in (*_FOLDERS.values(), *_TYPES.values())}, ".xlsm": ".xlsx", ".xlsb": ".xlsx"}
 
 
@@ -42,9 +49,15 @@ def zip_kind(name: str, head: bytes) -> str:
         if entry == "mimetype":
             return next((kind for mark, kind in _TYPES.items() if head.startswith(mark, start)), "")
         folder, _, rest = entry.partition("/")
-        if rest and folder in _FOLDERS:
+        # In an archive, folders may be called anything.
+        if rest and folder in _FOLDERS and (ending(name) != ".zip" or entry in _MAIN_PARTS):
             return _FOLDERS[folder]
     return _ENDINGS.get(ending(name), "")
+
+
+def is_archive(name: str, head: bytes) -> bool:
+    """Whether it is an archive of files, and no document."""
+    return head.startswith((_START, _EMPTY)) and ending(name) in _CALLED_ARCHIVES and not zip_kind(name, head)
 
 
 def _entries(head: bytes) -> Iterator[tuple[str, int]]:
@@ -77,7 +90,7 @@ def is_encrypted_package(path: Path) -> bool:
     try:
         with zipfile.ZipFile(path) as archive:
             return b"encryption-data" in archive.read(_MANIFEST)
-    except (*_ARCHIVE_ERRORS, LookupError, ValueError):
+    except (*ARCHIVE_ERRORS, LookupError, ValueError):
         return False
 
 
@@ -94,7 +107,8 @@ def check_sizes(entries: Sequence[zipfile.ZipInfo]) -> None:
 
 
 # `RuntimeError`: a part is encrypted or, as `NotImplementedError`, compressed in an unknown way.
-_ARCHIVE_ERRORS = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError, RuntimeError)
+ARCHIVE_ERRORS = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError, RuntimeError)
+"""What a damaged archive raises while it is read."""
 # A part that is missing, or of an unexpected kind.
 _PART_ERRORS = (LookupError, ValueError, AttributeError, TypeError)
 
@@ -118,5 +132,5 @@ def package(path: Path, what: str, open_with: Callable[[str], Any], invalid: typ
         except (KeyError, ValueError) as error:
             raise BrokenDocumentError(f"{what} is another kind of file.", key="document_not_what_it_says") from error
         yield opened
-    except (*_ARCHIVE_ERRORS, *_PART_ERRORS, of_xml, invalid) as error:
+    except (*ARCHIVE_ERRORS, *_PART_ERRORS, of_xml, invalid) as error:
         raise BrokenDocumentError(f"{what} is damaged.") from error

@@ -8,7 +8,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from core.messages.invisible import without_invisible
-from core.rag.document import About, Block, PageShape
+from core.rag.document import About, Block, PageShape, table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,13 +23,20 @@ class Scanned:
 
 
 @dataclass(frozen=True, slots=True)
+class Part:
+    """A document within the document begins: what it may cost is allowed besides."""
+
+    pages: int
+
+
+@dataclass(frozen=True, slots=True)
 class Invisible:
     """The number of invisible characters removed since the last report."""
 
     removed: int
 
 
-Found: TypeAlias = About | PageShape | Block | Scanned | Invisible
+Found: TypeAlias = About | PageShape | Block | Scanned | Part | Invisible
 
 # Control characters except tab and line feed, the soft hyphen, zero-width spaces, marks of writing direction (they can
 # make a name or a sentence look like another), and halves of surrogate pairs, which no file can hold.
@@ -46,11 +53,13 @@ class ParseOptions:
         password: Opens it, if it is encrypted.
         pictures: Whether to use OCR, where the extra `ocr` is installed.
         first_page: The page of a PDF to start from; those before it were read already.
+        depth: In how many other documents it stands.
     """
 
     password: str = field(default="", repr=False)
     pictures: bool = True
     first_page: int = 1
+    depth: int = 0
 
 
 PLAIN = ParseOptions()
@@ -93,6 +102,44 @@ class Parser(Protocol):
             LockedDocumentError: The file is encrypted, and the password does not open it.
         """
         ...
+
+
+class Rows:
+    """Gathers a table where a format has it as text with signs for the ends of cells and rows."""
+
+    def __init__(self) -> None:
+        self._rows: list[tuple[str, ...]] = []
+        self._row: list[str] = []
+        self._cell: list[str] = []
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a row has begun and not ended."""
+        return bool(self._row or self._cell)
+
+    def line(self, text: str) -> None:
+        """A line of a cell."""
+        self._cell.append(text)
+
+    def end_cell(self) -> None:
+        """The cell is complete."""
+        self._row.append("\n".join(self._cell))
+        self._cell = []
+
+    def end_row(self) -> None:
+        """The row is complete; an empty one is none."""
+        if any(map(str.strip, self._row)):
+            self._rows.append(tuple(self._row))
+        self._row, self._cell = [], []
+
+    def table(self) -> Iterator[Block]:
+        """The table so far, if there is one; the next row begins another. A last row may lack its end."""
+        if self._cell:
+            self.end_cell()
+        self.end_row()
+        if self._rows:
+            yield table(self._rows)
+            self._rows = []
 
 
 def ending(name: str) -> str:

@@ -19,6 +19,13 @@ PARSERS: Mapping[str, Entry] = {
     "word": Entry("core.rag.parsers.word:WordParser"),
     "slides": Entry("core.rag.parsers.slides:SlidesParser"),
     "workbook": Entry("core.rag.parsers.spreadsheet:WorkbookParser"),
+    "word97": Entry("core.rag.parsers.word97:Word97Parser"),
+    "slides97": Entry("core.rag.parsers.slides97:Slides97Parser"),
+    "open_document": Entry("core.rag.parsers.opendocument:OpenDocumentParser"),
+    "rich_text": Entry("core.rag.parsers.rich_text:RichTextParser"),
+    "mail": Entry("core.rag.parsers.mail:MailParser"),
+    "outlook": Entry("core.rag.parsers.mail:OutlookParser"),
+    "archive": Entry("core.rag.parsers.archive:ArchiveParser"),
     "book": Entry("core.rag.parsers.epub:BookParser"),
     "web_page": Entry("core.rag.parsers.web_page:WebPageParser"),
     "sheet": Entry("core.rag.parsers.spreadsheet:SheetParser"),
@@ -44,8 +51,8 @@ PICTURES: Mapping[str, str] = {
 }
 
 READABLE = (
-    *("PDF", "DOCX", "PPTX", "XLSX", "XLS", "ODS", "EPUB"),
-    *("TXT", "MD", "HTML", "CSV", "JSON"),
+    *("PDF", "DOCX", "DOC", "ODT", "RTF", "PPTX", "PPT", "XLSX", "XLS", "ODS", "EPUB"),
+    *("EML", "MSG", "TXT", "MD", "HTML", "CSV", "JSON", "IPYNB", "ZIP"),
     *("PNG", "JPEG", "TIFF"),  # with the extra `ocr`
 )
 
@@ -54,7 +61,13 @@ HEAD = 64 * 1024
 _PROMISES = {
     ".pdf": "PDF",
     ".docx": "DOCX",
+    ".doc": "DOC",
+    ".odt": "ODT",
+    ".rtf": "RTF",
     ".pptx": "PPTX",
+    ".ppt": "PPT",
+    ".msg": "MSG",
+    ".zip": "ZIP",
     ".xlsx": "XLSX",
     ".ods": "ODS",
     ".epub": "EPUB",
@@ -66,10 +79,10 @@ _PROMISES = {
     ".tsv": "TSV",
     ".json": "JSON",
 }
-_NO_TEXT = frozenset({"PDF", "DOCX", "PPTX", "XLSX", "ODS", "EPUB"})
+_NO_TEXT = frozenset({"PDF", "DOCX", "ODT", "PPTX", "PPT", "MSG", "XLSX", "ODS", "EPUB", "ZIP"})
 _OFFICE = frozenset({".docx", ".xlsx", ".xlsm", ".pptx"})
 _OLD_OFFICE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
-_READ = frozenset({"", "ZIP", "Office 97", "PNG", "JPEG", "GIF", "WebP", "BMP", "TIFF"})  # kinds with a parser
+_READ = frozenset({"", "ZIP", "Office 97", "RTF", "PNG", "JPEG", "GIF", "WebP", "BMP", "TIFF"})  # kinds with a parser
 _SIGNATURES: tuple[tuple[bytes, int, str], ...] = (
     (b"\x89PNG\r\n\x1a\n", 0, "PNG"),
     (b"\xff\xd8\xff", 0, "JPEG"),
@@ -79,6 +92,7 @@ _SIGNATURES: tuple[tuple[bytes, int, str], ...] = (
     (b"II*\x00", 0, "TIFF"),
     (b"MM\x00*", 0, "TIFF"),
     (b"PK\x03\x04", 0, "ZIP"),
+    (b"PK\x05\x06", 0, "ZIP"),
     (_OLD_OFFICE, 0, "Office 97"),
     (b"{\\rtf", 0, "RTF"),
     (b"\x1f\x8b", 0, "GZIP"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from core.errors import BrokenDocumentError
@@ -11,7 +12,7 @@ from core.rag.parsers.base import PLAIN, Found, ParseOptions, clean, ending
 from core.rag.parsers.text import decode, looks_like_text, markdown_blocks
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
 _ENDINGS = frozenset({".json", ".geojson", ".jsonl", ".ndjson", ".ipynb"})
@@ -19,6 +20,8 @@ _ROWS = 500  # in one block
 _COLUMNS = 50
 _FEW = 8  # values that need no heading of their own
 _LINES = 200  # in one block
+_MOST_PRINTED = 20_000  # characters of one output of a program
+_ANSI = re.compile("\x1b?\\[[0-9;]{1,20}m")  # colours; `clean` took the first character away
 
 
 class DataTextParser:
@@ -161,13 +164,31 @@ def _paragraph(lines: list[str]) -> Iterator[Block]:
 
 
 def _notebook(value: dict[str, Any]) -> Iterator[Block]:
-    """A notebook's texts and programs; what the programs printed is left out."""
-    for cell in value["cells"]:
-        if not _is_map(cell):
-            continue
-        source: object = cell.get("source") or ""
-        text = clean("".join(map(str, source)) if _is_list(source) else str(source))
+    """A notebook's texts and programs, and what the programs printed, as far as it is text."""
+    cells = value["cells"]
+    for cell in filter(_is_map, cells if _is_list(cells) else ()):
+        text = _joined(cell.get("source"))
         if cell.get("cell_type") == "markdown":
             yield from markdown_blocks(text)
-        elif text.strip():
+            continue
+        if text.strip():
             yield Block("code", text.strip("\n").rstrip())
+        outputs: object = cell.get("outputs")
+        for output in filter(_is_map, outputs if _is_list(outputs) else ()):
+            if printed := _printed(output).strip("\n").rstrip():
+                yield Block("code", printed)
+
+
+def _joined(lines: object) -> str:
+    """A text that may be kept as a list of its lines."""
+    return clean("".join(map(str, lines)) if _is_list(lines) else lines if isinstance(lines, str) else "")
+
+
+def _printed(output: Mapping[str, Any]) -> str:
+    """What one output of a program says: what it printed, the text of its result, or its error in one line."""
+    if output.get("output_type") == "error":
+        return _ANSI.sub("", f"{_text(output.get('ename'))}: {_text(output.get('evalue'))}")
+    data: object = output.get("data")
+    text = _joined(data.get("text/plain") if _is_map(data) else output.get("text"))
+    shown = _ANSI.sub("", text)
+    return shown if len(shown) <= _MOST_PRINTED else f"{shown[:_MOST_PRINTED]}\n…"

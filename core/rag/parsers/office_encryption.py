@@ -1,4 +1,4 @@
-"""Decrypts Office files with a password (DOCX, XLSX, PPTX, XLS), through msoffcrypto-tool. Runs in the worker only."""
+"""Decrypts Office files with a password, old and new ones, through msoffcrypto-tool. Runs in the worker only."""
 
 from __future__ import annotations
 
@@ -15,6 +15,11 @@ if TYPE_CHECKING:
 
 _MOST_SPINS = 1_000_000  # of the password's hash; programs write 100,000, the format allows ten times as many as this
 _LONGEST_XOR = 15  # characters of a password that the oldest method knows
+_OLD = (
+    ("Workbook", "xls97", "Xls97File"),
+    ("WordDocument", "doc97", "Doc97File"),
+    ("PowerPoint Document", "ppt97", "Ppt97File"),
+)
 _VERIFIED_HASHES = frozenset({"SHA256", "SHA384", "SHA512"})
 # What the libraries raise of damage; `AssertionError` where they check the format so.
 _DAMAGE = (
@@ -73,12 +78,13 @@ def is_encrypted(path: Path) -> bool:
 
 
 def _opened(file: BinaryIO) -> Any | None:
-    """The library's document; `None` for a container of something else, such as an old letter."""
+    """The library's document; `None` for a container of something else, such as a letter."""
     container = import_module("olefile").OleFileIO(file)
     if container.exists("EncryptionInfo"):
         return import_module("msoffcrypto.format.ooxml").OOXMLFile(file)
-    if container.exists("Workbook"):
-        return import_module("msoffcrypto.format.xls97").Xls97File(file)
+    for stream, module, kind in _OLD:
+        if container.exists(stream):
+            return getattr(import_module(f"msoffcrypto.format.{module}"), kind)(file)
     return None
 
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from core import errors
 from core.child_process import environment
 from core.rag.document import About, Block, PageShape, row_text
-from core.rag.parsers.base import PLAIN, Invisible, ParseOptions, Scanned
+from core.rag.parsers.base import PLAIN, Invisible, ParseOptions, Part, Scanned
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping, Sequence
@@ -83,6 +83,8 @@ def parse(path: Path, name: str, parser: str, limits: Limits, options: ParseOpti
                 parsed.scanned.append(found.page)
             case Invisible():
                 parsed.invisible += found.removed
+            case Part():
+                pass
     return parsed
 
 
@@ -112,8 +114,8 @@ def stream(
     with closing(_request(request, limits, stopped)) as answers:
         for answer in answers:
             match answer:
-                case {"about": [pages, title, damaged]}:
-                    yield About(pages, title, damaged)
+                case {"about": [pages, title, damaged, left_out]}:
+                    yield About(pages, title, damaged, left_out)
                 case {"shape": [page, width, height, box]}:
                     yield PageShape(page, width, height, tuple(box) if box else None)
                 case {"block": [kind, text, page, lines, level, cells]}:
@@ -203,13 +205,14 @@ class _Worker:
         self._deadline = time.monotonic() + 2 * limits.seconds
         self._over = threading.Event()
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 - closed in `stop`
+        self._folder = tempfile.TemporaryDirectory(prefix="parlour-", ignore_cleanup_errors=True)
         # `-P` keeps the current folder, which anybody may write to, off the module search path.
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-m", "core.rag.parsers.worker"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log,
-            env=environment(),
+            env={**environment(), **dict.fromkeys(("TMPDIR", "TEMP", "TMP"), self._folder.name)},
         )
         self._watcher = threading.Thread(target=self._watch, name="document-reader-watch", daemon=True)
         self._watcher.start()
@@ -252,8 +255,9 @@ class _Worker:
 
     def _extra_seconds(self, answer: Mapping[str, Any]) -> float:
         """Extra seconds for the pages and scans that an answer tells of."""
-        pages = (answer.get("about") or [0])[0] or 0
-        self._pages = max(self._pages, pages)
+        part = answer.get("part") or 0
+        pages = (answer.get("about") or [0])[0] or part
+        self._pages = max(self._pages, pages) if not part else self._pages + part
         scan = self._limits.seconds_per_scan if "scanned" in answer else 0.0
         return scan + self._pages * self._limits.seconds_per_page if pages or scan else 0.0
 
@@ -269,6 +273,7 @@ class _Worker:
         self._process.wait()
         self._watcher.join()
         self._log.close()
+        self._folder.cleanup()
 
     def _watch(self) -> None:
         """Kill the process at its deadline, or when its reading is cancelled."""

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _ENDINGS = frozenset({".html", ".htm", ".xhtml"})
-# Source code may begin with HTML in a string, so other file endings are believed; many a program calls HTML a sheet.
-_OPEN_TO_DOUBT = _ENDINGS | {"", ".txt", ".xls"}
+# Source code may begin with HTML in a string, so other file endings are believed; programs call HTML a sheet or a text.
+_OPEN_TO_DOUBT = _ENDINGS | {"", ".txt", ".xls", ".doc"}
 # Only single letters are repeated possessively: of groups, Python before 3.11.5 finds none then.
 _START = re.compile(
     rb"\s*+(?:<\?xml[^>]*+>\s*+)?(?:<!--(?:(?!-->).)*-->\s*)*<(!doctype\s+html|html[\s>])", re.IGNORECASE | re.DOTALL
@@ -86,6 +86,15 @@ class WebPageParser:
         yield About(title=" ".join(title.text().split()) if title else "")
         if tree.body is not None:
             yield from _Walk().blocks(tree.body)
+
+
+def page_blocks(text: str) -> Iterator[Block]:
+    """The blocks of a page that was decoded already."""
+    from selectolax.lexbor import LexborHTMLParser
+
+    tree: Any = LexborHTMLParser(text)
+    if tree.body is not None:
+        yield from _Walk().blocks(tree.body)
 
 
 def strict_page(data: bytes) -> Iterator[Block]:

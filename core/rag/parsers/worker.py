@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from core.errors import BrokenDocumentError, DocumentError, MissingExtraError, NotFoundError, ParlourError, extra_for
 from core.rag.document import About, Block, PageShape
-from core.rag.parsers.base import ParseOptions, Scanned, clean, tally
+from core.rag.parsers.base import ParseOptions, Part, Scanned, clean, tally
 from core.rag.parsers.catalog import PARSER_REGISTRY
 
 if TYPE_CHECKING:
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 # Seconds between flushes of pages: the first ones are wanted soon.
 _FIRST_FLUSH, _FLUSH = 0.02, 0.2
+_PAGES_OF_A_PART = 4  # that a document within another may cost as much time as, besides its own
+_PAGES_OF_PARTS = 4_000  # of all of them: archives in archives have no end
 
 
 def main() -> None:
@@ -62,18 +64,24 @@ def _do(request: Mapping[str, Any], answer: TextIO, limits: Bounds) -> None:
 
 
 def _parse(request: Mapping[str, Any], answer: TextIO, limits: Bounds) -> None:
-    flushed, interval = time.monotonic(), _FIRST_FLUSH
+    flushed, interval, left = time.monotonic(), _FIRST_FLUSH, _PAGES_OF_PARTS
     options = ParseOptions(request["password"], request["pictures"], request["first_page"])
     for found in PARSER_REGISTRY[request["parser"]]().parse(Path(request["path"]), request["name"], options):
         match found:
             case About():
                 limits.grow(found.pages or 0)
-                _send(answer, {"about": [found.pages, clean(found.title), found.damaged]})
+                _send(answer, {"about": [found.pages, clean(found.title), found.damaged, found.left_out]})
             case PageShape():
                 if (now := time.monotonic()) - flushed > interval:
                     answer.flush()
                     flushed, interval = now, min(_FLUSH, 2 * interval)
                 _send(answer, {"shape": [found.page, found.width, found.height, found.text_box]})
+            case Part():
+                if allowed := min(_PAGES_OF_A_PART + found.pages, left):
+                    left -= allowed
+                    limits.grow(allowed)
+                    _send(answer, {"part": allowed})
+                    answer.flush()
             case Scanned():
                 limits.allow()
                 _send(answer, {"scanned": found.page})

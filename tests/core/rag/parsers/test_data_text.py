@@ -59,9 +59,26 @@ def test_a_list_of_records_is_a_table(blocks: Callable[..., Any]) -> None:
 def test_a_notebook_reads_as_texts_and_programs(blocks: Callable[..., Any]) -> None:
     cells = [
         {"cell_type": "markdown", "source": ["# Title\n", "\n", "Words"]},
-        {"cell_type": "code", "source": "x = 1\n", "outputs": [{"text": "noise"}]},
+        {"cell_type": "code", "source": "x = 1\n", "outputs": []},
     ]
     assert blocks({"cells": cells}, "a.ipynb") == [("heading", "Title"), ("paragraph", "Words"), ("code", "x = 1")]
+
+
+def test_what_programs_of_a_notebook_printed_is_read_as_far_as_it_is_text(blocks: Callable[..., Any]) -> None:
+    outputs = [
+        {"output_type": "stream", "text": ["one\n", "\x1b[31mtwo\x1b[0m\n"]},
+        {"output_type": "execute_result", "data": {"text/plain": "42 灯", "text/html": "<b>42</b>"}},
+        {"output_type": "display_data", "data": {"image/png": "iVBORw0KGgo="}},
+        {"output_type": "error", "ename": "ValueError", "evalue": "bad", "traceback": ["a", "b"]},
+        "no output",
+    ]
+    found = blocks({"cells": [{"cell_type": "code", "source": "run()", "outputs": outputs}, "no cell"]}, "a.ipynb")
+    assert [text for _, text in found] == ["run()", "one\ntwo", "42 灯", "ValueError: bad"]
+
+
+@pytest.mark.parametrize("cells", [{}, 3, [[]], [{"source": 7}], [{"outputs": 7}], [{"outputs": [{"data": [1]}]}]])
+def test_a_notebook_of_another_shape_says_less_and_does_not_fail(blocks: Callable[..., Any], cells: Any) -> None:
+    assert blocks({"cells": cells}, "a.ipynb") == []
 
 
 @pytest.mark.parametrize("text", ["{", "not json", "[" * 100_000, "1" * 10_000])

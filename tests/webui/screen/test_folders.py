@@ -1,0 +1,74 @@
+"""Folders dropped onto the page: what lies in them is added, hidden files are not, and one note says so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import pytest
+from playwright.sync_api import Page, Route, expect
+
+Show: TypeAlias = Callable[..., Page]
+
+# A drop as a browser makes it of what stands in `tree`: texts are files, objects are folders. Only a real hand can drop
+# a real folder.
+DROP = """(element, tree) => {
+    const fileOf = (name, text) => ({
+        name, isFile: true, isDirectory: false, file: (done) => done(new File([text], name)),
+    });
+    const folderOf = (name, inside) => ({
+        name, isFile: false, isDirectory: true,
+        createReader() {
+            const members = Object.entries(inside).map(entryOf);
+            return { readEntries: (done) => done(members.splice(0, 100)) };
+        },
+    });
+    function entryOf([name, inside]) {
+        return typeof inside === 'string' ? fileOf(name, inside) : folderOf(name, inside);
+    }
+    const items = Object.entries(tree).map((one) => ({ kind: 'file', webkitGetAsEntry: () => entryOf(one) }));
+    const event = new Event('drop', { bubbles: true, cancelable: true });
+    Object.defineProperty(event, 'dataTransfer', { value: { items, files: [], types: ['Files'] } });
+    element.dispatchEvent(event);
+}"""
+
+
+@pytest.fixture
+def page(show: Show) -> Page:
+    page = show()
+
+    def checked(route: Route) -> None:
+        route.fulfill(json={"refused": [], "said": ""})
+
+    page.route("**/uploads/check", checked)
+    return page
+
+
+def drop(page: Page, tree: dict[str, Any]) -> None:
+    page.locator("#composer").evaluate(DROP, tree)
+
+
+def test_a_folder_adds_its_files_and_says_that_hidden_ones_were_left_out(page: Page) -> None:
+    drop(page, {"notes": {"b.txt": "two", ".git": {"config": "x"}, ".env": "x", "a": {"c.txt": "one"}}})
+    expect(page.locator("#composer .p-chip")).to_have_text(["c.txtTXT", "b.txtTXT"])
+    expect(page.locator(".p-left-out")).to_have_text("Hidden files in the folder were left out.")
+
+
+def test_a_hidden_file_that_was_meant_is_added_without_a_word(page: Page) -> None:
+    drop(page, {".zshrc.txt": "alias", "folder": {"a.txt": "one"}})
+    expect(page.locator("#composer .p-chip")).to_have_text([".zshrc.txtTXT", "a.txtTXT"])
+    expect(page.locator(".p-left-out")).to_have_count(0)
+
+
+def test_of_a_folder_with_very_many_files_only_so_many_are_added(page: Page) -> None:
+    drop(page, {"many": {f"{number:03}.txt": "x" for number in range(250)}})
+    expect(page.locator("#composer .p-chip")).to_have_count(40)
+    expect(page.locator(".p-left-out")).to_have_text("Up to 40 files can be added at once; the rest were left out.")
+
+
+def test_folders_in_each_other_without_an_end_end(page: Page) -> None:
+    tree: dict[str, Any] = {"a.txt": "deep"}
+    for _ in range(60):
+        tree = {"in": tree}
+    drop(page, {"outside": tree})
+    expect(page.locator("#composer .p-chip")).to_have_text(["a.txtTXT"])
