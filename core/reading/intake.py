@@ -201,7 +201,8 @@ class Intake:
     async def _read(self, job: ReadingJob) -> dict[str, Any]:
         record, password = job.record, job.password
         job.password = ""
-        async with self._lanes.lane(record.owner_id):
+        waiting, _ = await job.stores.files.get(record.file_id)
+        async with self._lanes.lane(record.owner_id, outcome.patience(waiting)):
             file, path = await job.stores.files.get(record.file_id)
             if file.media_type == LINK:
                 record, file, path = await self._fetched(job, path)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
+from collections import Counter
 from contextlib import asynccontextmanager
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
-from weakref import WeakValueDictionary
 
 from core.errors import DocumentError, NotFoundError, ParlourError
 from core.rag.document import ReadingProgress
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from core.rag.document import Document
     from core.rag.library import Library
-    from core.storage.base import DocumentRecord
+    from core.storage.base import DocumentRecord, FileRecord
     from core.storage.stores import OwnerStores
 
 
@@ -75,6 +75,8 @@ def is_known(library: Library, digest: str, states: Collection[str] = ("ready",)
 
 _LOG = logging.getLogger(__name__)
 _CANCELLED = "document_cancelled"
+_LONGEST_PATIENCE = 60.0
+_BYTES_A_SECOND = 1024 * 1024  # of scans; texts are read faster, and are smaller
 
 
 class ReadingJob:
@@ -164,22 +166,65 @@ class ReadingJob:
         return {"status": "cancelled", "facts": facts_of(self.progress)}
 
 
+def patience(file: FileRecord) -> float:
+    """How many seconds a file can be passed over by others: what is read in a moment goes before scans and long ones."""
+    if file.media_type.startswith("image/"):
+        return _LONGEST_PATIENCE
+    return min(_LONGEST_PATIENCE, file.size / _BYTES_A_SECOND)
+
+
+@dataclass(eq=False, slots=True)
+class _Turn:
+    owner: str
+    due: float
+    begun: asyncio.Future[None]
+
+
 class Lanes:
-    """Lets only so many read at once: the first come first, and nobody takes all the room.
+    """Lets only so many read at once: who is due first comes first, and nobody takes all the room.
 
     Args:
         in_all: Readings at once.
     """
 
     def __init__(self, in_all: int, of_each: int) -> None:
-        self._all = asyncio.Semaphore(in_all)
+        self._free = in_all
         self._of_each = of_each
-        self._own: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
+        self._reading: Counter[str] = Counter()
+        self._waiting: list[_Turn] = []
 
     @asynccontextmanager
-    async def lane(self, owner: str) -> AsyncGenerator[None]:
-        """Wait for a turn, and have it until the end of the block."""
-        own = self._own.get(owner) or asyncio.Semaphore(self._of_each)
-        self._own[owner] = own
-        async with own, self._all:
+    async def lane(self, owner: str, patience: float = 0.0) -> AsyncGenerator[None]:
+        """Wait for a turn, and have it until the end of the block.
+
+        Args:
+            patience: Those who come up to so many seconds later may go before, if they have less.
+        """
+        loop = asyncio.get_running_loop()
+        turn = _Turn(owner, loop.time() + patience, loop.create_future())
+        self._waiting.append(turn)
+        self._begin()
+        try:
+            await turn.begun
             yield
+        finally:
+            if turn in self._waiting:
+                self._waiting.remove(turn)
+            else:
+                self._free += 1
+                self._reading[owner] -= 1
+                self._reading += Counter()  # forgets those who read nothing
+            self._begin()
+
+    def _begin(self) -> None:
+        """Give what room there is."""
+        while self._free:
+            able = [turn for turn in self._waiting if self._reading[turn.owner] < self._of_each]
+            if not able:
+                return
+            turn = min(able, key=lambda one: one.due)
+            self._waiting.remove(turn)
+            self._free -= 1
+            self._reading[turn.owner] += 1
+            if not turn.begun.done():
+                turn.begun.set_result(None)

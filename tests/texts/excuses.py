@@ -153,19 +153,26 @@ _LISTED: Mapping[str, str] = {
         core.rag.embedding.local: LocalEmbedder.* Workers.* _Worker.* loaded
         core.rag.embedding.service: ServiceEmbedder.*
         core.rag.parsers.archives: package
+        core.rag.parsers.archive: ArchiveParser.parse
+        core.rag.parsers.compound: compound stream_of
         core.rag.parsers.data_text: DataTextParser.parse
         core.rag.parsers.epub: BookParser.parse
+        core.rag.parsers.mail: MailParser.parse OutlookParser.parse
         core.rag.parsers.ocr: recognise
+        core.rag.parsers.opendocument: OpenDocumentParser.parse
         core.rag.parsers.pdf: PdfParser.parse
         core.rag.parsers.pdf_page: highlighted
         core.rag.parsers.picture: PictureParser.parse
         core.rag.parsers.process: parse stream picture unlock
+        core.rag.parsers.rich_text: RichTextParser.parse
         core.rag.parsers.slides: SlidesParser.parse
+        core.rag.parsers.slides97: Slides97Parser.parse
         core.rag.parsers.spreadsheet: WorkbookParser.parse SheetParser.parse
         core.rag.parsers.text: PlainParser.parse
         core.rag.parsers.verbatim: LinesParser.parse GridParser.parse
         core.rag.parsers.web_page: WebPageParser.parse
         core.rag.parsers.word: WordParser.parse
+        core.rag.parsers.word97: Word97Parser.parse
         core.rag.rerank: ServiceReranker.*
         core.tools.sandbox.box: Box.put spec
         core.tools.sandbox.bpf: syscall_filter
