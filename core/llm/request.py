@@ -68,7 +68,9 @@ class ChatRequest:
     purpose: Purpose = field(default="answer", compare=False)
 
 
-Purpose: TypeAlias = Literal["answer", "search", "summary", "title", "follow-up", "router", "transcription", "claims", "test"]
+Purpose: TypeAlias = Literal[
+    "answer", "search", "summary", "title", "follow-up", "router", "transcription", "claims", "test"
+]
 """What a model is called for."""
 
 Stream: TypeAlias = AsyncGenerator[Event, None]

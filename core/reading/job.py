@@ -167,7 +167,7 @@ class ReadingJob:
 
 
 def patience(file: FileRecord) -> float:
-    """How many seconds a file can be passed over by others: what is read in a moment goes before scans and long ones."""
+    """For how many seconds others may go before a file: what is read in a moment goes before scans and long ones."""
     if file.media_type.startswith("image/"):
         return _LONGEST_PATIENCE
     return min(_LONGEST_PATIENCE, file.size / _BYTES_A_SECOND)

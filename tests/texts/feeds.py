@@ -33,9 +33,11 @@ from core.messages.content import ContentItem
 from core.messages.events import TextDelta
 from core.messages.message import FunctionCall, Message
 from core.models.menu import service_named
+from core.rag.claims.figures import figures_of
 from core.rag.config import RAGConfig
 from core.rag.document import Block, Passage
 from core.rag.parsers.base import PLAIN
+from core.rag.parsers.parts import File
 from core.rag.places import units_of
 from core.settings import Settings
 from core.storage.base import RunRecord, StoredMessage
@@ -146,6 +148,10 @@ VALUES: Mapping[str, Callable[[], Any]] = {
     "ChatRequest": lambda: REQUEST,
     "RAGConfig": RAGConfig,
     "Sequence[Passage]": _passages,
+    "Sequence[Passage | Mapping[str, Any] | str]": _passages,
+    "ClaimJudge | None": lambda: None,
+    "Figure": lambda: figures_of("12 km")[0],
+    "Iterable[File]": lambda: [File("a.txt", 1, lambda: b"a")],
     "Message": lambda: Message("user", "a"),
     "Sequence[Message]": lambda: [Message("user", "a")],
     "Iterable[Message]": lambda: [Message("user", "a")],

@@ -169,6 +169,7 @@ _MEASURE = frozenset("个人名位次项条家所座台辆本册份页种只头�
 _CENTURY = re.compile(r"\s?-?century\b", re.IGNORECASE)
 _IDIOMS = re.compile(r"[一二三四五六七八九十百千万]{1,2}(?:些|般|样|直|起|切|定|旦|致|律|共|时|方面|面|步|边|概)")
 _LONGEST = 40  # characters of a numeral; longer ones are none
+_MOST = 20_000  # figures of one text
 
 
 def figures_of(text: str) -> list[Figure]:
@@ -178,6 +179,8 @@ def figures_of(text: str) -> list[Figure]:
     found: list[Figure] = []
     for pattern, read in _READERS:
         for match in pattern.finditer(plain):
+            if len(found) >= _MOST:
+                break
             start, end = match.span()
             if end - start > 3 * _LONGEST or (start < end and (taken[start] or taken[end - 1])):
                 continue
@@ -192,7 +195,7 @@ def figures_of(text: str) -> list[Figure]:
 def number_of_han(numeral: str) -> float | None:
     """A Chinese numeral: 一百二十 is 120, 二〇二四 is 2024, 三点五 is 3.5; `None` where it is none."""
     whole, _, rest = numeral.partition("点")
-    if len(numeral) > _LONGEST:
+    if len(numeral) > _LONGEST or not all(one in _HAN_DIGITS or one in _HAN_SCALES for one in whole + rest):
         return None
     if not any(letter in _HAN_SCALES for letter in whole):
         value = float("".join(str(_HAN_DIGITS[letter]) for letter in whole) or "0")

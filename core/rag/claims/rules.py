@@ -6,6 +6,7 @@ import re
 import unicodedata
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from math import log
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, TypeVar
 
@@ -46,7 +47,9 @@ _SAME = 0.72  # are there, where a word more or less turns it round
 _SAME_HAN = 0.6  # as pairs of characters also span two words
 _TIED = 0.06  # and those are as much alike
 _MOST_TIED = 4
+_LONGEST = 4_000  # characters of a sentence
 _MOST_NAMES = 40
+_MOST_SAID = 5_000  # sentences of passages that are compared; figures and names are looked for in all
 _MOST_REASONS = 4
 _ABOUT = re.compile(
     r"(?:\b(?:about|around|approximately|nearly|almost|roughly|some|over|above|exceed\w*|more than|at least|up to"
@@ -121,12 +124,13 @@ class Rules:
 
     def __init__(self, passages: Sequence[Passage], also: Sequence[str] = ()) -> None:
         abouts = [f"{one.heading}\n{one.document}\n{one.page or ''}" for one in passages]
-        self._said = [
+        parts = (
             Said(part, number)
             for number, passage in enumerate(passages, 1)
             for a, b in sentence_spans(passage.text)
             if (part := passage.text[a:b].strip())
-        ]
+        )
+        self._said = list(islice(parts, _MOST_SAID))
         self._proofs = [one.text for one in passages]
         self._texts = [*(one.text for one in passages), *abouts, *also]
         self._compared: dict[str, Alike] = {}
@@ -166,7 +170,8 @@ class Rules:
             across: The passages are in another script, so that figures alone can be compared, apart from their units.
         """
         claim = Said(sentence)
-        if any(sentence.strip() in text for text in self._proofs):  # what is the proof is never unproved
+        # What is the proof is never unproved; and so long a text is no sentence.
+        if len(sentence) > _LONGEST or any(sentence.strip() in text for text in self._proofs):
             return ()
         if across:
             missing = (one for one in claim.figures if one.number not in self._figures and one.unit not in OF_DATES)

@@ -140,7 +140,7 @@ def test_the_reader_gets_nothing_of_our_environment(monkeypatch: pytest.MonkeyPa
     path.write_text("text")
     assert parse(path, "a.txt", "plain", Limits()).blocks[0].text == "text"
     threads = {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"}
-    assert set(seen) <= {"PYTHONPATH", "PYTHONUTF8", "SYSTEMROOT", *threads}
+    assert set(seen) <= {"PYTHONPATH", "PYTHONUTF8", "SYSTEMROOT", "TMPDIR", "TEMP", "TMP", *threads}
 
 
 def test_a_plain_script_without_a_main_guard_may_use_a_library(tmp_path: Path) -> None:
