@@ -16,10 +16,12 @@ from core.storage.base import (
     ConversationRecord,
     FileRecord,
     StoredMessage,
+    Thread,
     busy,
     file_ids,
     is_id,
     new_id,
+    stored_message,
 )
 from core.storage.message_texts import keep_text, keep_title
 from core.storage.statements import (
@@ -47,7 +49,6 @@ from core.storage.tables import (
     runs,
     summaries,
 )
-from core.storage.thread import Thread, stored_message
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Connection, insert, update
 
@@ -76,6 +76,7 @@ async def _begun(database: Database, kinds: Sequence[tuple[str, int]]) -> tuple[
 
 
 @settings(max_examples=60, deadline=None)
+@example(kinds=[("loose", 1)] * 13 + [("pinned", 1)] * 2 + [("open", 1)], touched=[0])
 @given(kinds=st.lists(KEPT, max_size=40), touched=st.lists(st.integers(0, 39), max_size=12))
 def test_every_conversation_comes_once_and_in_its_order_while_others_are_used(
     kept: tuple[asyncio.Runner, Database], kinds: list[tuple[str, int]], touched: list[int]
@@ -97,7 +98,9 @@ def test_every_conversation_comes_once_and_in_its_order_while_others_are_used(
                 used.add(waiting[-1])
                 await database.write(partial(_touch, waiting.pop(), LATER + len(waiting)))
             found = await listed.between(Place.read(after), Place.read(part.end))
-            assert len(found.rows) <= part.rows <= PART
+            # What was used meanwhile stands at the beginning of its section, which may be in this part.
+            kept_still = [row for row in found.rows if row.conversation is None or row.conversation.id not in used]
+            assert len(kept_still) <= part.rows <= PART
             seen += _names(found.rows)
             after = part.end
         assert max(Counter(seen).values(), default=1) == 1, "none comes twice"

@@ -8,7 +8,7 @@ import pytest
 
 from core.messages.content import ContentItem
 from core.messages.message import Message
-from core.storage import thread as threads
+from core.storage import base
 from core.storage.base import StoredMessage
 from core.storage.conversations import ConversationStore
 from core.storage.database import Database
@@ -43,13 +43,13 @@ async def test_only_the_turns_that_are_asked_for_are_decoded(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     decoded: list[str] = []
-    decode = threads.stored_message
+    decode = base.stored_message
 
     def counted(row: Any, parts: Any) -> StoredMessage:
         decoded.append(row.id)
         return decode(row, parts)
 
-    monkeypatch.setattr(threads, "stored_message", counted)
+    monkeypatch.setattr(base, "stored_message", counted)
     shown = (await DocumentStore(database, "alice").opened(await talk(database, 30))).thread
     assert decoded == []
     last = shown[-4:]
