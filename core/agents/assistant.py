@@ -182,11 +182,22 @@ class Assistant(FnCallAgent):
     async def _with_file_list(self, messages: list[Message], lang: Lang, context: dict[str, Any]) -> Stream:
         """The reply of a model that is told of all files, also of those that no search finds."""
         files = await self._attached() if self._attached is not None else ()
-        told = listed(files, lang, brief=self._model().small)
-        events = self._reply(append_system(messages, told) if told else messages, lang, context)
+        events = self._reply(await self._told_of(files, self._library, messages, lang), lang, context)
         async with aclosing(events) as reply:
             async for event in reply:
                 yield event
+
+    async def _told_of(
+        self, files: Sequence[Attached], library: Library | None, messages: list[Message], lang: Lang
+    ) -> list[Message]:
+        """The conversation, in which the model is told of these files and of their headings."""
+        small = self._model().small
+        known = [one.library_id for one in files if one.library_id is not None]
+        headings = {} if small or library is None or not known else await asyncio.to_thread(library.headings, known)
+        told = listed(files, lang, brief=small, headings=headings)
+        # Headings are words of the documents, so that a call that leaves the machine is decided with them in sight.
+        private = {"files": list(headings)} if headings else None
+        return append_system(messages, told, extra=private) if told else messages
 
     async def _from_documents(self, messages: list[Message], lang: Lang, context: dict[str, Any]) -> Stream:
         library, documents = await self._open_library(messages)

@@ -13,12 +13,15 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from core.languages import Lang
+    from core.rag.document import Heading
     from core.rag.library import Library
 
 Status: TypeAlias = Literal["ready", "reading", "stopped", "failed", "locked", "cancelled"]
 
 _LISTED = 20  # names that a model is told
 _LONGEST = 100  # letters of a name
+_LONGEST_HEADING = 80
+_HEADINGS = 2_400  # letters of all headings together: some 600 tokens
 _LISTS: Mapping[Lang, tuple[str, str, str]] = {
     "en": (
         "The user's files in this conversation, whose text reaches you as passages:",
@@ -43,6 +46,7 @@ _STATES: Mapping[Lang, Mapping[str, str]] = {
         "at": "{part} {n} of {total}",
         "all": "{total} {part}s",
         "one": "1 {part}",
+        "heading": "{text} ({part} {n})",
     },
     "zh": {
         "ready": "已读",
@@ -55,6 +59,7 @@ _STATES: Mapping[Lang, Mapping[str, str]] = {
         "at": "共 {total} {part}，读到第 {n} {part}",
         "all": "{total} {part}",
         "one": "1 {part}",
+        "heading": "{text}（第 {n} {part}）",
     },
 }
 _PARTS: Mapping[Lang, Mapping[str, str]] = {
@@ -126,22 +131,62 @@ def with_meaning(files: Sequence[Attached], library: Library) -> list[Attached]:
     return [replace(one, made=behind.get(one.library_id or "")) for one in files]
 
 
-def listed(files: Sequence[Attached], lang: Lang, *, brief: bool = False) -> str:
+def listed(
+    files: Sequence[Attached],
+    lang: Lang,
+    *,
+    brief: bool = False,
+    headings: Mapping[str, Sequence[Heading]] | None = None,
+) -> str:
     """The list of files for a model's prompt; "" if there are none.
+
+    Headings share what room there is: of a file whose own do not fit, those of the second level are left out, and
+    then the last of the first level, of which it is said how many there are.
 
     Args:
         files: All files of the conversation.
-        brief: In one line, for small models, which copy what they do not need.
+        brief: In one line and without headings, for small models, which copy what they do not need.
+        headings: Of each document, by its id in the index.
     """
     if not files:
         return ""
     whole, line, more = _LISTS[lang]
-    told = [_told(one, lang) for one in files[:_LISTED]]
-    if len(files) > _LISTED:
-        told.append(more.format(n=len(files) - _LISTED))
+    first = files[:_LISTED]
+    told = [_told(one, lang) for one in first]
+    rest = [more.format(n=len(files) - _LISTED)] if len(files) > _LISTED else []
     if brief:
-        return line.format(files="; ".join(told) if lang == "en" else "；".join(told))
-    return "\n".join([whole, *(f"- {one}" for one in told)])
+        return line.format(files=("; " if lang == "en" else "；").join([*told, *rest]))
+    outlines = {at: found for at, one in enumerate(first) if (found := (headings or {}).get(one.library_id or ""))}
+    room = _HEADINGS // max(1, len(outlines))
+    lines = [whole]
+    for at, one in enumerate(told):
+        lines.append(f"- {one}")
+        if at in outlines:
+            lines += _outline(outlines[at], first[at].name, room, lang)
+    return "\n".join([*lines, *(f"- {one}" for one in rest)])
+
+
+def _outline(headings: Sequence[Heading], name: str, room: int, lang: Lang) -> list[str]:
+    """The headings of a file, one a line, as many as there is room for."""
+    lines = [(one.level, _heading(one, name, lang)) for one in headings]
+    if sum(len(line) for _, line in lines) > room:
+        lines = [(level, line) for level, line in lines if level == 1]
+    shown: list[str] = []
+    for at, (level, line) in enumerate(lines):
+        room -= len(line)
+        if room < 0:
+            return [*shown, f"  - {_LISTS[lang][2].format(n=len(lines) - at)}"]
+        shown.append(f"{'  ' * level}- {line}")
+    return shown
+
+
+def _heading(heading: Heading, name: str, lang: Lang) -> str:
+    words = " ".join(heading.text.split())
+    text = harmless(words if len(words) <= _LONGEST_HEADING else f"{words[: _LONGEST_HEADING - 1]}…")
+    if heading.page is None:
+        return text
+    part = _PARTS[lang][numbered_as(name)]
+    return _STATES[lang]["heading"].format(text=text, part=part, n=heading.page)
 
 
 def unfinished(files: Iterable[Attached], lang: Lang) -> str:

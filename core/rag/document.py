@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -97,6 +97,19 @@ def numbered_as(document: str) -> Literal["page", "slide", "sheet"]:
     """What the numbered parts of a document are called, by its name."""
     ending = PurePath(document).suffix.lower()
     return "slide" if ending in _SLIDES else "sheet" if ending in _SHEETS else "page"
+
+
+class Heading(NamedTuple):
+    """A heading of a document.
+
+    Args:
+        level: 1 for the outermost.
+        page: Where it stands first, from 1; `None` where there are no pages.
+    """
+
+    level: int
+    text: str
+    page: int | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from core.rag.config import RetrievalType
-    from core.rag.document import Document, PageShape, Passage, ReadingProgress, Rectangle
+    from core.rag.document import Document, Heading, PageShape, Passage, ReadingProgress, Rectangle
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -213,6 +213,15 @@ class Library:
         """All documents, the oldest first."""
         with self._file.reading() as db:
             return records.all_documents(db)
+
+    def headings(self, document_ids: Collection[str]) -> dict[str, list[Heading]]:
+        """The headings of the first two levels of each of these documents that has any.
+
+        Raises:
+            StorageError: The library cannot be read.
+        """
+        with self._file.reading() as db:
+            return records.headings(db, document_ids)
 
     def document(self, document_id: str) -> Document:
         """The document of the id `document_id`.

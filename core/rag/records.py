@@ -7,11 +7,11 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from core.errors import NotFoundError
-from core.rag.document import Document, PageShape, Passage
+from core.rag.document import Document, Heading, PageShape, Passage
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from core.rag.document import Chunk
 
@@ -101,6 +101,22 @@ def all_documents(db: sqlite3.Connection) -> list[Document]:
 def chunk_ids(db: sqlite3.Connection, document_id: str) -> list[int]:
     """The ids of a document's chunks."""
     return [row[0] for row in db.execute("SELECT id FROM chunks WHERE document_id = ?", (document_id,))]
+
+
+def headings(db: sqlite3.Connection, document_ids: Collection[str]) -> dict[str, list[Heading]]:
+    """The headings of the first two levels of each document, in the order in which they come."""
+    rows = db.execute(
+        "SELECT document_id, heading, page FROM chunks "
+        "WHERE document_id IN (SELECT value FROM json_each(?)) AND heading <> '' ORDER BY document_id, position",
+        (json.dumps(list(document_ids)),),
+    )
+    found: dict[str, dict[tuple[str, ...], Heading]] = {}
+    for document_id, heading, page in rows:
+        path = tuple(heading.split(" > ")[:2])
+        there = found.setdefault(document_id, {})
+        for level in range(1, len(path) + 1):
+            there.setdefault(path[:level], Heading(level, path[level - 1], page))
+    return {document_id: list(there.values()) for document_id, there in found.items()}
 
 
 def passages(db: sqlite3.Connection, scored: Sequence[tuple[int, float]]) -> list[Passage]:

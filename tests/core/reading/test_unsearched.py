@@ -88,6 +88,18 @@ async def test_the_model_is_told_which_files_there_are(tmp_path: Path, *, small:
         assert [one["document"] for one in run.reply().passages] == ["tower.md"]
 
 
+async def test_the_model_is_told_the_headings_of_the_files(tmp_path: Path) -> None:
+    model = ScriptedModel("ok")
+    async with house(tmp_path, model) as engine:
+        talk = await engine.stores.of("alice").conversations.create()
+        text = b"# The tower\n\nIt is tall.\n\n## Its stairs\n\nThey wind.\n"
+        await asked(engine, talk.id, "Hello.", tower_md=text)
+        await asked(engine, talk.id, "Which chapters are there?")
+        system = model.requests[-1].messages[0]
+        assert "- tower.md (MD, read)\n  - The tower\n    - Its stairs" in system.get_text_content()
+        assert (system.extra or {})["files"], "these are words of documents"
+
+
 async def test_the_model_is_told_of_files_of_which_none_can_be_read(tmp_path: Path) -> None:
     model = ScriptedModel("ok")
     async with house(tmp_path, model) as engine:
