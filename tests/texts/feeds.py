@@ -148,6 +148,7 @@ VALUES: Mapping[str, Callable[[], Any]] = {
     "ChatRequest": lambda: REQUEST,
     "RAGConfig": RAGConfig,
     "Sequence[Passage]": _passages,
+    "Sequence[Sequence[str]]": lambda: [[PASSAGE.text]],
     "Sequence[Passage | Mapping[str, Any] | str]": _passages,
     "ClaimJudge | None": lambda: None,
     "Figure": lambda: figures_of("12 km")[0],

@@ -170,11 +170,12 @@ _CENTURY = re.compile(r"\s?-?century\b", re.IGNORECASE)
 _IDIOMS = re.compile(r"[一二三四五六七八九十百千万]{1,2}(?:些|般|样|直|起|切|定|旦|致|律|共|时|方面|面|步|边|概)")
 _LONGEST = 40  # characters of a numeral; longer ones are none
 _MOST = 20_000  # figures of one text
+_LONGEST_TEXT = 100_000  # characters that are looked through; passages have some thousands
 
 
 def figures_of(text: str) -> list[Figure]:
     """The figures and the parts of dates in a text, in their order."""
-    plain = unicodedata.normalize("NFKC", text)
+    plain = unicodedata.normalize("NFKC", text[:_LONGEST_TEXT])
     taken = bytearray(len(plain))
     found: list[Figure] = []
     for pattern, read in _READERS:

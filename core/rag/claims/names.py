@@ -213,7 +213,7 @@ class KnownNames:
 
     def __init__(self, texts: Iterable[str]) -> None:
         whole = undotted(unicodedata.normalize("NFKC", "\n".join(texts)))
-        words = _LATIN_WORD.findall(whole)
+        words = dict.fromkeys(_LATIN_WORD.findall(whole))
         self._words = {folded(part) for word in words for part in (word, *word.split("-"))}
         self._prefixes = {
             word[:length]

@@ -49,6 +49,7 @@ _TIED = 0.06  # and those are as much alike
 _MOST_TIED = 4
 _LONGEST = 4_000  # characters of a sentence
 _MOST_NAMES = 40
+_LONGEST_PASSAGE = 60_000  # characters of a passage that are compared; passages have some thousands
 _MOST_SAID = 5_000  # sentences of passages that are compared; figures and names are looked for in all
 _MOST_REASONS = 4
 _ABOUT = re.compile(
@@ -100,6 +101,12 @@ class Said:
         return KnownNames([self.plain])
 
 
+def sentences_of(passage: Passage) -> list[str]:
+    """The sentences of a passage, as many as are compared; empty ones among them."""
+    text = passage.text[:_LONGEST_PASSAGE]
+    return [text[a:b].strip() for a, b in sentence_spans(text)[:_MOST_SAID]]
+
+
 class Alike(NamedTuple):
     """The sentences of passages that are about the same as another one.
 
@@ -120,19 +127,21 @@ class Rules:
     Args:
         passages: Numbered from 1.
         also: What else may be said without a passage: the question, results of tools.
+        sentences: Those of each passage, where they are known.
     """
 
-    def __init__(self, passages: Sequence[Passage], also: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        passages: Sequence[Passage],
+        also: Sequence[str] = (),
+        sentences: Sequence[Sequence[str]] | None = None,
+    ) -> None:
         abouts = [f"{one.heading}\n{one.document}\n{one.page or ''}" for one in passages]
-        parts = (
-            Said(part, number)
-            for number, passage in enumerate(passages, 1)
-            for a, b in sentence_spans(passage.text)
-            if (part := passage.text[a:b].strip())
-        )
+        inside = sentences if sentences is not None else map(sentences_of, passages)
+        parts = (Said(part, number) for number, each in enumerate(inside, 1) for part in each if part)
         self._said = list(islice(parts, _MOST_SAID))
         self._proofs = [one.text for one in passages]
-        self._texts = [*(one.text for one in passages), *abouts, *also]
+        self._texts = [one[:_LONGEST_PASSAGE] for one in (*self._proofs, *abouts, *also)]
         self._compared: dict[str, Alike] = {}
 
     @cached_property

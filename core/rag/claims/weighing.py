@@ -8,8 +8,8 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from core.rag.attribution import DENIAL, ORDINAL, SECOND_ADDS, SILENT, is_figure, placed_sentences, words_of
-from core.rag.claims.rules import Reason, Rules
-from core.rag.prose import ideographs, sentence_spans
+from core.rag.claims.rules import Reason, Rules, sentences_of
+from core.rag.prose import ideographs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -100,8 +100,9 @@ def claims_of(  # noqa: PLR0913 - two things, and by name how
     """
     if not passages:
         return []
-    checker = _Checker(passages, asked, told)
-    rules = Rules(passages, [asked, *told]) if by_rules else None
+    inside = [sentences_of(one) for one in passages]
+    checker = _Checker(passages, inside, asked, told)
+    rules = Rules(passages, [asked, *told], inside) if by_rules else None
     sentences = placed_sentences(text)
     # A model that loops writes the same again and again: each sentence is weighed once.
     weighed = {said: one for said in dict.fromkeys(said for said, *_ in sentences) if (one := checker.weighed(said))}
@@ -143,14 +144,15 @@ class _Weighed:
 
 
 class _Checker:
-    def __init__(self, passages: Sequence[Passage], asked: str, told: Sequence[str]) -> None:
+    def __init__(
+        self, passages: Sequence[Passage], sentences: Sequence[Sequence[str]], asked: str, told: Sequence[str]
+    ) -> None:
         self._sentences: list[tuple[int, str]] = []
         self._windows: list[list[set[str]]] = []
         self._pairs: list[set[str]] = []
         self._asked, self._told = words_of(asked), words_of("\n".join(told))
         self._known = self._asked | self._told
-        for number, passage in enumerate(passages, 1):
-            inside = [passage.text[a:b].strip() for a, b in sentence_spans(passage.text)]
+        for number, (passage, inside) in enumerate(zip(passages, sentences, strict=True), 1):
             sets = [words_of(sentence) for sentence in inside]
             about = words_of(f"{passage.heading}\n{passage.document}\npage {passage.page or ''}")
             self._sentences += [(number, sentence) for sentence in inside if sentence]
@@ -158,7 +160,7 @@ class _Checker:
             self._windows.append([about.union(*sets[at : at + _WINDOW]) for at in starts])
             together = len(sets) if " | " in passage.text else _BESIDE  # a table is read across its rows
             self._pairs += [about.union(*sets[at : at + together]) for at in range(len(sets))]
-            self._known = self._known.union(about, *sets)
+            self._known = self._known.union(about, words_of(passage.text))
         self._is_wide = _is_wide("".join(passage.text for passage in passages))
 
     def weighed(self, sentence: str) -> _Weighed | None:
