@@ -217,6 +217,9 @@ class Library:
     def headings(self, document_ids: Collection[str]) -> dict[str, list[Heading]]:
         """The headings of the first two levels of each of these documents that has any.
 
+        Args:
+            document_ids: Of documents; others have no headings.
+
         Raises:
             StorageError: The library cannot be read.
         """

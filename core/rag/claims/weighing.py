@@ -31,6 +31,7 @@ _CLEAR = 0.6  # share of words that needs no vectors
 _BOTH = (0.55, 0.45)
 _ACROSS = (0.5, 0.0)  # cosines across scripts say less, and never that there is nothing
 _WORDS = (0.6, 0.4)
+_MOST_TEXT = 120_000  # characters of passages that rules look through; of more they say nothing
 _MOST_COMPARED = 80  # sentences of passages that vectors are made of
 _NO_CLAIM = re.compile(r"[:：?？]\W*\Z")
 _ENDING = 40  # letters in which the sign that ends a sentence is looked for
@@ -95,11 +96,13 @@ def claims_of(  # noqa: PLR0913 - two things, and by name how
         asked: The question; its words in the answer prove nothing.
         told: Results of tools that the answer was made from.
         embed: Texts to vectors of unit length; without it words alone decide.
-        by_rules: Whether names, figures, roles and denials are compared; else likeness alone decides.
+        by_rules: Whether names, figures, roles and denials are compared; else, and with very long passages, likeness
+            alone decides.
         score_from: From where on a sentence is supported, and weak, where words alone decide.
     """
     if not passages:
         return []
+    by_rules = by_rules and sum(len(one.text) for one in passages) <= _MOST_TEXT
     inside = [sentences_of(one) for one in passages]
     checker = _Checker(passages, inside, asked, told)
     rules = Rules(passages, [asked, *told], inside) if by_rules else None
