@@ -31,6 +31,7 @@ _CLEAR = 0.6  # share of words that needs no vectors
 _BOTH = (0.55, 0.45)
 _ACROSS = (0.5, 0.0)  # cosines across scripts say less, and never that there is nothing
 _WORDS = (0.6, 0.4)
+_MOST_SENTENCES = 10_000  # of all passages that are weighed; their words are known all the same
 _MOST_TEXT = 120_000  # characters of passages that rules look through; of more they say nothing
 _MOST_COMPARED = 80  # sentences of passages that vectors are made of
 _NO_CLAIM = re.compile(r"[:：?？]\W*\Z")
@@ -103,7 +104,11 @@ def claims_of(  # noqa: PLR0913 - two things, and by name how
     if not passages:
         return []
     by_rules = by_rules and sum(len(one.text) for one in passages) <= _MOST_TEXT
-    inside = [sentences_of(one) for one in passages]
+    inside: list[list[str]] = []
+    left = _MOST_SENTENCES
+    for one in passages:
+        inside.append(sentences_of(one)[:left] if left else [])
+        left -= len(inside[-1])
     checker = _Checker(passages, inside, asked, told)
     rules = Rules(passages, [asked, *told], inside) if by_rules else None
     sentences = placed_sentences(text)
