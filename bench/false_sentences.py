@@ -78,6 +78,12 @@ def _reworded(said: str, lots: random.Random, lang: str) -> str:
     return said
 
 
+def in_other_words(said: str, lots: random.Random, lang: str) -> str:
+    """A sentence in other words, nothing of it left out."""
+    changes = _CHANGES if lang == "en" else _HAN_CHANGES
+    return lots.choice([change for change in changes if change not in {_shortened, _han_shortened}])(said)
+
+
 def _in_figures(said: str) -> str:
     """Small numbers the other way: "three" for "3", and "3" for "three"."""
     if re.search(r"\b(?:two|three|four|five|six|seven|eight|nine|ten)\b", said):
