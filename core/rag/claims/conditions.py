@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
 _MOST_CLAUSES = 4
 _LIMITS: Final = re.compile(
-    r"\b(?:except(?:ing|ions?)?\b(?: for| that| if| where| when| in| to)?|with the exceptions? of|unless\b|provided that"
-    r"|providing that|on (?:the )?condition that|(?<!not )only (?:if|when|where|after|once|for|to|with)\b|excluding\b"
-    r"|excludes?\b|excluded\b|other than\b|apart from\b|aside from\b|save for\b|subject to\b|as long as\b|so long as\b"
+    r"\b(?:except(?:ing|ions?)?\b(?: for| that| if| where| when| in| to)?|with the exceptions? of|unless\b"
+    r"|provided that|providing that|on (?:the )?condition that|(?<!not )only (?:if|when|where|after|once|for|to|with)\b"
+    r"|excluding\b|excludes?\b|excluded\b|other than\b|apart from\b|aside from\b|save for\b|subject to\b|as long as\b|so long as\b"
     r"|in the absence of\b|barring\b|but (?:not(?! only)|only|no|never)\b|(?:does|do|shall|will) not apply"
     r"|not applicable|(?:is|are) not (?:covered|insured|included|refundable|refunded|eligible|valid|allowed|permitted)"
     r"|(?:does|do) not (?:cover|include|pay|insure|refund|qualify)|limited to\b|restricted to\b|at the latest\b"
@@ -31,7 +31,8 @@ _AS_WELL = re.compile(r"\b(?:also|as well|too|in addition)\b|[还也又亦均都
 _INCLUSIVE = re.compile(r"other than|apart from|aside from|除", re.IGNORECASE)
 _STOPS = re.compile(r"[,;:.!?)](?=\s|$)|\s[–—-]+\s")
 _HAN_STOPS = re.compile(r"[，；。！？）]")
-_FEWEST = 6  # characters of a clause, before a comma ends it
+_FEWEST, _FEWEST_HAN = 6, 2  # characters of a clause, before a comma ends it
+_AFTER = 200  # characters in which it is looked for whether something is added
 
 
 class Clause(NamedTuple):
@@ -48,16 +49,17 @@ class Clause(NamedTuple):
 
 def limits_in(sentence: str) -> Iterator[Clause]:
     """The exceptions and conditions of a sentence, at most four."""
-    pattern, stops = (_HAN_LIMITS, _HAN_STOPS) if _is_wide(sentence) else (_LIMITS, _STOPS)
+    wide = _is_wide(sentence)
+    pattern, stops, fewest = (_HAN_LIMITS, _HAN_STOPS, _FEWEST_HAN) if wide else (_LIMITS, _STOPS, _FEWEST)
     found, passed = 0, 0
     for cue in pattern.finditer(sentence):
         if cue.start() < passed:
             continue
-        end = stops.search(sentence, max(cue.end(), cue.start() + _FEWEST))
+        end = stops.search(sentence, max(cue.end(), cue.start() + fewest))
         passed = end.start() if end else len(sentence)
-        if _INCLUSIVE.match(cue[0]) and _AS_WELL.search(sentence, cue.end()):
+        if _INCLUSIVE.match(cue[0]) and _AS_WELL.search(sentence, cue.end(), cue.end() + _AFTER):
             continue  # 除了甲，还有乙: it adds, and takes nothing away
-        begin = _clause_start(sentence, cue.start()) if _is_wide(sentence) else cue.start()
+        begin = _clause_start(sentence, cue.start()) if wide else cue.start()
         yield Clause(cue[0], sentence[begin:passed])
         found += 1
         if found == _MOST_CLAUSES:

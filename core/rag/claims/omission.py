@@ -1,4 +1,4 @@
-"""What passages say right beside a sentence of an answer, and the answer does not: exceptions, conditions, other cases."""
+"""What passages say right beside a sentence of an answer and it leaves out: exceptions, conditions, other cases."""
 
 from __future__ import annotations
 
@@ -200,7 +200,7 @@ def _sentences(number: int, text: str) -> list[_Said]:
 
 
 def _goes_on(text: str, before: tuple[int, int], at: int) -> bool:
-    """Whether a line end stands inside of a sentence: after a word, and before a small letter, a figure or a Han one."""
+    """Whether a line end stands inside of a sentence: after a word, before a small letter or a Han one."""
     ended = text[slice(*before)].rstrip()[-1:]
     if "\n" not in text[before[0] : before[1]][-3:] or not (ended.isalnum() or ended in ",，、"):
         return False

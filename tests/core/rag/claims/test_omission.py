@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 import pytest
 
@@ -109,16 +110,14 @@ def test_what_limits_nothing_is_not_told(answer: str, text: str) -> None:
 
 
 def test_a_sentence_that_is_told_is_found_in_its_passage_also_across_a_line_end() -> None:
-    text = "The fee is refunded.\nThis does not apply to courses that\nhave begun."
+    text = "The course fee is refunded.\nThis does not apply to courses that\nhave begun."
     passage = Passage(text, 1.0, "", "", None)
-    (one,) = left_out("The fee is refunded to you.", [Passage("Other.", 1.0, "", "", None), passage])
+    (one,) = left_out("The course fee is refunded to you.", [Passage("Other.", 1.0, "", "", None), passage])
     assert one == LeftOut(2, text.index("This"), len(text), "This does not apply to courses that have begun.")
 
 
-def test_the_policy_that_comes_along_is_caught(tmp_path: object) -> None:
-    from pathlib import Path
-
-    with Library(Path(str(tmp_path)), RAGConfig()) as library:
+def test_the_policy_that_comes_along_is_caught(tmp_path: Path) -> None:
+    with Library(tmp_path, RAGConfig()) as library:
         library.add("assets/samples/policy.pdf")
         found = library.find("What is the deductible?")
     left = left_out("The deductible is 300 dollars for each claim.", found, "What is the deductible?")
