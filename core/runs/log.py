@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
 
     from core.messages.message import Usage
+    from core.rag.claims.omission import LeftOut
     from core.rag.claims.rules import Reason
     from core.rag.claims.weighing import Verdict
     from core.storage.base import RunStatus
@@ -28,6 +29,7 @@ _URGENT = {"call_started", "tool_started", "tool_finished", "message_finished", 
     "turns_summarised",
     "queued",
     "claims_checked",
+    "more_said",
     "run_finished",
 }
 
@@ -65,6 +67,14 @@ class ClaimsChecked:
 
     claims: tuple[Checked, ...]
     kind: Literal["claims_checked"] = "claims_checked"
+
+
+@dataclass(frozen=True, slots=True)
+class MoreSaid:
+    """Passages of a whole reply limit what it says, in sentences that it does not mention."""
+
+    left_out: tuple[LeftOut, ...]
+    kind: Literal["more_said"] = "more_said"
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,6 +320,7 @@ RunOwn: TypeAlias = (
     | Queued
     | NestedEvent
     | ClaimsChecked
+    | MoreSaid
     | Rated
     | Edited
     | RunFinished

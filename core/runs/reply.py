@@ -30,6 +30,7 @@ from core.runs.log import (
     LoggedEvent,
     ModelAsked,
     ModelCalled,
+    MoreSaid,
     NestedEvent,
     Queued,
     Rated,
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 
     from core.messages.content import ContentItem
     from core.messages.message import Message, Usage
+    from core.rag.claims.omission import LeftOut
     from core.runs.log import Checked, Rating
     from core.storage.base import RunStatus
 
@@ -204,7 +206,9 @@ __all__ = ["Block", "CallBlock", "CallState", "ItemBlock", "ReasoningBlock", "Re
 
 _OfAMadeCall: TypeAlias = CallDelta | ApprovalAsked | ApprovalGiven | ToolStarted | ToolProgress | ToolFinished
 _OfACall: TypeAlias = CallStarted | _OfAMadeCall
-_Note: TypeAlias = ClaimsChecked | Rated | Edited | StepRecorded | TurnsSummarised | Queued | InputAsked | InputGiven
+_Note: TypeAlias = (
+    ClaimsChecked | MoreSaid | Rated | Edited | StepRecorded | TurnsSummarised | Queued | InputAsked | InputGiven
+)
 _OfTheAccount: TypeAlias = ModelAsked | ModelCalled | CallStages
 
 
@@ -214,7 +218,7 @@ class Reply:
     `apply` takes constant time. `passages` holds every retrieved passage in order of appearance, each with its
     `"number"` from 1: what `[n]` in the text points to. The same passage found twice keeps both numbers.
     `model` is what the page calls the model that wrote it, where that is known. `claims` is what the passages say to
-    its sentences, once it is whole and was checked. `rating` is what its reader thinks of it, `rated_for` why. `edited`
+    its sentences, once it is whole and was checked, `left_out` what they say beside these and it does not mention. `rating` is what its reader thinks of it, `rated_for` why. `edited`
     says that its answer was written by its reader. `cut_short` says that its model reached its longest reply: it would
     have gone on. `summary` is what its model was given in place of the oldest turns,
     where that was made for it. `model_calls` are the model calls for it and beside it that are over, `under_way` those
@@ -231,6 +235,7 @@ class Reply:
         self.usage: Usage | None = None
         self.model = ""
         self.claims: tuple[Checked, ...] = ()
+        self.left_out: tuple[LeftOut, ...] = ()
         self.rating: Rating = ""
         self.rated_for = ""
         self.edited = self.cut_short = False
@@ -407,6 +412,8 @@ class Reply:
             self._ask(event)
         elif isinstance(event, ClaimsChecked):
             self.claims = event.claims
+        elif isinstance(event, MoreSaid):
+            self.left_out = event.left_out
         elif isinstance(event, Rated):
             self.rating, self.rated_for = event.mark, event.reason
         elif isinstance(event, Edited):

@@ -26,6 +26,7 @@ from core.messages.events import (
     ToolStarted,
 )
 from core.messages.message import Message, Usage
+from core.rag.claims.omission import LeftOut
 from core.rag.claims.rules import Reason
 from core.runs.log import (
     ApprovalAsked,
@@ -39,6 +40,7 @@ from core.runs.log import (
     LoggedEvent,
     ModelAsked,
     ModelCalled,
+    MoreSaid,
     NestedEvent,
     Queued,
     Rated,
@@ -80,6 +82,10 @@ def borne_out(payload: Mapping[str, Any], claims: Collection[int]) -> dict[str, 
     }
 
 
+def _more_said(left_out: list[tuple[int, int, int, str]]) -> MoreSaid:
+    return MoreSaid(tuple(LeftOut(*one) for one in left_out))
+
+
 def _within(calls: list[str], event: dict[str, Any]) -> NestedEvent:
     kind = str(event["kind"])
     return NestedEvent(
@@ -107,6 +113,7 @@ _CLASSES: dict[str, Callable[..., RunEvent]] = {
     "turns_summarised": TurnsSummarised,
     "queued": Queued,
     "claims_checked": _claims,
+    "more_said": _more_said,
     "rated": Rated,
     "edited": Edited,
     "model_asked": ModelAsked,
@@ -313,7 +320,7 @@ def _until_tick() -> float:
 
 
 KEPT_KINDS: Final = frozenset(
-    {"claims_checked", "edited", "message_finished", "model_called", "rated", "turns_summarised", "within"}
+    {"claims_checked", "edited", "message_finished", "model_called", "more_said", "rated", "turns_summarised", "within"}
 )
 """What stands in the log alone: it stays."""
 

@@ -19,11 +19,13 @@ from core.llm.ledger import recorded_by
 from core.messages.events import CallDelta, Event, MessageStarted, ReasoningDelta, TextDelta, ToolFinished
 from core.messages.message import FUNCTION, Message
 from core.messages.transcript import Transcript
+from core.rag.claims.omission import LeftOut
 from core.runs.approvals import ASKED_FOR, Inputs, Questions, RunGuard
 from core.runs.ledger import RunLedger
 from core.runs.log import (
     ClaimsChecked,
     LoggedEvent,
+    MoreSaid,
     Queued,
     RunFinished,
     RunLog,
@@ -178,8 +180,10 @@ class Answerer(Protocol):
 class Check(Protocol):
     """Holds the sentences of a whole reply against its passages."""
 
-    async def __call__(self, reply: Reply, history: Sequence[Message], record: RunRecord) -> Sequence[Checked]:
-        """What the passages say to each; nothing where there are no passages."""
+    async def __call__(
+        self, reply: Reply, history: Sequence[Message], record: RunRecord
+    ) -> Sequence[Checked | LeftOut]:
+        """What the passages say to each, and beside them; nothing where there are no passages."""
         ...
 
 
@@ -412,7 +416,7 @@ class Run:
     async def _checked(self, check: Check, history: Sequence[Message]) -> None:
         """Note what the passages say to the reply; Stop does not wait for it, and the reply is whole without it."""
 
-        async def checked() -> Sequence[Checked]:
+        async def checked() -> Sequence[Checked | LeftOut]:
             return await check(self.reply(), history, self._record)
 
         checking = asyncio.create_task(checked())
@@ -421,13 +425,20 @@ class Run:
             await asyncio.wait(
                 {checking, stopping}, timeout=self._terms.checked_within, return_when=asyncio.FIRST_COMPLETED
             )
-            if checking.done() and not checking.cancelled() and (claims := checking.result()):
-                self.log.append(ClaimsChecked(tuple(claims)))
+            if checking.done() and not checking.cancelled():
+                self._note_checked(checking.result())
         except Exception:
             _LOG.exception("The sentences of run %s could not be checked.", self.id)
         finally:
             stopping.cancel()
             checking.cancel()
+
+    def _note_checked(self, found: Sequence[Checked | LeftOut]) -> None:
+        beside = tuple(one for one in found if isinstance(one, LeftOut))
+        if claims := tuple(one for one in found if not isinstance(one, LeftOut)):
+            self.log.append(ClaimsChecked(claims))
+        if beside:
+            self.log.append(MoreSaid(beside))
 
     async def _pump(self, agent: Answerer, history: list[Message]) -> None:
         guard = RunGuard(self._terms.policy, self.questions if self._terms.attended else None, self._terms.rules)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from core.messages.message import Message
     from core.models.pool import ActiveModel
+    from core.rag.claims.omission import LeftOut
     from core.rag.document import Passage
     from core.rag.library import Library
     from core.runs.log import Checked
@@ -125,8 +126,10 @@ class Answering:
         async with self.workspaces.open(run.owner_id) as workspace:
             return await workspace.conversation(run.conversation_id).find(sentence)
 
-    async def _checked(self, reply: Reply, history: Sequence[Message], record: RunRecord) -> Sequence[Checked]:
-        """The sentences of a reply, checked; none where its owner does without."""
+    async def _checked(
+        self, reply: Reply, history: Sequence[Message], record: RunRecord
+    ) -> Sequence[Checked | LeftOut]:
+        """The sentences of a reply, checked, and what is said beside them; none where its owner does without."""
         if not (await self._stores.of(record.owner_id).preferences.get()).check_claims:
             return ()
         return await self._check(reply, history, record)

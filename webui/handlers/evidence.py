@@ -16,7 +16,7 @@ from core.rag.places import Places, letters_of, rectangles, units_of
 from core.storage.kept_pages import kept_pages
 from webui.panels.evidence import Listing, Lists, ShownPage, ShownText, evidence_html
 from webui.panels.evidence_text import Found
-from webui.render.citations import claimed_sentences, marked_text
+from webui.render.citations import BESIDE, claimed_sentences, marked_text
 from webui.views import EVIDENCE, Place, ShownReply
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     KeptPages = Mapping[tuple[str, int], PagePlace]
 
 _TRIED = "try"  # what belongs to no reply, but to a question that was tried in a library: `try.<library>`
+_DIGITS = 4  # of the number of a sentence
 _STEP = 50  # chunks of a document that are listed at once
 _NOWHERE = (NotFoundError, DocumentError, StorageError)
 
@@ -151,7 +152,7 @@ def _begun(view: View) -> _Look:
 async def _reply(desk: Desk, workspace: Workspace, view: View, message_id: str) -> ShownReply:
     """What the marks of a reply lead to. The text of a mark can be forged, so the reply is looked up.
 
-    `<reply>.<n>` is what a search for its n-th claim finds, as if that sentence were the reply: where that bears the
+    `<reply>.beside<n>` is its n-th sentence of a passage that stands beside the answer. `<reply>.<n>` is what a search for its n-th claim finds, as if that sentence were the reply: where that bears the
     sentence out, its sign is gone for good. `try.<library>` is what the question found that was tried there last.
     """
     replied, _, claim = message_id.partition(".")
@@ -166,6 +167,8 @@ async def _reply(desk: Desk, workspace: Workspace, view: View, message_id: str) 
     reply = await workspace.runs.reply(message)
     if not claim:
         return await to_thread.run_sync(_as_shown, reply.snapshot())
+    if claim.startswith(BESIDE):
+        return _beside(reply, claim.removeprefix(BESIDE))
     said = await to_thread.run_sync(claimed_sentences, reply.snapshot())
     index = int(claim) if claim.isascii() and claim.isdigit() else len(said)
     if index >= len(said) or not said[index]:
@@ -176,6 +179,15 @@ async def _reply(desk: Desk, workspace: Workspace, view: View, message_id: str) 
         await workspace.runs.bear_out(message, {at for at, one in enumerate(said) if words_of(one) == same})
         desk.views.changed(view.owner, view.conversation_id)
     return found
+
+
+def _beside(reply: Reply, number: str) -> ShownReply:
+    """A sentence of a passage as if it were the reply: it is what is marked there."""
+    index = int(number) if number.isascii() and number.isdigit() and len(number) <= _DIGITS else len(reply.left_out)
+    if index >= len(reply.left_out):
+        raise NotFoundError("There is no such sentence.")
+    one = reply.left_out[index]
+    return ShownReply(f"{one.sentence} [{one.passage}]", reply.passages)
 
 
 def _as_shown(reply: Reply) -> ShownReply:

@@ -102,6 +102,7 @@ def cite_marks(passages: Sequence[Mapping[str, Any]], message_id: str, words: Wo
     return cite
 
 
+BESIDE = "beside"  # in the address of a sentence that stands beside the answer
 _DIFFERS = "≠"
 _SIGNS = {"weak": "≈", "unsupported": "?"}  # `assets/js/source.js` leaves them out where a reply is copied
 
@@ -149,6 +150,23 @@ def claims_summary(reply: Reply, words: Words) -> str:
     if differing := sum(bool(claim.reasons) and claim.verdict != "supported" for claim in reply.claims):
         said += words("claims.differing", n=differing)
     return f' <span class="p-checked{"" if not weak + bare else " p-doubt"}">{escaped(said)}</span>'
+
+
+def beyond_html(reply: Reply, words: Words, message_id: str) -> str:
+    """What passages say beside the answer and it does not mention: each a link to its place, as a mark is."""
+    titles = {int(passage["number"]): passage for passage in reply.passages}
+    made: list[str] = []
+    for at, one in enumerate(reply.left_out):
+        if one.passage in titles:
+            place = escaped(passage_label(titles[one.passage], words))
+            target = f"#cite-{escaped(message_id)}.{BESIDE}{at}-{one.passage}"
+            made.append(
+                f'<a class="p-do p-beside" role="button" href="{target}" title="{place}">{escaped(one.sentence)}</a>'
+            )
+    if not made:
+        return ""
+    head = escaped(words("claims.more_web" if _is_web(reply) else "claims.more"))
+    return f'<p class="p-beyond"><span class="p-beyond-head">{head}</span> {" ".join(made)}</p>'
 
 
 def _sign(claim: Checked, words: Words, searched: str) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 from core.agents.compat.outline import how_far
 from core.runs.reply import CallBlock, ItemBlock, ReasoningBlock, TextBlock
 from webui.render.calls import CallDrawing, adjacent_calls
-from webui.render.citations import cite_marks, claim_notes, claims_summary
+from webui.render.citations import beyond_html, cite_marks, claim_notes, claims_summary
 from webui.render.documents import item_html, missing_notes, partly_read_notes, waiting_line
 from webui.render.entries import bubble, inside_bubble, message_entry, speaker
 from webui.render.markdown import markdown
@@ -104,6 +104,7 @@ def reply_entries(  # noqa: PLR0913 - each is a part of the page, by name
             versions=versions,
             rated=_rated(message, reply, words),
             after=checked + by,
+            below=beyond_html(reply, words, message.id),
         )
         entries.append(foot)
     elif versions:
@@ -199,6 +200,7 @@ def _foot(  # noqa: PLR0913 - each is a part of the line, by name
     versions: str = "",
     rated: str = "",
     after: str = "",
+    below: str = "",
 ) -> Entry:
     """The last line: how the reply ended, its actions, and the notes after them."""
     how = status if status in {"stopped", "interrupted"} else "longest" if cut_short and status == "complete" else ""
@@ -210,7 +212,7 @@ def _foot(  # noqa: PLR0913 - each is a part of the line, by name
     acts += ["inspect"] if message.run_id else []
     links = " ".join(_act(act, message.id, words, worded=cut) for act in acts)
     said_first = f'<span class="p-note">{escaped(note)}</span> ' if note else ""
-    return message_entry("assistant", f'<p class="p-acts">{said_first}{versions}{links}{rated}{after}</p>')
+    return message_entry("assistant", f'<p class="p-acts">{said_first}{versions}{links}{rated}{after}</p>{below}')
 
 
 def _rated(message: StoredMessage, reply: Reply, words: Words) -> str:

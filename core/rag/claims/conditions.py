@@ -14,7 +14,8 @@ _MOST_CLAUSES = 4
 _LIMITS: Final = re.compile(
     r"\b(?:except(?:ing|ions?)?\b(?: for| that| if| where| when| in| to)?|with the exceptions? of|unless\b"
     r"|provided that|providing that|on (?:the )?condition that|(?<!not )only (?:if|when|where|after|once|for|to|with)\b"
-    r"|excluding\b|excludes?\b|excluded\b|other than\b|apart from\b|aside from\b|save for\b|subject to\b|as long as\b|so long as\b"
+    r"|excluding\b|excludes?\b|excluded\b|other than\b|apart from\b|aside from\b|save for\b"
+    r"|subject to\b|as long as\b|so long as\b"
     r"|in the absence of\b|barring\b|but (?:not(?! only)|only|no|never)\b|(?:does|do|shall|will) not apply"
     r"|not applicable|(?:is|are) not (?:covered|insured|included|refundable|refunded|eligible|valid|allowed|permitted)"
     r"|(?:does|do) not (?:cover|include|pay|insure|refund|qualify)|limited to\b|restricted to\b|at the latest\b"

@@ -58,9 +58,9 @@ class House:
     view: View
     reply: str = ""
 
-    async def asks(self, *files: Path) -> None:
+    async def asks(self, *files: Path, question: str = QUESTION) -> None:
         """Hand over files with the question, and wait for the reply."""
-        await start(self.desk, self.view, QUESTION, [(file, file.name) for file in files])
+        await start(self.desk, self.view, question, [(file, file.name) for file in files])
         async with asyncio.timeout(60):
             while not await self._ended():
                 await asyncio.sleep(0.02)  # between two looks

@@ -1,0 +1,61 @@
+"""What the passages say beside an answer, and it leaves out, is told below it and opens at its place."""
+
+from __future__ import annotations
+
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.errors import NotFoundError
+from core.testing.script import Reply
+from tests.webui.server.test_evidence import House, opened
+from webui.render.citations import beyond_html
+from webui.words import Words
+
+pytestmark = pytest.mark.anyio
+
+POLICY = Path("assets/samples/policy.pdf")
+STORM = "For damage by storm or hail the deductible is 750 dollars."
+
+
+async def reply_of(house: House) -> Any:
+    message = await house.engine.stores.of(house.view.owner).conversations.message(house.reply)
+    return await house.engine.runs.of(house.view.owner).reply(message)
+
+
+def says(text: str) -> Any:
+    return lambda request: Reply(text=text)
+
+
+async def test_the_other_deductibles_of_the_sample_are_told_and_open_on_their_page(
+    tmp_path: Path, anyio_backend: str
+) -> None:
+    async with opened(tmp_path / "home", answering=says("The deductible is 300 dollars for each claim. [1]")) as house:
+        await house.asks(POLICY.resolve(), question="What is the deductible?")
+        reply = await reply_of(house)
+        storm = next(at for at, one in enumerate(reply.left_out) if STORM in one.sentence)
+        line = unescape(beyond_html(reply, Words.of("en"), house.reply))
+        assert f'href="#cite-{house.reply}.beside{storm}-' in line
+        assert "The passage says more:" in line
+        panel = await house.does(do="cite", message=f"{house.reply}.beside{storm}", n=reply.left_out[storm].passage)
+        shown = " ".join(mark.text() for mark in panel.css(".p-quotes mark"))
+        assert "750 dollars" in shown
+        assert "300 dollars for each" not in shown
+    async with opened(tmp_path / "home", house.view.conversation_id) as again:
+        again.reply = house.reply
+        assert (await reply_of(again)).left_out == reply.left_out
+
+
+async def test_a_sentence_that_is_not_told_has_no_place(tmp_path: Path, anyio_backend: str) -> None:
+    async with opened(
+        tmp_path / "home", answering=says("Tell us within 14 days, by telephone or letter. [1]")
+    ) as house:
+        await house.asks(POLICY.resolve(), question="Within how many days must damage be reported, and how?")
+        reply = await reply_of(house)
+        assert reply.left_out == ()
+        assert beyond_html(reply, Words.of("en"), house.reply) == ""
+        for wrong in ("0", "99999999999", "-1", "x"):
+            with pytest.raises(NotFoundError):
+                await house.does(do="cite", message=f"{house.reply}.beside{wrong}", n=1)
