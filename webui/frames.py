@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from core.runs.reply import Reply
     from core.runs.run import Run
     from core.storage.base import ConversationRecord, DocumentRecord, NamedLibrary, StoredMessage
+    from core.workspace.judging import JudgingState
     from core.workspace.queue import Waiting
     from core.workspace.workspace import Workspace
     from webui.panels.top import Speakers, State
@@ -90,6 +91,8 @@ class _Shown:
     answers: ModelName = INSTALLED
     readiness: Readiness = field(default_factory=Readiness)  # of the model that answers
     speakers: Speakers | None = None  # of a program
+    # How far the judgements of replies have come; `None` where models judge none.
+    judging: dict[str, JudgingState | None] | None = None
     follow_ups: tuple[str, ...] = ()  # questions proposed after the last reply
     switched: Switched | None = None  # what the chips of the composer show
     fresh: bool = True  # not painted yet
@@ -221,6 +224,7 @@ class Frames:
                     shown.replies[message.id] = await workspace.runs.reply(message)
             if shown.second is not None:
                 shown.replies[shown.second.id] = await workspace.runs.reply(shown.second)
+            shown.judging = await workspace.judging.states(shown.replies)
         except NotFoundError:  # deleted meanwhile, or an address from somewhere else
             _log.debug("A tab shows a conversation that is not there.")
             if self._views.is_being_created(view.owner, wanted):
@@ -269,6 +273,7 @@ class Frames:
             free=run is None,
             cast=shown.speakers.cast if shown.speakers is not None else (),
             rendered=self._rendered,
+            judging=shown.judging,
             compared=Compared(question, second, replies[second.id]) if second is not None else None,
         )
         make_timed = partial(_timed, make)

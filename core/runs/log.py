@@ -69,6 +69,34 @@ class ClaimsChecked:
     kind: Literal["claims_checked"] = "claims_checked"
 
 
+class Judged(NamedTuple):
+    """What a model says of one of the sentences.
+
+    Args:
+        block: As of `Checked`.
+        end: Likewise.
+        borne_out: Whether the passages bear it out.
+    """
+
+    block: int
+    end: int
+    borne_out: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimsJudged:
+    """A model was asked about the sentences of a whole reply that the rules find nothing against.
+
+    Args:
+        model: What the page calls it.
+        said: What it decided; of other sentences it said neither yes nor no.
+    """
+
+    model: str
+    said: tuple[Judged, ...]
+    kind: Literal["claims_judged"] = "claims_judged"
+
+
 @dataclass(frozen=True, slots=True)
 class MoreSaid:
     """Passages of a whole reply limit what it says, in sentences that it does not mention."""
@@ -320,6 +348,7 @@ RunOwn: TypeAlias = (
     | Queued
     | NestedEvent
     | ClaimsChecked
+    | ClaimsJudged
     | MoreSaid
     | Rated
     | Edited

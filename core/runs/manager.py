@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from core.limits import ConcurrencyLimiter, Slot
     from core.messages.message import Message
-    from core.runs.log import ApprovalAsked, Rating
+    from core.runs.log import ApprovalAsked, Rating, RunEvent
     from core.runs.run import Check
     from core.storage.base import AgentThought, EventRow, Lease, QueuedMessage, RunRecord, StoredMessage
     from core.storage.runs import RunStore
@@ -305,6 +305,12 @@ class OwnerRuns:
             await run.wait()
             await run.settle()
         await self._store.revise(message.run_id, "claims_checked", lambda payload: borne_out(payload, claims))
+        self._table.past.pop((self._owner, message.id), None)
+
+    async def note(self, message: StoredMessage, event: RunEvent) -> None:
+        """Put an event behind the end of a reply that is over. Raises ConflictError, NotFoundError, StorageError."""
+        (row,) = rows_of([LoggedEvent(0, 0.0, event)])
+        await self._store.add(message.run_id or "", row.kind, row.payload)
         self._table.past.pop((self._owner, message.id), None)
 
     async def rate(self, message: StoredMessage, mark: Rating, reason: str = "") -> None:

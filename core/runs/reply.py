@@ -19,11 +19,13 @@ from core.messages.events import (
     ToolStarted,
 )
 from core.messages.transcript import spent
+from core.runs.judgement import still_judged, with_judgement
 from core.runs.log import (
     ApprovalAsked,
     ApprovalGiven,
     CallStages,
     ClaimsChecked,
+    ClaimsJudged,
     Edited,
     InputAsked,
     InputGiven,
@@ -207,7 +209,16 @@ __all__ = ["Block", "CallBlock", "CallState", "ItemBlock", "ReasoningBlock", "Re
 _OfAMadeCall: TypeAlias = CallDelta | ApprovalAsked | ApprovalGiven | ToolStarted | ToolProgress | ToolFinished
 _OfACall: TypeAlias = CallStarted | _OfAMadeCall
 _Note: TypeAlias = (
-    ClaimsChecked | MoreSaid | Rated | Edited | StepRecorded | TurnsSummarised | Queued | InputAsked | InputGiven
+    ClaimsChecked
+    | ClaimsJudged
+    | MoreSaid
+    | Rated
+    | Edited
+    | StepRecorded
+    | TurnsSummarised
+    | Queued
+    | InputAsked
+    | InputGiven
 )
 _OfTheAccount: TypeAlias = ModelAsked | ModelCalled | CallStages
 
@@ -218,9 +229,10 @@ class Reply:
     `apply` takes constant time. `passages` holds every retrieved passage in order of appearance, each with its
     `"number"` from 1: what `[n]` in the text points to. The same passage found twice keeps both numbers.
     `model` is what the page calls the model that wrote it, where that is known. `claims` is what the passages say to
-    its sentences, once it is whole and was checked, `left_out` what they say beside these and it does not mention. `rating` is what its reader thinks of it, `rated_for` why. `edited`
-    says that its answer was written by its reader. `cut_short` says that its model reached its longest reply: it would
-    have gone on. `summary` is what its model was given in place of the oldest turns,
+    its sentences, once it is whole and was checked, by rules and by the model that `judged` names; `left_out` what they
+    say beside these and it does not mention. `rating` is what its reader thinks of it, `rated_for` why. `edited` says
+    that its answer was written by its reader. `cut_short` says that its model reached its longest reply: it would have
+    gone on. `summary` is what its model was given in place of the oldest turns,
     where that was made for it. `model_calls` are the model calls for it and beside it that are over, `under_way` those
     that are not, each with the seconds at which it began. `speed` is about how many tokens a second are being written,
     told anew once a second. `speakers` are the names of those who have spoken in it, in order. `queued` says that it
@@ -235,6 +247,7 @@ class Reply:
         self.usage: Usage | None = None
         self.model = ""
         self.claims: tuple[Checked, ...] = ()
+        self.judged: ClaimsJudged | None = None
         self.left_out: tuple[LeftOut, ...] = ()
         self.rating: Rating = ""
         self.rated_for = ""
@@ -246,6 +259,7 @@ class Reply:
         self.speed = 0
         self.speakers: dict[str, None] = {}
         self.seen = 0
+        self._by_rules: tuple[Checked, ...] = ()
         self._within = within
         self._calls: dict[str, CallBlock] = {}
         self._speaker: str | None = None
@@ -411,7 +425,12 @@ class Reply:
         if isinstance(event, InputAsked | InputGiven):
             self._ask(event)
         elif isinstance(event, ClaimsChecked):
-            self.claims = event.claims
+            self.judged = still_judged(self.judged, self._by_rules, event.claims)
+            self._by_rules = event.claims
+            self.claims = with_judgement(event.claims, self.judged)
+        elif isinstance(event, ClaimsJudged):
+            self.judged = event
+            self.claims = with_judgement(self._by_rules, event)
         elif isinstance(event, MoreSaid):
             self.left_out = event.left_out
         elif isinstance(event, Rated):

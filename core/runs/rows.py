@@ -34,9 +34,11 @@ from core.runs.log import (
     CallStages,
     Checked,
     ClaimsChecked,
+    ClaimsJudged,
     Edited,
     InputAsked,
     InputGiven,
+    Judged,
     LoggedEvent,
     ModelAsked,
     ModelCalled,
@@ -82,6 +84,10 @@ def borne_out(payload: Mapping[str, Any], claims: Collection[int]) -> dict[str, 
     }
 
 
+def _judged(model: str, said: list[tuple[int, int, bool]]) -> ClaimsJudged:
+    return ClaimsJudged(model, tuple(Judged(*one) for one in said))
+
+
 def _more_said(left_out: list[tuple[int, int, int, str]]) -> MoreSaid:
     return MoreSaid(tuple(LeftOut(*one) for one in left_out))
 
@@ -113,6 +119,7 @@ _CLASSES: dict[str, Callable[..., RunEvent]] = {
     "turns_summarised": TurnsSummarised,
     "queued": Queued,
     "claims_checked": _claims,
+    "claims_judged": _judged,
     "more_said": _more_said,
     "rated": Rated,
     "edited": Edited,
@@ -320,7 +327,17 @@ def _until_tick() -> float:
 
 
 KEPT_KINDS: Final = frozenset(
-    {"claims_checked", "edited", "message_finished", "model_called", "more_said", "rated", "turns_summarised", "within"}
+    {
+        "claims_checked",
+        "claims_judged",
+        "edited",
+        "message_finished",
+        "model_called",
+        "more_said",
+        "rated",
+        "turns_summarised",
+        "within",
+    }
 )
 """What stands in the log alone: it stays."""
 

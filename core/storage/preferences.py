@@ -15,6 +15,9 @@ ABOUT_ME: Final = "about_me"
 TITLES: Final = "titles"
 FOLLOW_UPS: Final = "follow_ups"
 CHECK_CLAIMS: Final = "check_claims"
+JUDGE: Final = "judge"
+JUDGES: Final = ("never", "", "always")
+"""When a model judges the sentences of answers: never, on a click, after each reply."""
 DICTATION: Final = "dictation"
 DICTATION_MODEL: Final = "dictation_model"
 DICTATED: Final = "dictated"
@@ -33,6 +36,7 @@ class Preferences:
         titles: Whether conversations are named by a model.
         follow_ups: Whether questions are proposed after a reply, by one more call of the model.
         check_claims: Whether the sentences of answers from documents are checked.
+        judge: When the model judges these sentences, too: one of `JUDGES`, "" for on a click.
         dictation: What turns speech into text: `browser`, `here` for a model of this machine, else the name of a model
             service; "" takes the browser's recognition where it has one, else what there is.
         dictation_model: The model of that service for it; "" for its usual one.
@@ -42,6 +46,7 @@ class Preferences:
     titles: bool = True
     follow_ups: bool = False
     check_claims: bool = True
+    judge: str = ""
     dictation: str = ""
     dictation_model: str = ""
 
@@ -100,6 +105,8 @@ def _checked(name: str, value: object) -> object:
         return None if value else False
     if name == FOLLOW_UPS and isinstance(value, bool):
         return True if value else None
+    if name == JUDGE and isinstance(value, str) and value in JUDGES:
+        return value or None
     if name in {DICTATION, DICTATION_MODEL} and isinstance(value, str):
         text = value.strip()
         if len(text) <= _LONGEST_NAME and text.isprintable() and " " not in text:

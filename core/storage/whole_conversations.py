@@ -70,7 +70,8 @@ class WholeTurn:
         lease: Who does this work, or did.
         thoughts: The steps of a reply that is over.
         within: What agents said and did that were called in it, as rows of the kind `within`.
-        checked: What its passages say to its sentences, as rows of the kinds `claims_checked` and `more_said`.
+        checked: What its passages say to its sentences, as rows of the kinds
+            `claims_checked`, `claims_judged` and `more_said`.
         noted: What its reader made of it, as rows of the kinds `rated` and `edited`.
     """
 
@@ -121,7 +122,7 @@ class WholeConversations:
             for step in thoughts_where(connection, list(found)):
                 steps.setdefault(step.message_id, []).append(step)
             inside = _rows(connection, list(made), "within")
-            checked = _rows(connection, list(made), "claims_checked", "more_said")
+            checked = _rows(connection, list(made), "claims_checked", "claims_judged", "more_said")
             noted = _rows(connection, list(made), "rated", "edited")
             return [
                 WholeTurn(

@@ -17,6 +17,7 @@ from core.toolbox.code_interpreter import CodeInterpreters
 from core.toolbox.toolbox import Toolbox
 from core.workspace.assistants import Assistants
 from core.workspace.dictation import Dictation
+from core.workspace.judging import Judgings
 from core.workspace.services import Services
 from core.workspace.workspaces import Workspaces
 
@@ -93,6 +94,7 @@ class Answering:
             beside=beside,
             titles=Titles(beside, on=settings.titles and program is None),
             follow_ups=FollowUps(beside, on=program is None),
+            judging=Judgings(on=settings.check_claims and program is None),
             dictation=Dictation(settings.weights_dir),
             agents=program or Assistants(settings.max_iteration),
             index=self._index,

@@ -15,6 +15,7 @@ from core.reading.owner_intake import OwnerIntake
 from core.storage.conversations import TEMPORARY
 from core.storage.preferences import DICTATED
 from core.workspace.dictation import OwnerDictation
+from core.workspace.judging import OwnerJudging
 from core.workspace.steering import OwnerSteering
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from core.toolbox.code_interpreter import CodeInterpreters
     from core.toolbox.toolbox import Toolbox
     from core.workspace.dictation import Dictation
+    from core.workspace.judging import Judgings
 
 _LOG = logging.getLogger(__name__)
 
@@ -74,6 +76,7 @@ class Services:
         titles: Names conversations after their first exchange.
         follow_ups: Proposes questions after a reply.
         dictation: Turns recordings into text.
+        judging: Has models judge the sentences of replies.
         agents: Who answers.
         index: Opens the index of an owner's documents, for an `async with` block.
         changed: Called with (owner, conversation) when something of it changes.
@@ -92,6 +95,7 @@ class Services:
     titles: Titles
     follow_ups: FollowUps
     dictation: Dictation
+    judging: Judgings
     agents: Agents
     index: Callable[[str], AbstractAsyncContextManager[Library]]
     changed: Callable[[str, str | None], None]
@@ -143,6 +147,11 @@ class OwnerServices:
         """Turns the owner's recordings into text."""
         return OwnerDictation(self._every.dictation, self.stores, self.models)
 
+    @cached_property
+    def judging(self) -> OwnerJudging:
+        """Has models judge the sentences of the owner's replies."""
+        return OwnerJudging(self._every.judging, self._every.beside, self.owner, self.stores, self.runs, self.changed)
+
     def after(self, run: Run, model: AnsweringModel, lang: Lang, name: ModelName) -> Run:
         """The reply, after whose end its model is asked for a title and for questions, where they are wanted.
 
@@ -151,6 +160,7 @@ class OwnerServices:
         """
         for asked in (self._every.titles, self._every.follow_ups):
             asked.begin(self.stores, run, model, lang, self.changed)
+        self.later(self.judging.after(run, model), "judging")
         self.note_model(run, name, run.conversation_id)
         self.later(self._dictated(run), "the account of what was dictated")
         return run

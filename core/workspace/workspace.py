@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from core.storage.preferences import PreferenceStore
     from core.storage.search import SearchStore
     from core.workspace.dictation import OwnerDictation
+    from core.workspace.judging import OwnerJudging
     from core.workspace.services import OwnerServices
 
 _OPENS_WITHIN = 20.0  # seconds, until a password has shown whether it is right
@@ -90,6 +91,11 @@ class Workspace:
     def dictation(self) -> OwnerDictation:
         """Turns recordings into text."""
         return self.services.dictation
+
+    @property
+    def judging(self) -> OwnerJudging:
+        """Has models judge the sentences of replies."""
+        return self.services.judging
 
     @property
     def folders(self) -> FolderStore:

@@ -280,6 +280,26 @@ async def _rate(desk: Desk, view: View, asked: Asked) -> None:
     desk.views.changed(view.owner, view.conversation_id)
 
 
+async def _judge(desk: Desk, view: View, asked: Asked) -> None:
+    """Say what judging a reply by the conversation's model costs; let it (`step` "yes"), or not; stop it."""
+    step = _text(asked, "step")
+    async with desk.workspace(view) as workspace:
+        message = await workspace.conversations.message(_text(asked, "id"))
+        if message.conversation_id != view.conversation_id or not await workspace.judging.may():
+            raise NotFoundError("There is no such reply.", kind="message")
+        if step == "stop":
+            await workspace.judging.stop(message)
+        elif step == "no":
+            workspace.judging.withdraw(message)
+        else:
+            model = await workspace.models.loader(await workspace.conversation(view.conversation_id).model())
+            if step == "yes":
+                workspace.judging.begin(message, model)
+            else:
+                await workspace.judging.offer(message, model)
+    _attended(view)
+
+
 async def _fork(desk: Desk, view: View, asked: Asked) -> None:
     """Go on from a message in a conversation of its own, which this tab shows then."""
     async with desk.conversation(view) as conversation:
@@ -469,6 +489,7 @@ _ACTIONS: dict[str, Callable[[Desk, View, Asked], Awaitable[None]]] = {
     "continue": _continue,
     "fork": _fork,
     "rate": _rate,
+    "judge": _judge,
     "version": _version,
     "earlier": _earlier,
     "drop": _drop,

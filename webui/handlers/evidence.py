@@ -152,8 +152,9 @@ def _begun(view: View) -> _Look:
 async def _reply(desk: Desk, workspace: Workspace, view: View, message_id: str) -> ShownReply:
     """What the marks of a reply lead to. The text of a mark can be forged, so the reply is looked up.
 
-    `<reply>.beside<n>` is its n-th sentence of a passage that stands beside the answer. `<reply>.<n>` is what a search for its n-th claim finds, as if that sentence were the reply: where that bears the
-    sentence out, its sign is gone for good. `try.<library>` is what the question found that was tried there last.
+    `<reply>.beside<n>` is its n-th sentence of a passage that stands beside the answer. `<reply>.<n>` is what a search
+    for its n-th claim finds, as if that sentence were the reply: where that bears the sentence out, its sign is gone
+    for good. `try.<library>` is what the question found that was tried there last.
     """
     replied, _, claim = message_id.partition(".")
     if replied == _TRIED:

@@ -12,7 +12,7 @@ from starlette.routing import Route
 from core.bridge.pool import BoundedDict
 from core.errors import NotFoundError, ParlourError
 from webui.context import json_body, log_text, text_of
-from webui.panels.inspector import money
+from webui.render.price import money
 from webui.render.tool_words import label_of
 
 if TYPE_CHECKING:

@@ -14,6 +14,7 @@ from core.agents.follow_ups import usual_usage
 from core.backup.writing import last_backup
 from core.errors import ParlourError, SettingsError
 from core.llm.usage import cost_of
+from core.runs.judgement import usual_judgement
 from core.workspace.clearing import delete_everything
 from webui.context import answered_in_time, json_body, log_text, text_of
 from webui.handlers.models import known_services
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from starlette.routing import BaseRoute
 
     from core.llm.base import BaseChatModel
+    from core.messages.message import Usage
     from core.workspace.workspace import Workspace
     from webui.context import WebContext
     from webui.words import Words
@@ -121,12 +123,14 @@ class PreferenceRoutes:
             brings_model=program is not None and program.brings_model,
             may_title=self._settings.titles and program is None,
             may_propose=program is None,
-            follow_up_cost=await _follow_up_cost(model),
+            follow_up_cost=await _cost(model, usual_usage()),
             here=model is not None and model.service.here,
             dictation_services=await workspace.dictation.services(),
             dictation_here=workspace.dictation.may_be_here,
             dictated=await workspace.dictation.waiting(),
             may_check=self._settings.check_claims,
+            may_judge=program is None,
+            judge_cost=await _cost(model, usual_judgement()),
             tools=len(program.own_tools()) if program is not None else sum(one.on for one in tools),
             servers=len(await workspace.tools.servers.list()),
             trouble=workspace.tools.servers.trouble,
@@ -160,9 +164,9 @@ class PreferenceRoutes:
         return await answered_in_time(done(), _PRIVATE)
 
 
-async def _follow_up_cost(model: BaseChatModel | None) -> float | None:
-    """What proposing questions once costs in US dollars; `None` where no price is known, or no model is there yet."""
-    return await cost_of(usual_usage(), model.model, model.service) if model is not None else None
+async def _cost(model: BaseChatModel | None, usage: Usage) -> float | None:
+    """What one call costs in US dollars; `None` where no price is known, or no model is there yet."""
+    return await cost_of(usage, model.model, model.service) if model is not None else None
 
 
 def _version() -> str:

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from core.models.choices import ServiceChoices
 from core.workspace.dictation import BROWSER, HERE
-from webui.panels.inspector import money
 from webui.panels.model_menu import service_label
 from webui.render.markup import escaped
+from webui.render.price import money
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

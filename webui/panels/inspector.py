@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from core.runs.log import ModelCalled
     from webui.words import Words
 
-__all__ = ["inspector_html", "money", "number"]
+__all__ = ["inspector_html", "number"]
 
 _BRIEF: Final = 0.1  # seconds: what is shorter has no time
 _SHOWN: Final = 40_000  # characters of a body in the panel; the file has all that is kept
@@ -58,19 +58,6 @@ def inspector_html(
         f'aria-label="{escaped(words("inspect.close"))}"></button></header>'
         f'<div class="p-behind" tabindex="-1">{table}</div>{_foot(message_id, words) if lines else ""}</div>'
     )
-
-
-def money(cost: float | None, words: Words, *, free: bool = False) -> str:
-    """A price in dollars; "free" on this machine, and never $0 where it is not known."""
-    if free:
-        return words("price.free")
-    if cost is None:
-        return words("price.unknown")
-    if cost == 0:
-        return "$0"
-    if cost < 0.0001:
-        return "< $0.0001"
-    return f"${cost:.4f}" if cost < 0.01 else f"${cost:.3f}" if cost < 1 else f"${cost:.2f}"
 
 
 def number(count: int) -> str:

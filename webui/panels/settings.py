@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Final
 
 from core.export.inspecting import total
 from core.readiness import Readiness
-from core.storage.preferences import LONGEST_ABOUT, Preferences
+from core.storage.preferences import JUDGES, LONGEST_ABOUT, Preferences
 from core.storage.space import UsedSpace
 from core.workspace.dictation import usual_model
 from webui.middleware.places import SECTIONS
 from webui.panels.dictation import choice_html
-from webui.panels.inspector import money
 from webui.panels.top import ready_line
 from webui.render.markup import escaped
+from webui.render.price import money
 from webui.words import LANGUAGES, sentences
 
 if TYPE_CHECKING:
@@ -47,6 +47,8 @@ class ShownSettings:
         dictation_services: The services that can turn speech into text, with their addresses.
         dictation_here: Whether this machine can.
         dictated: The calls for dictation whose text is in no message yet.
+        judge_cost: What having a model judge the sentences of a reply costs usually, likewise.
+        may_judge: Whether models may.
         may_check: The installation checks the sentences of answers.
         tools: How many of the built-in tools are on.
         servers: How many servers bring more.
@@ -69,6 +71,8 @@ class ShownSettings:
     dictation_services: Sequence[tuple[str, str]] = ()
     dictation_here: bool = False
     dictated: Sequence[ModelCalled] = ()
+    judge_cost: float | None = None
+    may_judge: bool = True
     may_check: bool = True
     tools: int = 0
     servers: int = 0
@@ -253,7 +257,21 @@ def _models(shown: ShownSettings, words: Words) -> str:
     rows.append(_row("answers", f'<span class="p-state">{state}</span>{change}', words, note=label))
     if shown.may_check:
         rows.append(_switch("check_claims", words, on=shown.preferences.check_claims))
+    if shown.may_check and shown.may_judge:
+        rows.append(_judge(shown, words))
     return "".join(rows)
+
+
+def _judge(shown: ShownSettings, words: Words) -> str:
+    """When the model judges the sentences of an answer, with the price of it."""
+    said = {value: escaped(words(f"settings.judge_{value or 'click'}")) for value in JUDGES}
+    options = "".join(
+        f'<option value="{value}"{" selected" if value == shown.preferences.judge else ""}>{label}</option>'
+        for value, label in said.items()
+    )
+    cost = money(shown.judge_cost, words, free=shown.here)
+    control = f'<select id="p-v-judge" data-set="judge" aria-describedby="p-n-judge">{options}</select>'
+    return _row("judge", control, words, labels="p-v-judge", note=words("settings.judge_note", cost=cost))
 
 
 def _tools(shown: ShownSettings, words: Words) -> str:

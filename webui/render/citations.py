@@ -113,12 +113,13 @@ def claim_notes(
     """Where claims of a text end, and the sign that goes there; supported ones get the marks of their passages."""
     notes: list[tuple[int, str]] = []
     missing = missing_marks((one for one in reply.claims if one.block == block), text)
-    web = _is_web(reply)
+    web, denied = _is_web(reply), _denied(reply)
     for index, claim in enumerate(reply.claims):
         if claim.block != block:
             continue
         if claim.verdict != "supported":
-            notes.append((claim.end, _sign(claim, words, "" if web else f"{escaped(message_id)}.{index}")))
+            searched = "" if web else f"{escaped(message_id)}.{index}"
+            notes.append((claim.end, _sign(claim, words, searched, judged=(block, claim.end) in denied)))
         elif numbers := missing.get(claim.end):
             notes.append((claim.end, cite(list(numbers))))
     return notes
@@ -145,7 +146,8 @@ def claims_summary(reply: Reply, words: Words) -> str:
     if not reply.claims:
         return ""
     total, weak, bare = len(reply.claims), _count(reply, "weak"), _count(reply, "unsupported")
-    kind = f"claims.{'some' if weak + bare else 'all'}{'_web' if _is_web(reply) else ''}"
+    where = "_judged" if reply.judged is not None and reply.judged.said else "_web" if _is_web(reply) else ""
+    kind = f"claims.{'some' if weak + bare else 'all'}{where}"
     said = words(kind, n=total - weak - bare, total=total)
     if differing := sum(bool(claim.reasons) and claim.verdict != "supported" for claim in reply.claims):
         said += words("claims.differing", n=differing)
@@ -169,14 +171,24 @@ def beyond_html(reply: Reply, words: Words, message_id: str) -> str:
     return f'<p class="p-beyond"><span class="p-beyond-head">{head}</span> {" ".join(made)}</p>'
 
 
-def _sign(claim: Checked, words: Words, searched: str) -> str:
+def _denied(reply: Reply) -> set[tuple[int, int]]:
+    """The places of the sentences that a model found not borne out."""
+    said = reply.judged.said if reply.judged is not None else ()
+    return {(one.block, one.end) for one in said if not one.borne_out}
+
+
+def _sign(claim: Checked, words: Words, searched: str, *, judged: bool) -> str:
     """The sign at the end of a sentence that is not borne out, and why.
 
     Args:
         searched: What a click searches for again, as markup; "" for a claim about the web, as that looks into
             documents alone.
+        judged: Whether it is a model that found it not borne out.
     """
     sign, said = _SIGNS[claim.verdict], words(f"claims.{claim.verdict}{'' if searched else '_web'}")
+    if judged:
+        said = words("claims.judged")
+        said = f"{said} {words('claims.search')}" if searched else said
     if claim.reasons:
         _, own, rival, number = claim.reasons[0]
         sign = _DIFFERS if rival else sign

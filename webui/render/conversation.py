@@ -10,6 +10,7 @@ from core.storage.base import file_ids
 from webui.render.comparing import between, column
 from webui.render.documents import DocumentState, Waiting, file_id, item_html, state_line
 from webui.render.entries import message_entry
+from webui.render.judging import Judging
 from webui.render.markup import escaped, invisible_in, verbatim
 from webui.render.reply import reply_entries
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from core.reading.preparing import Made
     from core.runs.reply import Reply
     from core.storage.base import DocumentRecord, StoredMessage
+    from core.workspace.judging import JudgingState
     from webui.render.comparing import Compared
     from webui.render.entries import Entry
     from webui.words import Words
@@ -63,6 +65,7 @@ def conversation_entries(  # noqa: PLR0913 - each is a part of the page, by name
     free: bool = True,
     cast: Collection[str] = (),
     rendered: Rendered | None = None,
+    judging: Mapping[str, JudgingState | None] | None = None,
     compared: Compared | None = None,
 ) -> tuple[list[Entry], list[str]]:
     """The entries of a conversation.
@@ -78,6 +81,7 @@ def conversation_entries(  # noqa: PLR0913 - each is a part of the page, by name
         versions: The ids of all versions of a turn, by the id of the shown one.
         free: Whether versions can be switched: not while a reply is being written.
         cast: The names of all who may speak, where that is known; with several, speakers are named.
+        judging: How far the judgements of replies have come, by their ids; `None` where no model judges them.
         compared: A second reply to one of the questions.
 
     Returns:
@@ -99,11 +103,12 @@ def conversation_entries(  # noqa: PLR0913 - each is a part of the page, by name
         # Both are in sight: there is nothing to switch to.
         others = (versions or {}).get(message.id, ()) if second is None else ()
         beside = versions_html(message.id, others, words, free=free)
-        key = _key(message, reply, words, states, beside, names, last=last)
+        judged = Judging(judging.get(message.id)) if judging is not None else None
+        key = _key(message, reply, words, states, beside, names, last=last, judging=judged)
         made = rendered.get(key) if rendered is not None and key else None
         if made is None:
             waiting = _waiting(thread[index - 1], states) if index and reply is not None else None
-            made = _entries(message, reply, words, states, beside, names, last=last, waiting=waiting)
+            made = _entries(message, reply, words, states, beside, names, last=last, waiting=waiting, judging=judged)
             if rendered is not None and key:
                 rendered.put(key, made)
         if second is not None:
@@ -147,6 +152,7 @@ def _key(  # noqa: PLR0913 - each is a part of the page, by name
     cast: tuple[str, ...],
     *,
     last: bool,
+    judging: Judging | None,
 ) -> tuple[Any, ...] | None:
     """The cache key of a message: all that its entries depend on. None while the reply grows."""
     if message.role == "user":
@@ -155,7 +161,7 @@ def _key(  # noqa: PLR0913 - each is a part of the page, by name
         return (message.id, words.lang, told, beside)
     if reply is None:
         return (message.id, words.lang, message.status, len(message.parts), last, beside)
-    drawn = (message.id, words.lang, reply.status, reply.seen, last, beside, cast)
+    drawn = (message.id, words.lang, reply.status, reply.seen, last, beside, cast, judging)
     return None if reply.status == "running" else drawn
 
 
@@ -169,10 +175,11 @@ def _entries(  # noqa: PLR0913 - each is a part of the page, by name
     *,
     last: bool,
     waiting: Waiting | None,
+    judging: Judging | None,
 ) -> list[Entry]:
     if message.role == "user":
         return [question_entry(message, words, states, beside)]
-    return reply_entries(message, reply, words, last=last, waiting=waiting, versions=beside, cast=cast)
+    return reply_entries(message, reply, words, last=last, waiting=waiting, versions=beside, cast=cast, judging=judging)
 
 
 def _waiting(question: StoredMessage, states: Mapping[str, DocumentState]) -> Waiting | None:

@@ -12,6 +12,7 @@ from webui.render.calls import CallDrawing, adjacent_calls
 from webui.render.citations import beyond_html, cite_marks, claim_notes, claims_summary
 from webui.render.documents import item_html, missing_notes, partly_read_notes, waiting_line
 from webui.render.entries import bubble, inside_bubble, message_entry, speaker
+from webui.render.judging import judging_html
 from webui.render.markdown import markdown
 from webui.render.markup import escaped
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from core.storage.base import RunStatus, StoredMessage
     from webui.render.documents import Waiting
     from webui.render.entries import Entry
+    from webui.render.judging import Judging
     from webui.render.markdown import Cite
     from webui.words import Words
 
@@ -60,6 +62,7 @@ def reply_entries(  # noqa: PLR0913 - each is a part of the page, by name
     waiting: Waiting | None = None,
     versions: str = "",
     cast: Collection[str] = (),
+    judging: Judging | None = None,
 ) -> list[Entry]:
     """The entries of a reply.
 
@@ -70,6 +73,7 @@ def reply_entries(  # noqa: PLR0913 - each is a part of the page, by name
         waiting: The documents that it waits for, if any.
         versions: Markup of the links to its other versions.
         cast: The names of all who may speak in the conversation.
+        judging: How far its judgement by a model has come; `None` where no model judges.
     """
     if reply is None:
         text = "\n\n".join(part.get_text_content() for part in message.parts if part.role == "assistant")
@@ -104,7 +108,7 @@ def reply_entries(  # noqa: PLR0913 - each is a part of the page, by name
             versions=versions,
             rated=_rated(message, reply, words),
             after=checked + by,
-            below=beyond_html(reply, words, message.id),
+            below=beyond_html(reply, words, message.id) + judging_html(reply, words, message.id, judging),
         )
         entries.append(foot)
     elif versions:
