@@ -13,7 +13,7 @@ from core.messages.content import ContentItem
 from core.messages.message import ASSISTANT, FUNCTION, Message
 from core.messages.transcript import Transcript
 from core.runs.claim_check import marked_texts
-from core.runs.log import ClaimsChecked, LoggedEvent, NestedEvent, RunFinished, message_events
+from core.runs.log import ClaimsChecked, ClaimsJudged, LoggedEvent, NestedEvent, RunFinished, message_events
 from core.runs.reply import CallBlock, CallState, Reply, TextBlock
 from core.runs.rows import events_of, logged_of
 from core.runs.steps import thoughts_of
@@ -74,10 +74,10 @@ def turn_of(whole: WholeTurn, redaction: Redaction, *, shown: bool, so_far: Sequ
 
 def _marked(messages: list[Message], logged: Sequence[LoggedEvent]) -> list[Message]:
     """With the marks that the page shows at sentences which the passages bear out, also where the model set none."""
-    checked = [one.event for one in logged if isinstance(one.event, ClaimsChecked)]
+    checked = [one.event for one in logged if isinstance(one.event, ClaimsChecked | ClaimsJudged)]
     if not checked:
         return messages
-    events = [*events_of(messages), checked[-1]]
+    events = [*events_of(messages), *checked]
     reply = Reply(LoggedEvent(seq, 0.0, event) for seq, event in enumerate(events, start=1))
     blocks = marked_texts(reply)
     texts = {block.text: blocks[at] for at, block in enumerate(reply.blocks) if isinstance(block, TextBlock)}

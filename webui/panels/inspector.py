@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from core.export.inspecting import STAGES, Stage, compared, cost_of, total
 from webui.render.markup import escaped, verbatim
+from webui.render.price import money
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
