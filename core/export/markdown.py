@@ -56,6 +56,8 @@ LABELS: Final[Mapping[Lang, Mapping[str, str]]] = {
         "error": "This reply broke off: {why}",
         "interrupted": "This reply was interrupted here.",
         "edited": "edited by the reader",
+        "judged": "sentences judged by {model}",
+        "more": "the passage says more: {said}",
         "up": "marked as good",
         "down": "marked as bad",
         "down_for": "marked as bad: {why}",
@@ -91,6 +93,8 @@ LABELS: Final[Mapping[Lang, Mapping[str, str]]] = {
         "error": "这条回复中断了：{why}",
         "interrupted": "这条回复在此中断。",
         "edited": "由读者修改",
+        "judged": "句子由 {model} 判断",
+        "more": "段落还说：{said}",
         "up": "标记为好",
         "down": "标记为不好",
         "down_for": "标记为不好：{why}",
@@ -133,7 +137,9 @@ def about(turn: ExportedTurn, words: Mapping[str, str]) -> list[str]:
     edited = [words["edited"]] if turn.edited else []
     why = "down_for" if turn.rating == "down" and turn.rated_for else turn.rating
     rated = [words[why].format(why=turn.rated_for)] if why else []
-    return [*model, *edited, turn.created_at.strftime(_WHEN), *rated]
+    judged = [words["judged"].format(model=turn.judged_by)] if turn.judged_by else []
+    more = [words["more"].format(said=" / ".join(turn.left_out))] if turn.left_out else []
+    return [*model, *edited, turn.created_at.strftime(_WHEN), *rated, *judged, *more]
 
 
 def html(text: str) -> str:

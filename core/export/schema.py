@@ -152,6 +152,8 @@ class ExportedTurn(_Value):
         edited: Whether the reader wrote the answer that stands in the reply, in place of its model's.
         rating: What the reader thinks of the reply.
         rated_for: Why.
+        judged_by: The model that judged the sentences of the reply, if one did.
+        left_out: Sentences of its passages that limit what it says, and that it does not mention.
     """
 
     id: str
@@ -169,6 +171,8 @@ class ExportedTurn(_Value):
     edited: bool = False
     rating: Literal["up", "down"] | None = None
     rated_for: str = ""
+    judged_by: str = ""
+    left_out: tuple[str, ...] = ()
 
     @field_serializer("messages")
     def _plainly(self, messages: tuple[Message, ...]) -> list[dict[str, Any]]:

@@ -48,7 +48,7 @@ def turn_of(whole: WholeTurn, redaction: Redaction, *, shown: bool, so_far: Sequ
         messages = Transcript(message_events(so_far)).messages()
         thoughts = tuple(thoughts_of(whole.run, messages, so_far)) if whole.run is not None else ()
     messages = [_message(one, redaction) for one in _marked(messages, so_far or logged_of(whole.checked))]
-    noted = [one.event for one in logged_of(whole.noted)]
+    noted = [one.event for one in logged_of((*whole.checked, *whole.noted))]
     events = [*events_of(messages), *noted]
     reply = Reply(LoggedEvent(seq, 0.0, event) for seq, event in enumerate(events, start=1))
     if stored.status != "running":
@@ -69,6 +69,8 @@ def turn_of(whole: WholeTurn, redaction: Redaction, *, shown: bool, so_far: Sequ
         edited=reply.edited,
         rating=reply.rating or None,
         rated_for=redaction.said(reply.rated_for),
+        judged_by=redaction.said(reply.judged.model) if reply.judged is not None else "",
+        left_out=tuple(redaction.said(one.sentence) for one in reply.left_out),
     )
 
 

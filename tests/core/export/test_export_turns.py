@@ -15,7 +15,8 @@ from core.export.turns import turn_of
 from core.messages.content import ContentItem
 from core.messages.events import Event, MessageFinished, MessageStarted, TextDelta
 from core.messages.message import Message
-from core.runs.log import Checked, ClaimsChecked, LoggedEvent, NestedEvent
+from core.rag.claims.omission import LeftOut
+from core.runs.log import Checked, ClaimsChecked, ClaimsJudged, Judged, LoggedEvent, MoreSaid, NestedEvent, RunEvent
 from core.runs.rows import rows_of
 from core.storage.base import AgentThought, RunRecord, StoredMessage
 from core.storage.whole_conversations import WholeTurn
@@ -105,6 +106,31 @@ def test_marks_that_only_the_check_of_claims_found_go_along() -> None:
     assert turn.messages[2].content == "Fire is insured. [1] Water is, too. And theft [2]."
     assert [one.cited for one in turn.citations] == [True, True]
     assert turn_of(WholeTurn(stored), Redaction(), shown=True).messages[2].content == said
+
+
+def test_who_judged_the_sentences_and_what_they_leave_out_go_along() -> None:
+    said = "Fire is insured. Water is, too."
+    call: Any = {"name": "ask_documents", "arguments": "{}"}
+    parts = (
+        Message("assistant", "", function_call=call, extra={"function_id": "a"}),
+        Message("function", "[1] t", name="ask_documents", extra={"function_id": "a", "passages": [PASSAGE]}),
+        Message("assistant", said),
+    )
+    end = said.index(" Water")
+    events: list[RunEvent] = [
+        ClaimsChecked((Checked(1, end, "weak", (1,)), Checked(1, len(said), "supported", (1,)))),
+        MoreSaid((LeftOut(1, 0, 9, "Not arson."),)),
+        ClaimsJudged("Qwen", (Judged(1, end, borne_out=True), Judged(1, len(said), borne_out=False))),
+    ]
+    rows = tuple(rows_of(LoggedEvent(seq, 0.1, one) for seq, one in enumerate(events, 9)))
+    stored = StoredMessage("m", "c", None, "assistant", parts, None, "complete", 1.0)
+    turn = turn_of(WholeTurn(stored, checked=rows), Redaction(), shown=True)
+    assert turn.messages[2].content == "Fire is insured. [1] Water is, too."
+    assert (turn.judged_by, turn.left_out) == ("Qwen", ("Not arson.",))
+    assert ExportedTurn.model_validate_json(turn.model_dump_json()) == turn
+    written = MarkdownWriter({}).turn(turn)
+    assert "sentences judged by Qwen" in written
+    assert "the passage says more: Not arson." in written
 
 
 def test_a_key_is_in_no_field_of_a_turn() -> None:
