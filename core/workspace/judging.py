@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
@@ -46,7 +47,7 @@ class JudgingState:
         tokens: About how many it reads and writes for it.
         free: Whether it runs on this machine.
         cost: What it costs about, in dollars; `None` where that is not known.
-        error: What went wrong, as a run has it.
+        error: What went wrong, as a run has it, in JSON: a state is compared as a whole.
     """
 
     kind: Literal["offered", "working", "failed"]
@@ -54,7 +55,7 @@ class JudgingState:
     tokens: int = 0
     free: bool = False
     cost: float | None = None
-    error: Mapping[str, Any] | None = None
+    error: str = ""
 
 
 class Judgings:
@@ -130,7 +131,7 @@ class OwnerJudging:
         """Have a reply judged by the model whose price was shown; without an offer nothing happens, nor twice."""
         offered = self.state(message.id)
         if offered is not None and not self._is_working(message.id):
-            self._put(message, replace(offered, kind="working", error=None))
+            self._put(message, replace(offered, kind="working", error=""))
             self._start(message, model, at_once=True)
 
     async def stop(self, message: StoredMessage) -> None:
@@ -224,7 +225,7 @@ class OwnerJudging:
 
     def _fail(self, message: StoredMessage, working: JudgingState | None, error: Mapping[str, Any]) -> None:
         if working is not None:
-            self._put(message, replace(working, kind="failed", error=error))
+            self._put(message, replace(working, kind="failed", error=json.dumps(error)))
 
     @asynccontextmanager
     async def _account(self, message: StoredMessage) -> AsyncGenerator[None]:

@@ -162,9 +162,8 @@ def beyond_html(reply: Reply, words: Words, message_id: str) -> str:
         if one.passage in titles:
             place = escaped(passage_label(titles[one.passage], words))
             target = f"#cite-{escaped(message_id)}.{BESIDE}{at}-{one.passage}"
-            made.append(
-                f'<a class="p-do p-beside" role="button" href="{target}" title="{place}">{escaped(one.sentence)}</a>'
-            )
+            said = f'“{escaped(one.sentence)}”<b class="p-at">{one.passage}</b>'
+            made.append(f'<a class="p-do p-beside" role="button" href="{target}" title="{place}">{said}</a>')
     if not made:
         return ""
     head = escaped(words("claims.more_web" if _is_web(reply) else "claims.more"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, NamedTuple
 
 from webui.render.markup import escaped
@@ -39,8 +40,8 @@ def judging_html(reply: Reply, words: Words, message_id: str, judging: Judging |
     if state.kind == "working":
         return _line(f'<span class="p-st p-run"></span>{escaped(words("judging.working", model=model))}', stop)
     if state.kind == "failed":
-        what, then = words.error_parts(dict(state.error or {}))
-        said = words("judging.failed", said=f"{what} {then}".strip())
+        what, _ = words.error_parts(json.loads(state.error or "{}"))
+        said = words("judging.failed", said=what.rstrip(" .。"))
         return _line(escaped(said), _act("judge", "judging.again", message_id, words))
     cost = money(state.cost, words, free=state.free)
     price = words("judging.price", model=model, tokens=f"{state.tokens:,}", cost=cost)

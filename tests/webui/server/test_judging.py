@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from html import unescape
@@ -19,6 +20,7 @@ from core.runs.rows import logged_of
 from core.storage.preferences import PreferenceStore
 from core.testing.script import Reply
 from tests.webui.server.test_evidence import House, opened, policy_text
+from webui.frames import Frames
 from webui.panels.settings import ShownSettings, settings_html
 from webui.render.citations import claims_summary
 from webui.render.judging import Judging, judging_html
@@ -59,6 +61,14 @@ class Judged:
             may, state = await workspace.judging.may(), workspace.judging.state(self.house.reply)
         judging = Judging(state) if may else None
         return unescape(judging_html(await self.reply(), Words.of(lang), self.house.reply, judging))
+
+    async def page(self) -> str:
+        """The conversation as a tab gets it."""
+        frames = Frames(self.house.engine, self.house.desk.views)
+        async for frame in frames.follow(self.house.view):
+            if frame is not None:
+                return unescape(json.dumps(frame.chat, ensure_ascii=False, default=str))
+        return ""
 
     async def verdicts(self) -> list[str]:
         return [one.verdict for one in (await self.reply()).claims]
@@ -163,7 +173,9 @@ async def test_a_service_that_fails_gives_one_sentence_and_leaves_what_the_rules
         await judged.does("yes")
         await judged.settled()
         line = await judged.line()
-        assert "The rules’ verdict stays:" in line
+        assert "The rules’ verdict stays." in line
+        page = await judged.page()
+        assert "The rules’ verdict stays." in page
         assert "Try again…" in line
         assert await judged.verdicts() == ["supported", "supported", "unsupported"]
         await judged.does()
