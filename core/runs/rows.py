@@ -326,19 +326,15 @@ def _until_tick() -> float:
     return _CHECKPOINT_EVERY - time.monotonic() % _CHECKPOINT_EVERY
 
 
-KEPT_KINDS: Final = frozenset(
-    {
-        "claims_checked",
-        "claims_judged",
-        "edited",
-        "message_finished",
-        "model_called",
-        "more_said",
-        "rated",
-        "turns_summarised",
-        "within",
-    }
-)
+_KEPT_OF_CLAIMS: Final = frozenset({"claims_checked", "claims_judged", "more_said"})
+KEPT_KINDS: Final = _KEPT_OF_CLAIMS | {
+    "edited",
+    "message_finished",
+    "model_called",
+    "rated",
+    "turns_summarised",
+    "within",
+}
 """What stands in the log alone: it stays."""
 
 WIRE_KINDS: Final = frozenset({"call_stages"})

@@ -20,7 +20,7 @@ from core.runs.log import RunLog
 from core.runs.reply import TextBlock
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+    from collections.abc import AsyncGenerator, Callable, Mapping
 
     from core.llm.base import BaseChatModel
     from core.runs.beside import AnsweringModel, Beside
@@ -84,14 +84,13 @@ class OwnerJudging:
         self,
         every: Judgings,
         beside: Beside,
-        owner: str,
         stores: OwnerStores,
         runs: OwnerRuns,
         changed: Callable[[str], None],
     ) -> None:
         self._every = every
         self._beside = beside
-        self._owner = owner
+        self._owner = stores.owner
         self._stores = stores
         self._runs = runs
         self._changed = changed
@@ -100,9 +99,9 @@ class OwnerJudging:
         """Whether a judgement is offered at replies. Raises StorageError."""
         return self._every.on and (await self._stores.preferences.get()).judge != _NEVER
 
-    async def states(self, message_ids: Iterable[str]) -> dict[str, JudgingState | None] | None:
-        """As `state`, of several; `None` where no judgement is offered. Raises StorageError."""
-        return {one: self.state(one) for one in message_ids} if await self.may() else None
+    async def states(self, replies: Mapping[str, Reply]) -> dict[str, JudgingState | None] | None:
+        """As `state`, of replies by their ids; `None` where no judgement is offered. Raises StorageError."""
+        return {one: self.state(one) for one in replies} if await self.may() else None
 
     def state(self, message_id: str) -> JudgingState | None:
         """How far the judgement of a reply has come; `None` where none was asked for, or it is done."""
@@ -143,11 +142,9 @@ class OwnerJudging:
         self._put(message, None)
 
     async def after(self, run: Run, model: AnsweringModel) -> None:
-        """Have a reply judged once it is whole, where its owner wants that for all of them."""
+        """Have a reply that is whole judged, where its owner wants that for all of them."""
         try:
-            if not self._every.on or await run.wait() != "complete" or not run.stored:
-                return
-            if (await self._stores.preferences.get()).judge != _ALWAYS:
+            if not self._every.on or (await self._stores.preferences.get()).judge != _ALWAYS:
                 return
             message = await self._stores.conversations.message(run.message_id)
             asked, _ = await self._asked(message)

@@ -150,7 +150,7 @@ class OwnerServices:
     @cached_property
     def judging(self) -> OwnerJudging:
         """Has models judge the sentences of the owner's replies."""
-        return OwnerJudging(self._every.judging, self._every.beside, self.owner, self.stores, self.runs, self.changed)
+        return OwnerJudging(self._every.judging, self._every.beside, self.stores, self.runs, self.changed)
 
     def after(self, run: Run, model: AnsweringModel, lang: Lang, name: ModelName) -> Run:
         """The reply, after whose end its model is asked for a title and for questions, where they are wanted.
@@ -160,10 +160,15 @@ class OwnerServices:
         """
         for asked in (self._every.titles, self._every.follow_ups):
             asked.begin(self.stores, run, model, lang, self.changed)
-        self.later(self.judging.after(run, model), "judging")
+        self.later(self._judged(run, model), "judging")
         self.note_model(run, name, run.conversation_id)
         self.later(self._dictated(run), "the account of what was dictated")
         return run
+
+    async def _judged(self, run: Run, model: AnsweringModel) -> None:
+        """A whole reply is judged by its model, where its owner wants that for all of them."""
+        if await run.wait() == "complete" and run.stored:
+            await self.judging.after(run, model)
 
     async def _dictated(self, run: Run) -> None:
         """What was dictated for the question stands in the account of its reply."""

@@ -92,15 +92,15 @@ def test_a_model_judges_after_its_price_and_what_it_said_survives_a_reload(
     judge.may.set()
     line.get_by_role("button", name="Let the model judge it…").click()
     line.get_by_role("button", name="Judge", exact=True).click()
-    expect(line).to_contain_text("bear out 1 of the 2 sentences")
+    expect(line).to_contain_text("support 1 of the 2 sentences")
     sign = chat(page).get_by_role(
-        "button", name="The model that was asked finds that the passages do not bear this out."
+        "button", name="The model that was asked finds that the passages do not support this."
     )
     expect(sign).to_contain_text("?")
     photographed(page, "judged")
     page.reload(wait_until="domcontentloaded")
     wait_for_script(page)
-    expect(line).to_contain_text("bear out 1 of the 2 sentences")
+    expect(line).to_contain_text("support 1 of the 2 sentences")
     chat(page).locator("a.p-inspect").last.click()
     expect(page.locator("#evidence, #page").filter(has_text="Check of sentences").first).to_be_visible()
 

@@ -115,8 +115,8 @@ async def test_it_is_asked_on_the_second_click_after_the_price_and_what_it_says_
         await judged.settled()
         assert judged.calls == 1
         assert await judged.verdicts() == ["supported", "unsupported", "unsupported"]
-        assert "bear out 1 of the 2 sentences" in await judged.line()
-        assert "1 of 3 sentences are borne out, by rules and a model" in claims_summary(
+        assert "support 1 of the 2 sentences" in await judged.line()
+        assert "Rules and a model found support for 1 of 3 sentences" in claims_summary(
             await judged.reply(), Words.of("en")
         )
         text = judged.asked[-1].messages[-1].get_text_content()
