@@ -182,16 +182,14 @@ class Assistant(FnCallAgent):
     async def _with_file_list(self, messages: list[Message], lang: Lang, context: dict[str, Any]) -> Stream:
         """The reply of a model that is told of all files, also of those that no search finds."""
         files = await self._attached() if self._attached is not None else ()
-        events = self._reply(await self._told_of(files, self._library, messages, lang), lang, context)
+        events = self._reply(await self._told_of(files, messages, lang), lang, context)
         async with aclosing(events) as reply:
             async for event in reply:
                 yield event
 
-    async def _told_of(
-        self, files: Sequence[Attached], library: Library | None, messages: list[Message], lang: Lang
-    ) -> list[Message]:
+    async def _told_of(self, files: Sequence[Attached], messages: list[Message], lang: Lang) -> list[Message]:
         """The conversation, in which the model is told of these files and of their headings."""
-        small = self._model().small
+        small, library = self._model().small, self._library
         known = [one.library_id for one in files if one.library_id is not None]
         headings = {} if small or library is None or not known else await asyncio.to_thread(library.headings, known)
         told = listed(files, lang, brief=small, headings=headings)
