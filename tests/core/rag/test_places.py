@@ -138,6 +138,12 @@ def test_of_a_row_the_cells_are_marked_that_a_sentence_speaks_of_after_the_first
     assert rectangles([block], units, Places(units).find("Water | 420 | 9,000")) == [(0, 20, 300, 40)]
 
 
+def test_figures_that_share_their_first_digits_are_not_the_same_cell() -> None:
+    block = in_cells(("Layers", "Simple", "Complex", "All"), ("4", "0.938", "0.904", "0.927"), ("6", "1", "2", "3"))
+    proof = proof_on_page(["With 4 layers it is 0.927 for all."], block.text, [block])
+    assert [one for one in proof if one[1] == 20] == [(0, 20, 100, 40), (300, 20, 400, 40)]
+
+
 def test_words_that_reach_over_the_empty_cells_beside_them_are_marked_as_far() -> None:
     block = in_cells(("Both kinds of damage together", "", "Limit"), ("Water", "420", "9,000"))
     units = units_of([block])
