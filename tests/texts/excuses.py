@@ -218,7 +218,7 @@ _LISTED: Mapping[str, str] = {
         core.agents.config.build: agent_from
         core.agents.config.problems: problem
         core.agents.config.schema: AgentConfig.of
-        core.agents.file_library: FileLibrary.*
+        core.agents.file_library: FileLibrary.* read_files
         core.agents.group_chat: group_of
         core.backup.problems: problem
         core.errors: need_packages
