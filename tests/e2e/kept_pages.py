@@ -18,6 +18,12 @@ _CLEAR = """async () => {
   sessionStorage.clear();
   return [(await indexedDB.databases()).length, (await caches.keys()).length];
 }"""
+# A sign that turns without end has the browser draw sixty pictures a second for as long as a test looks at its page.
+_TURNS_ONCE = """{
+  const sheet = new CSSStyleSheet();
+  sheet.replaceSync('*, ::before, ::after { animation-iteration-count: 1 !important; }');
+  document.adoptedStyleSheets = [...document.adoptedStyleSheets, sheet];
+}"""
 # The same as the page's: another would make the browser begin a new process, and read everything again.
 _ISOLATED = {"cross-origin-opener-policy": "same-origin"}
 
@@ -53,10 +59,12 @@ class KeptPages:
     def new_context(self, **options: Any) -> BrowserContext:
         """A window for one test alone, which the test closes.
 
-        It has no worker, which would go between the page and its server, unless `options` allow that.
+        It has no worker, which would go between the page and its server, unless `options` allow that. What moves on
+        the page moves, but nothing without end.
         """
         context = self._browser.new_context(**{"service_workers": "block", **options})
         context.set_default_timeout(self._wait)
+        context.add_init_script(_TURNS_ONCE)
         return context
 
     def give_back(self, page: Page, url: str, locale: str) -> None:

@@ -61,3 +61,18 @@ def test_a_tab_that_cannot_be_cleared_is_given_to_nobody(kept_pages: KeptPages, 
     assert fresh not in {hoards, closed}
     assert hoards.is_closed()
     kept_pages.give_back(fresh, stage.url, "en-US")
+
+
+def test_a_sign_that_turns_without_end_comes_to_rest_and_keeps_no_browser_at_work(
+    kept_pages: KeptPages, stage: Stage
+) -> None:
+    page = kept_pages.take(stage.url, "en-US", DESK)
+    page.goto(f"{stage.url}/nothing-is-here")
+    page.evaluate(
+        """() => { const sheet = new CSSStyleSheet(), sign = document.createElement('p');
+            sheet.replaceSync('@keyframes turn { to { rotate: 1turn; } } p { animation: turn 1ms infinite; }');
+            document.adoptedStyleSheets.push(sheet);
+            document.body.append(sign); }"""
+    )
+    page.wait_for_function("!document.getAnimations().length", timeout=5_000)
+    kept_pages.give_back(page, stage.url, "en-US")
