@@ -4,7 +4,8 @@
 
 Documents of many kinds are typeset from the passages of `questions/` in the folder that `BENCH_DATA` names, and read
 into a library. Every chunk is compared with the printed lines that hold its words: the common area of both over the
-area of both together (IoU), the mean over all chunks of a kind. What a true place is, `bench/typeset.py` says.
+area of both together (IoU), the mean over all chunks of a kind. Each sentence is cited as well: its mark must hold all
+of its words, and no more than two beside them. What a true place is, `bench/typeset.py` says.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from bench.typeset import (
     Sheet,
     Text,
     Typesetter,
+    misplaced,
     overlap,
     scanned,
     set_in_columns,
@@ -105,8 +107,8 @@ def overlaps(library: Library, printed: Sequence[Printed]) -> Iterator[tuple[Pas
         yield passage, overlap(passage.rectangles, [one.place for one in true])
 
 
-def measured(kind: str, reader: str, *, show: bool = False) -> list[float]:
-    """The overlaps of all chunks of one kind."""
+def measured(kind: str, reader: str, *, show: bool = False) -> tuple[list[float], list[bool]]:
+    """The overlaps of all chunks of one kind, and of each sentence whether its mark is misplaced."""
     with tempfile.TemporaryDirectory() as folder:
         setter = KINDS[kind]()
         path, scan = Path(folder) / "typeset.pdf", Path(folder) / "scan.pdf"
@@ -117,12 +119,15 @@ def measured(kind: str, reader: str, *, show: bool = False) -> list[float]:
         with Library.open(Path(folder) / "library", {"pdf_reader": reader}) as library:
             library.add(path)
             found = list(overlaps(library, setter.printed))
+            (document,) = library.documents()
+            blocks = {one.page: library.pages.content(document.id, one.page).blocks for one, _ in found}
+            wrong = [is_wrong for one, _ in found for is_wrong in misplaced(one, blocks[one.page], setter.printed)]
         if show:
             for passage, value in sorted(found, key=lambda one: one[1])[:4]:
                 print(round(value, 3), passage.page, passage.text[:70], passage.rectangles[:3], file=sys.stderr)
                 true = true_lines(passage, setter.printed)
                 print("     ", len(true), [tuple(round(x, 1) for x in one.place) for one in true][:3], file=sys.stderr)
-    return [value for _, value in found]
+    return [value for _, value in found], wrong
 
 
 def main() -> None:
@@ -131,14 +136,21 @@ def main() -> None:
         print(f"There are no passages in {DATA}.", file=sys.stderr)
         return
     asked = sys.argv[1:]
+    wrong: dict[str, list[bool]] = {"printed": [], "scanned": []}
     for kind in asked or KINDS:
-        found = {reader: measured(kind, reader, show=bool(asked)) for reader in _readers(kind)}
+        both = {reader: measured(kind, reader, show=bool(asked)) for reader in _readers(kind)}
+        found = {reader: overlaps for reader, (overlaps, _) in both.items()}
+        wrong["scanned" if "scan" in kind else "printed"] += [one for _, judged in both.values() for one in judged]
         beside = "; ".join(
             f"`{reader}` {len(values)} chunks, mean {statistics.fmean(values):.3f}, least {min(values):.2f}"
             for reader, values in found.items()
         )
         mean = statistics.fmean(found[READERS[0]])
         report([Figure(f"marks on the page, {kind}: mean overlap", mean, LEAST, "", beside, at_least=True)])
+    for how, judged in wrong.items():
+        if judged:
+            what = f"cited sentences whose mark leaves out a word or reaches over others, {how}"
+            report([Figure(what, sum(judged), 0, "", f"{len(judged)} sentences of all kinds, both readers")])
 
 
 def _readers(kind: str) -> tuple[str, ...]:

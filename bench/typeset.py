@@ -17,11 +17,15 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pymupdf
 
+from core.rag.citations import supporting_spans
+from core.rag.places import proof_on_page
+from core.rag.prose import sentence_spans
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from core.rag.document import Chunk, Passage, Rectangle
+    from core.rag.document import Block, Chunk, Passage, Rectangle
 
 Script = Literal["helv", "tiro", "cjk"]
 Text = tuple[str, str]  # a title, and what stands under it
@@ -29,16 +33,23 @@ _DPI = 150
 _MARGIN, _GUTTER = 62.0, 24.0
 _EMPTY = re.compile(r"[\s|]+")
 _SHORT = 8  # letters: fewer in common say nothing
+_LEAST = 12  # letters of a sentence that may be cited
+_OTHERS = 2
 _NO_LINE_BEGINS_WITH = "，。、；：？！）》”』」％"
 
 
 @dataclass(frozen=True, slots=True)
 class Printed:
-    """A line of text or a row of a table, where it was put."""
+    """A line of text or a row of a table, where it was put.
+
+    Args:
+        words: Its words (of Chinese, its letters), each with its place.
+    """
 
     text: str
     page: int
     place: Rectangle
+    words: tuple[tuple[str, Rectangle], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,8 +164,15 @@ class Typesetter:
         box = (x, top, x + width, baseline - face.descender * size)
         turned = sheet.turned and not sheet.lying
         place = box if turned else sheet.shown(box)
-        self.printed.append(Printed(text, len(self._sheets), place))
+        words = [(word, at if turned else sheet.shown(at)) for word, at in self._words(text, x, box[1], box[3], size)]
+        self.printed.append(Printed(text, len(self._sheets), place, tuple(words)))
         self._waiting[-1].append((x, baseline, text, size))
+
+    def _words(self, text: str, x: float, top: float, bottom: float, size: float) -> Iterator[tuple[str, Rectangle]]:
+        """The words of a line that begins at `x`, each with its box."""
+        for word in re.finditer(r"\S" if self.script == "cjk" else r"\S+", text):
+            left = x + _length(self.script, text[: word.start()], size)
+            yield word[0], (left, top, left + _length(self.script, word[0], size), bottom)
 
     def paragraph(self, lines: Sequence[str], x: float, top: float, size: float = 0.0) -> float:
         """Set lines below each other; where the next may begin."""
@@ -166,13 +184,16 @@ class Typesetter:
 
     def row(self, cells: Sequence[str], edges: Sequence[float], top: float, height: float) -> None:
         """Set a row of a table with ruling lines around every field."""
+        words: list[tuple[str, Rectangle]] = []
         for text, (left, right) in zip(cells, pairwise(edges), strict=True):
+            words += self._words(text, left + 4, top, top + height, self.size)
             self._page.draw_rect(pymupdf.Rect(left, top, right, top + height), width=0.7)
             baseline = top + (height - self.size) / 2 + self.size * 0.8
             self._waiting[-1].append((left + 4, baseline, text, self.size))
             if _length(self.script, text, self.size) > right - left - 6:
                 raise ValueError(f"{text!r} is too long for its field.")
-        self.printed.append(Printed("".join(cells), len(self._sheets), (edges[0], top, edges[-1], top + height)))
+        place = (edges[0], top, edges[-1], top + height)
+        self.printed.append(Printed("".join(cells), len(self._sheets), place, tuple(words)))
 
     def save(self, path: Path, *, across: bool = False) -> None:
         """Write the file; `across` draws lines from top to bottom, whatever column they stand in."""
@@ -277,6 +298,48 @@ def true_lines(passage: Chunk | Passage, printed: Sequence[Printed]) -> list[Pri
         end = start + len(said)
     ends = [*starts[1:], len(page)]
     return [one for one, at, to in zip(here, starts, ends, strict=True) if at < end and start < to]
+
+
+def word_places(quote: str, passage: Chunk | Passage, printed: Sequence[Printed]) -> list[Rectangle]:
+    """Where each word of a quotation from a passage was put; nothing where that cannot be told."""
+    words = [word for line in true_lines(passage, printed) for word in line.words]
+    bare, said = "".join(word for word, _ in words), _EMPTY.sub("", quote)
+    start = bare.find(said)
+    if not said or start < 0 or bare.find(said, start + 1) >= 0:  # said twice, either may be meant
+        return []
+    found: list[Rectangle] = []
+    at = 0
+    for word, place in words:
+        if at < start + len(said) and start < at + len(word):
+            found.append(place)
+        at += len(word)
+    return found
+
+
+def holds(marked: Sequence[Rectangle], place: Rectangle, grow: float) -> bool:
+    """Whether the middle of a place lies inside what is marked, all of whose edges are moved out by `grow` points."""
+    x, y = (place[0] + place[2]) / 2, (place[1] + place[3]) / 2
+    return any(x0 - grow <= x <= x1 + grow and y0 - grow <= y <= y1 + grow for x0, y0, x1, y1 in marked)
+
+
+def misplaced(passage: Chunk | Passage, blocks: Sequence[Block], printed: Sequence[Printed]) -> Iterator[bool]:
+    """For each sentence of a passage whether its mark leaves out a word, or holds more than two words of others.
+
+    What marks the first words of a line is estimated, so that a mark may reach into its neighbours.
+
+    Args:
+        blocks: What was read of its page.
+        printed: What was put there.
+    """
+    words = [place for line in printed if line.page == passage.page for _, place in line.words]
+    for start, end in sentence_spans(passage.text):
+        said = passage.text[start:end].strip()
+        quotes = [passage.text[a:b] for a, b in supporting_spans(said, passage.text)] if len(said) >= _LEAST else []
+        true = [place for quote in quotes for place in word_places(quote, passage, printed)]
+        marked = proof_on_page([said], passage.text, blocks)
+        if true:
+            others = [place for place in words if place not in true and holds(marked, place, -1.5)]
+            yield len(others) > _OTHERS or not all(holds(marked, place, 1.5) for place in true)
 
 
 def area(boxes: Sequence[Rectangle]) -> float:

@@ -14,7 +14,7 @@ from urllib.parse import unquote, urlsplit
 
 from core.agents.basic import FnCallAgent
 from core.agents.conversation import append_system, this_turn
-from core.agents.file_library import FileLibrary, conversation_files
+from core.agents.file_library import FileLibrary, conversation_files, read_files
 from core.agents.retrieval import Finder, Material, is_small_talk, material, stands_alone
 from core.agents.search_query import KeywordQuery, standalone_question, with_earlier_questions
 from core.agents.tool_loop import MOST_MODEL_CALLS, OpeningCall, ToolLoop
@@ -86,7 +86,8 @@ class Assistant(FnCallAgent):
         system_message: Instead of Parlour's own words about who it is.
         name: Who speaks, where there are several.
         description: What it is good at.
-        files: Documents, as paths or addresses on the web; they are read when the first question comes.
+        files: Documents, as paths, addresses on the web, folders or patterns such as `docs/*.pdf`; they are read when
+            the first question comes, and `progress` of `run` and `stream` is told of it.
         rag_cfg: How documents are cut and searched; `index_path` keeps the index in that folder.
         library: Documents that are in a library already.
         documents: Those of the library that count, by id; all of them by default. An empty list needs no library.
@@ -182,16 +183,14 @@ class Assistant(FnCallAgent):
     async def _with_file_list(self, messages: list[Message], lang: Lang, context: dict[str, Any]) -> Stream:
         """The reply of a model that is told of all files, also of those that no search finds."""
         files = await self._attached() if self._attached is not None else ()
-        events = self._reply(await self._told_of(files, self._library, messages, lang), lang, context)
+        events = self._reply(await self._told_of(files, messages, lang), lang, context)
         async with aclosing(events) as reply:
             async for event in reply:
                 yield event
 
-    async def _told_of(
-        self, files: Sequence[Attached], library: Library | None, messages: list[Message], lang: Lang
-    ) -> list[Message]:
+    async def _told_of(self, files: Sequence[Attached], messages: list[Message], lang: Lang) -> list[Message]:
         """The conversation, in which the model is told of these files and of their headings."""
-        small = self._model().small
+        small, library = self._model().small, self._library
         known = [one.library_id for one in files if one.library_id is not None]
         headings = {} if small or library is None or not known else await asyncio.to_thread(library.headings, known)
         told = listed(files, lang, brief=small, headings=headings)
@@ -200,7 +199,7 @@ class Assistant(FnCallAgent):
         return append_system(messages, told, extra=private) if told else messages
 
     async def _from_documents(self, messages: list[Message], lang: Lang, context: dict[str, Any]) -> Stream:
-        library, documents = await self._open_library(messages)
+        library, documents = await self._open_library(messages, lang, context)
         if documents:
             events = await self._over_documents(messages, library, documents, lang, context)
         else:
@@ -274,10 +273,12 @@ class Assistant(FnCallAgent):
             return self._documents is None or bool(self._documents)
         return self._has_files or bool(conversation_files(messages))
 
-    async def _open_library(self, messages: list[Message]) -> tuple[Library, Collection[str]]:
+    async def _open_library(
+        self, messages: list[Message], lang: Lang, context: Mapping[str, Any]
+    ) -> tuple[Library, Collection[str]]:
         """The library, and the ids of the documents to search."""
         if self._library is None:
-            return await asyncio.to_thread(self._own.with_files, conversation_files(messages))
+            return await read_files(self._own, conversation_files(messages), lang, context.get("progress"))
         if self._documents is None:
             return self._library, [document.id for document in await asyncio.to_thread(self._library.documents)]
         return self._library, self._documents

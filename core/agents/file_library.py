@@ -2,38 +2,58 @@
 
 from __future__ import annotations
 
+import asyncio
+import glob
 import logging
+import os
 import shutil
 import tempfile
 import threading
 import weakref
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 from urllib.parse import unquote, urlsplit
 
-from core.errors import BrokenDocumentError, FetchError, SettingsError, UnsupportedFormatError
+from core.bridge.cancellation import ProgramEnd, contained
+from core.errors import BrokenDocumentError, DocumentError, FetchError, SettingsError, UnsupportedFormatError
 from core.messages.message import USER
+from core.rag.document import ReadingProgress
 from core.rag.library import Library
 from core.rag.sources import is_web_address, path_given
+from core.tools.threads import ProgressReporter
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from core.languages import Lang
     from core.messages.message import Message
     from core.rag.config import RAGConfig
 
 _log = logging.getLogger(__name__)
+_AT_A_TIME = min(4, os.cpu_count() or 1)  # files that are read: each has a process of its own
+_MOST_FILES = 10_000  # of one folder
+
+_Key: TypeAlias = tuple[str, int, int]
+"""Path, size and time of change."""
+Told: TypeAlias = Callable[[str, ReadingProgress, int, int], None]
 
 
 class FileLibrary:
     """A library that is opened on first use, in `index_path` of the settings, else in a temporary folder.
 
     Args:
-        files: Documents to read in before the first search: paths, or addresses on the web.
+        files: Documents to read in before a search: paths, addresses on the web, folders, and patterns such as
+            `docs/**/*.pdf`. What is added to a folder later is found as well; files that are no documents or cannot be
+            read are passed over in it, as hidden ones are.
         config: `rag_cfg`.
 
     Raises:
         SettingsError: `files` is no list, or one of them is no path.
-        BrokenDocumentError: A file of this machine is not there.
+        BrokenDocumentError: A file of this machine is not there, or a folder or a pattern has none.
     """
 
     def __init__(self, files: Iterable[str | Path] | str, config: RAGConfig) -> None:
@@ -41,42 +61,90 @@ class FileLibrary:
             raise SettingsError("files must be a list of paths.", hint=f"Write files=[{str(files)!r}].")
         hint = "Give a path, or an address on the web."
         self._files = [path_given(file, f"files[{at}]", hint) for at, file in enumerate(files)]
-        for file in self._files:  # an error now, not at the first question
-            if not is_web_address(file):
-                _existing_file(file)
+        self._wanted()  # an error now, not at the first question
         self._config = config
         self._reset()
 
     def _reset(self) -> None:
         self._guard = threading.Lock()
         self._library: Library | None = None
-        self._read: dict[tuple[str, int, int], str] = {}  # path, size and time of change: document
+        self._read: dict[_Key, str] = {}  # its document
+        self._unreadable: set[_Key] = set()
         self._unreachable: set[str] = set()
 
-    def with_files(self, more: Iterable[str]) -> tuple[Library, list[str]]:
-        """The library with all files in it, and the ids of their documents. Blocks while it reads.
+    def _wanted(self) -> list[_Wanted]:
+        """The files that were given, those of folders and patterns one by one."""
+        found: dict[str, _Wanted] = {}
+        for path in self._files:
+            for one in _files_at(path):
+                found.setdefault(one.path, one)
+        return list(found.values())
+
+    def with_files(self, more: Iterable[str], told: Told | None = None) -> tuple[Library, list[str]]:
+        """The library with all files in it, and the ids of their documents. Blocks while it reads, several at a time.
 
         Args:
             more: Files of the conversation; those that are no documents are skipped. An address that cannot be
                 fetched raises once and is skipped from then on, so that the conversation can continue.
+            told: Called while files are read, from any thread: with the name of one, how far it is, how many files are
+                read, and how many there are to read.
 
         Raises:
             DocumentError: A file cannot be read, or not be fetched.
         """
         with self._guard:
             library = self._open()
-            ids = [self._add(library, path) for path in self._files]
-            for path in more:
-                if path in self._unreachable:
-                    continue
-                try:
-                    ids.append(self._add(library, path))
-                except UnsupportedFormatError:
-                    _log.info("The file %r is no document; tools may still use it.", Path(path).name)
-                except FetchError:
-                    self._unreachable.add(path)
-                    raise
-            return library, list(dict.fromkeys(ids))
+            wanted = [*self._wanted(), *(_Wanted(path, "talk") for path in more if path not in self._unreachable)]
+            keys = [_key(one.path) for one in wanted]
+            new: dict[_Key, _Wanted] = {}
+            for one, key in zip(wanted, keys, strict=True):
+                if key not in self._read and key not in self._unreadable:
+                    new.setdefault(key, one)
+            if new:
+                self._read_in(library, new, told)
+            return library, list(dict.fromkeys(self._read[key] for key in keys if key in self._read))
+
+    def _read_in(self, library: Library, new: Mapping[_Key, _Wanted], told: Told | None) -> None:
+        """Read files in, so many at a time; what fails is raised when the others have stopped."""
+        stopped = threading.Event()
+        done: list[_Key] = []
+
+        def read(key: _Key, one: _Wanted) -> None:
+            def tell(progress: ReadingProgress) -> None:
+                if told is not None:
+                    told(one.name, progress, len(done), len(new))
+
+            try:
+                self._read[key] = library.add(one.source, progress=tell, cancelled=stopped).id
+            except DocumentError as error:
+                self._pass_over(key, one, error, is_stopped=stopped.is_set())
+            done.append(key)
+
+        with ThreadPoolExecutor(min(_AT_A_TIME, len(new)), "parlour-reading") as pool:
+            reading = [pool.submit(read, key, one) for key, one in new.items()]
+            try:
+                for one in reading:
+                    one.result()
+            except BaseException:
+                stopped.set()
+                pool.shutdown(cancel_futures=True)
+                raise
+
+    def _pass_over(self, key: _Key, one: _Wanted, error: DocumentError, *, is_stopped: bool) -> None:
+        """Remember a file that cannot be read, and need not be; raises the error of one that must be."""
+        if isinstance(error, FetchError) and one.origin == "talk":
+            self._unreachable.add(one.path)
+            raise error
+        may_fail = one.origin == "folder" or (one.origin == "talk" and isinstance(error, UnsupportedFormatError))
+        if is_stopped or not may_fail:
+            raise error
+        self._unreadable.add(key)
+        _log.log(
+            logging.INFO if isinstance(error, UnsupportedFormatError) else logging.WARNING,
+            "The file %r is passed over; tools may still use it: %s",
+            one.name,
+            error,
+        )
 
     def __getstate__(self) -> dict[str, object]:
         """The arguments alone: a copy opens a library of its own."""
@@ -103,31 +171,112 @@ class FileLibrary:
         weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
         return Path(folder)
 
-    def _add(self, library: Library, path: str) -> str:
-        if is_web_address(path):
-            key = (path, 0, 0)
-            if key not in self._read:
-                self._read[key] = library.add(path).id
-            return self._read[key]
-        file = _existing_file(path)
-        found = file.stat()
-        key = (str(file), found.st_size, found.st_mtime_ns)
-        if key not in self._read:
-            self._read[key] = library.add(file).id
-        return self._read[key]
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """A file to read; `origin` says whether it was named itself, or found in a folder or a conversation."""
+
+    path: str
+    origin: Literal["given", "folder", "talk"] = "given"
+
+    @property
+    def source(self) -> str | Path:
+        return self.path if is_web_address(self.path) else _existing_file(self.path)
+
+    @property
+    def name(self) -> str:
+        return self.path if is_web_address(self.path) else local_path(self.path).name
+
+
+def _key(path: str) -> _Key:
+    """What tells a file from its earlier and later versions. Raises BrokenDocumentError."""
+    if is_web_address(path):
+        return path, 0, 0
+    file = _existing_file(path)
+    found = file.stat()
+    return str(file), found.st_size, found.st_mtime_ns
+
+
+def _files_at(path: str) -> list[_Wanted]:
+    """The file at a path, or the files of a folder or pattern, by name. Raises BrokenDocumentError."""
+    file = Path(path) if is_web_address(path) else local_path(path)
+    if is_web_address(path) or file.is_file():
+        return [_Wanted(path)]
+    if file.is_dir():
+        found, said = _in_folder(file), f"The folder {str(file.absolute())!r} has no files."
+    elif glob.has_magic(path):
+        names = glob.iglob(path, recursive=True)  # noqa: PTH207 - a pattern may begin anywhere
+        found, said = (Path(name) for name in names if Path(name).is_file()), f"No file matches {path!r}."
+    else:
+        _existing_file(path)
+        return []
+    files = sorted(map(str, islice(found, _MOST_FILES + 1)))
+    if not files:
+        raise BrokenDocumentError(said, hint="Look at how it is written.", key="document_missing", name=file.name)
+    if len(files) > _MOST_FILES:
+        hint = "Give a smaller folder, or a pattern such as 'docs/*.pdf'."
+        raise SettingsError(f"{path!r} has more than {_MOST_FILES:,} files.", hint=hint)
+    return [_Wanted(one, "folder") for one in files]
+
+
+def _in_folder(folder: Path) -> Iterator[Path]:
+    """The files in a folder and in those inside it, without hidden ones; links to folders are not followed."""
+    for at, folders, names in os.walk(folder):
+        folders[:] = [one for one in folders if not one.startswith(".")]
+        yield from (Path(at, name) for name in names if not name.startswith("."))
 
 
 def _existing_file(path: str) -> Path:
     """The file at `path`. Raises BrokenDocumentError."""
     file = local_path(path)
-    if file.is_dir():
-        said = f"{str(file.absolute())!r} is a folder."
-        hint = f"Give its files, such as sorted(Path({path!r}).glob('*'))."
-        raise BrokenDocumentError(said, hint=hint, key="document_missing", name=file.name)
     if not file.is_file():
         said = f"There is no file {file.name!r} in {str(file.absolute().parent)!r}."
         raise BrokenDocumentError(said, key="document_missing", name=file.name)
     return file
+
+
+_READING: Final[Mapping[Lang, tuple[str, str]]] = {
+    "en": ("Reading {name}", "Reading {name}: page {page} of {pages}"),
+    "zh": ("正在读取 {name}", "正在读取 {name}：第 {page} 页，共 {pages} 页"),
+}
+
+
+async def read_files(
+    library: FileLibrary, more: Iterable[str], lang: Lang, follow: Callable[..., None] | None = None
+) -> tuple[Library, list[str]]:
+    """As `FileLibrary.with_files`, in a thread.
+
+    Args:
+        lang: The language in which it is told what is read.
+        follow: Called on the loop while files are read, as for calls of tools: with "documents", a text, how many files
+            are read, and how many there are to read.
+    """
+    ended: list[ProgramEnd] = []
+
+    def follow_safely(*progress: object) -> None:
+        try:
+            with contained():
+                if follow is not None:
+                    follow(*progress)
+        except ProgramEnd as end:
+            ended.append(end)
+        except Exception:  # noqa: BLE001 - a program's code: its trouble is not the reader's
+            _log.exception("The progress of reading could not be told.")
+
+    reporter = ProgressReporter("documents", follow_safely if follow is not None else None)
+
+    def told(name: str, progress: ReadingProgress, done: int, files: int) -> None:
+        bare, paged = _READING[lang]
+        text = paged if progress.total else bare
+        reporter(text.format(name=name, page=progress.pages, pages=progress.total), done, files)
+
+    try:
+        read = await asyncio.to_thread(library.with_files, more, told if follow is not None else None)
+    finally:
+        reporter.end()
+    if ended:
+        raise ended[0]
+    return read
 
 
 def conversation_files(messages: Iterable[Message]) -> list[str]:

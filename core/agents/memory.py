@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from typing import TYPE_CHECKING, Any
 
 from core.agents.base import Agent
-from core.agents.file_library import FileLibrary, conversation_files
+from core.agents.file_library import FileLibrary, conversation_files, read_files
 from core.agents.retrieval import Finder, NoModel
 from core.agents.search_query import KeywordQuery, with_earlier_questions
 from core.messages.events import MessageFinished, MessageStarted, TextDelta
@@ -77,7 +76,7 @@ class Memory(Agent):
             DocumentError: A file cannot be read.
         """
         questions = with_earlier_questions(messages)
-        library, documents = await asyncio.to_thread(self._own.with_files, conversation_files(messages))
+        library, documents = await read_files(self._own, conversation_files(messages), lang)
         if not questions or not documents:
             return []
         model = self.llm or NoModel()

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from core.errors import ParlourError
-from core.rag.citations import sentence_of, supporting_spans
-from core.rag.places import Places, rectangles, units_of
+from core.rag.citations import sentence_of
+from core.rag.places import proof_on_page
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from core.export.schema import ExportedCitation
     from core.rag.document import Rectangle
     from core.rag.library import Library
-    from core.rag.places import Span
 
 ZOOM = 2.0
 """Pixels for each point of a page."""
@@ -86,15 +85,10 @@ class CitedPages:
     def borne_out(self, one: ExportedCitation, sentences: Sequence[str]) -> tuple[Rectangle, ...]:
         """The places on the page of what bears these sentences out; nothing where that cannot be known."""
         page = page_of(one)
-        spans = [span for said in sentences for span in supporting_spans(said, one.text)]
-        if self._library is None or page is None or not spans:
+        if self._library is None or page is None:
             return ()
         try:
             blocks = self._library.pages.content(*page).blocks
         except ParlourError:
             return ()
-        units = units_of(blocks)
-        places = Places(units)
-        whole = places.find(one.text)
-        found: list[Span] = [at for start, end in spans for at in places.find(one.text[start:end], whole)]
-        return tuple(rectangles(blocks, units, found))
+        return proof_on_page(sentences, one.text, blocks)

@@ -9,6 +9,7 @@ import re
 import unicodedata
 from typing import TYPE_CHECKING
 
+from core.rag.numerals import number_of_han
 from core.rag.prose import Markup, ideographs, sentence_spans
 from core.rag.search.terms import EMPTY_CHARACTERS, distinct_terms
 
@@ -31,7 +32,6 @@ DENIAL = re.compile(
     r"|没有(?:提|说|给|包含|找到|相关)|未(?:提|说明|找到|包含)|无法|不(?:知道|清楚|确定)|沒有(?:提|說|給|包含|找到|相關)|無法",
     re.IGNORECASE,
 )
-_DIGITS = dict(zip("零〇一二两三四五六七八九", "001223456789", strict=True))
 _HUNDREDTHS = re.compile(r"百分之\s*(\d+(?:\.\d+)?|[零〇一二两三四五六七八九十百点]+)")
 _DIGIT = re.compile(r"\d")
 _PERCENT = re.compile(r"(?<=\d)\s*+(?:%|per\s?cent\b)", re.IGNORECASE)
@@ -151,20 +151,10 @@ def _apart(found: re.Match[str]) -> str:
 
 
 def _percent(found: re.Match[str]) -> str:
-    value = found[1] if found[1][0].isdigit() else _from_chinese(found[1])
-    return f" {value} percent "
-
-
-def _from_chinese(numeral: str) -> str:
-    """A Chinese numeral up to 99, or digit by digit, with what follows 点 as decimals: 二十五 is 25, 三点五 is 3.5."""
-    whole, point, rest = numeral.partition("点")
-    if "百" in whole:
-        return "100"
-    tens, ten, ones = whole.partition("十")
-    digits = "".join(_DIGITS[letter] for letter in whole if letter in _DIGITS)
-    if ten:
-        digits = f"{_DIGITS.get(tens, '1')}{_DIGITS.get(ones, '0')}"
-    return digits + (f".{''.join(_DIGITS.get(letter, '') for letter in rest)}" if point else "")
+    if found[1][0].isdigit():
+        return f" {found[1]} percent "
+    number = number_of_han(found[1])
+    return found[0] if number is None else f" {number:.10g} percent "
 
 
 # A run of spaces is tried once, from its start: models that loop write many.

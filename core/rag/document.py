@@ -11,7 +11,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
 Rectangle: TypeAlias = tuple[float, float, float, float]
 _SAME_EDGE = 3.0  # points
@@ -57,6 +57,8 @@ class Block:
         lines: Where each printed line starts in `text`, and where it stands on the page.
         level: 1 to 6 for a heading, else 0.
         cells: The rows of a table; the first is its header.
+        columns: Where each column of a table begins and ends on the page, in points from the left; none where it is not
+            known.
     """
 
     kind: BlockKind
@@ -65,6 +67,7 @@ class Block:
     lines: tuple[tuple[int, Rectangle], ...] = ()
     level: int = 0
     cells: tuple[tuple[str, ...], ...] = ()
+    columns: tuple[tuple[float, float], ...] = ()
 
     @property
     def rectangle(self) -> Rectangle | None:
@@ -80,6 +83,21 @@ class Block:
             if line_start < end and start < line_end
         )
         return strokes(touched) if self.lines else ()
+
+
+def block_values(block: Block) -> list[Any]:
+    """A block as values of JSON. A table's text is its cells, and is left out: a sheet may have a million rows."""
+    text = "" if block.cells else block.text
+    return [block.kind, text, block.page, block.lines, block.level, block.cells, block.columns]
+
+
+def block_from(values: Sequence[Any]) -> Block:
+    """A block of such values; older ones have no columns. Raises ValueError, TypeError."""
+    kind, text, page, lines, level, cells, *more = values
+    rows: tuple[tuple[str, ...], ...] = tuple(map(tuple, cells))
+    columns: tuple[tuple[float, float], ...] = tuple((begin, end) for begin, end in more[0]) if more else ()
+    places = tuple((start, tuple(place)) for start, place in lines)
+    return Block(kind, "\n".join(map(row_text, rows)) if rows else text, page, places, level, rows, columns)
 
 
 def table(rows: list[tuple[str, ...]], page: int | None = None) -> Block:

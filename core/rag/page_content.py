@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from weakref import WeakValueDictionary
 
 from core.errors import NotFoundError
-from core.rag.document import Block, PageShape, row_text
+from core.rag.document import Block, PageShape, block_from, block_values
 from core.rag.index_file import translated
 from core.rag.parsers.base import ParseOptions
 from core.rag.parsers.catalog import HEAD, PICTURES, parser_for
@@ -191,9 +191,7 @@ class ContentWriter:
         first = self._counted.get(page, 0)
         self._counted[page] = first + len(self._held)
         at = self._out.tell()
-        rows = [
-            [one.kind, "" if one.cells else one.text, one.page, one.lines, one.level, one.cells] for one in self._held
-        ]
+        rows = [block_values(one) for one in self._held]
         self._out.write(json.dumps(rows, ensure_ascii=False, separators=(",", ":")).encode(errors="replace") + b"\n")
         self._index.parts.append((page, first + 1, at, self._out.tell() - at))
         self._held, self._letters = [], 0
@@ -346,7 +344,7 @@ class _Reader:
 
     def _read(self, at: int, length: int) -> list[Block]:
         self._file.seek(at)
-        return [_block(values) for values in json.loads(self._file.read(length))]
+        return [block_from(values) for values in json.loads(self._file.read(length))]
 
     def _around(self, quote: str, near: float) -> range:
         """The parts with a quotation, at most three; the neighbouring part too if it is at an edge."""
@@ -372,10 +370,3 @@ class _Reader:
         spans = places.find(quote)
         rows = [one.unit for one in spans] or [_CLOSE]
         return places.share(quote, spans), (min(rows) < _CLOSE, max(rows) >= len(units) - _CLOSE)
-
-
-def _block(values: Sequence[Any]) -> Block:
-    kind, text, page, lines, level, cells = values
-    places = tuple((start, tuple(place)) for start, place in lines)
-    rows: tuple[tuple[str, ...], ...] = tuple(map(tuple, cells))
-    return Block(kind, "\n".join(map(row_text, rows)) if rows else text, page, places, level, rows)

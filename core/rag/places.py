@@ -4,21 +4,28 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections import Counter
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypeAlias
 from unicodedata import east_asian_width
 
+from core.rag.attribution import words_of
+from core.rag.citations import supporting_spans
 from core.rag.document import row_text
-from core.rag.prose import ideographs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from core.rag.document import Block, Rectangle
 
+Direction: TypeAlias = Literal["right", "left", "down", "up"]
+"""Where the next letter of a line stands."""
+_BETWEEN_CELLS = row_text(("", ""))
 _GAPS = re.compile(r"[\s|]+")  # bars part the cells of a row; they are no words
 _FEWEST = 2  # letters that are worth looking for
+_FIGURE = re.compile(r"\d++(?:[.,]\d++)*+")
+_FOUND = 0.9  # of a quotation's letters are on the page
 _TO_THE_LEFT = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufeff]")  # written from right to left
 
 
@@ -133,55 +140,132 @@ class Places:
         return self._starts[span.unit] + len(_GAPS.sub("", self._units[span.unit].text[: span.start]))
 
 
+def proof_on_page(sentences: Iterable[str], passage: str, blocks: Sequence[Block]) -> tuple[Rectangle, ...]:
+    """Where on a page the words of a passage stand that support sentences best; nothing where that is not known.
+
+    Of a table's row, the first cell and those that share words with the sentence.
+
+    Args:
+        passage: Its text.
+        blocks: What is on the passage's page.
+    """
+    units = units_of(blocks)
+    places = Places(units)
+    whole = places.find(passage)
+    found: list[Span] = []
+    for said in sentences:
+        for start, end in supporting_spans(said, passage):
+            quote = passage[start:end]
+            spans = places.find(quote, whole)
+            if places.share(quote, spans) >= _FOUND:  # else it points to what happens to have the same words
+                found += [cell for span in spans for cell in _cells_of(said, units[span.unit], blocks, span)]
+    return tuple(rectangles(blocks, units, found))
+
+
+def _cells_of(said: str, unit: Unit, blocks: Sequence[Block], span: Span) -> list[Span]:
+    """The parts of a row that share words with a sentence, after its first cell; all of it where none does."""
+    cells = blocks[unit.block].cells[unit.row] if unit.row is not None else ()
+    words, plain = _words_and_figures(said), said.casefold()
+    found: list[Span] = []
+    start = 0
+    for cell in cells:
+        if cell and (not found or words & _words_and_figures(cell) or cell.casefold() in plain):
+            found.append(Span(span.unit, start, start + len(cell)))
+        start += len(cell) + len(_BETWEEN_CELLS)
+    return found if len(found) > 1 else [span]
+
+
+def _words_and_figures(text: str) -> set[str]:
+    """The words of a text, its figures whole: 0.959 and 0.938 have nothing in common."""
+    figures = {figure.replace(",", "") for figure in _FIGURE.findall(text)}
+    return figures.union(word for word in words_of(text) if not any(map(str.isdigit, word)))
+
+
 def rectangles(blocks: Sequence[Block], units: Sequence[Unit], spans: Iterable[Span]) -> list[Rectangle]:
-    """The rectangles of spans, line by line; of a line that a span covers in part, roughly that part."""
-    is_upside_down = sum(map(_rises, blocks)) > 0
+    """The rectangles of spans, line by line, of tables cell by cell; of a line covered in part, roughly that part."""
+    way = _direction(blocks)
     found: list[Rectangle] = []
     for span in spans:
         unit = units[span.unit]
-        found += _of_block(
-            blocks[unit.block], unit.start + span.start, unit.start + span.end, is_upside_down=is_upside_down
-        )
+        block, start, end = blocks[unit.block], unit.start + span.start, unit.start + span.end
+        cells = _of_cells(block, unit, span)
+        found += _of_block(block, start, end, way) if cells is None else cells
     return list(dict.fromkeys(found))
 
 
-def _rises(block: Block) -> int:
-    """How many more lines of a block stand above the line before them than below it."""
-    tops = [rectangle[1] for _, rectangle in block.lines]
-    return sum((later < earlier) - (later > earlier) for earlier, later in pairwise(tops))
+def _direction(blocks: Iterable[Block]) -> Direction:
+    """Which way the letters of a page follow each other, by where the next line of a paragraph stands.
+
+    Text whose lines follow each other upwards stands on its head; where they follow sideways, it lies on its side.
+    """
+    steps: Counter[Direction] = Counter()
+    for block in blocks:
+        for (_, (left, top, right, bottom)), (_, (x0, y0, x1, y1)) in pairwise(block.lines):
+            if min(right - left, x1 - x0) >= max(bottom - top, y1 - y0):
+                steps["left" if y0 < top else "right"] += y0 != top
+            elif max(right - left, x1 - x0) < min(bottom - top, y1 - y0):
+                steps["down" if x0 < left else "up"] += x0 != left
+    return max(steps, key=steps.__getitem__) if steps.total() else "right"
 
 
-def _of_block(block: Block, start: int, end: int, *, is_upside_down: bool) -> Iterator[Rectangle]:
+def _of_cells(block: Block, unit: Unit, span: Span) -> list[Rectangle] | None:
+    """The places of the cells of a row that a span covers; `None` where they are not known, or the row is covered."""
+    row = next((place for start, place in block.lines if start == unit.start), None)
+    if unit.row is None or row is None or len(block.columns) != len(block.cells[unit.row]):
+        return None
+    cells, start = block.cells[unit.row], 0
+    found: list[Rectangle] = []
+    for at, cell in enumerate(cells):
+        if cell and start < span.end and span.start < start + len(cell):
+            # Words may reach over the empty cells that follow: cells that are joined have theirs in the first.
+            last = next((other for other in range(at + 1, len(cells)) if cells[other]), len(cells)) - 1
+            found.append((block.columns[at][0], row[1], block.columns[last][1], row[3]))
+        start += len(cell) + len(_BETWEEN_CELLS)
+    return None if len(found) == sum(map(bool, cells)) else found
+
+
+def _of_block(block: Block, start: int, end: int, way: Direction) -> Iterator[Rectangle]:
     ends = [*(begin for begin, _ in block.lines[1:]), len(block.text)]
     for (begin, rectangle), until in zip(block.lines, ends, strict=True):
         if begin < end and start < until:
-            x0, y0, x1, y1 = _part(block.text[begin:until], rectangle, start - begin, end - begin)
-            if is_upside_down:
-                both = rectangle[0] + rectangle[2]
-                x0, x1 = round(both - x1, 2), round(both - x0, 2)
-            yield (x0, y0, x1, y1)
+            is_known = not block.cells  # where the cells of a row stand, its length does not tell
+            line = block.text[begin:until]
+            yield _part(line, rectangle, start - begin, end - begin, way) if is_known else rectangle
 
 
-def _part(line: str, rectangle: Rectangle, start: int, end: int) -> Rectangle:
+def _part(line: str, rectangle: Rectangle, start: int, end: int, way: Direction) -> Rectangle:
     """Roughly where the characters from `start` to `end` of a printed line are; all of the line if that is unknown."""
     x0, y0, x1, y1 = rectangle
     whole = text_width(line.rstrip())
+    lies = x1 - x0 < y1 - y0
     # A table, or a slide's box, is one place for many lines.
-    if not whole or x1 - x0 < y1 - y0 or "\n" in line.rstrip() or _TO_THE_LEFT.search(line):
+    if not whole or lies != (way in {"up", "down"}) or "\n" in line.rstrip() or _TO_THE_LEFT.search(line):
         return rectangle
-    left = text_width(line[: max(0, start)]) / whole
-    right = min(1.0, text_width(line[: max(0, end)]) / whole)
-    return (round(x0 + left * (x1 - x0), 2), y0, round(x0 + right * (x1 - x0), 2), y1)
+    first = text_width(line[: max(0, start)]) / whole
+    last = min(1.0, text_width(line[: max(0, end)]) / whole)
+    if way in {"left", "up"}:
+        first, last = 1.0 - last, 1.0 - first
+    if lies:
+        return (x0, round(y0 + first * (y1 - y0), 2), x1, round(y0 + last * (y1 - y0), 2))
+    return (round(x0 + first * (x1 - x0), 2), y0, round(x0 + last * (x1 - x0), 2), y1)
 
 
-_NARROW, _BROAD = frozenset(" .,:;'!|ijltfrI()[]"), frozenset("mwMWABCDEFGHKNOPQRSTUVXYZ%@")
+# From the space to the tilde, in hundredths of their size: the mean of Helvetica and Times.
+_WIDTHS = (
+    *(26, 31, 38, 53, 53, 86, 72, 19, 33, 33, 44, 57, 26, 33, 26, 28, 53, 53, 53, 53, 53, 53, 53, 53, 53, 53, 28, 28),
+    *(57, 57, 57, 50, 97, 69, 67, 69, 72, 64, 58, 75, 72, 31, 44, 69, 58, 86, 72, 75, 61, 75, 69, 61, 61, 72, 69, 94),
+    *(69, 69, 61, 31, 28, 31, 47, 53, 33, 50, 53, 47, 53, 50, 31, 53, 53, 25, 25, 50, 25, 81, 53, 53, 53, 53, 33, 44),
+    *(28, 53, 50, 72, 50, 50, 47, 41, 23, 41, 56),
+)
+_ADVANCES = {chr(32 + at): width / 100 for at, width in enumerate(_WIDTHS)}
 
 
 def text_width(text: str) -> float:
     """The width of text, in widths of a Chinese character; an estimate for highlighting."""
-    narrow, broad = sum(map(_NARROW.__contains__, text)), sum(map(_BROAD.__contains__, text))
-    wide = ideographs(text)
-    return wide + 0.28 * narrow + 0.7 * broad + 0.5 * max(0, len(text) - wide - narrow - broad)
+    return sum(
+        count * (_ADVANCES.get(letter) or (1.0 if east_asian_width(letter) in "WF" else 0.52))
+        for letter, count in Counter(text).items()
+    )
 
 
 _TALL = 1.12  # a printed line's height in sizes of its letters: no font's is smaller

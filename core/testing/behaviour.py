@@ -3,6 +3,7 @@
 | the question has | the reply |
 |---|---|
 | count slowly | 200 numbered words, 30 a second |
+| count at leisure | 2,000 numbered words, ten a second: it goes on until somebody stops it |
 | think | reasoning, then an answer, paced |
 | use the calculator | a call of `calculator`, then an answer from its result |
 | two tools | `calculator` and `current_time` in one turn |
@@ -159,6 +160,9 @@ def _tone() -> bytes:
 
 _REACTIONS: dict[str, Callable[[Request, str], Reply]] = {
     "count slowly": lambda _request, _text: Reply(text=[f"word{number} " for number in range(1, 201)], pace=1 / 30),
+    "count at leisure": lambda _request, _text: Reply(
+        text=[f"word{number} " for number in range(1, 2001)], pace=1 / 10
+    ),
     "two tools": lambda request, text: _calls(request, _calculator(text), ("current_time", {})),
     "use the calculator": lambda request, text: _calls(request, _calculator(text)),
     "think": lambda _request, _text: Reply(

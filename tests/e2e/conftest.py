@@ -20,7 +20,7 @@ from core.testing.script import Script
 from tests.e2e.app_process import AppProcess
 from tests.e2e.chat_steps import wait_for_script
 from tests.e2e.chromium import chromium
-from tests.e2e.kept_pages import KeptPages
+from tests.e2e.kept_pages import KEPT, KeptPages
 from tests.e2e.watched_page import Watch
 
 DESK = {"width": 1280, "height": 860}
@@ -98,7 +98,7 @@ def open_page(request: pytest.FixtureRequest, kept_pages: KeptPages) -> Iterator
     errors that this test provokes.
     """
     contexts: list[BrowserContext] = []
-    lent: list[tuple[Page, str, str]] = []
+    lent: list[Page] = []
     watches: list[Watch] = []
     shared = request.getfixturevalue("server") if "server" in request.fixturenames else None
 
@@ -113,9 +113,9 @@ def open_page(request: pytest.FixtureRequest, kept_pages: KeptPages) -> Iterator
         given = {"viewport": DESK, "locale": "en-US", **options}
         if context is not None:
             page = context.new_page()
-        elif given.keys() == {"viewport", "locale"} and app is shared:
+        elif given.keys() <= KEPT and app is shared:
             page = kept_pages.take(app.url, **given)
-            lent.append((page, app.url, given["locale"]))
+            lent.append(page)
         else:
             contexts.append(kept_pages.new_context(base_url=app.url, **given))
             page = contexts[-1].new_page()
@@ -129,8 +129,8 @@ def open_page(request: pytest.FixtureRequest, kept_pages: KeptPages) -> Iterator
         watch.end()
     for context in contexts:
         context.close()
-    for page, url, locale in lent:
-        kept_pages.give_back(page, url, locale)
+    for page in lent:
+        kept_pages.give_back(page)
     bad = [line for watch in watches for line in watch.verdict()]
     assert not bad, "\n".join(bad)
 

@@ -18,12 +18,22 @@ _CLEAR = """async () => {
   sessionStorage.clear();
   return [(await indexedDB.databases()).length, (await caches.keys()).length];
 }"""
+# A sign that turns without end has the browser draw sixty pictures a second for as long as a test looks at its page.
+_TURNS_ONCE = """{
+  const sheet = new CSSStyleSheet();
+  sheet.replaceSync('*, ::before, ::after { animation-iteration-count: 1 !important; }');
+  document.adoptedStyleSheets = [...document.adoptedStyleSheets, sheet];
+}"""
 # The same as the page's: another would make the browser begin a new process, and read everything again.
 _ISOLATED = {"cross-origin-opener-policy": "same-origin"}
 
 
+KEPT = frozenset({"viewport", "locale", "has_touch", "is_mobile"})
+"""The options of tabs that are kept; whoever wants more gets a window for one test alone."""
+
+
 class KeptPages:
-    """The free tabs of a browser, by whose page and for which reader.
+    """The free tabs of a browser, by whose page, for which reader and for which hands.
 
     Args:
         browser: Outlives them.
@@ -33,41 +43,52 @@ class KeptPages:
     def __init__(self, browser: Browser, wait: int) -> None:
         self._browser = browser
         self._wait = wait
-        self._free: dict[tuple[str, str], list[Page]] = {}
+        self._free: dict[tuple[str, str, bool, bool], list[Page]] = {}
+        self._kinds: dict[Page, tuple[str, str, bool, bool]] = {}
 
-    def take(self, url: str, locale: str, viewport: Any) -> Page:
+    def take(self, url: str, locale: str, viewport: Any, *, has_touch: bool = False, is_mobile: bool = False) -> Page:
         """A tab as if it were new; `give_back` it.
 
         Args:
             url: The site's, without a path.
             locale: The reader's language.
             viewport: Width and height.
+            has_touch: Whether fingers are used on it.
+            is_mobile: Whether it is a telephone's, which shows a wide page from afar.
         """
-        free = self._free.setdefault((url, locale), [])
+        kind = (url, locale, has_touch, is_mobile)
+        free = self._free.setdefault(kind, [])
         if free:
             page = free.pop()
             page.set_viewport_size(viewport)
             return page
-        return self.new_context(base_url=url, locale=locale, viewport=viewport).new_page()
+        options = {"locale": locale, "viewport": viewport, "has_touch": has_touch, "is_mobile": is_mobile}
+        page = self.new_context(base_url=url, **options).new_page()
+        self._kinds[page] = kind
+        return page
 
     def new_context(self, **options: Any) -> BrowserContext:
         """A window for one test alone, which the test closes.
 
-        It has no worker, which would go between the page and its server, unless `options` allow that.
+        It has no worker, which would go between the page and its server, unless `options` allow that. What moves on
+        the page moves, but nothing without end.
         """
         context = self._browser.new_context(**{"service_workers": "block", **options})
         context.set_default_timeout(self._wait)
+        context.add_init_script(_TURNS_ONCE)
         return context
 
-    def give_back(self, page: Page, url: str, locale: str) -> None:
+    def give_back(self, page: Page) -> None:
         """Clear a tab for the next test; one that cannot be cleared is closed."""
+        kind = self._kinds[page]
         try:
-            clear(page, url)
+            clear(page, kind[0])
         except BrowserError:
+            del self._kinds[page]
             with suppress(BrowserError):  # the test closed it itself
                 page.context.close()
         else:
-            self._free[url, locale].append(page)
+            self._free[kind].append(page)
 
 
 def clear(page: Page, url: str) -> None:

@@ -28,7 +28,7 @@ def test_what_waits_is_sent_though_the_page_is_closed(server: AppProcess, open_p
 
 
 def test_stop_leaves_what_waits_until_it_is_sent_by_hand_or_written_anew(page: Page) -> None:
-    ask(page, "count slowly until you are told to stop for a queue")
+    ask(page, "count at leisure until you are told to stop for a queue")
     expect(chat(page)).to_contain_text("word3 ")
     ask(page, "First that waits")
     expect(page.locator("#queue li")).to_have_count(1)

@@ -170,7 +170,7 @@ _LISTED: Mapping[str, str] = {
         core.rag.parsers.spreadsheet: WorkbookParser.parse SheetParser.parse
         core.rag.parsers.text: PlainParser.parse
         core.rag.parsers.verbatim: LinesParser.parse GridParser.parse
-        core.rag.parsers.web_page: WebPageParser.parse
+        core.rag.parsers.web_page: WebPageParser.parse page_blocks
         core.rag.parsers.word: WordParser.parse
         core.rag.parsers.word97: Word97Parser.parse
         core.rag.rerank: ServiceReranker.*
@@ -218,7 +218,7 @@ _LISTED: Mapping[str, str] = {
         core.agents.config.build: agent_from
         core.agents.config.problems: problem
         core.agents.config.schema: AgentConfig.of
-        core.agents.file_library: FileLibrary.*
+        core.agents.file_library: FileLibrary.* read_files
         core.agents.group_chat: group_of
         core.backup.problems: problem
         core.errors: need_packages

@@ -16,7 +16,9 @@ GROWTH = 2.6  # for twice the text
 GROWTH_OF_HALF = 2.35  # from half the text: what grows by 2.6 from here on has grown by this much until here
 _COUNTED = 0.007  # seconds in which an idle core counts, see `slowness`
 _PARSED = 0.065  # seconds in which one with fast memory parses `_PAGE`
+_STAYS = 2.0  # seconds for which what was found of the machine is taken to be so still: to find it takes 0.2
 _PAGE = '<b class="x">word</b> ' * (300_000 // 22)
+_found: list[tuple[float, float]] = []  # when the machine was asked last, and what was found
 Call = Callable[[], Any]
 
 
@@ -66,7 +68,14 @@ def is_in_time(seconds: float, most: float) -> bool:
 
 
 def slowness() -> float:
-    """How much longer calls take now than on a core that nobody else uses: neighbours share its caches and memory.
+    """How much longer calls take now than on a core that nobody else uses: neighbours share its caches and memory."""
+    if not _found or time.monotonic() - _found[-1][0] > _STAYS:
+        _found[:] = [(time.monotonic(), _slowness())]
+    return _found[-1][1]
+
+
+def _slowness() -> float:
+    """What `slowness` finds.
 
     Counting tells of the core alone. What reads a text makes many small objects as well, so a peer that does is asked
     too: the slower of both speaks.

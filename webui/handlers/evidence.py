@@ -12,7 +12,7 @@ from core.rag.attribution import words_of
 from core.rag.citations import claim_around, sentence_of, supporting_spans
 from core.rag.document import Passage
 from core.rag.page_content import kind_of
-from core.rag.places import Places, letters_of, rectangles, units_of
+from core.rag.places import letters_of, proof_on_page
 from core.storage.kept_pages import kept_pages
 from webui.panels.evidence import Listing, Lists, ShownPage, ShownText, evidence_html
 from webui.panels.evidence_text import Found
@@ -269,14 +269,13 @@ def _drawn(library: Library, reply: ShownReply, place: Place, words: Words, kept
 def _shown(library: Library, reply: ShownReply, place: Place) -> tuple[Shown | None, tuple[tuple[int, int], ...]]:
     """What is shown of the page, and what is cited of the open passage; `None` where the document is gone."""
     opened = _opened(library, reply, place)
-    said = sentence_of(reply.text, place.number, place.occurrence) if place.number is not None else ""
-    cited_in_text = (
-        tuple(supporting_spans(said, opened.text)) if opened and said and not _is_doubted(reply, place) else ()
-    )
+    has_mark = opened is not None and place.number is not None and not _is_doubted(reply, place)
+    said = sentence_of(reply.text, place.number or 0, place.occurrence) if has_mark else ""
+    cited_in_text = tuple(supporting_spans(said, opened.text)) if opened and said else ()
     try:
         document = library.document(place.document_id)
         if kind_of(document.media_type) == "page":
-            return _page(library, document, place, opened, cited_in_text), cited_in_text
+            return _page(library, document, place, opened, said), cited_in_text
         return _text(library, document, reply, place, opened, cited_in_text), cited_in_text
     except _NOWHERE:
         return None, cited_in_text
@@ -328,13 +327,7 @@ def _opened(library: Library, reply: ShownReply, place: Place) -> Passage | None
         return None
 
 
-def _page(
-    library: Library,
-    document: Document,
-    place: Place,
-    opened: Passage | None,
-    cited_in_text: Sequence[tuple[int, int]],
-) -> ShownPage | None:
+def _page(library: Library, document: Document, place: Place, opened: Passage | None, said: str) -> ShownPage | None:
     if place.page is None:
         return None
     try:
@@ -348,23 +341,19 @@ def _page(
         pages=document.pages,
         size=library.page_size(document.id, place.page),
         text_box=library.text_box(document.id, place.page),
-        cited=_printed(library, opened, cited_in_text) if opened and cited_in_text else (),
+        cited=_printed(library, opened, said) if opened and said else (),
         opened=opened.rectangles if opened and place.chunk is not None else (),
         letters=letters,
     )
 
 
-def _printed(library: Library, opened: Passage, cited_in_text: Sequence[tuple[int, int]]) -> tuple[Rectangle, ...]:
-    """Where the cited sentences stand on the page; nothing where that cannot be known."""
+def _printed(library: Library, opened: Passage, said: str) -> tuple[Rectangle, ...]:
+    """Where what bears the sentence out stands on the page; nothing where that cannot be known."""
     try:
         content = library.pages.content(opened.document_id, opened.page)
     except _NOWHERE:
         return ()
-    units = units_of(content.blocks)
-    places = Places(units)
-    whole = places.find(opened.text)
-    spans = [one for start, end in cited_in_text for one in places.find(opened.text[start:end], whole)]
-    return tuple(rectangles(content.blocks, units, spans))
+    return proof_on_page([said], opened.text, content.blocks)
 
 
 def _text(

@@ -101,7 +101,7 @@ class ParallelDocQA(Assistant):
         self._at_once = checked_int("at_once", at_once, 1, 64)
 
     async def _from_documents(self, messages: list[Message], lang: Lang, context: dict[str, Any]) -> Stream:
-        library, documents = await self._open_library(messages)
+        library, documents = await self._open_library(messages, lang, context)
         question = await self._query(messages, lang)
         passages: list[Passage] | None = None
         if documents and question and not is_small_talk(question) and context.get("may_have_run") is None:

@@ -67,7 +67,7 @@ async def acheck_claims(
     if judge is None or not open_ones:
         return claims
     decided = dict(zip(open_ones, await _decided(judge, open_ones, given, question), strict=False))
-    return [_judged(one, decided.get(one.sentence)) for one in claims]
+    return [_judged(one, is_borne_out=decided.get(one.sentence)) for one in claims]
 
 
 def _by_rules(answer: str, passages: Sequence[Passage], question: str) -> list[Claim]:
@@ -83,11 +83,13 @@ async def _decided(judge: ClaimJudge, sentences: list[str], passages: list[Passa
     return await borne_out(get_chat_model(judge), sentences, passages, question)
 
 
-def _judged(claim: Claim, said: bool | None) -> Claim:  # noqa: FBT001 - the verdict itself
-    if said is None:
+def _judged(claim: Claim, *, is_borne_out: bool | None) -> Claim:
+    if is_borne_out is None:
         return claim
     return replace(
-        claim, judge="model", **({"verdict": "supported"} if said else {"verdict": "unsupported", "passages": ()})
+        claim,
+        judge="model",
+        **({"verdict": "supported"} if is_borne_out else {"verdict": "unsupported", "passages": ()}),
     )
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from core.rag.claims.lists import in_order
+from core.rag.numerals import HAN_NUMERALS, LONGEST, number_of_han
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -87,8 +88,6 @@ _WORD_VALUES: Final[Mapping[str, float]] = {
     "dozen": 12.0,
     **_SCALES,
 }
-_HAN_DIGITS = {letter: at for at, letter in enumerate("零一二三四五六七八九")} | {"〇": 0, "两": 2, "兩": 2}
-_HAN_SCALES = {"十": 10.0, "百": 1e2, "千": 1e3, "万": 1e4, "萬": 1e4, "亿": 1e8, "億": 1e8}
 
 
 def _units() -> dict[str, tuple[str, float]]:
@@ -137,7 +136,6 @@ _UNITS: Final = _units()
 _CURRENCIES = frozenset({"$", "€", "£", "¥", "HK$"})
 _HAN_UNIT = "|".join(sorted((word for word in _UNITS if not word.isascii() and word != "€"), key=len, reverse=True))
 _LATIN = r"\d{1,3}(?:,\d{3})++(?:\.\d++)?+|\d++(?:\.\d++)?+"
-_HAN = "零〇一二三四五六七八九十百千万亿两兩萬億"
 _DATE = re.compile(
     r"(?<![\d./-])(?:(?P<y>\d{4})[-/.](?P<m>\d{1,2})[-/.](?P<d>\d{1,2})|(?P<a>\d{1,2})[./](?P<b>\d{1,2})[./](?P<c>\d{4}))(?![\d/-])"
 )
@@ -145,7 +143,7 @@ _YEARS = re.compile(r"(?<![\w.,/-])(?P<from>[12]\d{3})\s?[–—/-]\s?(?P<to>\d{
 _CLOCK = re.compile(
     r"(?<![\w.:])(?P<hour>\d{1,2})(?:[:.](?P<minute>[0-5]\d))?\s?(?P<half>[ap])\.?m\b"
     r"|(?<![\w.:])(?P<hour24>[01]?\d|2[0-4]):(?P<minute24>[0-5]\d)(?![\d:])"
-    rf"|(?P<part>上午|早上|凌晨|中午|下午|晚上|傍晚)(?P<han>\d{{1,2}}|[{_HAN}]{{1,3}})[点點时時](?:(?P<hanminute>\d{{1,2}}|[{_HAN}]{{1,3}})分?|(?P<halfpast>半))?",
+    rf"|(?P<part>上午|早上|凌晨|中午|下午|晚上|傍晚)(?P<han>\d{{1,2}}|[{HAN_NUMERALS}]{{1,3}})[点點时時](?:(?P<hanminute>\d{{1,2}}|[{HAN_NUMERALS}]{{1,3}})分?|(?P<halfpast>半))?",
     re.IGNORECASE,
 )
 _NUMBER = re.compile(
@@ -163,27 +161,27 @@ _NAMED = re.compile(
     rf"|\b(?P<day>{'|'.join(_DAYS)})s?\b|(?:星期|周|礼拜)(?P<hanweek>[一二三四五六日天])",
     re.IGNORECASE,
 )
-_HAN_NUMBER = re.compile(rf"(?<![{_HAN}])(?P<percent>百分之)?(?P<han>[{_HAN}]++(?:点[零〇一二三四五六七八九]++)?+)")
+_HAN_NUMBER = re.compile(
+    rf"(?<![{HAN_NUMERALS}])(?P<percent>百分之)?(?P<han>[{HAN_NUMERALS}]++(?:点[零〇一二三四五六七八九]++)?+)"
+)
 _AFTER_HAN = re.compile(rf"\s?(?P<unit>{_HAN_UNIT}|月|日|号|世纪|年代)")
 _MEASURE = frozenset("个人名位次项条家所座台辆本册份页种只头户件层届岁套篇章场间架艘倍成级门")
 _CENTURY = re.compile(r"\s?-?century\b", re.IGNORECASE)
 _IDIOMS = re.compile(r"[一二三四五六七八九十百千万]{1,2}(?:些|般|样|直|起|切|定|旦|致|律|共|时|方面|面|步|边|概)")
-_LONGEST = 40  # characters of a numeral; longer ones are none
-_MOST = 20_000  # figures of one text
-_LONGEST_TEXT = 100_000  # characters that are looked through; passages have some thousands
+MOST_TEXT = 60_000  # characters of one text that are looked through; passages have some thousands
+_WORD = re.compile(r"\s?([A-Za-z%]{1,12})")
+_CENT = re.compile(r"\s?cent\b", re.IGNORECASE)
 
 
 def figures_of(text: str) -> list[Figure]:
     """The figures and the parts of dates in a text, in their order."""
-    plain = unicodedata.normalize("NFKC", text[:_LONGEST_TEXT])
+    plain = unicodedata.normalize("NFKC", text[:MOST_TEXT])
     taken = bytearray(len(plain))
     found: list[Figure] = []
     for pattern, read in _READERS:
         for match in pattern.finditer(plain):
-            if len(found) >= _MOST:
-                break
             start, end = match.span()
-            if end - start > 3 * _LONGEST or (start < end and (taken[start] or taken[end - 1])):
+            if end - start > 3 * LONGEST or (start < end and (taken[start] or taken[end - 1])):
                 continue
             made = list(read(match, plain))
             if made:
@@ -191,40 +189,6 @@ def figures_of(text: str) -> list[Figure]:
                 taken[start:last] = b"\1" * (last - start)
                 found += made
     return sorted(found, key=lambda one: one.start)
-
-
-def number_of_han(numeral: str) -> float | None:
-    """A Chinese numeral: 一百二十 is 120, 二〇二四 is 2024, 三点五 is 3.5; `None` where it is none."""
-    whole, _, rest = numeral.partition("点")
-    if len(numeral) > _LONGEST or not all(one in _HAN_DIGITS or one in _HAN_SCALES for one in whole + rest):
-        return None
-    if not any(letter in _HAN_SCALES for letter in whole):
-        value = float("".join(str(_HAN_DIGITS[letter]) for letter in whole) or "0")
-    else:
-        value = _scaled(whole)
-    return value + (float("0." + "".join(str(_HAN_DIGITS[letter]) for letter in rest)) if rest else 0.0)
-
-
-def _scaled(numeral: str) -> float:
-    """A numeral with magnitudes in it, read from the left: 三百万 is 3 × 100 × 10,000."""
-    total = section = digit = 0.0
-    last = 1.0
-    for letter in numeral:
-        if letter in _HAN_DIGITS:
-            digit = float(_HAN_DIGITS[letter])
-            last = 1.0 if letter in "零〇" else last
-            continue
-        scale = _HAN_SCALES[letter]
-        if scale >= 1e4:
-            total = (
-                (total + section + digit or 1.0) * scale if scale >= 1e8 else total + (section + digit or 1.0) * scale
-            )
-            section = digit = 0.0
-        else:
-            section, digit = section + (digit or 1.0) * scale, 0.0
-        last = scale
-    # 三万五 is 35,000, and 三万零五 is 30,005.
-    return total + section + digit * (last / 10 if digit and last >= 10 * 10 else 1.0)
 
 
 def _made(match: re.Match[str], words: str, number: float, unit: str = "", value: float | None = None) -> Figure:
@@ -270,7 +234,7 @@ def _small(numeral: str) -> float:
 def _numbers(match: re.Match[str], text: str) -> Iterator[Figure]:
     digits, word, end = match["digits"].replace(",", ""), match["word"], match.end("digits")
     start = match.start() + len(match[0]) - len(match[0].lstrip())
-    if len(digits) > _LONGEST:
+    if len(digits) > LONGEST:
         return
     number = float(digits)
     if word == "s" and not match["gap"] and digits.endswith("0"):
@@ -320,13 +284,13 @@ def _is_unit(word: str) -> bool:
 
 
 def _next_word(text: str, at: int) -> str:
-    found = re.compile(r"\s?([A-Za-z%]{1,12})").match(text, at)
+    found = _WORD.match(text, at)
     return found[1].lower() if found else ""
 
 
 def _latin_unit(word: str, text: str, match: re.Match[str]) -> tuple[str, int]:
     if word == "per":
-        cent = re.compile(r"\s?cent\b", re.IGNORECASE).match(text, match.end("word"))
+        cent = _CENT.match(text, match.end("word"))
         return ("%", cent.end()) if cent else ("", match.end("digits"))
     if word in {"m", "h", "s", "g"} and match["gap"]:
         return "", match.end("digits")  # a letter by itself says little
@@ -351,7 +315,7 @@ def _with_han_unit(words: str, number: float, unit: str, start: int, decimals: i
 
 def _in_words(match: re.Match[str], text: str) -> Iterator[Figure]:
     words = re.split(r"[ -]|\sand\s", match[0].lower())
-    if len(words) > _LONGEST:
+    if len(words) > LONGEST:
         return
     total = current = 0.0
     for word in words:

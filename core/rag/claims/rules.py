@@ -6,12 +6,11 @@ import re
 import unicodedata
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import islice
 from math import log
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, TypeVar
 
 from core.rag.attribution import words_of
-from core.rag.claims.figures import OF_DATES, Figure, figures_of
+from core.rag.claims.figures import MOST_TEXT, OF_DATES, Figure, figures_of
 from core.rag.claims.names import SURNAMES, KnownNames, Name, is_person, names_of
 from core.rag.claims.wording import denied, extents, is_conditional, opposites_in, turned_round, turns
 from core.rag.prose import ideographs, sentence_spans
@@ -49,8 +48,7 @@ _TIED = 0.06  # and those are as much alike
 _MOST_TIED = 4
 _LONGEST = 4_000  # characters of a sentence
 _MOST_NAMES = 40
-_LONGEST_PASSAGE = 60_000  # characters of a passage that are compared; passages have some thousands
-_MOST_SAID = 5_000  # sentences of passages that are compared; figures and names are looked for in all
+_MOST_SENTENCES = 10_000  # of all passages that are compared; figures and names are looked for in all
 _MOST_REASONS = 4
 _ABOUT = re.compile(
     r"(?:\b(?:about|around|approximately|nearly|almost|roughly|some|over|above|exceed\w*|more than|at least|up to"
@@ -101,10 +99,15 @@ class Said:
         return KnownNames([self.plain])
 
 
-def sentences_of(passage: Passage) -> list[str]:
-    """The sentences of a passage, as many as are compared; empty ones among them."""
-    text = passage.text[:_LONGEST_PASSAGE]
-    return [text[a:b].strip() for a, b in sentence_spans(text)[:_MOST_SAID]]
+def passage_sentences(passages: Sequence[Passage]) -> list[list[str]]:
+    """The sentences of each passage, as many as are compared in all; empty ones among them."""
+    found: list[list[str]] = []
+    left = _MOST_SENTENCES
+    for one in passages:
+        text = one.text[:MOST_TEXT]
+        found.append([text[a:b].strip() for a, b in sentence_spans(text)[:left]])
+        left -= len(found[-1])
+    return found
 
 
 class Alike(NamedTuple):
@@ -137,11 +140,10 @@ class Rules:
         sentences: Sequence[Sequence[str]] | None = None,
     ) -> None:
         abouts = [f"{one.heading}\n{one.document}\n{one.page or ''}" for one in passages]
-        inside = sentences if sentences is not None else map(sentences_of, passages)
-        parts = (Said(part, number) for number, each in enumerate(inside, 1) for part in each if part)
-        self._said = list(islice(parts, _MOST_SAID))
+        inside = sentences if sentences is not None else passage_sentences(passages)
+        self._said = [Said(part, number) for number, each in enumerate(inside, 1) for part in each if part]
         self._proofs = [one.text for one in passages]
-        self._texts = [one[:_LONGEST_PASSAGE] for one in (*self._proofs, *abouts, *also)]
+        self._texts = [*self._proofs, *abouts, *also]
         self._compared: dict[str, Alike] = {}
 
     @cached_property

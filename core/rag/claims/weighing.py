@@ -8,7 +8,8 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from core.rag.attribution import DENIAL, ORDINAL, SECOND_ADDS, SILENT, is_figure, placed_sentences, words_of
-from core.rag.claims.rules import Reason, Rules, sentences_of
+from core.rag.claims.figures import MOST_TEXT
+from core.rag.claims.rules import Reason, Rules, passage_sentences
 from core.rag.prose import ideographs
 
 if TYPE_CHECKING:
@@ -31,8 +32,6 @@ _CLEAR = 0.6  # share of words that needs no vectors
 _BOTH = (0.55, 0.45)
 _ACROSS = (0.5, 0.0)  # cosines across scripts say less, and never that there is nothing
 _WORDS = (0.6, 0.4)
-_MOST_SENTENCES = 10_000  # of all passages that are weighed; their words are known all the same
-_MOST_TEXT = 120_000  # characters of passages that rules look through; of more they say nothing
 _MOST_COMPARED = 80  # sentences of passages that vectors are made of
 _NO_CLAIM = re.compile(r"[:：?？]\W*\Z")
 _ENDING = 40  # letters in which the sign that ends a sentence is looked for
@@ -97,18 +96,15 @@ def claims_of(  # noqa: PLR0913 - two things, and by name how
         asked: The question; its words in the answer prove nothing.
         told: Results of tools that the answer was made from.
         embed: Texts to vectors of unit length; without it words alone decide.
-        by_rules: Whether names, figures, roles and denials are compared; else, and with very long passages, likeness
-            alone decides.
+        by_rules: Whether names, figures, roles and denials are compared; else, and with more than `MOST_TEXT`
+            characters of passages, question and results, likeness alone decides.
         score_from: From where on a sentence is supported, and weak, where words alone decide.
     """
     if not passages:
         return []
-    by_rules = by_rules and sum(len(one.text) for one in passages) <= _MOST_TEXT
-    inside: list[list[str]] = []
-    left = _MOST_SENTENCES
-    for one in passages:
-        inside.append(sentences_of(one)[:left] if left else [])
-        left -= len(inside[-1])
+    # Looked through in part, they would be said not to hold what they hold.
+    by_rules = by_rules and sum(map(len, (asked, *told, *(one.text for one in passages)))) <= MOST_TEXT
+    inside = passage_sentences(passages)
     checker = _Checker(passages, inside, asked, told)
     rules = Rules(passages, [asked, *told], inside) if by_rules else None
     sentences = placed_sentences(text)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from core.errors import BrokenDocumentError, LockedDocumentError, UnsupportedFormatError
 from core.rag.parsers.base import Parser, ending
+from core.rag.parsers.compound import SIGNATURE
 from core.registry import Entry, Registry
 
 if TYPE_CHECKING:
@@ -81,7 +82,6 @@ _PROMISES = {
 }
 _NO_TEXT = frozenset({"PDF", "DOCX", "ODT", "PPTX", "PPT", "MSG", "XLSX", "ODS", "EPUB", "ZIP"})
 _OFFICE = frozenset({".docx", ".xlsx", ".xlsm", ".pptx"})
-_OLD_OFFICE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _READ = frozenset({"", "ZIP", "Office 97", "RTF", "PNG", "JPEG", "GIF", "WebP", "BMP", "TIFF"})  # kinds with a parser
 _SIGNATURES: tuple[tuple[bytes, int, str], ...] = (
     (b"\x89PNG\r\n\x1a\n", 0, "PNG"),
@@ -93,7 +93,7 @@ _SIGNATURES: tuple[tuple[bytes, int, str], ...] = (
     (b"MM\x00*", 0, "TIFF"),
     (b"PK\x03\x04", 0, "ZIP"),
     (b"PK\x05\x06", 0, "ZIP"),
-    (_OLD_OFFICE, 0, "Office 97"),
+    (SIGNATURE, 0, "Office 97"),
     (b"{\\rtf", 0, "RTF"),
     (b"\x1f\x8b", 0, "GZIP"),
     (b"7z\xbc\xaf", 0, "7Z"),
@@ -123,7 +123,7 @@ def parser_for(name: str, head: bytes, pdf_reader: str = "pymupdf") -> tuple[str
     if not head:
         raise BrokenDocumentError("The file is empty.", key="document_empty")
     kind = _signature(head)
-    if head.startswith(_OLD_OFFICE) and ending(name) in _OFFICE:
+    if head.startswith(SIGNATURE) and ending(name) in _OFFICE:
         raise LockedDocumentError(
             "The file asks for a password.", hint="Give its password, or save a copy without one.", asks=True
         )
@@ -153,7 +153,7 @@ def renderer_of(media_type: str, pdf_reader: str = "pymupdf") -> str:
 
 def decryptor_of(head: bytes, pdf_reader: str = "pymupdf") -> str:
     """The module that decrypts such a file, or "" if none does; `head` and `pdf_reader` as above."""
-    if head.startswith(_OLD_OFFICE):
+    if head.startswith(SIGNATURE):
         return "core.rag.parsers.office_encryption"
     return PDF_READERS[pdf_reader][1] if b"%PDF-" in head[:1024] else ""
 

@@ -250,7 +250,8 @@ def _moved(runs: Runs, move: Callable[[Rectangle], Rectangle]) -> Runs:
 
 
 def _moved_block(block: Block, move: Callable[[Rectangle], Rectangle]) -> Block:
-    return replace(block, lines=tuple((start, move(place)) for start, place in block.lines))
+    # Columns that lie on their side are rows of the page as displayed.
+    return replace(block, lines=tuple((start, move(place)) for start, place in block.lines), columns=())
 
 
 # ---------------------------------------------------------------------------------------------------- highlighting

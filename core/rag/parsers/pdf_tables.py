@@ -174,7 +174,9 @@ class _Grid:
         for row, below, content in zip(used_rows, [*used_rows[1:], len(self._ys) - 1], cells, strict=True):
             places.append((start, _rounded(left, self._ys[row], right, self._ys[below])))
             start += len(row_text(content)) + 1
-        return Block("table", "\n".join(map(row_text, cells)), page, tuple(places), cells=cells)
+        begins = [self._xs[column] for column in used_columns]
+        columns = tuple((round(a, 2), round(b, 2)) for a, b in pairwise([*begins, right]))
+        return Block("table", "\n".join(map(row_text, cells)), page, tuple(places), cells=cells, columns=columns)
 
 
 def _edges(rules: Sequence[_Rule], crossing: Sequence[_Rule]) -> list[float]:
@@ -317,7 +319,7 @@ def _unruled_table(band: Sequence[_Row], page: int) -> Block | None:
         box = union(tuple(line.rectangle for line in row)) or (0.0, 0.0, 0.0, 0.0)
         places.append((start, (left, box[1], right, box[3])))
         start += len(row_text(texts)) + 1
-    return Block("table", "\n".join(map(row_text, cells)), page, tuple(places), cells=cells)
+    return Block("table", "\n".join(map(row_text, cells)), page, tuple(places), cells=cells, columns=tuple(columns))
 
 
 def _columns(band: Sequence[_Row]) -> list[tuple[float, float]]:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from core import errors
 from core.child_process import environment
-from core.rag.document import About, Block, PageShape, row_text
+from core.rag.document import About, Block, PageShape, block_from
 from core.rag.parsers.base import PLAIN, Invisible, ParseOptions, Part, Scanned
 
 if TYPE_CHECKING:
@@ -118,11 +118,8 @@ def stream(
                     yield About(pages, title, damaged, left_out)
                 case {"shape": [page, width, height, box]}:
                     yield PageShape(page, width, height, tuple(box) if box else None)
-                case {"block": [kind, text, page, lines, level, cells]}:
-                    places = tuple((start, tuple(place)) for start, place in lines)
-                    rows: tuple[tuple[str, ...], ...] = tuple(map(tuple, cells))
-                    text = "\n".join(map(row_text, rows)) if rows else text
-                    yield Block(kind, text, page, places, level, rows)
+                case {"block": [*values]}:
+                    yield block_from(values)
                 case {"scanned": page}:
                     yield Scanned(page)
                 case {"invisible": removed}:

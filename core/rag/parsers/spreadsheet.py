@@ -15,6 +15,7 @@ from core.rag.document import About, Block, table
 from core.rag.parsers import office_encryption
 from core.rag.parsers.archives import check_zip, is_encrypted_package, zip_kind
 from core.rag.parsers.base import PLAIN, Found, ParseOptions, clean, ending
+from core.rag.parsers.compound import SIGNATURE
 from core.rag.parsers.text import decode, looks_like_text
 
 if TYPE_CHECKING:
@@ -26,7 +27,6 @@ _MEDIA_TYPES = {
     ".ods": "application/vnd.oasis.opendocument.spreadsheet",
     ".xls": "application/vnd.ms-excel",
 }
-_OLD_OFFICE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _ROWS = 500  # in one block, so that a long sheet needs little memory at a time
 _LOOKED_AT = 5_000  # rows from which the columns of tables are told
 
@@ -39,7 +39,7 @@ class WorkbookParser:
 
     def accepts(self, name: str, head: bytes) -> str:
         """A zip with sheets, or an Excel 97 file by its name: its content looks like that of old Word files."""
-        if head.startswith(_OLD_OFFICE):
+        if head.startswith(SIGNATURE):
             return _MEDIA_TYPES[".xls"] if ending(name) in {".xls", ".xlt"} else ""
         return _MEDIA_TYPES.get(zip_kind(name, head), "")
 
@@ -53,7 +53,7 @@ class WorkbookParser:
         calamine = cast("Any", import_module("python_calamine"))
 
         with path.open("rb") as file:
-            is_old = file.read(len(_OLD_OFFICE)) == _OLD_OFFICE
+            is_old = file.read(len(SIGNATURE)) == SIGNATURE
         if not is_old:
             check_zip(path)
         try:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from core.errors import BrokenDocumentError, DocumentError, MissingExtraError, NotFoundError, ParlourError, extra_for
-from core.rag.document import About, Block, PageShape
+from core.rag.document import About, Block, PageShape, block_values
 from core.rag.parsers.base import ParseOptions, Part, Scanned, clean, tally
 from core.rag.parsers.catalog import PARSER_REGISTRY
 
@@ -87,10 +87,7 @@ def _parse(request: Mapping[str, Any], answer: TextIO, limits: Bounds) -> None:
                 _send(answer, {"scanned": found.page})
                 answer.flush()
             case Block():
-                block = _cleaned(found)
-                # A table's text is its cells: a sheet may have a million rows.
-                text = "" if block.cells else block.text
-                _send(answer, {"block": [block.kind, text, block.page, block.lines, block.level, block.cells]})
+                _send(answer, {"block": block_values(_cleaned(found))})
             case _:
                 pass
         if tally.removed:

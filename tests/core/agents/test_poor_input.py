@@ -127,10 +127,15 @@ WRONG: dict[str, tuple[Callable[[Path], Any], type[ParlourError], str]] = {
         BrokenDocumentError,
         "There is no file 'gone.pdf' in '",
     ),
-    "a folder as a file": (
+    "an empty folder": (
         lambda folder: Assistant(llm=ScriptedModel("x"), files=[str(folder)]),
         BrokenDocumentError,
-        "is a folder. Give its files, such as sorted(Path('",
+        "has no files. Look at how it is written.",
+    ),
+    "a pattern that nothing matches": (
+        lambda folder: Assistant(llm=ScriptedModel("x"), files=[str(folder / "*.pdf")]),
+        BrokenDocumentError,
+        "No file matches '",
     ),
     "another model to fall back on": (
         lambda _: get_chat_model({**OPENAI, "fallback": [OPENAI]}),

@@ -10,7 +10,18 @@ from pathlib import Path
 
 import pytest
 
-from bench.typeset import Script, Sheet, Text, Typesetter, overlap, scanned, set_in_columns, set_table, true_lines
+from bench.typeset import (
+    Script,
+    Sheet,
+    Text,
+    Typesetter,
+    misplaced,
+    overlap,
+    scanned,
+    set_in_columns,
+    set_table,
+    true_lines,
+)
 from core.rag.chunking import chunks_of
 from core.rag.document import Block
 from core.rag.parsers import ocr
@@ -67,10 +78,16 @@ KINDS: dict[str, Callable[[], Typesetter]] = {
 }
 
 
-def overlaps(path: Path, setter: Typesetter, reader: str) -> list[float]:
+def read(path: Path, reader: str) -> list[Block]:
     found = PARSER_REGISTRY[PDF_READERS[reader][0]]().parse(path, path.name, ParseOptions(pictures=True))
-    chunks = list(chunks_of(one for one in found if isinstance(one, Block)))
-    return [overlap(chunk.rectangles, [one.place for one in true_lines(chunk, setter.printed)]) for chunk in chunks]
+    return [one for one in found if isinstance(one, Block)]
+
+
+def overlaps(blocks: Sequence[Block], setter: Typesetter) -> list[float]:
+    return [
+        overlap(chunk.rectangles, [one.place for one in true_lines(chunk, setter.printed)])
+        for chunk in chunks_of(iter(blocks))
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -89,12 +106,22 @@ def typeset(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[P
 
 @pytest.mark.parametrize("reader", PDF_READERS)
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_marks_of_a_passage_lie_on_its_lines(
+def test_the_marks_of_a_passage_and_of_its_sentences_lie_on_their_words(
     kind: str, reader: str, typeset: Callable[[str], tuple[Path, Typesetter]]
 ) -> None:
-    found = overlaps(*typeset(kind), reader)
+    path, setter = typeset(kind)
+    blocks = read(path, reader)
+    found = overlaps(blocks, setter)
     assert len(found) > 2
     assert statistics.fmean(found) >= 0.9
+    # And each of its sentences, when it is cited, on all of its words and on no others.
+    wrong = [
+        is_wrong
+        for chunk in chunks_of(iter(blocks))
+        for is_wrong in misplaced(chunk, [one for one in blocks if one.page == chunk.page], setter.printed)
+    ]
+    assert len(wrong) > 20
+    assert not any(wrong)
 
 
 @pytest.mark.parametrize("script", ["helv", "cjk"])
@@ -104,5 +131,5 @@ def test_the_marks_of_a_scanned_passage_lie_on_its_lines(script: Script, tmp_pat
     set_in_columns(setter, texts(1, 6, script), [Sheet(380, 330)])
     setter.save(tmp_path / "typeset.pdf")
     scanned(tmp_path / "typeset.pdf", tmp_path / "scan.pdf")
-    found = overlaps(tmp_path / "scan.pdf", setter, "pymupdf")
+    found = overlaps(read(tmp_path / "scan.pdf", "pymupdf"), setter)
     assert statistics.fmean(found) >= 0.88

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from core.rag.document import Block, table
 from core.rag.library import Library
-from core.rag.places import Places, Span, Unit, letters_of, rectangles, units_of
+from core.rag.places import Places, Span, Unit, letters_of, proof_on_page, rectangles, units_of
 
 _LETTERS = "abc押金 。.|\n"
 
@@ -99,10 +99,61 @@ def test_where_a_row_stands_in_a_table_is_not_guessed() -> None:
     assert rectangles([block], units, Places(units).find("Water | 420")) == [(10, 10, 200, 60)]
 
 
-def test_a_line_that_runs_upwards_is_marked_whole() -> None:
+def test_a_line_on_its_side_is_marked_whole_where_nothing_tells_which_way_it_runs() -> None:
     block = paragraph(("aaaa bbbb", (10, 10, 20, 100)))
     units = units_of([block])
     assert rectangles([block], units, Places(units).find("aaaa")) == [(10, 10, 20, 100)]
+
+
+@pytest.mark.parametrize(("second", "is_above"), [((30.0, 10.0, 40.0, 100.0), False), ((0.0, 10.0, 8.0, 100.0), True)])
+def test_of_lines_on_their_side_a_part_is_marked_at_the_end_where_it_stands(
+    second: tuple[float, float, float, float], is_above: bool
+) -> None:
+    block = paragraph(("aaaa bbbb", (10, 10, 20, 100)), ("cccc dddd", second))
+    units = units_of([block])
+    ((left, top, right, bottom),) = rectangles([block], units, Places(units).find("aaaa"))
+    assert (left, right) == (10, 20)
+    assert (top == 10) == is_above
+    assert (bottom == 100) != is_above
+    assert 35 < bottom - top < 45
+
+
+def in_cells(*rows: tuple[str, ...]) -> Block:
+    """A table whose columns are 100 points wide and whose rows are 20 high."""
+    made = table(list(rows), 1)
+    lines: list[tuple[int, tuple[float, float, float, float]]] = []
+    start = 0
+    for at, cells in enumerate(rows):
+        lines.append((start, (0.0, 20.0 * at, 100.0 * len(cells), 20.0 * at + 20.0)))
+        start += len(" | ".join(cells)) + 1
+    columns = tuple((100.0 * at, 100.0 * at + 100.0) for at in range(len(rows[0])))
+    return Block("table", made.text, 1, tuple(lines), cells=made.cells, columns=columns)
+
+
+def test_of_a_row_the_cells_are_marked_that_a_sentence_speaks_of_after_the_first_one() -> None:
+    block = in_cells(("Damage", "Deductible", "Limit"), ("Water", "420", "9,000"), ("Fire", "300", "5,000"))
+    proof = proof_on_page(["The deductible for water damage is 420."], block.text, [block])
+    assert set(proof) == {(0, 20, 100, 40), (100, 20, 200, 40), (0, 0, 100, 20), (100, 0, 200, 20)}
+    units = units_of([block])
+    assert rectangles([block], units, Places(units).find("Water | 420 | 9,000")) == [(0, 20, 300, 40)]
+
+
+def test_figures_that_share_their_first_digits_are_not_the_same_cell() -> None:
+    block = in_cells(("Layers", "Simple", "Complex", "All"), ("4", "0.938", "0.904", "0.927"), ("6", "1", "2", "3"))
+    proof = proof_on_page(["With 4 layers it is 0.927 for all."], block.text, [block])
+    assert [one for one in proof if one[1] == 20] == [(0, 20, 100, 40), (300, 20, 400, 40)]
+
+
+def test_words_that_reach_over_the_empty_cells_beside_them_are_marked_as_far() -> None:
+    block = in_cells(("Both kinds of damage together", "", "Limit"), ("Water", "420", "9,000"))
+    units = units_of([block])
+    assert rectangles([block], units, Places(units).find("kinds of damage")) == [(0, 0, 200, 20)]
+
+
+def test_what_is_no_longer_on_the_page_is_marked_nowhere() -> None:
+    block = paragraph(("The fee was raised to 12 euros in May.", (0, 0, 90, 10)))
+    passage = "The deductible is 300 dollars for each claim."
+    assert proof_on_page(["The deductible is 300 dollars."], passage, [block]) == ()
 
 
 ENGLISH = "The deductible is 300 dollars for each claim, and no more than that is ever asked of anybody."

@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from tests.e2e.chat_steps import wait_for_script
 from tests.e2e.chromium import chromium
-from tests.e2e.kept_pages import KeptPages
+from tests.e2e.kept_pages import KEPT, KeptPages
 from tests.e2e.watched_page import Watch
 from tests.webui.screen.stage import SERVICES, Stage
 
@@ -70,14 +70,14 @@ def stage(_served: Stage) -> Stage:
 def show(kept_pages: KeptPages, stage: Stage) -> Iterator[Callable[..., Page]]:
     """Open a scene: `show("answered", locale="zh-CN", width=390, height=780)`; errors in the page fail the test."""
     contexts: list[BrowserContext] = []
-    lent: list[tuple[Page, str]] = []
+    lent: list[Page] = []
     watches: list[Watch] = []
 
     def open_(scene: str = "", *, width: int = 1440, height: int = 900, **options: Any) -> Page:
         given = {"viewport": {"width": width, "height": height}, "locale": "en-US", **options}
-        if given.keys() == {"viewport", "locale"}:
+        if given.keys() <= KEPT:
             page = kept_pages.take(stage.url, **given)
-            lent.append((page, given["locale"]))
+            lent.append(page)
         else:
             contexts.append(kept_pages.new_context(**given))
             page = contexts[-1].new_page()
@@ -93,7 +93,7 @@ def show(kept_pages: KeptPages, stage: Stage) -> Iterator[Callable[..., Page]]:
         watch.end()
     for context in contexts:
         context.close()
-    for page, locale in lent:
-        kept_pages.give_back(page, stage.url, locale)
+    for page in lent:
+        kept_pages.give_back(page)
     bad = [line for watch in watches for line in watch.verdict()]
     assert not bad, "\n".join(bad)

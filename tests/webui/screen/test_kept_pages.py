@@ -28,7 +28,7 @@ def test_nothing_that_a_test_left_is_there_for_the_next(kept_pages: KeptPages, s
     beside = page.context.new_page()
     page.route("**/*", lambda route: route.abort())
     page.context.route("**/*", lambda route: route.abort())
-    kept_pages.give_back(page, stage.url, "en-US")
+    kept_pages.give_back(page)
     again = opened(kept_pages, stage)
     assert again is page
     assert again.evaluate(SEEN) == [None, None, "", DESK["width"], False, 0]
@@ -37,18 +37,18 @@ def test_nothing_that_a_test_left_is_there_for_the_next(kept_pages: KeptPages, s
     )
     assert beside.is_closed()
     assert again.context.pages == [again]
-    kept_pages.give_back(again, stage.url, "en-US")
+    kept_pages.give_back(again)
 
 
 def test_readers_of_two_languages_and_two_tests_at_once_share_no_tab(kept_pages: KeptPages, stage: Stage) -> None:
     first, second = opened(kept_pages, stage), opened(kept_pages, stage)
     assert first.context != second.context
-    kept_pages.give_back(first, stage.url, "en-US")
+    kept_pages.give_back(first)
     chinese = kept_pages.take(stage.url, "zh-CN", DESK)
     assert chinese not in {first, second}
     assert chinese.evaluate("navigator.language") == "zh-CN"
-    kept_pages.give_back(chinese, stage.url, "zh-CN")
-    kept_pages.give_back(second, stage.url, "en-US")
+    kept_pages.give_back(chinese)
+    kept_pages.give_back(second)
 
 
 def test_a_tab_that_cannot_be_cleared_is_given_to_nobody(kept_pages: KeptPages, stage: Stage) -> None:
@@ -56,8 +56,23 @@ def test_a_tab_that_cannot_be_cleared_is_given_to_nobody(kept_pages: KeptPages, 
     hoards.evaluate("new Promise((done) => { indexedDB.open('mine').onsuccess = done; }).then(() => null)")
     closed.close()
     for page in (hoards, closed):
-        kept_pages.give_back(page, stage.url, "en-US")
+        kept_pages.give_back(page)
     fresh = opened(kept_pages, stage)
     assert fresh not in {hoards, closed}
     assert hoards.is_closed()
-    kept_pages.give_back(fresh, stage.url, "en-US")
+    kept_pages.give_back(fresh)
+
+
+def test_a_sign_that_turns_without_end_comes_to_rest_and_keeps_no_browser_at_work(
+    kept_pages: KeptPages, stage: Stage
+) -> None:
+    page = kept_pages.take(stage.url, "en-US", DESK)
+    page.goto(f"{stage.url}/nothing-is-here")
+    page.evaluate(
+        """() => { const sheet = new CSSStyleSheet(), sign = document.createElement('p');
+            sheet.replaceSync('@keyframes turn { to { rotate: 1turn; } } p { animation: turn 1ms infinite; }');
+            document.adoptedStyleSheets.push(sheet);
+            document.body.append(sign); }"""
+    )
+    page.wait_for_function("!document.getAnimations().length", timeout=5_000)
+    kept_pages.give_back(page)

@@ -106,3 +106,26 @@ def test_any_reply_of_a_judge_can_be_read(said: str, count: int) -> None:
 def test_verdicts_are_read_as_they_were_given(said: list[Any]) -> None:
     text = json.dumps({str(at): one for at, one in enumerate(said, 1)})
     assert verdicts(f"So: {text}", len(said)) == [one == "yes" for one in said]
+
+
+def far_off(filler: int) -> list[str]:
+    """Passages whose name and figure stand behind so many letters."""
+    return [("It rains. " * (filler // 10 + 1))[:filler] + " Anna Miller pays 4,711 dollars."]
+
+
+@pytest.mark.parametrize("filler", [59_000, 90_000, 99_000, 300_000])
+def test_nothing_that_stands_far_down_in_a_passage_is_said_to_be_in_none(filler: int) -> None:
+    (claim,) = check_claims("Anna Miller pays 4,711 dollars every summer.", far_off(filler))
+    assert claim.reasons == ()
+    (claim,) = check_claims("Anna Miller pays 4,711 dollars every summer.", PASSAGES, far_off(filler)[0])
+    assert not any(one.words == "4,711" for one in claim.reasons)
+
+
+def test_what_is_invented_is_found_in_as_long_a_passage_as_rules_look_through() -> None:
+    (claim,) = check_claims("Anna Miller pays 4,712 dollars every summer.", far_off(59_000))
+    assert [one.words for one in claim.reasons] == ["4,712 dollars"]
+
+
+def test_a_figure_that_no_passage_has_is_the_reason_where_nothing_is_alike() -> None:
+    (claim,) = check_claims("In the harbour of the island lie 37 boats.", PASSAGES)
+    assert [tuple(one) for one in claim.reasons] == [("amount", "37", "", 0)]

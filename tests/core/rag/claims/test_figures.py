@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.rag.claims.figures import figures_of, number_of_han
+from core.rag.claims.figures import figures_of
+from core.rag.numerals import HAN_NUMERALS, number_of_han
 
 HAN = "零一二三四五六七八九"
 
@@ -144,3 +145,16 @@ def test_any_text_has_figures_that_stand_in_it(text: str) -> None:
 @given(st.text(max_size=60))
 def test_any_text_can_be_looked_at(text: str) -> None:
     assert isinstance(figures_of(text), list)
+
+
+@pytest.mark.parametrize(
+    "said", ["", "点", "点点", "点五", "三点", "三点十", "三点五点", "h", "三h", "十点百", "一" * 41]
+)
+def test_what_is_no_chinese_numeral_is_none(said: str) -> None:
+    assert number_of_han(said) is None
+
+
+@given(st.text(HAN_NUMERALS + "点", max_size=50))
+def test_any_signs_of_numerals_are_a_number_or_none(said: str) -> None:
+    number = number_of_han(said)
+    assert number is None or number >= 0
