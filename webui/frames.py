@@ -224,8 +224,7 @@ class Frames:
                     shown.replies[message.id] = await workspace.runs.reply(message)
             if shown.second is not None:
                 shown.replies[shown.second.id] = await workspace.runs.reply(shown.second)
-            if any(reply.claims for reply in shown.replies.values()):
-                shown.judging = await workspace.judging.states(shown.replies)
+            shown.judging = await workspace.judging.states(shown.replies)
         except NotFoundError:  # deleted meanwhile, or an address from somewhere else
             _log.debug("A tab shows a conversation that is not there.")
             if self._views.is_being_created(view.owner, wanted):

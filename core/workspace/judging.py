@@ -101,7 +101,8 @@ class OwnerJudging:
 
     async def states(self, replies: Mapping[str, Reply]) -> dict[str, JudgingState | None] | None:
         """As `state`, of replies by their ids; `None` where no judgement is offered. Raises StorageError."""
-        return {one: self.state(one) for one in replies} if await self.may() else None
+        has_claims = any(reply.claims for reply in replies.values())
+        return {one: self.state(one) for one in replies} if has_claims and await self.may() else None
 
     def state(self, message_id: str) -> JudgingState | None:
         """How far the judgement of a reply has come; `None` where none was asked for, or it is done."""
