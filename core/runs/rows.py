@@ -328,7 +328,15 @@ def _until_tick() -> float:
 
 _OF_CLAIMS: Final = frozenset({"claims_checked", "claims_judged", "more_said"})
 _OF_READERS: Final = frozenset({"edited", "rated"})
-KEPT_KINDS: Final = _OF_CLAIMS | _OF_READERS | {"message_finished", "model_called", "turns_summarised", "within"}
+_KEPT_OF_CLAIMS: Final = frozenset({"claims_checked", "claims_judged", "more_said"})
+KEPT_KINDS: Final = _KEPT_OF_CLAIMS | {
+    "edited",
+    "message_finished",
+    "model_called",
+    "rated",
+    "turns_summarised",
+    "within",
+}
 """What stands in the log alone: it stays."""
 
 WIRE_KINDS: Final = frozenset({"call_stages"})

@@ -39,12 +39,14 @@ from core.rag.document import Block, Passage
 from core.rag.parsers.base import PLAIN
 from core.rag.parsers.parts import File
 from core.rag.places import units_of
+from core.runs.judgement import Open
 from core.settings import Settings
 from core.storage.base import RunRecord, StoredMessage
 from core.storage.excerpts import Sought
 from core.storage.sealing import Sealer
 from core.testing.scripted_model import ScriptedModel
 from core.tools.base import ToolResult
+from webui.render.judging import Judging
 from webui.render.markdown import Inline
 from webui.uploads import Uploads
 from webui.words import Words
@@ -203,6 +205,8 @@ VALUES: Mapping[str, Callable[[], Any]] = {
     "Cite | None": lambda: None,
     "Literal['user', 'assistant']": lambda: "user",
     "BubbleState": lambda: "done",
+    "Open": lambda: Open((), (), {}),
+    "Judging | None": Judging,
     "Embed": lambda: lambda texts: numpy.zeros((len(texts), 2)),
 }
 
