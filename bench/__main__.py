@@ -44,6 +44,7 @@ NAMES = (
     "real_documents",
     "evidence",
     "claims",
+    "scopes",
     "small_model",
     "agents_suite",
 )

@@ -15,6 +15,7 @@ from core.llm.calling.json_schema import needed
 from core.llm.tokens import estimate_tokens
 from core.rag.attached import in_library, with_meaning
 from core.rag.document import numbered_as
+from core.rag.scope import scope_of
 from core.rag.search.terms import terms
 from core.tools.builtin.ask_documents import ReadPart
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from core.rag.config import RAGConfig
     from core.rag.document import Passage
     from core.rag.library import Library
+    from core.rag.scope import Part
 
 _SMALL_MODEL_TOKENS = 600  # of passages: its context and its attention are short
 _SHARE = 0.4  # of the question's words that the passages must speak of before a small model is given them
@@ -143,7 +145,8 @@ class Finder:
     async def find(self, question: str, k: int) -> list[Passage]:
         """The passages that answer a question best; for "summarise this" the documents' beginnings.
 
-        Documents that fit as a whole are given whole, the first time. Where a small model asks in other words than the
+        Documents that fit as a whole are given whole, the first time; of longer ones the part that the question names,
+        such as "chapter 3" or "pages 10 to 12", as far as it fits. Where a small model asks in other words than the
         documents use, their beginnings come after what was found.
         """
         self._searches += 1
@@ -151,6 +154,8 @@ class Finder:
         is_first = self._searches == 1
         if is_first and (whole := await self._whole(question)):
             return whole
+        if is_first and (part := await self._part()):
+            return part
         if _OVERVIEW.search(question):
             return await self._beginnings(k)
         found = await self._found(question, k, is_first=is_first)
@@ -176,6 +181,18 @@ class Finder:
         found = await self.library.abeginnings(most, documents=self.documents)
         fitting = await self._fitting(found)
         self.read = await asyncio.to_thread(_read_of, self.library, found, fitting)
+        return fitting
+
+    async def _part(self) -> list[Passage]:
+        """The part of the documents that the question is about; nothing where it names none, or there is none such."""
+        part = scope_of(self.question).part
+        if part is None:
+            return []
+        found = await asyncio.to_thread(self.library.context.part, self.documents, part)
+        fitting = await self._fitting(found)
+        if len({one.document_id for one in found}) == 1:
+            read = [one for one in found if any(one.text[-_END:] in it.text for it in fitting)]
+            self.read = _beginning_of(part, found, read)
         return fitting
 
     async def _whole(self, question: str) -> list[Passage]:
@@ -239,6 +256,16 @@ def _part(text: str, question: str, most: int) -> str:
         start -= 1
         room -= len(lines[start]) + 1
     return "\n".join((first, *lines[start : end + 1]))
+
+
+def _beginning_of(part: Part, found: Sequence[Passage], read: Sequence[Passage]) -> list[ReadPart]:
+    """What was read of a part of which not all fitted."""
+    if len(read) >= len(found):
+        return []
+    pages, last = [one.page for one in read if one.page is not None], found[-1].page
+    if part.unit == "chapter" or not pages or last is None:
+        return [ReadPart(found[0].document, "passage", 1, len(read), len(found))]
+    return [ReadPart(found[0].document, numbered_as(found[0].document), min(pages), max(pages), last)]
 
 
 def _read_of(library: Library, found: Sequence[Passage], fitting: Sequence[Passage]) -> list[ReadPart]:

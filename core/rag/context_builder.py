@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from core.rag import records
 from core.rag.document import strokes
 from core.rag.prose import count_tokens
+from core.rag.scope import passages_in
 
 if TYPE_CHECKING:
     import sqlite3
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from core.rag.document import Passage
     from core.rag.index_file import IndexFile
+    from core.rag.scope import Part
 
 _MOST_TOGETHER = 3  # chunks in one passage: its number has to stand for something that can be looked at
 _SHORTEST_TOKEN = 0.25  # a letter is this much of a token, or more
@@ -61,6 +63,19 @@ class ContextBuilder:
         order = sorted(range(len(runs)), key=lambda at: groups[at][0])
         return [_as_one(runs[at], runs[at][groups[at][0][1]].passage) for at in order]
 
+    def part(self, documents: Collection[str], part: Part) -> list[Passage]:
+        """The passages that stand in a part of the documents, as far as they are read; none where there is no such.
+
+        Args:
+            documents: Ids.
+
+        Raises:
+            StorageError: The library cannot be read.
+        """
+        with self._file.reading() as db:
+            ids = (one.id for one in records.all_documents(db) if one.id in documents)
+            return passages_in(part, _all_of(db, ids))
+
     def full_text(self, documents: Collection[str], most_tokens: int) -> list[Passage] | None:
         """All passages of the documents in their own order; `None` if they do not fit, or are still being read.
 
@@ -78,14 +93,7 @@ class ContextBuilder:
             there = [one for one in records.all_documents(db) if one.id in wanted]
             if any(one.status == "reading" for one in there):
                 return None
-            ids = [
-                chunk_id
-                for document_id in (one.id for one in there)
-                for (chunk_id,) in db.execute(
-                    "SELECT id FROM chunks WHERE document_id = ? ORDER BY position", (document_id,)
-                )
-            ]
-            passages = records.passages(db, [(chunk_id, 0.0) for chunk_id in ids])
+            passages = _all_of(db, (one.id for one in there))
         joined = [_as_one(run, run[0].passage) for run in _runs(self._placed(passages))]
         return joined if sum(count_tokens(one.text) for one in joined) <= most_tokens else None
 
@@ -102,6 +110,13 @@ class ContextBuilder:
         once = {passage.chunk_id: passage for passage in reversed(passages)}
         first = [passage for passage in passages if once.pop(passage.chunk_id, None) is not None]
         return [_Placed(one, *places[one.chunk_id]) for one in first if one.chunk_id in places]
+
+
+def _all_of(db: sqlite3.Connection, documents: Iterable[str]) -> list[Passage]:
+    """All passages of documents, in their own order."""
+    query = "SELECT id FROM chunks WHERE document_id = ? ORDER BY position"
+    ids = [chunk_id for document_id in documents for (chunk_id,) in db.execute(query, (document_id,))]
+    return records.passages(db, [(chunk_id, 0.0) for chunk_id in ids])
 
 
 def _may_fit(db: sqlite3.Connection, documents: Collection[str], most_tokens: int) -> bool:

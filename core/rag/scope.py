@@ -1,0 +1,265 @@
+"""What a question needs of documents: a passage, a part of them, the whole, or only which files there are.
+
+Rules alone decide, from the words of the question, before anything is searched. A guess that goes too far costs time;
+one that does not go far enough finds passages, as any question does.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+from core.rag.document import numbered_as
+from core.rag.numerals import number_of_han
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from core.rag.document import Passage
+
+Need: TypeAlias = Literal["passage", "part", "whole", "files"]
+Unit: TypeAlias = Literal["page", "slide", "sheet", "chapter"]
+
+_SEEN: Final = 400
+"""Letters at either end of a question that are looked at: what is pasted between them says nothing of what is asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The part of documents that a question is about.
+
+    Args:
+        unit: What it is counted in; `chapter` for whatever has a heading.
+        first, last: From 1; below 0 counted from the end; 0 where a heading is meant by its words.
+        words: Those of the heading.
+    """
+
+    unit: Unit
+    first: int = 0
+    last: int = 0
+    words: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What a question needs.
+
+    Args:
+        part: Where it needs a part.
+        plain: Whether it asks for a summary and nothing else, so that one that was made before answers it as well.
+    """
+
+    need: Need = "passage"
+    part: Part | None = None
+    plain: bool = False
+
+
+def scope_of(question: str) -> Scope:
+    """What the question needs, by its words."""
+    text = " ".join((question if len(question) <= 2 * _SEEN else f"{question[:_SEEN]} {question[-_SEEN:]}").split())
+    if _says("files", text):
+        return Scope("files")
+    plain = _says("plain", text)
+    if part := _part_in(text, asks_for_all=_is_whole(text)):
+        return Scope("part", part, plain)
+    return Scope("whole", None, plain) if _is_whole(text) else Scope()
+
+
+def passages_in(part: Part, passages: Sequence[Passage]) -> list[Passage]:
+    """Those of the passages that stand in the part; none where there is no such part.
+
+    Args:
+        passages: All of the documents, in their order.
+    """
+    if part.unit == "chapter":
+        return _under_heading(part, passages)
+    ends: dict[str, int] = {}
+    for one in passages:
+        if one.page is not None:
+            ends[one.document_id] = max(ends.get(one.document_id, 0), one.page)
+    found: list[Passage] = []
+    for one in passages:
+        end = ends.get(one.document_id, 0)
+        first, last = (at if at > 0 else end + 1 + at for at in (part.first, part.last))
+        if one.page is not None and max(first, 1) <= one.page <= last and _is_counted(part.unit, one.document):
+            found.append(one)
+    return found
+
+
+def _is_counted(unit: Unit, name: str) -> bool:
+    """Whether pages of the document are called so; what is called a page may be a slide or a sheet all the same."""
+    return unit == "page" or numbered_as(name) == unit
+
+
+def _under_heading(part: Part, passages: Sequence[Passage]) -> list[Passage]:
+    paths = {one.heading: one.heading.split(" > ") for one in passages if one.heading}
+    if not part.words and part.first < 0:
+        tops = list(dict.fromkeys(path[0] for path in paths.values()))
+        wanted = set(tops[part.first :][:1])
+        return [one for one in passages if one.heading and paths[one.heading][0] in wanted]
+    fits = {heading for heading, path in paths.items() if any(_is_heading(level, part) for level in path)}
+    return [one for one in passages if one.heading in fits]
+
+
+def _is_heading(heading: str, part: Part) -> bool:
+    if part.words:
+        return part.words.casefold() in heading.casefold()
+    if number := _NUMBER_OF.match(heading):
+        return _number(next(filter(None, number.groups()))) == part.first
+    return False
+
+
+# ---- numbers in words
+
+_COUNT: Final = "one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve"
+_ORDINAL: Final = "first|second|third|fourth|fifth|sixth|seventh|eighth|ninth|tenth"
+_ROMAN: Final = "i|ii|iii|iv|v|vi|vii|viii|ix|x|xi|xii"
+_NUMBERS: Final[Mapping[str, int]] = {
+    **{word: at for words in (_COUNT, _ORDINAL, _ROMAN) for at, word in enumerate(words.split("|"), 1)},
+    **{letter: at for at, letter in enumerate("abcdefgh", 101)},  # of an appendix, which is no chapter
+    **dict.fromkeys(("last", "final", "最后"), -1),
+}
+_N: Final = r"\d{1,4}(?:\.\d{1,3})*"
+_HAN_N: Final = r"[一二三四五六七八九十百两]{1,5}|\d{1,4}"
+_NUMBER_OF = re.compile(
+    rf"\s*(?:(?:chapter|section|part|article|appendix|clause|§)\s*({_N}|[ivx]{{1,5}}\b|[a-h]\b)|第\s*({_HAN_N})\s*[章节条部篇]"
+    rf"|附录\s*([A-Ha-h\d]{{1,2}})|({_N})[.、)\s])",
+    re.IGNORECASE,
+)
+
+
+def _number(word: str) -> int:
+    """The number that a word or figure stands for; of "2.4" the first; 0 for none."""
+    word = word.strip().casefold()
+    if word[:1].isdigit() and word[0].isascii():
+        return int(word.split(".")[0])
+    if word in _NUMBERS:
+        return _NUMBERS[word]
+    return int(number_of_han(word) or 0)
+
+
+# ---- a part of the documents
+
+_UNITS: Final = r"pages?|slides?|sheets?|worksheets?|tabs?"
+_HEADED: Final = r"chapter|section|part|article|clause|appendix|annex|unit|lesson"
+_BY_NUMBER = re.compile(
+    rf"\b({_UNITS}|pp?\.)\s*(?:no\.?\s*)?(\d{{1,4}})(?:\s*(?:-|–|—|to|and|through|until)\s*(\d{{1,4}}))?"
+    rf"|\b(?:the )?({_ORDINAL}|last|final)(?: ({_COUNT}|\d{{1,4}}))? ({_UNITS})\b",
+    re.IGNORECASE,
+)
+_BY_NUMBER_ZH = re.compile(
+    rf"第\s*({_HAN_N})\s*(?:页|张)?\s*(?:[-–—～~到至和]\s*第?\s*({_HAN_N})\s*)?(页|张幻灯片|张表|个工作表|张工作表|张)"
+    rf"|(前|最后|末|后)({_HAN_N})(页|张幻灯片|张|个工作表)"
+)
+_HEADED_BY_NUMBER = re.compile(
+    rf"\b(?:{_HEADED})\s+({_N}|(?:{_COUNT})\b|[ivx]{{1,4}}\b|[a-h]\b)|\b({_ORDINAL}|last|final) (?:{_HEADED})\b"
+    rf"|第\s*({_HAN_N})\s*(?:章|节|条|部分|篇|单元|课)|附录\s*([A-Ha-h])|([A-Ha-h])\s*节|(最后)一(?:章|节|条|部分|篇)",
+    re.IGNORECASE,
+)
+_NAMED_SHEET = re.compile(
+    r"\b(?:sheet|tab|worksheet) [\"“'‘]([^\"”'’]{1,40})[\"”'’]|工作表[“\"]([^”\"]{1,40})[”\"]", re.IGNORECASE
+)
+_NAMED = re.compile(
+    r"\b(introduction|conclusions?|preface|foreword|discussion|methods?|methodology|results?|appendix|appendices|epilogue"
+    r"|prologue|bibliography|references)\b(?: (?:section|chapter|part))?(?!\s+of\b)"
+    r"|(引言|绪论|前言|序言|结论|结语|附录|后记|(?:方法|结果|讨论)(?=部分|一?[节章]))",
+    re.IGNORECASE,
+)
+
+
+def _part_in(text: str, *, asks_for_all: bool) -> Part | None:
+    """The part that is named in a question; one by the name of its heading only where all of that is asked for."""
+    if found := _NAMED_SHEET.search(text):
+        return Part("chapter", words=found[1] or found[2])
+    if found := _BY_NUMBER.search(text):
+        return _counted(found[1], found[2], found[3]) if found[1] else _ordinal(found[4], found[5], found[6])
+    if found := _BY_NUMBER_ZH.search(text):
+        if found[3]:
+            first = _number(found[1])
+            return Part(_unit(found[3]), first, _number(found[2]) if found[2] else first)
+        few = _number(found[5])
+        return Part(_unit(found[6]), *((1, few) if found[4] == "前" else (-few, -1)))
+    if found := _HEADED_BY_NUMBER.search(text):
+        number = _number(next(filter(None, found.groups())))
+        return Part("chapter", number, number) if number else None
+    if (asks_for_all or _says("all_of_it", text)) and (found := _NAMED.search(text)):
+        return Part("chapter", words=found[1] or found[2])
+    return None
+
+
+def _counted(unit: str, first: str, last: str | None) -> Part:
+    return Part(_unit(unit), int(first), int(last or first))
+
+
+def _ordinal(which: str, several: str | None, unit: str) -> Part:
+    at, few = _number(which), _number(several) if several else 1
+    if at == -1:
+        return Part(_unit(unit), -few, -1)
+    return Part(_unit(unit), at, at + few - 1)
+
+
+def _unit(word: str) -> Unit:
+    word = word.casefold()
+    if word.startswith("slide") or "幻灯片" in word:
+        return "slide"
+    if word.startswith(("sheet", "worksheet", "tab")) or "表" in word:
+        return "sheet"
+    return "page"
+
+
+# ---- the whole of the documents
+
+
+def _is_whole(text: str) -> bool:
+    narrow = _says("narrow", text) or _says("narrow_zh", text)
+    if _says("strong", text) or _says("strong_zh", text):
+        return not narrow
+    if not narrow and _is_about_nothing_else(text):
+        return True
+    if narrow or _says("yes_or_no", text) or _says("yes_or_no_zh", text):
+        return False
+    return _says("weak", text) or _says("weak_zh", text)
+
+
+_WORD = re.compile(r"[a-z][a-z'’]*|\d+", re.IGNORECASE)
+
+
+def _is_about_nothing_else(text: str) -> bool:
+    """Whether all words are general ones: then the documents themselves are asked about."""
+    if _says("follows_up", text) or not _says("matters", text):
+        return False
+    left = _rule("general_zh").sub("", text)
+    if any(sign >= "\u3400" and sign.isalpha() for sign in left):
+        return False
+    words = [word.casefold() for word in _WORD.findall(left)]
+    return (bool(words) or left != text) and _general().issuperset(words)
+
+
+# ---- the rules as they are written
+
+
+def _says(name: str, text: str) -> bool:
+    return _rule(name).search(text) is not None
+
+
+@cache
+def _rule(name: str) -> re.Pattern[str]:
+    lines = "|".join(_lines()[name].split("\n"))
+    for word in ("things", "asking"):
+        lines = lines.replace(f"<{word}>", f"(?:{'|'.join(_lines()[word].split(chr(10)))})")
+    return re.compile(lines, re.IGNORECASE)
+
+
+@cache
+def _general() -> frozenset[str]:
+    return frozenset(_lines()["general"].split())
+
+
+@cache
+def _lines() -> dict[str, str]:
+    with Path(__file__).with_name("scope_rules.toml").open("rb") as file:
+        return {name: lines.strip("\n") for name, lines in tomllib.load(file).items()}

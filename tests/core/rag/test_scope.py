@@ -1,0 +1,115 @@
+"""What a question needs of documents: seen by its words, before anything is searched."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bench.scopes import LEAST, accuracy, questions
+from core.rag.document import Passage
+from core.rag.scope import Part, passages_in, scope_of
+
+
+def passage(page: int | None, heading: str = "", document: str = "a.pdf") -> Passage:
+    return Passage(f"{document} {page} {heading}", 0.0, document, document, page, heading=heading)
+
+
+def test_of_the_questions_held_out_nearly_all_are_understood() -> None:
+    held_out = questions(1)
+    assert len(held_out) + len(questions(0)) >= 300
+    assert accuracy(held_out) >= LEAST
+
+
+@pytest.mark.parametrize("need", ["passage", "part", "whole", "files"])
+@pytest.mark.parametrize("chinese", [False, True])
+def test_each_kind_is_understood_in_both_languages(need: str, chinese: bool) -> None:
+    rows = [row for row in questions(1) if row[0] == need and (max(row[1]) > "\u3400") is chinese]
+    assert len(rows) >= 5
+    assert accuracy(rows) >= 0.8
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "What does the summary say about staffing?",
+        "List price of the router?",
+        "摘要里怎么说人员编制的？",
+        "How does the summarise button work?",
+        "Thanks!",
+        "And the second one?",
+        "Can you help me?",
+    ],
+)
+def test_a_word_that_often_asks_for_all_does_not_always(question: str) -> None:
+    assert scope_of(question).need == "passage"
+
+
+@pytest.mark.parametrize(
+    ("question", "part"),
+    [
+        ("Summarise chapter 3.", Part("chapter", 3, 3)),
+        ("Give me an overview of pages 10 to 20.", Part("page", 10, 20)),
+        ("Sum up the first ten pages.", Part("page", 1, 10)),
+        ("Read the last two pages and tell me what they say.", Part("page", -2, -1)),
+        ("What does the second sheet contain?", Part("sheet", 2, 2)),
+        ("What is shown on slides 4-6?", Part("slide", 4, 6)),
+        ("What topics does part II cover?", Part("chapter", 2, 2)),
+        ("What happens in the last chapter?", Part("chapter", -1, -1)),
+        ("Summarise the introduction.", Part("chapter", words="introduction")),
+        ("归纳一下第33～40页。", Part("page", 33, 40)),
+        ("第二个工作表里有什么？", Part("sheet", 2, 2)),
+        ("第十二章是关于什么的？", Part("chapter", 12, 12)),
+        ("前十页讲了什么？", Part("page", 1, 10)),
+        ("总结最后两页。", Part("page", -2, -1)),
+        ("附录包含哪些内容？", Part("chapter", words="附录")),
+    ],
+)
+def test_the_part_that_is_meant_is_known(question: str, part: Part) -> None:
+    assert scope_of(question).part == part
+
+
+def test_a_plain_summary_is_told_from_one_with_a_wish() -> None:
+    assert all(scope_of(one).plain for one in ("Summarise this document.", "tl;dr", "总结这份文档。", "请总结一下。"))
+    assert not scope_of("Summarise what the witnesses said about the harbour.").plain
+    assert not scope_of("用五句话概括一下证人对港口的说法。").plain
+
+
+def test_pages_are_found_from_the_beginning_and_from_the_end_of_each_document() -> None:
+    pages = [passage(page) for page in range(1, 21)]
+    assert [one.page for one in passages_in(Part("page", 4, 6), pages)] == [4, 5, 6]
+    assert [one.page for one in passages_in(Part("page", -2, -1), pages)] == [19, 20]
+    assert passages_in(Part("page", 40, 50), pages) == []
+    assert passages_in(Part("sheet", 1, 2), pages) == []
+    deck = [passage(page, document="b.pptx") for page in (1, 2, 3)]
+    assert [one.document for one in passages_in(Part("slide", 2, 2), [*pages, *deck])] == ["b.pptx"]
+
+
+def test_a_chapter_is_found_by_its_number_or_its_words() -> None:
+    headed = [
+        passage(1, "Preface"),
+        passage(2, "1. Tides"),
+        passage(3, "2 Winds > 2.1 Storms"),
+        passage(4, "Chapter 3: Ropes"),
+        passage(5, "第四章 锚"),
+        passage(6, "Appendix B"),
+    ]
+    assert [one.page for one in passages_in(Part("chapter", 1, 1), headed)] == [2]
+    assert [one.page for one in passages_in(Part("chapter", 2, 2), headed)] == [3]
+    assert [one.page for one in passages_in(Part("chapter", 3, 3), headed)] == [4]
+    assert [one.page for one in passages_in(Part("chapter", 4, 4), headed)] == [5]
+    assert [one.page for one in passages_in(scope_of("What is in appendix B?").part or Part("page"), headed)] == [6]
+    assert [one.page for one in passages_in(Part("chapter", -1, -1), headed)] == [6]
+    assert [one.page for one in passages_in(Part("chapter", words="preface"), headed)] == [1]
+    assert passages_in(Part("chapter", 9, 9), headed) == []
+
+
+@given(st.text(max_size=300))
+def test_whatever_is_asked_it_needs_something(question: str) -> None:
+    scope = scope_of(question)
+    assert (scope.need == "part") == (scope.part is not None)
+
+
+def test_what_is_pasted_into_a_question_does_not_hide_what_is_asked() -> None:
+    assert scope_of(f"Summarise this document.\n\n{'The tide rises. ' * 40_000}").need == "whole"
+    assert scope_of(f"{'The tide rises. ' * 40_000}\n\nList every deadline in the contract.").need == "whole"
