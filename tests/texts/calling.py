@@ -17,7 +17,7 @@ from tests.texts.measuring import Call
 
 STREAMED = frozenset({"feed", "add", "say", "write", "is_literal"})
 _PIECE, _PART = 20, 50  # characters of a text in a list, and of what carries it
-_PATIENCE = 1.0  # seconds that a coroutine may wait for others
+_PATIENCE = 20.0  # seconds that a coroutine may wait for others; on a busy machine imports take one
 _ROWS = re.compile(r"\[tuple\[(.*)\]\]")
 _ENDS = ("close", "end", "rest", "finish", "flush")
 

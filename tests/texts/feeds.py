@@ -39,6 +39,7 @@ from core.rag.document import Block, Passage
 from core.rag.parsers.base import PLAIN
 from core.rag.parsers.parts import File
 from core.rag.places import units_of
+from core.rag.scope import Part
 from core.runs.judgement import Open
 from core.settings import Settings
 from core.storage.base import RunRecord, StoredMessage
@@ -206,6 +207,7 @@ VALUES: Mapping[str, Callable[[], Any]] = {
     "Literal['user', 'assistant']": lambda: "user",
     "BubbleState": lambda: "done",
     "Open": lambda: Open((), (), {}),
+    "Part": lambda: Part("page", 1, 1),
     "Judging | None": Judging,
     "Embed": lambda: lambda texts: numpy.zeros((len(texts), 2)),
 }
