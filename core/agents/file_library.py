@@ -19,7 +19,15 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 from urllib.parse import unquote, urlsplit
 
 from core.bridge.cancellation import ProgramEnd, contained
-from core.errors import BrokenDocumentError, DocumentError, FetchError, SettingsError, UnsupportedFormatError
+from core.errors import (
+    BrokenDocumentError,
+    DocumentError,
+    FetchError,
+    NotFoundError,
+    ParlourError,
+    SettingsError,
+    UnsupportedFormatError,
+)
 from core.messages.message import USER
 from core.rag.document import ReadingProgress
 from core.rag.library import Library
@@ -77,10 +85,14 @@ class FileLibrary:
         found: dict[str, _Wanted] = {}
         for path in self._files:
             for one in _files_at(path):
-                found.setdefault(one.path, one)
+                place = one.path if is_web_address(one.path) else os.path.abspath(local_path(one.path))  # noqa: PTH100 - links stay
+                if found.setdefault(place, one).origin == "folder":
+                    found[place] = one  # named itself as well, it has to be read
         return list(found.values())
 
-    def with_files(self, more: Iterable[str], told: Told | None = None) -> tuple[Library, list[str]]:
+    def with_files(
+        self, more: Iterable[str], told: Told | None = None, stopped: threading.Event | None = None
+    ) -> tuple[Library, list[str]]:
         """The library with all files in it, and the ids of their documents. Blocks while it reads, several at a time.
 
         Args:
@@ -88,6 +100,7 @@ class FileLibrary:
                 fetched raises once and is skipped from then on, so that the conversation can continue.
             told: Called while files are read, from any thread: with the name of one, how far it is, how many files are
                 read, and how many there are to read.
+            stopped: Ends the reading when it is set.
 
         Raises:
             DocumentError: A file cannot be read, or not be fetched.
@@ -95,18 +108,19 @@ class FileLibrary:
         with self._guard:
             library = self._open()
             wanted = [*self._wanted(), *(_Wanted(path, "talk") for path in more if path not in self._unreachable)]
-            keys = [_key(one.path) for one in wanted]
+            files = [(key, one) for one in wanted if (key := _key(one)) is not None]
             new: dict[_Key, _Wanted] = {}
-            for one, key in zip(wanted, keys, strict=True):
+            for key, one in files:
                 if key not in self._read and key not in self._unreadable:
                     new.setdefault(key, one)
             if new:
-                self._read_in(library, new, told)
-            return library, list(dict.fromkeys(self._read[key] for key in keys if key in self._read))
+                self._read_in(library, new, told, stopped or threading.Event())
+            return library, list(dict.fromkeys(self._read[key] for key, _ in files if key in self._read))
 
-    def _read_in(self, library: Library, new: Mapping[_Key, _Wanted], told: Told | None) -> None:
+    def _read_in(
+        self, library: Library, new: Mapping[_Key, _Wanted], told: Told | None, stopped: threading.Event
+    ) -> None:
         """Read files in, so many at a time; what fails is raised when the others have stopped."""
-        stopped = threading.Event()
         done: list[_Key] = []
 
         def read(key: _Key, one: _Wanted) -> None:
@@ -116,7 +130,7 @@ class FileLibrary:
 
             try:
                 self._read[key] = library.add(one.source, progress=tell, cancelled=stopped).id
-            except DocumentError as error:
+            except (DocumentError, NotFoundError) as error:
                 self._pass_over(key, one, error, is_stopped=stopped.is_set())
             done.append(key)
 
@@ -130,7 +144,7 @@ class FileLibrary:
                 pool.shutdown(cancel_futures=True)
                 raise
 
-    def _pass_over(self, key: _Key, one: _Wanted, error: DocumentError, *, is_stopped: bool) -> None:
+    def _pass_over(self, key: _Key, one: _Wanted, error: ParlourError, *, is_stopped: bool) -> None:
         """Remember a file that cannot be read, and need not be; raises the error of one that must be."""
         if isinstance(error, FetchError) and one.origin == "talk":
             self._unreachable.add(one.path)
@@ -156,7 +170,7 @@ class FileLibrary:
 
     def address(self, document_id: str) -> str:
         """The path or address of a document as it was given; "" for an unknown id."""
-        return next((given for (given, _, _), read in self._read.items() if read == document_id), "")
+        return next((given for (given, _, _), read in tuple(self._read.items()) if read == document_id), "")
 
     def _open(self) -> Library:
         if self._library is None:
@@ -188,12 +202,21 @@ class _Wanted:
         return self.path if is_web_address(self.path) else local_path(self.path).name
 
 
-def _key(path: str) -> _Key:
-    """What tells a file from its earlier and later versions. Raises BrokenDocumentError."""
-    if is_web_address(path):
-        return path, 0, 0
-    file = _existing_file(path)
-    found = file.stat()
+def _key(one: _Wanted) -> _Key | None:
+    """What tells a file from its earlier and later versions; `None` where one of a folder is gone meanwhile.
+
+    Raises:
+        BrokenDocumentError: Another one is gone.
+    """
+    if is_web_address(one.path):
+        return one.path, 0, 0
+    try:
+        file = _existing_file(one.path)
+        found = file.stat()
+    except (BrokenDocumentError, OSError):
+        if one.origin == "folder":
+            return None
+        raise
     return str(file), found.st_size, found.st_mtime_ns
 
 
@@ -205,8 +228,7 @@ def _files_at(path: str) -> list[_Wanted]:
     if file.is_dir():
         found, said = _in_folder(file), f"The folder {str(file.absolute())!r} has no files."
     elif glob.has_magic(path):
-        names = glob.iglob(path, recursive=True)  # noqa: PTH207 - a pattern may begin anywhere
-        found, said = (Path(name) for name in names if Path(name).is_file()), f"No file matches {path!r}."
+        found, said = _matching(file), f"No file matches {path!r}."
     else:
         _existing_file(path)
         return []
@@ -223,7 +245,21 @@ def _in_folder(folder: Path) -> Iterator[Path]:
     """The files in a folder and in those inside it, without hidden ones; links to folders are not followed."""
     for at, folders, names in os.walk(folder):
         folders[:] = [one for one in folders if not one.startswith(".")]
-        yield from (Path(at, name) for name in names if not name.startswith("."))
+        here = (Path(at, name) for name in names if not name.startswith("."))
+        yield from (one for one in here if one.is_file())
+
+
+def _matching(pattern: Path) -> Iterator[Path]:
+    """The files that a pattern matches, without hidden ones; `**` follows no links to folders. Raises SettingsError."""
+    parts = pattern.parts
+    first = next(at for at, part in enumerate(parts) if glob.has_magic(part))
+    base = Path(*parts[:first])
+    try:
+        for one in base.glob("/".join(parts[first:])):
+            if one.is_file() and not any(part.startswith(".") for part in one.relative_to(base).parts):
+                yield one
+    except ValueError as error:
+        raise SettingsError(f"{str(pattern)!r} is no pattern: {error}.", hint="Write it as 'docs/**/*.pdf'.") from error
 
 
 def _existing_file(path: str) -> Path:
@@ -264,6 +300,7 @@ async def read_files(
             _log.exception("The progress of reading could not be told.")
 
     reporter = ProgressReporter("documents", follow_safely if follow is not None else None)
+    stopped = threading.Event()
 
     def told(name: str, progress: ReadingProgress, done: int, files: int) -> None:
         bare, paged = _READING[lang]
@@ -271,7 +308,10 @@ async def read_files(
         reporter(text.format(name=name, page=progress.pages, pages=progress.total), done, files)
 
     try:
-        read = await asyncio.to_thread(library.with_files, more, told if follow is not None else None)
+        read = await asyncio.to_thread(library.with_files, more, told if follow is not None else None, stopped)
+    except asyncio.CancelledError:  # the thread would read on, and the next question wait for it
+        stopped.set()
+        raise
     finally:
         reporter.end()
     if ended:

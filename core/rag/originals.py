@@ -69,7 +69,7 @@ class Originals:
 
         Raises:
             NotFoundError: There is no such file.
-            DocumentError: It is a folder, a device, or too large (key `document_too_large`).
+            DocumentError: It is a folder, a device, may not be read, or is too large (key `document_too_large`).
             NoSpaceError: The disk is full.
         """
         try:
@@ -81,7 +81,12 @@ class Originals:
         if kind.st_size > most:
             raise too_large(kind.st_size, most)
         try:
-            with source.open("rb") as stream:
+            stream = source.open("rb")
+        except OSError as error:
+            said, hint = f"{source.name!r} cannot be opened: {error.strerror}.", "Let Parlour read it."
+            raise DocumentError(said, hint=hint) from error
+        try:
+            with stream:
                 return self._copied(iter(lambda: stream.read(_PIECE), b""), most, head)
         except OSError as error:
             raise translated(error) from error

@@ -169,7 +169,8 @@ def _cells_of(said: str, unit: Unit, blocks: Sequence[Block], span: Span) -> lis
     found: list[Span] = []
     start = 0
     for cell in cells:
-        if cell and (not found or words & _words_and_figures(cell) or cell.casefold() in plain):
+        is_word = len(cell) > 1 and not any(map(str.isdigit, cell))
+        if cell and (not found or words & _words_and_figures(cell) or (is_word and cell.casefold() in plain)):
             found.append(Span(span.unit, start, start + len(cell)))
         start += len(cell) + len(_BETWEEN_CELLS)
     return found if len(found) > 1 else [span]

@@ -13,7 +13,7 @@ from core.rag.prose import count_tokens
 from core.runs.log import Checked, ClaimsJudged, Judged
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from core.llm.base import BaseChatModel
     from core.messages.message import Usage
@@ -31,7 +31,10 @@ def with_judgement(claims: tuple[Checked, ...], judged: ClaimsJudged | None) -> 
 def _judged(claim: Checked, said: bool | None) -> Checked:  # noqa: FBT001 - the verdict itself
     if said is None or claim.reasons:
         return claim
-    return claim._replace(verdict="supported") if said else claim._replace(verdict="unsupported", numbers=())
+    if not said:
+        return claim._replace(verdict="unsupported", numbers=())
+    # Which passage it is the model does not say, and weak likeness does not tell.
+    return claim._replace(verdict="supported", numbers=claim.numbers if claim.verdict == "supported" else ())
 
 
 def still_judged(
@@ -42,8 +45,12 @@ def still_judged(
         return None
     was = {(one.block, one.end): one.verdict for one in before}
     now = {(one.block, one.end): one.verdict for one in after}
-    said = tuple(one for one in judged.said if was.get(one[:2]) == now.get(one[:2]))
-    return replace(judged, said=said)
+    return without(judged, {place for place, verdict in now.items() if was.get(place) != verdict})
+
+
+def without(judged: ClaimsJudged, places: Collection[tuple[int, int]]) -> ClaimsJudged:
+    """What a model said, apart from the sentences at these places (block and end): they were proved since."""
+    return replace(judged, said=tuple(one for one in judged.said if one[:2] not in places))
 
 
 class Open(NamedTuple):
@@ -95,6 +102,5 @@ async def judged_by(model: BaseChatModel, label: str, asked: Open, question: str
     """
     said = await borne_out(model, asked.sentences, asked.passages, question)
     decided = [(one, verdict) for one, verdict in zip(asked.sentences, said, strict=True) if verdict is not None]
-    return ClaimsJudged(
-        label, tuple(Judged(*place, verdict) for one, verdict in decided for place in asked.places[one])
-    )
+    places = tuple(Judged(*place, verdict) for one, verdict in decided for place in asked.places[one])
+    return ClaimsJudged(label, places, len(places))

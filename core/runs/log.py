@@ -89,11 +89,13 @@ class ClaimsJudged:
 
     Args:
         model: What the page calls it.
-        said: What it decided; of other sentences it said neither yes nor no.
+        said: What it decided, without what was proved since; of other sentences it said neither yes nor no.
+        decided: Of how many places it decided.
     """
 
     model: str
     said: tuple[Judged, ...]
+    decided: int = 0
     kind: Literal["claims_judged"] = "claims_judged"
 
 

@@ -14,6 +14,7 @@ from core.errors import ConflictError, NotFoundError, ParlourError
 from core.limits import Slots
 from core.messages.transcript import Transcript
 from core.runs.approvals import already_decided
+from core.runs.judgement import without
 from core.runs.lease import BEAT, LeaseWatch, Renewing, this_worker
 from core.runs.ledger import ended_calls, stages_in
 from core.runs.log import LoggedEvent, RunFinished, message_events
@@ -304,8 +305,12 @@ class OwnerRuns:
         if run is not None and run.id == message.run_id and run.owner == self._owner:
             await run.wait()
             await run.settle()
+        reply = await self.reply(message)
         await self._store.revise(message.run_id, "claims_checked", lambda payload: borne_out(payload, claims))
         self._table.past.pop((self._owner, message.id), None)
+        if reply.judged is not None:  # a model may have denied what is proved now
+            proved = {one[:2] for at, one in enumerate(reply.claims) if at in claims}
+            await self.note(message, without(reply.judged, proved))
 
     async def note(self, message: StoredMessage, event: RunEvent) -> None:
         """Put an event behind the end of a reply that is over. Raises ConflictError, NotFoundError, StorageError."""

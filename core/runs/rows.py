@@ -84,8 +84,8 @@ def borne_out(payload: Mapping[str, Any], claims: Collection[int]) -> dict[str, 
     }
 
 
-def _judged(model: str, said: list[tuple[int, int, bool]]) -> ClaimsJudged:
-    return ClaimsJudged(model, tuple(Judged(*one) for one in said))
+def _judged(model: str, said: list[tuple[int, int, bool]], decided: int = 0) -> ClaimsJudged:
+    return ClaimsJudged(model, tuple(Judged(*one) for one in said), max(decided, len(said)))
 
 
 def _more_said(left_out: list[tuple[int, int, int, str]]) -> MoreSaid:
@@ -326,8 +326,6 @@ def _until_tick() -> float:
     return _CHECKPOINT_EVERY - time.monotonic() % _CHECKPOINT_EVERY
 
 
-_OF_CLAIMS: Final = frozenset({"claims_checked", "claims_judged", "more_said"})
-_OF_READERS: Final = frozenset({"edited", "rated"})
 _KEPT_OF_CLAIMS: Final = frozenset({"claims_checked", "claims_judged", "more_said"})
 KEPT_KINDS: Final = _KEPT_OF_CLAIMS | {
     "edited",

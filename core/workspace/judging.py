@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 _REMEMBERED: Final = 1_000
 _NEVER, _ALWAYS = "never", "always"
+_SETTLES_WITHIN: Final = 5.0  # seconds for the account of a call
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +103,10 @@ class OwnerJudging:
     async def states(self, replies: Mapping[str, Reply]) -> dict[str, JudgingState | None] | None:
         """As `state`, of replies by their ids; `None` where no judgement is offered. Raises StorageError."""
         has_claims = any(reply.claims for reply in replies.values())
-        return {one: self.state(one) for one in replies} if has_claims and await self.may() else None
+        found = {one: self.state(one) for one in replies} if has_claims else {}
+        # What is under way can be stopped, whatever is wished meanwhile.
+        is_working = any(one is not None and one.kind == "working" for one in found.values())
+        return found if is_working or (found and await self.may()) else None
 
     def state(self, message_id: str) -> JudgingState | None:
         """How far the judgement of a reply has come; `None` where none was asked for, or it is done."""
@@ -120,19 +124,35 @@ class OwnerJudging:
             return self.state(message.id)
         if not self._every.on or not asked.sentences:
             return None
-        return self._put(message, await _priced(asked, model))
+        offer = await _priced(asked, model)
+        return self.state(message.id) if self._is_working(message.id) else self._put(message, offer)
 
     def withdraw(self, message: StoredMessage) -> None:
         """Take an offer or a failure out of sight."""
         if not self._is_working(message.id):
             self._put(message, None)
 
-    def begin(self, message: StoredMessage, model: AnsweringModel) -> None:
-        """Have a reply judged by the model whose price was shown; without an offer nothing happens, nor twice."""
+    async def begin(self, message: StoredMessage, model: AnsweringModel) -> None:
+        """Have a reply judged by the model whose price was shown; without an offer nothing happens, nor twice.
+
+        Where the conversation has another model since, or it another price, that is offered instead.
+
+        Raises:
+            NotFoundError: The reply is gone, or somebody else's.
+            StorageError: The database failed.
+        """
         offered = self.state(message.id)
-        if offered is not None and not self._is_working(message.id):
-            self._put(message, replace(offered, kind="working", error=""))
-            self._start(message, model, at_once=True)
+        if offered is None or self._is_working(message.id):
+            return
+        asked, _ = await self._asked(message)
+        now = await _priced(asked, model)
+        if self.state(message.id) != offered or self._is_working(message.id):
+            return  # somebody was faster
+        if replace(offered, kind="offered", error="") != now:
+            self._put(message, now)
+            return
+        self._put(message, replace(now, kind="working"))
+        self._start(message, model, at_once=True)
 
     async def stop(self, message: StoredMessage) -> None:
         """Stop the judgement of a reply; what the rules say stays."""
@@ -149,8 +169,11 @@ class OwnerJudging:
                 return
             message = await self._stores.conversations.message(run.message_id)
             asked, _ = await self._asked(message)
-            if asked.sentences:
-                self._put(message, replace(await _priced(asked, model), kind="working"))
+            if not asked.sentences:
+                return
+            working = replace(await _priced(asked, model), kind="working")
+            if not self._is_working(message.id):
+                self._put(message, working)
                 self._start(message, model, at_once=False)
         except NotFoundError:
             _LOG.debug("A conversation was deleted before its reply was judged.")
@@ -173,15 +196,16 @@ class OwnerJudging:
 
     def _start(self, message: StoredMessage, model: AnsweringModel, *, at_once: bool) -> None:
         key = (self._owner, message.id)
+        task = self._every.tasks[key] = asyncio.create_task(self._work(message, model, at_once=at_once))
 
         async def work() -> None:
-            task = asyncio.ensure_future(self._work(message, model, at_once=at_once))
-            self._every.tasks[key] = task
             try:
                 await asyncio.wait({task})
             finally:
-                task.cancel()
-                self._every.tasks.pop(key, None)
+                if task.cancel():  # Parlour ends: the account of a call that was broken off is still written
+                    await asyncio.wait({task}, timeout=_SETTLES_WITHIN)
+                if self._every.tasks.get(key) is task:
+                    del self._every.tasks[key]
                 self._changed(message.conversation_id)
 
         self._beside.begin(self._stores, work(), "judging")
@@ -240,9 +264,6 @@ class OwnerJudging:
                 yield
             finally:
                 await asyncio.shield(ledger.settled(_SETTLES_WITHIN))
-
-
-_SETTLES_WITHIN: Final = 5.0
 
 
 async def _priced(asked: Open, loader: AnsweringModel) -> JudgingState:

@@ -80,7 +80,7 @@ def test_a_model_judges_after_its_price_and_what_it_said_survives_a_reload(
 ) -> None:
     page = answered(start_app(judge, RETRIEVAL="keyword"), open_page)
     line = chat(page).locator(".p-judging")
-    expect(line).to_contain_text("Checked by rules alone.")
+    expect(line).to_contain_text("Checked without a model.")
     line.get_by_role("button", name="Let the model judge it…").click()
     expect(line).to_contain_text("tokens (")
     assert not judge.asked
@@ -88,7 +88,7 @@ def test_a_model_judges_after_its_price_and_what_it_said_survives_a_reload(
     line.get_by_role("button", name="Judge", exact=True).click()
     expect(line).to_contain_text("judges the sentences…")
     line.get_by_role("button", name="Stop").click()
-    expect(line).to_contain_text("Checked by rules alone.")
+    expect(line).to_contain_text("Checked without a model.")
     judge.may.set()
     line.get_by_role("button", name="Let the model judge it…").click()
     line.get_by_role("button", name="Judge", exact=True).click()

@@ -285,7 +285,8 @@ async def _judge(desk: Desk, view: View, asked: Asked) -> None:
     step = _text(asked, "step")
     async with desk.workspace(view) as workspace:
         message = await workspace.conversations.message(_text(asked, "id"))
-        if message.conversation_id != view.conversation_id or not await workspace.judging.may():
+        is_offered = step in {"stop", "no"} or await workspace.judging.may()
+        if message.conversation_id != view.conversation_id or not is_offered:
             raise NotFoundError("There is no such reply.", kind="message")
         if step == "stop":
             await workspace.judging.stop(message)
@@ -294,7 +295,7 @@ async def _judge(desk: Desk, view: View, asked: Asked) -> None:
         else:
             model = await workspace.models.loader(await workspace.conversation(view.conversation_id).model())
             if step == "yes":
-                workspace.judging.begin(message, model)
+                await workspace.judging.begin(message, model)
             else:
                 await workspace.judging.offer(message, model)
     _attended(view)

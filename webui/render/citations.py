@@ -146,7 +146,7 @@ def claims_summary(reply: Reply, words: Words) -> str:
     if not reply.claims:
         return ""
     total, weak, bare = len(reply.claims), _count(reply, "weak"), _count(reply, "unsupported")
-    where = "_judged" if reply.judged is not None and reply.judged.said else "_web" if _is_web(reply) else ""
+    where = "_judged" if _is_all_judged(reply) else "_web" if _is_web(reply) else ""
     kind = f"claims.{'some' if weak + bare else 'all'}{where}"
     said = words(kind, n=total - weak - bare, total=total)
     if differing := sum(bool(claim.reasons) and claim.verdict != "supported" for claim in reply.claims):
@@ -168,6 +168,12 @@ def beyond_html(reply: Reply, words: Words, message_id: str) -> str:
         return ""
     head = escaped(words("claims.more_web" if _is_web(reply) else "claims.more"))
     return f'<p class="p-beyond"><span class="p-beyond-head">{head}</span> {" ".join(made)}</p>'
+
+
+def _is_all_judged(reply: Reply) -> bool:
+    """Whether a model decided about every sentence that the rules left open: then likeness counts for nothing."""
+    judged = {(one.block, one.end) for one in reply.judged.said} if reply.judged is not None else set[tuple[int, int]]()
+    return bool(judged) and all(one.reasons or (one.block, one.end) in judged for one in reply.claims)
 
 
 def _denied(reply: Reply) -> set[tuple[int, int]]:

@@ -54,11 +54,11 @@ def _done(reply: Reply, words: Words, message_id: str, *, may: bool) -> tuple[st
     """Which way ran, how exact it was found to be, and what can be done about it."""
     if reply.judged is not None:
         model = words.model(reply.judged.model) or words("judging.the_model")
-        said = reply.judged.said
-        count = sum(one.borne_out for one in said)
-        key = "judging.by_model" if said else "judging.undecided"
-        line = words(key, model=model, n=count, total=len(said))
-        return f'<span title="{escaped(words("judging.model_found"))}">{escaped(line)}</span>', ""
+        total, denied = reply.judged.decided, sum(not one.borne_out for one in reply.judged.said)
+        key = "judging.by_model" if total else "judging.undecided"
+        line = words(key, model=model, n=total - denied, total=total)
+        again = _act("judge", "judging.again", message_id, words) if may and not total else ""
+        return f'<span title="{escaped(words("judging.model_found"))}">{escaped(line)}</span>', again
     found = escaped(words("judging.rules_found"))
     way = f'<span title="{found}">{escaped(words("judging.by_rules"))}</span>'
     is_open = may and reply.status == "complete" and any(not one.reasons for one in reply.claims)

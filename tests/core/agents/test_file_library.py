@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from core import Assistant, Message
-from core.agents.file_library import FileLibrary
+from core.agents.file_library import FileLibrary, read_files
 from core.errors import BrokenDocumentError, DocumentError, SettingsError
 from core.rag.config import RAGConfig
+from core.rag.library import Library
 from core.testing.scripted_model import ScriptedModel
 
 BROKEN = b"%PDF-1.7 and nothing more"
@@ -83,6 +87,8 @@ def test_a_damaged_file_that_was_named_itself_is_an_error_though_its_folder_was_
     (folder / "broken.pdf").write_bytes(BROKEN)
     with pytest.raises(DocumentError):
         names(library_of(folder / "broken.pdf", folder))
+    with pytest.raises(DocumentError):
+        names(library_of(folder, folder / "broken.pdf"))
 
 
 def test_a_folder_with_more_files_than_anybody_means_is_refused(
@@ -101,6 +107,77 @@ def test_a_folder_that_is_gone_at_the_question_says_so(tmp_path: Path) -> None:
     folder.rmdir()
     with pytest.raises(BrokenDocumentError, match="There is no file 'docs' in"):
         names(library)
+
+
+def test_links_to_nothing_pipes_and_what_vanishes_in_a_folder_stop_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = written(tmp_path / "docs", a="The sky is green.", b="The sea is blue.")
+    (folder / "nowhere.txt").symlink_to(tmp_path / "nowhere")
+    os.mkfifo(folder / "pipe.txt")
+    library = library_of(folder)
+    assert names(library) == ["a.txt", "b.txt"]
+    here = [folder / name for name in ("a.txt", "b.txt", "gone.txt")]
+    monkeypatch.setattr("core.agents.file_library._in_folder", lambda _: iter(here))
+    assert names(library) == ["a.txt", "b.txt"]
+
+
+def test_a_file_that_may_not_be_opened_is_passed_over_in_a_folder_and_an_error_by_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = written(tmp_path / "docs", a="The sky is green.", b="Nobody may read this.")
+    opened = Path.open
+
+    def shut(self: Path, *arguments: Any, **options: Any) -> Any:
+        if self.name == "b.txt":
+            raise PermissionError(13, "Permission denied")
+        return opened(self, *arguments, **options)
+
+    monkeypatch.setattr(Path, "open", shut)
+    assert names(library_of(folder)) == ["a.txt"]
+    with pytest.raises(DocumentError, match=r"'b.txt' cannot be opened: Permission denied\. Let Parlour"):
+        names(library_of(folder / "b.txt"))
+
+
+@pytest.mark.parametrize("pattern", ["**/*.txt", "**/*.pdf"])
+def test_links_that_lead_back_up_are_not_followed(tmp_path: Path, pattern: str) -> None:
+    folder = written(tmp_path / "docs", a="The sky is green.")
+    for name in ("one", "other"):
+        (folder / name).symlink_to(folder, target_is_directory=True)
+    if pattern.endswith("pdf"):
+        with pytest.raises(BrokenDocumentError, match="No file matches"):
+            library_of(folder / pattern)
+    else:
+        assert names(library_of(folder / pattern)) == ["a.txt"]
+    assert names(library_of(folder)) == ["a.txt"]
+
+
+def test_what_is_no_pattern_is_refused_in_a_sentence(tmp_path: Path) -> None:
+    written(tmp_path / "docs", a="The sky is green.")
+    if sys.version_info < (3, 13):
+        with pytest.raises(SettingsError, match=r"is no pattern: .*Write it as 'docs/\*\*/\*.pdf'"):
+            library_of(tmp_path / "docs" / "**a")
+
+
+@pytest.mark.anyio
+async def test_who_stops_asking_stops_the_reading(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = written(tmp_path / "docs", a="The sky is green.")
+    begun, ended = asyncio.Event(), threading.Event()
+    loop = asyncio.get_running_loop()
+
+    def add(_: Library, path: Path, *, cancelled: threading.Event, **__: Any) -> Any:
+        loop.call_soon_threadsafe(begun.set)
+        if cancelled.wait(60):
+            ended.set()
+        raise DocumentError("It was cancelled.", key="document_cancelled")
+
+    monkeypatch.setattr(Library, "add", add)
+    asking = asyncio.create_task(read_files(library_of(folder), (), "en"))
+    await begun.wait()
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+    assert await asyncio.to_thread(ended.wait, 60)
 
 
 def test_equal_files_are_read_once_and_named_once(tmp_path: Path) -> None:

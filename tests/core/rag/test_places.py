@@ -144,6 +144,12 @@ def test_figures_that_share_their_first_digits_are_not_the_same_cell() -> None:
     assert [one for one in proof if one[1] == 20] == [(0, 20, 100, 40), (300, 20, 400, 40)]
 
 
+def test_a_cell_is_not_marked_for_digits_inside_of_other_figures() -> None:
+    block = in_cells(("Name", "Score", "Rank", "Age"), ("Alpha", "0.959", "5", "9"))
+    proof = proof_on_page(["Alpha reached a score of 0.959 in 2015."], block.text, [block])
+    assert [one for one in proof if one[1] == 20] == [(0, 20, 100, 40), (100, 20, 200, 40)]
+
+
 def test_words_that_reach_over_the_empty_cells_beside_them_are_marked_as_far() -> None:
     block = in_cells(("Both kinds of damage together", "", "Limit"), ("Water", "420", "9,000"))
     units = units_of([block])

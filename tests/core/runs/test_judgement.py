@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from core.messages.events import MessageFinished, MessageStarted, TextDelta
 from core.rag.claims.omission import LeftOut
 from core.rag.claims.rules import Reason
-from core.runs.judgement import open_in
+from core.runs.judgement import open_in, without
 from core.runs.log import Checked, ClaimsChecked, ClaimsJudged, Judged, LoggedEvent, MoreSaid, RunEvent
 from core.runs.reply import Reply
 from core.runs.rows import KEPT_KINDS, logged_of, rows_of
@@ -53,8 +55,26 @@ def test_passages_that_are_found_later_go_before_what_a_model_said() -> None:
     assert [one.end for one in reply.judged.said] == [ENDS[1]]
 
 
+def test_a_weak_sentence_that_a_model_supports_gets_no_mark_of_what_it_loosely_resembles() -> None:
+    weak = CLAIMS[3]
+    reply = folded(ClaimsChecked(CLAIMS), ClaimsJudged("Qwen", (Judged(0, weak.end, borne_out=True),)))
+    assert (reply.claims[3].verdict, reply.claims[3].numbers) == ("supported", ())
+
+
+def test_what_was_proved_since_is_no_longer_denied_whatever_the_rules_said_before() -> None:
+    denied = ClaimsJudged("Qwen", (Judged(0, ENDS[0], borne_out=True), Judged(0, ENDS[1], borne_out=False)), 2)
+    reply = folded(ClaimsChecked(CLAIMS), denied, without(denied, {(0, ENDS[1])}))
+    assert verdicts(reply)[1] == CLAIMS[1].verdict
+    assert reply.judged is not None
+    assert reply.judged.decided == 2
+
+
 def test_what_the_log_keeps_is_read_back_and_stays_when_it_is_pruned() -> None:
-    events: list[RunEvent] = [ClaimsChecked(CLAIMS), JUDGED, MoreSaid((LeftOut(1, 2, 9, "Unless."),))]
+    events: list[RunEvent] = [
+        ClaimsChecked(CLAIMS),
+        replace(JUDGED, decided=2),
+        MoreSaid((LeftOut(1, 2, 9, "Unless."),)),
+    ]
     logged = [LoggedEvent(seq, 0.0, event) for seq, event in enumerate(events, 1)]
     assert [one.event for one in logged_of(rows_of(logged))] == events
     assert {one.kind for one in rows_of(logged)} <= KEPT_KINDS

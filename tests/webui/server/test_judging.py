@@ -19,6 +19,7 @@ from core.runs.reply import Reply as Shown
 from core.runs.rows import logged_of
 from core.storage.preferences import PreferenceStore
 from core.testing.script import Reply
+from core.workspace.judging import JudgingState
 from tests.webui.server.test_evidence import House, opened, policy_text
 from webui.frames import Frames
 from webui.panels.settings import ShownSettings, settings_html
@@ -97,12 +98,48 @@ async def replied(tmp_path: Path, judge: Callable[[ChatRequest], Reply], choice:
         yield judged
 
 
+async def test_another_model_than_the_one_whose_price_was_shown_is_offered_anew(
+    tmp_path: Path, anyio_backend: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with replied(tmp_path, lambda _: NO_TO_THE_SECOND) as judged:
+        await judged.does()
+        monkeypatch.setattr("core.workspace.judging._priced", _dear)
+        await judged.does("yes")
+        await judged.settled()
+        assert judged.calls == 0, "its price was not seen"
+        assert "12.00" in await judged.line()
+        await judged.does("yes")
+        await judged.settled()
+        assert judged.calls == 1
+
+
+async def _dear(*_: object) -> JudgingState:
+    return JudgingState("offered", "another", 100, cost=12.0)
+
+
+async def test_two_quick_presses_ask_once_and_what_is_under_way_can_be_stopped_though_judging_is_switched_off(
+    tmp_path: Path, anyio_backend: str
+) -> None:
+    async with replied(tmp_path, lambda _: Reply('{"1": "yes", "2": "no"}', pace=30.0)) as judged:
+        await judged.does()
+        await asyncio.gather(judged.does("yes"), judged.does("yes"))
+        await judged.house.engine.stores.of(judged.house.view.owner).preferences.change("judge", "never")
+        async with judged.house.desk.workspace(judged.house.view) as workspace:
+            states = await workspace.judging.states({judged.house.reply: await judged.reply()})
+        assert states is not None
+        assert states[judged.house.reply] is not None
+        await judged.does("stop")
+        await judged.settled()
+        assert judged.calls <= 1
+        assert await judged.verdicts() == ["supported", "supported", "unsupported"]
+
+
 async def test_it_is_asked_on_the_second_click_after_the_price_and_what_it_says_is_kept(
     tmp_path: Path, anyio_backend: str
 ) -> None:
     async with replied(tmp_path, lambda _: NO_TO_THE_SECOND) as judged:
         assert await judged.verdicts() == ["supported", "supported", "unsupported"]
-        assert "Checked by rules alone." in await judged.line()
+        assert "Checked without a model." in await judged.line()
         await judged.does("yes")
         await judged.settled()
         assert judged.calls == 0, "its price was not seen"
@@ -140,7 +177,7 @@ async def test_not_now_takes_the_offer_away(tmp_path: Path, anyio_backend: str) 
     async with replied(tmp_path, lambda _: NO_TO_THE_SECOND) as judged:
         await judged.does()
         await judged.does("no")
-        assert "Checked by rules alone." in await judged.line()
+        assert "Checked without a model." in await judged.line()
         await judged.does("yes")
         await judged.settled()
         assert judged.calls == 0
@@ -159,7 +196,7 @@ async def test_stop_leaves_what_the_rules_say(tmp_path: Path, anyio_backend: str
         await asyncio.wait_for(judged.does("stop"), 10)
         await judged.settled()
         assert await judged.verdicts() == ["supported", "supported", "unsupported"]
-        assert "Checked by rules alone." in await judged.line()
+        assert "Checked without a model." in await judged.line()
 
 
 async def test_a_service_that_fails_gives_one_sentence_and_leaves_what_the_rules_say(
