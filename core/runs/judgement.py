@@ -33,8 +33,7 @@ def _judged(claim: Checked, said: bool | None) -> Checked:  # noqa: FBT001 - the
         return claim
     if not said:
         return claim._replace(verdict="unsupported", numbers=())
-    # Which passage it is the model does not say, and weak likeness does not tell.
-    return claim._replace(verdict="supported", numbers=claim.numbers if claim.verdict == "supported" else ())
+    return claim._replace(verdict="supported")
 
 
 def still_judged(
