@@ -3,6 +3,7 @@
 | the question has | the reply |
 |---|---|
 | count slowly | 200 numbered words, 30 a second |
+| count calmly | 200 numbered words, ten a second: it lasts, and it ends |
 | count at leisure | 2,000 numbered words, ten a second: it goes on until somebody stops it |
 | think | reasoning, then an answer, paced |
 | use the calculator | a call of `calculator`, then an answer from its result |
@@ -160,6 +161,7 @@ def _tone() -> bytes:
 
 _REACTIONS: dict[str, Callable[[Request, str], Reply]] = {
     "count slowly": lambda _request, _text: Reply(text=[f"word{number} " for number in range(1, 201)], pace=1 / 30),
+    "count calmly": lambda _request, _text: Reply(text=[f"word{number} " for number in range(1, 201)], pace=1 / 10),
     "count at leisure": lambda _request, _text: Reply(
         text=[f"word{number} " for number in range(1, 2001)], pace=1 / 10
     ),

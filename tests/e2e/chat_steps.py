@@ -83,7 +83,7 @@ def button(page: Page, name: str) -> Locator:
 
 
 def words_of(page: Page) -> list[str]:
-    """The numbered words of a reply to "count slowly"."""
+    """The numbered words of a reply to "count slowly" and its like."""
     return re.findall(r"word\d+", chat(page).inner_text())
 
 

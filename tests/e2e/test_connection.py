@@ -26,7 +26,7 @@ def test_a_lost_connection_is_said_in_the_pages_language_and_the_text_comes_back
 ) -> None:
     app = start_app()
     page = open_page(app, expected=GONE, locale=locale)
-    ask(page, "count slowly until the lights go out")
+    ask(page, "count at leisure until the lights go out")
     expect(chat(page)).to_contain_text("word10 ")
     composer(page).fill("What I was about to ask")
     app.kill()

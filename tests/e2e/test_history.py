@@ -157,13 +157,13 @@ def test_another_conversation_tells_that_it_replies_and_then_that_nobody_saw_it(
     server: AppProcess, open_page: Callable[..., Page]
 ) -> None:
     page = open_page(server)
-    ask(page, "count slowly, unseen")
+    ask(page, "count calmly, unseen")
     expect(chat(page)).to_contain_text("word5 ")
     page.locator("#house").get_by_text("New chat").first.click()
-    row = page.locator("#history li").filter(has_text="count slowly, unseen")
+    row = page.locator("#history li").filter(has_text="count calmly, unseen")
     expect(row.get_by_role("img", name="replying")).to_be_visible()
     expect(row.get_by_role("img", name="new reply")).to_be_visible()
-    row.get_by_text("count slowly, unseen").click()
+    row.get_by_text("count calmly, unseen").click()
     expect(chat(page)).to_contain_text("word200")
     expect(row.get_by_role("img")).to_have_count(0)
     wait_for_state(page, "idle")

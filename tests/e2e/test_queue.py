@@ -12,7 +12,7 @@ from tests.e2e.chat_steps import NAMED, ask, button, chat, composer, wait_for_st
 
 def test_what_waits_is_sent_though_the_page_is_closed(server: AppProcess, open_page: Callable[..., Page]) -> None:
     page = open_page(server)
-    ask(page, "count slowly to see who waits")
+    ask(page, "count calmly to see who waits")
     expect(chat(page)).to_contain_text("word3 ")
     ask(page, "Who waited?")
     expect(page.locator("#queue li")).to_contain_text("sent when this reply ends")

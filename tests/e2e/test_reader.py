@@ -29,7 +29,7 @@ def test_a_chinese_browser_gets_a_chinese_page(server: AppProcess, open_page: Ca
     page = open_page(server, locale="zh-CN")
     expect(button(page, "发送")).to_be_visible()
     assert page.evaluate("document.documentElement.lang").startswith("zh")
-    ask(page, "count slowly 请慢慢数")
+    ask(page, "count at leisure 请慢慢数")
     expect(button(page, "停止")).to_be_visible()
     expect(button(page, "发送")).to_be_hidden()
     expect(chat(page)).to_contain_text("word5 ")
@@ -62,7 +62,7 @@ def test_on_a_phone_the_conversations_are_a_drawer(server: AppProcess, open_page
 
 def test_a_reader_who_scrolled_up_is_left_alone(page: Page) -> None:
     ask_and_wait(page, LONG, "the end of it")
-    ask(page, "count slowly while I read")
+    ask(page, "count at leisure while I read")
     expect(chat(page)).to_contain_text("word20 ")
     log = page.locator("#chat [role=log]")
     log.hover()
@@ -70,6 +70,7 @@ def test_a_reader_who_scrolled_up_is_left_alone(page: Page) -> None:
     until(lambda: log.evaluate("box => box.scrollTop") < 50)
     expect(chat(page)).to_contain_text("word60 ")
     assert log.evaluate("box => box.scrollTop") < 50
+    button(page, "Stop").click()
     wait_for_state(page, "idle")
     assert log.evaluate("box => box.scrollTop") < 50
 

@@ -50,7 +50,7 @@ def test_told_to_stop_it_ends_at_once_and_keeps_the_reply(
     app = start_app(as_users_do=True)
     at_once = max(5, time.monotonic() - began)  # seconds; a machine that is too busy to start it in five may be later
     page = open_page(app, expected=GONE)
-    ask(page, "count slowly until you are told to stop")
+    ask(page, "count at leisure until you are told to stop")
     expect(chat(page)).to_contain_text("word20 ")
     process = app.process
     assert process is not None

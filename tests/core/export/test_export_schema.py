@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from core.export.redaction import Redaction
+from core.export.redaction import Redaction, is_called_secret
 from core.export.schema import (
     ConversationExport,
     ExportedCall,
@@ -35,6 +35,17 @@ VALUES: Any = st.recursive(
     max_leaves=4,
 )
 DICTS: Any = st.dictionaries(TEXT, VALUES, max_size=2)
+# Names and words that do not say "this is a key": what is called "TOKEN" goes, whatever it is.
+PLAIN = TEXT.filter(lambda text: not is_called_secret(text))
+PLAIN_DICTS: Any = st.dictionaries(
+    PLAIN,
+    st.recursive(
+        st.none() | st.booleans() | st.integers(-(2**60), 2**60) | PLAIN,
+        lambda inner: st.lists(inner, max_size=2) | st.dictionaries(PLAIN, inner, max_size=2),
+        max_leaves=4,
+    ),
+    max_size=2,
+)
 ITEMS = st.builds(lambda text: ContentItem(text=text), TEXT) | st.just(ContentItem(image="sha256:ab"))
 STATUSES = st.sampled_from(["running", "complete", "paused", "stopped", "error", "interrupted"])
 MESSAGES = st.builds(
@@ -95,7 +106,7 @@ def test_an_export_is_read_back_as_it_was(export: ConversationExport) -> None:
 
 
 @settings(max_examples=100, deadline=None)
-@given(DICTS)
+@given(PLAIN_DICTS)
 def test_what_holds_no_key_is_not_changed(values: dict[str, Any]) -> None:
     arguments = json.dumps(values)
     assert Redaction(["a-key-that-is-nowhere"]).arguments(arguments) == arguments
@@ -107,6 +118,10 @@ def test_a_known_key_is_found_wherever_it_stands(key: str, around: str) -> None:
     redaction = Redaction([key])
     hidden = redaction.arguments(json.dumps({"deep": [{"text": f"1{around}1{key}1{around}1"}]}))
     assert json.loads(hidden) == {"deep": [{"text": f"1{around}1…1{around}1"}]}
+
+
+def test_what_is_called_a_token_goes_however_short_it_is() -> None:
+    assert Redaction().arguments('{"TOKEN": "0"}') == '{"TOKEN": "…"}'
 
 
 def test_what_a_field_called_password_holds_goes_and_what_is_only_near_it_stays() -> None:
