@@ -15,10 +15,13 @@ from urllib.parse import unquote, urlsplit
 from core.agents.basic import FnCallAgent
 from core.agents.conversation import append_system, this_turn
 from core.agents.file_library import FileLibrary, conversation_files, read_files
+from core.agents.read_documents import ReadDocuments
 from core.agents.retrieval import Finder, Material, is_small_talk, material, stands_alone
 from core.agents.search_query import KeywordQuery, standalone_question, with_earlier_questions
 from core.agents.tool_loop import MOST_MODEL_CALLS, OpeningCall, ToolLoop
-from core.errors import SettingsError
+from core.agents.whole_reading import WholeReader, room_of
+from core.errors import SettingsError, StorageError
+from core.llm.tokens import estimate_tokens
 from core.messages.content import ContentItem
 from core.messages.message import ASSISTANT, FUNCTION, USER, Message
 from core.rag.attached import listed
@@ -70,6 +73,11 @@ _PART: Final[Mapping[Lang, str]] = {
 _FILE: Final[Mapping[Lang, str]] = {"en": "[file]({name})", "zh": "[文件]({name})"}
 _UNNAMED: Final[Mapping[Lang, str]] = {"en": "the uploaded documents", "zh": "上传的文档"}
 _BETWEEN: Final = "\n\n...\n\n"
+_OVER_DOCUMENTS: Final = frozenset({AskDocuments.name, ReadDocuments.name})
+_MOST_WHOLE: Final = 24_000
+"""Tokens of documents that are given whole where a question is about all of them."""
+_WHOLE_SHARE: Final = 0.4  # of what the model can read
+_FULL: Final = 0.85  # of it, for the conversation with them
 _HINT: Final = 'Give a text, or a list such as [{"url": "tea.md", "text": ["Tea is ready after four minutes."]}].'
 
 
@@ -218,20 +226,56 @@ class Assistant(FnCallAgent):
     ) -> Stream:
         """The reply where there are documents."""
         small = self._model().small
-        ask = self._search(messages, library, documents, lang)
-        loop = self._loop({**self.function_map, ask.name: ask}, list(self.function_map) if small else None)
-        opening = None if is_resumed(context) else await self._opening(ask.name, messages, lang)
+        fits = self._fits_whole(messages)
+        ask = self._search(messages, library, documents, lang, fits)
+        tools: dict[str, BaseTool] = {**self.function_map, ask.name: ask}
+        read = await self._reading(library, documents, fits)
+        if read is not None:
+            tools[read.name] = read
+        loop = self._loop(tools, list(self.function_map) if small else None)
+        opening = None if is_resumed(context) else await self._opening(ask.name, messages, lang, read)
         told = self._citing(messages, documents, lang, found=resumed_messages(messages, context))
         return loop.reply(told, lang=lang, opening=opening, **context)
 
+    def _fits_whole(self, messages: list[Message]) -> int:
+        """Tokens of documents that the model can be given whole beside the conversation."""
+        if self._model().small:
+            return 0
+        room = room_of(self._model())
+        said = sum(estimate_tokens(one.get_text_content()) for one in messages)
+        return min(_MOST_WHOLE, int(room * _WHOLE_SHARE), int(room * _FULL) - said)
+
+    async def _reading(self, library: Library, documents: Collection[str], fits: int) -> ReadDocuments | None:
+        """The tool that reads all of them; `None` where they surely fit into one request, or the model is small."""
+        if self._model().small or not self._rag.read_all or not self._rag.whole_documents:
+            return None
+        try:
+            letters = await asyncio.to_thread(library.context.letters, documents)
+        except StorageError:  # the search says what is wrong
+            return None
+        fits = max(fits, self._rag.max_ref_token)
+        if letters <= fits:  # no letter is more than a token
+            return None
+        return ReadDocuments(WholeReader(library, documents, self._model(), fits, self._attached))
+
     def _search(
-        self, messages: list[Message], library: Library, documents: Collection[str], lang: Lang
+        self, messages: list[Message], library: Library, documents: Collection[str], lang: Lang, fits: int = 0
     ) -> AskDocuments:
-        """The tool that finds passages for this reply."""
+        """The tool that finds passages for this reply.
+
+        Args:
+            fits: Tokens of documents that are given whole where the question is about all of them.
+        """
         model, question = self._model(), last_question(messages)
-        finder = Finder(library, documents, model, self._rag, self._words, lang, question, self._attached)
+        finder = Finder(library, documents, model, self._rag, self._words, lang, question, self._attached, fits)
         options = {"k": self._rag.top_k, "notice": not model.small}
-        return AskDocuments(finder.find, options, unsearched=finder.unsearched, read=lambda: finder.read)
+        return AskDocuments(
+            finder.find,
+            options,
+            unsearched=finder.unsearched,
+            read=lambda: finder.read,
+            coverage=lambda: finder.coverage,
+        )
 
     def _citing(
         self, messages: list[Message], documents: Collection[str], lang: Lang, *, found: int = 0
@@ -247,13 +291,24 @@ class Assistant(FnCallAgent):
         """The instruction to cite."""
         return CITE_SMALL[lang] if self._model().small else CITE[lang]
 
-    async def _opening(self, name: str, messages: list[Message], lang: Lang) -> OpeningCall | None:
-        """The search before the model is asked."""
+    async def _opening(
+        self, name: str, messages: list[Message], lang: Lang, read: ReadDocuments | None = None
+    ) -> OpeningCall | None:
+        """The search before the model is asked, or the reading of all that the question is about.
+
+        Args:
+            name: The tool that searches.
+            read: The tool that reads, where not all fits into one request.
+        """
         question = last_question(messages)
         if not question:
             return None
-        arguments = {"query": await self._query(messages, lang)}
-        return OpeningCall(name, arguments, quiet=is_small_talk(question), told_if_empty=not self._model().small)
+        query = await self._query(messages, lang)
+        small, talk = self._model().small, is_small_talk(question)
+        search = OpeningCall(name, {"query": query}, quiet=talk, told_if_empty=not small)
+        if read is None or talk or not await read.is_needed(question):
+            return search
+        return OpeningCall(read.name, {"question": question}, asks=True, otherwise=search)
 
     async def _query(self, messages: list[Message], lang: Lang) -> str:
         """The search query: the question, or one that includes the earlier ones that it follows up."""
@@ -310,8 +365,8 @@ def _without_old_passages(messages: list[Message], found: int) -> list[Message]:
     kept: list[Message] = []
     for message in messages[: len(messages) - found]:
         call = message.function_call
-        asked = message.role == ASSISTANT and call is not None and call.name == AskDocuments.name
-        answered = message.role == FUNCTION and message.name == AskDocuments.name
+        asked = message.role == ASSISTANT and call is not None and call.name in _OVER_DOCUMENTS
+        answered = message.role == FUNCTION and message.name in _OVER_DOCUMENTS
         if not asked and not answered:
             kept.append(message)
     return [*kept, *messages[len(messages) - found :]]

@@ -14,6 +14,7 @@ from core.agents.search_query import KeywordQuery, has_content_words
 from core.llm.calling.json_schema import needed
 from core.llm.tokens import estimate_tokens
 from core.rag.attached import in_library, with_meaning
+from core.rag.coverage import covered
 from core.rag.document import numbered_as
 from core.rag.scope import scope_of
 from core.rag.search.terms import terms
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from core.llm.base import BaseChatModel
     from core.rag.attached import Attached
     from core.rag.config import RAGConfig
+    from core.rag.coverage import Coverage
     from core.rag.document import Passage
     from core.rag.library import Library
     from core.rag.scope import Part
@@ -128,7 +130,9 @@ class Finder:
         lang: The language of that prompt.
         question: The user's last question, unchanged; "" where it is unknown.
         attached: Returns the conversation's files, with those that are not in the library yet.
+        fits: Tokens of documents that are given whole where the question is about all of them.
         read: After a search that returned only the beginnings of documents: which parts they are.
+        coverage: After a search that returned all that the question is about: how much that was.
     """
 
     library: Library
@@ -139,7 +143,9 @@ class Finder:
     lang: Lang = "en"
     question: str = ""
     attached: Callable[[], Awaitable[Sequence[Attached]]] | None = None
+    fits: int = 0
     read: Sequence[ReadPart] = ()
+    coverage: Coverage | None = None
     _searches: int = 0
 
     async def find(self, question: str, k: int) -> list[Passage]:
@@ -150,7 +156,7 @@ class Finder:
         documents use, their beginnings come after what was found.
         """
         self._searches += 1
-        self.read = ()
+        self.read, self.coverage = (), None
         is_first = self._searches == 1
         if is_first and (whole := await self._whole(question)):
             return whole
@@ -189,7 +195,7 @@ class Finder:
         if part is None:
             return []
         found = await asyncio.to_thread(self.library.context.part, self.documents, part)
-        fitting = await self._fitting(found)
+        fitting = await self._fitting(found, most=self.fits)
         if len({one.document_id for one in found}) == 1:
             read = [one for one in found if any(one.text[-_END:] in it.text for it in fitting)]
             self.read = _beginning_of(part, found, read)
@@ -199,8 +205,13 @@ class Finder:
         """All of the documents, if they fit and the question is about anything."""
         if not self.config.whole_documents or is_small_talk(question):
             return []
-        most = self.config.max_ref_token
-        return await asyncio.to_thread(_whole_of, self.library, self.documents, self.model, most)
+        is_about_all = scope_of(self.question).need == "whole"
+        most = max(self.config.max_ref_token, self.fits if is_about_all else 0)
+        found = await asyncio.to_thread(_whole_of, self.library, self.documents, self.model, most)
+        if found and is_about_all:
+            files = await self.attached() if self.attached is not None else ()
+            self.coverage = await asyncio.to_thread(_covered, self.library, self.documents, found, files)
+        return found
 
     async def _found(self, question: str, k: int, *, is_first: bool) -> list[Passage]:
         """The passages for the query; for a follow-up also those for the question alone."""
@@ -214,13 +225,12 @@ class Finder:
         found = [await self.library.afind(one, k, documents=self.documents) for one in searched]
         return found[0] if len(found) == 1 else _interleaved(found, k)
 
-    async def _fitting(self, found: list[Passage], question: str = "") -> list[Passage]:
+    async def _fitting(self, found: list[Passage], question: str = "", *, most: int = 0) -> list[Passage]:
         """As many of the best passages as fit, neighbours joined; the first is cut if it is too long.
 
         They are chosen before they are joined: a neighbour that stands before the best one must not push it out.
         """
-        most = self.config.max_ref_token
-        room = _room(self.model, most)
+        room = _room(self.model, max(most, self.config.max_ref_token))
         chosen: list[Passage] = []
         for passage in found:
             tokens = self.model.count_tokens(passage.text)
@@ -287,6 +297,13 @@ def _read_of(library: Library, found: Sequence[Passage], fitting: Sequence[Passa
         else:
             parts.append(ReadPart(document.name, "passage", 1, len(read), document.chunks))
     return parts
+
+
+def _covered(
+    library: Library, documents: Collection[str], sent: Sequence[Passage], files: Sequence[Attached]
+) -> Coverage:
+    there = [one for one in library.documents() if one.id in set(documents)]
+    return covered(sent, library.context.whole(documents), there, files=files)
 
 
 def _interleaved(found: Sequence[Sequence[Passage]], k: int) -> list[Passage]:

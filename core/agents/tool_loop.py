@@ -107,12 +107,16 @@ class OpeningCall:
     Args:
         quiet: Whether the call is shown only if it found passages.
         told_if_empty: Whether the model sees a call that found nothing; it distracts a small model.
+        asks: Whether the user may be asked about it, as about a call of the model.
+        otherwise: The call to make where this one fails or is not allowed.
     """
 
     name: str
     arguments: Mapping[str, Any]
     quiet: bool = False
     told_if_empty: bool = True
+    asks: bool = False
+    otherwise: OpeningCall | None = None
 
 
 @dataclass(slots=True)
@@ -224,12 +228,15 @@ class ToolLoop:
             async with aclosing(self._resume_calls(may_have_run, runner, state)) as events:
                 async for event in events:
                     yield event
-        if opening is not None:
-            async with aclosing(
-                self._make_opening_call(opening, ToolRunner(self.tools, guard=_without_asking(guard)), state)
-            ) as events:
+        while opening is not None:
+            decides = guard if opening.asks else _without_asking(guard)
+            made, opening, failed = opening, opening.otherwise, False
+            async with aclosing(self._make_opening_call(made, ToolRunner(self.tools, guard=decides), state)) as events:
                 async for event in events:
+                    failed = failed or (isinstance(event, ToolFinished) and _has_failed(event.message))
                     yield event
+            if not failed:
+                return
 
     async def _resume_calls(self, may_have_run: Collection[str], runner: ToolRunner, state: _State) -> Stream:
         """Run the unanswered calls of an interrupted reply."""
@@ -361,8 +368,13 @@ def _without_asking(guard: Guard | None) -> Guard | None:
     return free
 
 
+def _has_failed(result: Message) -> bool:
+    return bool((result.extra or {}).get("failed"))
+
+
 def _context(state: _State) -> dict[str, Any]:
-    return {**state.context, "lang": state.lang, "messages": state.history, "evidence": state.evidence}
+    told = {"lang": state.lang, "messages": state.history, "evidence": state.evidence, "reply_budget": state.budget}
+    return {**state.context, **told}
 
 
 def _failed_results(calls: Iterable[Message], text: Callable[[Message], str], failed: str) -> Iterator[Event]:

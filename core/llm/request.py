@@ -69,7 +69,17 @@ class ChatRequest:
 
 
 Purpose: TypeAlias = Literal[
-    "answer", "search", "summary", "title", "follow-up", "router", "transcription", "claims", "test"
+    "answer",
+    "search",
+    "reading",
+    "merging",
+    "summary",
+    "title",
+    "follow-up",
+    "router",
+    "transcription",
+    "claims",
+    "test",
 ]
 """What a model is called for."""
 

@@ -12,7 +12,7 @@ from core.rag.document import numbered_as
 from core.rag.prose import Markup, ends_in_abbreviation, goes_on_after, sentence_spans
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from core.languages import Lang
     from core.rag.document import Passage
@@ -23,6 +23,7 @@ _TAGS = re.compile(
     re.IGNORECASE,
 )
 _FOREIGN_MARK = re.compile(r"\[(\d{1,3}(?:\s*[,–-]\s*\d{1,3})*)\]")
+_ANY_MARK = re.compile(r"\[\d{1,3}(?:\s*[,，、;–-]\s*\d{1,3}){0,20}\]|【\d{1,3}】")
 _WORDS = {
     "en": (
         (
@@ -61,6 +62,24 @@ def _block(number: int, passage: Passage, lang: Lang) -> str:
 def harmless(text: str) -> str:
     """Text that cannot end its own quotation, pose as a call, or be taken for one of our marks."""
     return _FOREIGN_MARK.sub(r"(\1)", _TAGS.sub("‹", text))
+
+
+def marks_in(notes: str) -> list[int]:
+    """The numbers of all marks in a model's notes, in order, with repeats; a range is written out."""
+    return [number for found in _ANY_MARK.finditer(notes) for number in _numbers(found[0])]
+
+
+def renumbered(text: str, numbers: Mapping[int, int]) -> str:
+    """The text with other numbers in its marks: `[2, 3]` becomes `[7][8]`; numbers that have no new one go.
+
+    Args:
+        numbers: New numbers by old ones.
+    """
+
+    def marks(found: re.Match[str]) -> str:
+        return "".join(f"[{numbers[one]}]" for one in _numbers(found[0]) if one in numbers)
+
+    return _ANY_MARK.sub(marks, text)
 
 
 _QUOTING = ("<passages>", "</passages>")

@@ -39,7 +39,10 @@ class RAGConfig(BaseModel):
         score_threshold: Passages that score lower are left out; 0 keeps all. What a score is depends on the search.
         max_ref_token: Tokens of passages that an agent puts before its model.
         whole_documents: Whether an agent gives its model all of the documents, unsearched, where they fit into
-            `max_ref_token` together.
+            `max_ref_token` together; for a question about all of them also where they fit into 0.4 of what the model
+            can read, up to 24,000 tokens.
+        read_all: Whether an agent reads longer documents piece by piece, by up to 150 calls of its model, where a
+            question is about all of them: a summary, a comparison, a count. Else it is given their beginnings.
         index_path: The folder of an agent's own library; a temporary one by default.
         own_network: Whether addresses of this machine and its network may be fetched too.
         pdf_reader: The library that reads PDF: `pymupdf` (AGPL), or `pypdfium2` (BSD and Apache) for who cannot take
@@ -60,6 +63,7 @@ class RAGConfig(BaseModel):
     score_threshold: float = Field(default=0.0, ge=0.0)
     max_ref_token: int = Field(default=4000, ge=100)
     whole_documents: bool = True
+    read_all: bool = True
     index_path: str | None = Field(default=None, min_length=1)
     own_network: bool = False
     pdf_reader: Literal["pymupdf", "pypdfium2"] = "pymupdf"

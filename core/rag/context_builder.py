@@ -76,6 +76,35 @@ class ContextBuilder:
             ids = (one.id for one in records.all_documents(db) if one.id in documents)
             return passages_in(part, _all_of(db, ids))
 
+    def whole(self, documents: Collection[str], part: Part | None = None) -> list[Passage]:
+        """All passages of the documents there are so far, or of a part of them, neighbours on a page merged.
+
+        Args:
+            documents: Ids.
+            part: What is meant of them; all by default.
+
+        Raises:
+            StorageError: The library cannot be read.
+        """
+        with self._file.reading() as db:
+            passages = _all_of(db, (one.id for one in records.all_documents(db) if one.id in documents))
+        wanted = passages if part is None else passages_in(part, passages)
+        return [_as_one(run, run[0].passage) for run in _runs(self._placed(wanted))]
+
+    def letters(self, documents: Collection[str]) -> int:
+        """How long the text of the documents is, as far as it is read; what chunks repeat counts each time.
+
+        Args:
+            documents: Ids.
+
+        Raises:
+            StorageError: The library cannot be read.
+        """
+        sql = "SELECT coalesce(sum(length(text)), 0) FROM chunks WHERE document_id IN (SELECT value FROM json_each(?))"
+        with self._file.reading() as db:
+            (letters,) = db.execute(sql, (json.dumps(list(documents)),)).fetchone()
+        return int(letters)
+
     def full_text(self, documents: Collection[str], most_tokens: int) -> list[Passage] | None:
         """All passages of the documents in their own order; `None` if they do not fit, or are still being read.
 

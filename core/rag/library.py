@@ -30,6 +30,7 @@ from core.rag.originals import FileInfo, Originals
 from core.rag.pages import Pages, Pictures
 from core.rag.parsers.catalog import HEAD
 from core.rag.parsers.process import Limits
+from core.rag.readings import Readings
 from core.rag.retriever import Retriever
 from core.rag.sources import file_here, path_given
 
@@ -58,6 +59,7 @@ class Library:
     Attributes:
         pages: The pages of documents, with their words.
         context: Builds passages by their positions in their documents.
+        readings: What models noted of documents that they read whole.
         retriever: Searches, and knows how far the vectors and the quick indices are.
     """
 
@@ -70,6 +72,7 @@ class Library:
         self.pages = Pages(self._file, self._originals, folder / "pictures", config.pdf_reader, self._limits)
         self.retriever = Retriever(self._file, config)
         self.context = ContextBuilder(self._file)
+        self.readings = Readings(self._file)
         self._locks = DocumentLocks(folder / "reading")
         parts = Parts(self._file, self._originals, self._pictures, self.pages, self.retriever, self._locks)
         self._ingestor = Ingestor(parts, config, self._limits)

@@ -51,11 +51,13 @@ class Scope:
     Args:
         part: Where it needs a part.
         plain: Whether it asks for a summary and nothing else, so that one that was made before answers it as well.
+        lists: Whether it asks for each of something, or how many there are.
     """
 
     need: Need = "passage"
     part: Part | None = None
     plain: bool = False
+    lists: bool = False
 
 
 def scope_of(question: str) -> Scope:
@@ -64,9 +66,10 @@ def scope_of(question: str) -> Scope:
     if _says("files", text):
         return Scope("files")
     plain = _says("plain", text)
+    lists = not plain and _says("listing", text) and not _says("retells", text)
     if part := _part_in(text, asks_for_all=_is_whole(text)):
-        return Scope("part", part, plain)
-    return Scope("whole", None, plain) if _is_whole(text) else Scope()
+        return Scope("part", part, plain, lists)
+    return Scope("whole", None, plain, lists) if _is_whole(text) else Scope(lists=lists)
 
 
 def passages_in(part: Part, passages: Sequence[Passage]) -> list[Passage]:

@@ -153,7 +153,7 @@ class ApprovalAsked:
 
         What may destroy or carry away is asked each time, and so is what a rule of the user's wants asked.
         """
-        return self.reason in {"writes", "runs_code", "always"}
+        return self.reason in {"writes", "runs_code", "always", "expensive"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,13 +30,17 @@ if TYPE_CHECKING:
     from core.tools.base import BaseTool
 
 
-Reason: TypeAlias = Literal["writes", "runs_code", "destructive", "unknown_address", "rule", "always", "changed"]
+Reason: TypeAlias = Literal[
+    "writes", "runs_code", "destructive", "unknown_address", "rule", "always", "changed", "expensive"
+]
 Mode: TypeAlias = Literal["writes", "always", "never"]
 Why: TypeAlias = Literal["user", "timeout", "unattended", "rule", "policy"]
 Verdict: TypeAlias = Literal["run", "refuse"] | Reason
 
 _MODES = ("writes", "always", "never")
-_LASTING = frozenset({"writes", "runs_code", "always"})  # what is let run in a chat is asked no more for these reasons
+_LASTING = frozenset(
+    {"writes", "runs_code", "always", "expensive"}
+)  # what is let run in a chat is asked no more for these reasons
 _SOMEBODY_ELSES = "mcp:"  # such a tool's word for what it does is not enough
 
 
@@ -98,7 +102,8 @@ class Policy:
     """What runs, what asks, and what is refused, without anybody being asked about that.
 
     Args:
-        mode: `writes` asks for what changes something or runs code, `always` for everything, `never` for nothing.
+        mode: `writes` asks for what changes something, runs code or costs much, `always` for everything, `never` for
+            nothing.
         allow: Patterns of tools that run without a question.
         ask: Patterns of tools that always ask; they outrank `allow`.
         deny: Patterns of tools that never run; they outrank everything.
@@ -151,6 +156,8 @@ class Policy:
             return "runs_code"
         if tool.destroys(arguments) or tool.changes(arguments) or _is_unknown(tool):
             return "writes"
+        if tool.costs_much(arguments):
+            return "expensive"
         return "always" if self.mode == "always" else None
 
 

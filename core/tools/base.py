@@ -68,6 +68,7 @@ class BaseTool:
       them may still reach any address unasked. It counts for tools of the registry.
     - `trusted`: the user believes what a tool of somebody else's says of itself.
     - `changed`: it no longer says what the user agreed to.
+    - `longest`: bytes of a result's text that a model is shown; `None` leaves that to whoever runs the tool.
 
     The same call with the same arguments is refused when a model makes it in a third turn in a row.
 
@@ -97,6 +98,7 @@ class BaseTool:
     trusted: bool = False
     changed: bool = False
     invisible: int = 0
+    longest: int | None = None
     timeout: float = 60.0
 
     def __init__(self, cfg: Mapping[str, Any] | None = None) -> None:
@@ -126,6 +128,18 @@ class BaseTool:
             BadArgumentsError: One sentence that names the field.
         """
         check(arguments, self.schema)
+
+    async def prepare_call(self, arguments: dict[str, Any]) -> None:
+        """Called with checked arguments before anybody decides about a call, as what it costs may have to be found out.
+
+        Raises:
+            ParlourError: The call cannot be made; the sentence goes to the model.
+        """
+
+    def costs_much(self, arguments: Mapping[str, Any]) -> bool:
+        """Whether a call with these arguments costs so much that the user is asked first; no, unless a tool knows."""
+        del arguments
+        return False
 
     def validate_credentials(self, credentials: Mapping[str, Any]) -> Awaitable[None] | None:
         """Check the `credentials` that a tool needs, once before its first use; `async def` is fine.

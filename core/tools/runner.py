@@ -200,7 +200,9 @@ class ToolRunner:
         except Exception as error:  # a tool's own code: whatever it raises is its call's result, and the others go on
             _note(requested.name, error)
             result = failure(requested.name, error)
-        return ToolFinished(_call_id(call), as_message(requested.name, result, self._limit, **about))
+        own = self._tools.get(requested.name)
+        limit = self._limit if own is None or own.longest is None else own.longest
+        return ToolFinished(_call_id(call), as_message(requested.name, result, limit, **about))
 
     async def _result(self, call: Message, requested: FunctionCall, turn: _Turn, about: dict[str, Any]) -> ToolResult:
         """What comes of one call. Edited arguments go into `about`."""
@@ -209,6 +211,7 @@ class ToolRunner:
             raise BadArgumentsError("The reply was cut off in the middle of this call.")
         arguments = read_arguments(requested.arguments)
         tool.verify(arguments)
+        await tool.prepare_call(arguments)
         decision = await self._decided(tool, _call_id(call), arguments, turn)
         if decision.allowed is not True:
             return _refused(tool, decision, turn)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from core.languages import spoken
 from core.rag.attached import unfinished
 from core.rag.citations import harmless, numbered
+from core.rag.coverage import EXTRA
 from core.tools.base import BaseTool, ToolResult
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
     from core.languages import Lang
     from core.rag.attached import Attached
+    from core.rag.coverage import Coverage
     from core.rag.document import Passage
 
 _NOTHING = {
@@ -64,6 +66,7 @@ class AskDocuments(BaseTool):
         cfg: Options; `k` is the number of passages, 5 by default; `notice=False` leaves out the words around them.
         unsearched: The files that cannot be searched whole, asked for where nothing was found.
         read: What the passages found last are the beginning of, where nothing else was read of a long document.
+        coverage: How much the passages found last are of all that was asked about, where they are that.
     """
 
     name = "ask_documents"
@@ -75,6 +78,7 @@ class AskDocuments(BaseTool):
     labels: ClassVar[Mapping[str, str]] = {"en": "Search the documents", "zh": "查阅文档"}
     wishes: ClassVar[Mapping[str, str]] = {"en": "look something up in your documents", "zh": "在文档中查找"}
     deduplicate = True
+    longest = 512 * 1024  # what is found is measured in tokens already
 
     def __init__(
         self,
@@ -83,11 +87,13 @@ class AskDocuments(BaseTool):
         *,
         unsearched: Callable[[], Awaitable[Sequence[Attached]]] | None = None,
         read: Callable[[], Sequence[ReadPart]] | None = None,
+        coverage: Callable[[], Coverage | None] | None = None,
     ) -> None:
         super().__init__(cfg)
         self._find = find
         self._unsearched = unsearched
         self._read = read
+        self._coverage = coverage
         self._k = int(self.cfg.get("k", 5))
         self._notice = bool(self.cfg.get("notice", True))
 
@@ -120,7 +126,10 @@ class AskDocuments(BaseTool):
         parts = self._read() if self._read is not None else ()
         if parts and self._notice:
             text = f"{text}\n{_told(parts, language)}"
-        return ToolResult(text, passages=rows, extra={"read": [asdict(part) for part in parts]} if parts else {})
+        extra: dict[str, Any] = {"read": [asdict(part) for part in parts]} if parts else {}
+        if self._coverage is not None and (coverage := self._coverage()) is not None:
+            extra[EXTRA] = coverage.as_dict()
+        return ToolResult(text, passages=rows, extra=extra)
 
     async def _nothing(self, lang: Lang) -> ToolResult:
         """That nothing was found; that there is nothing only where everything was searched."""

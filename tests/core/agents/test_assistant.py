@@ -32,6 +32,9 @@ class Shelf:
         self.asked: list[tuple[str, int, Collection[str] | None]] = []
         self.context = self.retriever = self
 
+    def letters(self, documents: Collection[str]) -> int:
+        return sum(len(one.text) for one in self.passages)
+
     def full_text(self, documents: Collection[str], most_tokens: int) -> list[Passage] | None:
         return None
 

@@ -47,8 +47,9 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Library]:
 
 async def found(library: Library, question: str, **options: Any) -> dict[str, Any]:
     """What the search before the model gave for a question."""
-    config = {"max_ref_token": 1_500, "retrieval_type": "keyword", **options}
-    agent = Assistant(llm=ScriptedModel("So."), library=library, rag_cfg=config)
+    config = {"max_ref_token": 1_500, "retrieval_type": "keyword", "read_all": False, **options}
+    model = ScriptedModel({"script": ["So."], "generate_cfg": {"max_input_tokens": 3_000}})
+    agent = Assistant(llm=model, library=library, rag_cfg=config)
     events = [event async for event in agent.stream([Message("user", question)])]
     result = next(one for one in Transcript(events).messages() if one.role == "function")
     return result.extra or {}

@@ -1,0 +1,221 @@
+"""How much of documents an answer rests on: counted from what was sent to a model, never from anybody's words."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, cast
+
+from core.rag.document import numbered_as
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+
+    from core.languages import Lang
+    from core.messages.message import Message
+    from core.rag.attached import Attached
+    from core.rag.document import Document, Passage
+
+Kind: TypeAlias = Literal["page", "slide", "sheet", "passage"]
+Why: TypeAlias = Literal["", "failed", "cost_limit", "too_long"]
+"""Why not all was read: the model failed, the cost limit was reached, or there is too much for once."""
+
+EXTRA = "coverage"
+"""Where the record stands in the extra data of a result."""
+
+_RANGES = 12  # a list of more says nothing to anybody
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentCoverage:
+    """How much of one document was sent to a model.
+
+    Args:
+        of: What is counted: its pages, slides or sheets, or its passages where it has none of these.
+        read: Those of which all text was sent.
+        total: All of them.
+        empty: Those that hold no text that could be sent.
+        spans: From which to which they were read; more than a dozen are left out.
+        missed: The same of those that were meant, hold text, and were not read.
+    """
+
+    name: str
+    of: Kind
+    read: int
+    total: int
+    empty: int = 0
+    spans: tuple[tuple[int, int], ...] = ()
+    missed: tuple[tuple[int, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """How much of the documents an answer rests on.
+
+    Args:
+        documents: Each of them.
+        part: Whether a part was asked about, and not the whole.
+        why: Why not all of what was meant was read.
+        unread: Files of which nothing could be read, as `Attached.as_dict()` has them.
+        calls: Model calls that read and put together; 0 where the text went to the model itself.
+    """
+
+    documents: tuple[DocumentCoverage, ...] = ()
+    part: bool = False
+    why: Why = ""
+    unread: tuple[Mapping[str, Any], ...] = field(default_factory=tuple)
+    calls: int = 0
+
+    @property
+    def complete(self) -> bool:
+        """Whether all text of what was meant was read, and there is no file that was not."""
+        if self.unread or any(one.missed for one in self.documents):
+            return False
+        return self.part or all(one.read + one.empty >= one.total for one in self.documents)
+
+    def counts(self) -> dict[Kind, tuple[int, int, int]]:
+        """Of each kind, how many were read, how many there are, and how many hold no text."""
+        sums: dict[Kind, tuple[int, int, int]] = {}
+        for one in self.documents:
+            read, total, empty = sums.get(one.of, (0, 0, 0))
+            sums[one.of] = read + one.read, total + one.total, empty + one.empty
+        return sums
+
+    def as_dict(self) -> dict[str, Any]:
+        """As JSON values."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """What `as_dict` wrote.
+
+        Raises:
+            KeyError, TypeError, ValueError: The mapping is no such record.
+        """
+        read: list[dict[str, Any]] = list(values["documents"])
+        rows = [DocumentCoverage(**_with_spans(one)) for one in read]
+        return cls(tuple(rows), bool(values["part"]), values["why"], tuple(values["unread"]), int(values["calls"]))
+
+
+def coverage_in(messages: Iterable[Message]) -> Coverage | None:
+    """The last record among the results of a reply; `None` where documents were only searched.
+
+    Args:
+        messages: All of the reply.
+    """
+    found: Coverage | None = None
+    for message in messages:
+        found = coverage_of_result(message) or found
+    return found
+
+
+def coverage_of_result(message: Message) -> Coverage | None:
+    """The record that a result brings along, if it does."""
+    written: object = (message.extra or {}).get(EXTRA)
+    if not isinstance(written, dict):
+        return None
+    try:
+        return Coverage.from_dict(cast("dict[str, Any]", written))
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
+def covered(  # noqa: PLR0913 - what was sent, what there is, and by name what else is known
+    sent: Collection[Passage],
+    there: Sequence[Passage],
+    documents: Sequence[Document],
+    *,
+    wanted: Collection[Passage] | None = None,
+    files: Sequence[Attached] = (),
+    why: Why = "",
+    calls: int = 0,
+) -> Coverage:
+    """The record of what was sent.
+
+    Args:
+        sent: The passages that stood in requests.
+        there: All passages of the documents.
+        documents: What the passages are of.
+        wanted: Those that were meant, where that was a part.
+        files: Of the conversation: they know how long a document is that was read in part, and which were not read.
+        why: Why not all was read; left aside where it was.
+        calls: Model calls that were made.
+    """
+    totals = {one.library_id: one.total for one in files if one.library_id is not None}
+    keys = {_key(one) for one in sent}
+    meant = None if wanted is None else {_key(one) for one in wanted}
+    by_document: dict[str, list[Passage]] = defaultdict(list)
+    for one in there:
+        by_document[one.document_id].append(one)
+    rows = tuple(
+        _of_document(document, by_document[document.id], keys, meant, totals.get(document.id)) for document in documents
+    )
+    unread = tuple(one.as_dict() for one in files if one.library_id is None)
+    record = Coverage(rows, wanted is not None, "", unread, calls)
+    missed = any(one.missed or (not record.part and one.read + one.empty < one.total) for one in rows)
+    return Coverage(rows, record.part, why if missed else "", unread, calls)
+
+
+def _of_document(
+    document: Document,
+    passages: Sequence[Passage],
+    sent: Collection[tuple[str, int]],
+    meant: Collection[tuple[str, int]] | None,
+    total: int | None,
+) -> DocumentCoverage:
+    places: dict[int, list[Passage]] = defaultdict(list)
+    paged = bool(passages) and all(one.page is not None for one in passages)
+    for at, one in enumerate(passages, 1):
+        places[(one.page or 0) if paged else at].append(one)
+    read = {at for at, on in places.items() if all(_key(one) in sent for one in on)}
+    wished = {at for at, on in places.items() if meant is None or any(_key(one) in meant for one in on)}
+    spans, missed = _ranges(read), _ranges(wished - read)
+    if not paged and not document.pages:
+        return DocumentCoverage(document.name, "passage", len(read), len(places), 0, spans, missed)
+    all_of_it = max(total or 0, document.pages or 0, max(places, default=0))
+    # What was never read in may hold text: only of a document that was read to its end is a page known to be empty.
+    empty = all_of_it - len(places) if document.status in {"ready", "no_text"} else 0
+    return DocumentCoverage(document.name, numbered_as(document.name), len(read), all_of_it, empty, spans, missed)
+
+
+def _key(passage: Passage) -> tuple[str, int]:
+    return passage.document_id, passage.chunk_id
+
+
+def _ranges(numbers: Iterable[int]) -> tuple[tuple[int, int], ...]:
+    found: list[tuple[int, int]] = []
+    for at in sorted(numbers):
+        if found and found[-1][1] == at - 1:
+            found[-1] = found[-1][0], at
+        else:
+            found.append((at, at))
+    return tuple(found) if len(found) <= _RANGES else ()
+
+
+def _with_spans(written: Mapping[str, Any]) -> dict[str, Any]:
+    return {**written, "spans": _spans(written["spans"]), "missed": _spans(written["missed"])}
+
+
+def _spans(written: Iterable[Any]) -> tuple[tuple[int, int], ...]:
+    return tuple((int(first), int(last)) for first, last in written)
+
+
+_UNITS: Mapping[Lang, Mapping[str, str]] = {
+    "en": {"page": "pages", "slide": "slides", "sheet": "sheets", "passage": "passages"},
+    "zh": {"page": "页", "slide": "张幻灯片", "sheet": "个工作表", "passage": "段"},
+}
+
+
+def told(coverage: Coverage, lang: Lang) -> str:
+    """The counts in words: "115 / 117 pages, 12 / 12 slides"."""
+    between = ", " if lang == "en" else "，"
+    counts = coverage.counts().items()
+    return between.join(f"{read} / {total} {_UNITS[lang][of]}" for of, (read, total, _) in counts)
+
+
+def places_told(coverage: Coverage, lang: Lang) -> str:
+    """What was meant and not read, in words; "" where all was."""
+    lost = [(one, span) for one in coverage.documents for span in one.missed]
+    each = [f"{one.name} ({_UNITS[lang][one.of]} {first}–{last})" for one, (first, last) in lost]
+    each += [str(one.get("name", "")) for one in coverage.unread]
+    return (", " if lang == "en" else "，").join(each)
