@@ -45,6 +45,7 @@ NAMES = (
     "evidence",
     "claims",
     "scopes",
+    "whole",
     "small_model",
     "agents_suite",
 )

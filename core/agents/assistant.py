@@ -253,10 +253,10 @@ class Assistant(FnCallAgent):
             letters = await asyncio.to_thread(library.context.letters, documents)
         except StorageError:  # the search says what is wrong
             return None
-        fits = max(fits, self._rag.max_ref_token)
-        if letters <= fits:  # no letter is more than a token
+        few = self._rag.max_ref_token
+        if letters <= few:  # no letter is more than a token
             return None
-        return ReadDocuments(WholeReader(library, documents, self._model(), fits, self._attached))
+        return ReadDocuments(WholeReader(library, documents, self._model(), max(fits, few), few, self._attached))
 
     def _search(
         self, messages: list[Message], library: Library, documents: Collection[str], lang: Lang, fits: int = 0

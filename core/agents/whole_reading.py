@@ -199,6 +199,7 @@ class WholeReader:
         documents: Ids.
         model: Reads; the same that answers.
         fits: Tokens of documents that need not be read piece by piece.
+        counts_above: Tokens from which on a program counts what the model finds in each piece, though all would fit.
         attached: Returns the conversation's files, with those of which nothing is in the library.
     """
 
@@ -206,6 +207,7 @@ class WholeReader:
     documents: Collection[str]
     model: BaseChatModel
     fits: int
+    counts_above: int | None = None
     attached: Callable[[], Awaitable[Sequence[Attached]]] | None = None
     _plans: dict[str, _Plan] = field(default_factory=dict[str, _Plan])
 
@@ -216,7 +218,8 @@ class WholeReader:
             StorageError: The library cannot be read.
         """
         plan = await asyncio.to_thread(self._planned, question)
-        if sum(count_tokens(one.text) for one in plan.passages) <= self.fits:
+        few = self.fits if plan.mode == "notes" or self.counts_above is None else min(self.fits, self.counts_above)
+        if sum(count_tokens(one.text) for one in plan.passages) <= few:
             return None
         service, usage = self.model.service, self._usage(plan)
         cost = None if service.here else await cost_of(usage, self.model.model, service)

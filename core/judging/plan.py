@@ -40,7 +40,7 @@ _INSTEAD: Final = (
     {"tools", "function_list"},
 )
 """Fields that stand for one another: of a section that lies over another, one of them takes the place of all."""
-_DOCUMENTS: Final = "ask_documents"
+_DOCUMENTS: Final = ("ask_documents", "read_documents")
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +141,7 @@ class Plan:
     def _misfit(self, task: Task, agent: Agent) -> ParlourError | None:
         if task.library and not isinstance(agent, Assistant):
             return suite_problem("suite_only_assistant", id=task.id)
-        known = [*agent.function_map, _DOCUMENTS]
+        known = [*agent.function_map, *_DOCUMENTS]
         if self._is_own(task.agent):
             return None  # a program's agent may bring its tools in its own way
         for tool in (check.called.tool for check in task.checks if check.called):

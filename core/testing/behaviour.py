@@ -13,6 +13,7 @@
 | fail 500 (400, 401, 404, 429, 503 …) | that refusal |
 | html · cut off · hang | a web page · the connection drops half-way · no answer |
 | be silent for 20 seconds | nothing for so long, then the question, repeated |
+| passages, to be read for somebody | how each begins |
 | of your own | what a tool found, and then what it did not |
 | anything else | the question, repeated |
 """
@@ -75,6 +76,8 @@ def behave(request: Request) -> Reply:
     text = text_of(last)
     if last.get("role") == "tool" or "<tool_response>" in text:
         return _after_tools(messages)
+    if text.startswith("<passages>"):
+        return _noted(text)
     question = text.lower()
     for words, answer in _REACTIONS.items():
         if words in question:
@@ -95,6 +98,13 @@ def text_of(message: Mapping[str, Any]) -> str:
     if isinstance(content, str):
         return content
     return " ".join(str(part.get("text", "")) for part in cast("list[dict[str, Any]]", content))
+
+
+def _noted(text: str) -> Reply:
+    """What somebody notes who reads a part of a document: how each passage begins, with its number."""
+    passages = re.findall(r"^\[(\d+)\] \([^\n]*\n(.*?)(?=^\[\d+\] \(|\Z|^</passages>)", text, re.MULTILINE | re.DOTALL)
+    lines = [f"- {' '.join(said.split()[:12]).strip(' .')} [{number}]." for number, said in passages]
+    return Reply(text="\n".join(lines), pace=0.002)
 
 
 def many_chunks(count: int, pace: float = 0.0) -> Reply:
@@ -151,6 +161,8 @@ def _best_passage(result: str, question: str) -> str:
     """The passage that shares most words with the question; the whole result where it has none."""
     _, *passages = re.split(r"^(?=\[\d+\] \()", result, flags=re.MULTILINE)
     asked = set(_WORD.findall(question.lower()))
+    if "<passages>" in result and not passages:  # notes on the whole
+        return result.partition("<passages>")[2].partition("</passages>")[0]
     return max(passages, key=lambda one: len(asked.intersection(_WORD.findall(one.lower()))), default=result)
 
 

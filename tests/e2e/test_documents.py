@@ -52,6 +52,19 @@ def test_an_answer_about_a_pdf_has_a_mark_that_opens_the_page(page: Page, tmp_pa
     expect(evidence.locator(".p-page")).to_have_count(0)
 
 
+def test_a_summary_rests_on_all_pages_and_says_so(page: Page, tmp_path: Path) -> None:
+    filler = "This policy covers the contents of one flat, as far as they belong to those who live in it. " * 12
+    parts = [f"Section {number} speaks of room {number * 7}. {filler}" for number in range(1, 31)]
+    add(page, make_pdf(tmp_path / "policy.pdf", *parts))
+    ask(page, "List all sections of this document.")
+    expect(chat(page)).to_contain_text("Read the whole document")
+    wait_for_state(page, "idle")
+    expect(chat(page).locator(".p-covered")).to_have_text("Read 30 of 30 pages")
+    mark = chat(page).locator("a.cite").first
+    mark.click()
+    expect(page.locator("#evidence")).to_contain_text("of 30")
+
+
 def test_a_document_stays_with_its_conversation(page: Page, tmp_path: Path) -> None:
     add(page, make_pdf(tmp_path / "lamp.pdf", "The lamp in the hall has a bulb of seven watts."))
     ask(page, "How many watts has the bulb of the lamp?")

@@ -25,7 +25,21 @@ _AROUND: Final = 2  # of them that stay
 _SHAPES: Final = {"finished": "p-ok", "failed": "p-bad", "stopped": "p-off", "interrupted": "p-off"}
 _SIGNS: Final = {"added": "+", "left_out": "−", "same": ""}
 _PURPOSES: Final = frozenset(
-    {"answer", "step", "agent", "search", "summary", "title", "follow-up", "router", "transcription", "claims", "test"}
+    {
+        "answer",
+        "step",
+        "agent",
+        "search",
+        "reading",
+        "merging",
+        "summary",
+        "title",
+        "follow-up",
+        "router",
+        "transcription",
+        "claims",
+        "test",
+    }
 )
 
 

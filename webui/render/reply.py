@@ -10,6 +10,7 @@ from core.agents.compat.outline import how_far
 from core.runs.reply import CallBlock, ItemBlock, ReasoningBlock, TextBlock
 from webui.render.calls import CallDrawing, adjacent_calls
 from webui.render.citations import beyond_html, cite_marks, claim_notes, claims_summary
+from webui.render.coverage import coverage_line, coverage_note
 from webui.render.documents import item_html, missing_notes, partly_read_notes, waiting_line
 from webui.render.entries import bubble, inside_bubble, message_entry, speaker
 from webui.render.judging import judging_html
@@ -107,8 +108,10 @@ def reply_entries(  # noqa: PLR0913 - each is a part of the page, by name
             cut_short=reply.cut_short,
             versions=versions,
             rated=_rated(message, reply, words),
-            after=checked + by,
-            below=beyond_html(reply, words, message.id) + judging_html(reply, words, message.id, judging),
+            after=coverage_line(reply, words) + checked + by,
+            below=coverage_note(reply, words)
+            + beyond_html(reply, words, message.id)
+            + judging_html(reply, words, message.id, judging),
         )
         entries.append(foot)
     elif versions:

@@ -141,8 +141,9 @@ async def test_notes_that_do_not_fit_are_merged_and_keep_their_marks(library: Li
 
     def long_notes(request: ChatRequest) -> Reply | Exception:
         reply = readers(request)
-        is_notes = request.purpose == "reading" and isinstance(reply, Reply)
-        return Reply(text=f"{reply.text} {'and so on ' * 90}") if is_notes else reply
+        if request.purpose == "reading" and isinstance(reply, Reply):
+            return Reply(text=f"{reply.text} {'and so on ' * 90}")
+        return reply
 
     agent = Assistant(
         llm=ScriptedModel({"script": [long_notes], "generate_cfg": {"max_input_tokens": 6_000}}),
