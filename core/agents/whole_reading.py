@@ -312,8 +312,7 @@ class WholeReader:
         failures: list[ModelServiceError] = []
         in_a_row: list[ModelServiceError] = []
         stopped: list[Why] = []
-        told = _Told(plan, progress)
-        told.now(noted)
+        _tell(plan, noted, progress)
 
         async def work() -> None:
             while waiting and not stopped:
@@ -332,7 +331,7 @@ class WholeReader:
                     continue
                 in_a_row.clear()
                 noted[piece.key] = notes
-                told.now(noted)
+                _tell(plan, noted, progress)
                 await self._keep(piece, notes)
 
         async with asyncio.TaskGroup() as group:
@@ -388,25 +387,19 @@ class WholeReader:
         if len(notes) == 1:
             return notes[0]
         words = tokens if plan.lang == "zh" else int(tokens * 0.6)
-        told = [_RULES[plan.lang], _MERGE[plan.lang].format(words=words)]
+        wished = [_RULES[plan.lang], _MERGE[plan.lang].format(words=words)]
         asked = "\n\n".join([_QUESTION[plan.lang].format(question=plan.question), *notes])
-        return await self._ask([Message(SYSTEM, "\n\n".join(told)), Message(USER, asked)], "merging", account)
+        return await self._ask([Message(SYSTEM, "\n\n".join(wished)), Message(USER, asked)], "merging", account)
 
 
-class _Told:
-    """Says how far the reading is."""
-
-    def __init__(self, plan: _Plan, progress: Progress | None) -> None:
-        self._plan, self._progress = plan, progress
-
-    def now(self, noted: Collection[str]) -> None:
-        if self._progress is None:
-            return
-        plan = self._plan
-        sent = [one for piece in plan.pieces if piece.key in noted for one in piece.passages]
-        counts = told(covered(sent, plan.passages, plan.documents), plan.lang)
-        done = sum(piece.key in noted for piece in plan.pieces)
-        self._progress(counts, float(done), float(len(plan.pieces)))
+def _tell(plan: _Plan, noted: Collection[str], progress: Progress | None) -> None:
+    """Say how far the reading is."""
+    if progress is None:
+        return
+    sent = [one for piece in plan.pieces if piece.key in noted for one in piece.passages]
+    counts = told(covered(sent, plan.passages, plan.documents), plan.lang)
+    done = sum(piece.key in noted for piece in plan.pieces)
+    progress(counts, float(done), float(len(plan.pieces)))
 
 
 class _Numbers:
@@ -500,10 +493,10 @@ def _fitting(lines: Sequence[str], room: int) -> list[str]:
 
 def _asked(plan: _Plan, piece: _Piece) -> list[Message]:
     """What the model is asked about a piece."""
-    told = "\n\n".join((_RULES[plan.lang], _TASKS[plan.lang][plan.mode]))
+    wished = "\n\n".join((_RULES[plan.lang], _TASKS[plan.lang][plan.mode]))
     question = _QUESTION[plan.lang].format(question=harmless(plan.question))
     given = numbered(piece.passages, plan.lang, notice=False)
-    return [Message(SYSTEM, told), Message(USER, f"<passages>\n{given}\n</passages>\n\n{question}")]
+    return [Message(SYSTEM, wished), Message(USER, f"<passages>\n{given}\n</passages>\n\n{question}")]
 
 
 def _key(*given: object) -> str:

@@ -130,14 +130,21 @@ class BaseTool:
         check(arguments, self.schema)
 
     async def prepare_call(self, arguments: dict[str, Any]) -> None:
-        """Called with checked arguments before anybody decides about a call, as what it costs may have to be found out.
+        """Called before anybody decides about a call: what it costs may have to be found out first.
+
+        Args:
+            arguments: Checked against the tool's parameters.
 
         Raises:
             ParlourError: The call cannot be made; the sentence goes to the model.
         """
 
     def costs_much(self, arguments: Mapping[str, Any]) -> bool:
-        """Whether a call with these arguments costs so much that the user is asked first; no, unless a tool knows."""
+        """Whether a call costs so much that the user is asked first; no, unless a tool knows.
+
+        Args:
+            arguments: Those of the call.
+        """
         del arguments
         return False
 

@@ -126,6 +126,7 @@ _LISTED: Mapping[str, str] = {
         webui.web_ui: WebUI.run
     """,
     "arguments are read by read_arguments, which is fed, and bounded by what they name": """
+        core.agents.read_documents: ReadDocuments.call
         core.tools.builtin.amap_weather: AmapWeather.call
         core.tools.builtin.ask_documents: AskDocuments.call
         core.tools.builtin.code_interpreter: CodeInterpreter.call
@@ -137,6 +138,9 @@ _LISTED: Mapping[str, str] = {
         core.tools.builtin.web_search: WebSearch.call ImageSearch.call
     """,
     "an index in a thread of its own; words are read by terms(), which is fed": """
+        core.agents.read_documents: ReadDocuments.is_needed
+        core.agents.whole_reading: WholeReader.*
+        core.rag.readings: Readings.*
         core.agents.memory: Memory.find
         core.rag.library: Library.*
         core.rag.context_builder: ContextBuilder.merged

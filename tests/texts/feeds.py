@@ -208,6 +208,10 @@ VALUES: Mapping[str, Callable[[], Any]] = {
     "BubbleState": lambda: "done",
     "Open": lambda: Open((), (), {}),
     "Part": lambda: Part("page", 1, 1),
+    "Mapping[int, int]": lambda: {1: 2},
+    "Sequence[Document]": list,
+    "Collection[Passage]": list,
+    "Collection[Passage] | None": lambda: None,
     "Judging | None": Judging,
     "Embed": lambda: lambda texts: numpy.zeros((len(texts), 2)),
 }

@@ -181,6 +181,9 @@ class KeywordShelf:
         self.asked: list[tuple[str, int]] = []
         self.context = self
 
+    def letters(self, documents: Collection[str]) -> int:
+        return len(self.passage.text)
+
     def documents(self) -> list[Document]:
         return [Document("d1", "policy.pdf", "application/pdf", 3, 1)]
 
