@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
+from core.agents import kept_indices
 from webui.gradio_patches import WithoutStubs
 
 # A busy machine is no failure; what must be quick is measured by `bench`.
@@ -65,11 +66,13 @@ def anyio_backend() -> str:
 
 
 @pytest.fixture(autouse=True)
-def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
     """No test sees a key, an address or a proxy of the developer's."""
     for name in list(os.environ):
         if name.startswith(_OWN_VARIABLES) or name.lower() in _PROXIES:
             monkeypatch.delenv(name)
+    # No test finds what another one read.
+    monkeypatch.setattr(kept_indices, "place", lambda: tmp_path_factory.mktemp("indices"))
     monkeypatch.setenv("PARLOUR_CODE", "off")  # trying sandboxes takes a second: for those tests that use one
     monkeypatch.setenv("PARLOUR_TITLES", "0")  # a call that a script does not reckon with: for those tests that do
     monkeypatch.setenv("GRADIO_ANALYTICS_ENABLED", "False")

@@ -24,7 +24,7 @@ from core.errors import SettingsError, StorageError
 from core.llm.tokens import estimate_tokens
 from core.messages.content import ContentItem
 from core.messages.message import ASSISTANT, FUNCTION, USER, Message
-from core.rag.attached import listed
+from core.rag.attached import in_library, listed
 from core.rag.config import RAGConfig
 from core.tools.base import files_of
 from core.tools.builtin.ask_documents import AskDocuments
@@ -196,9 +196,21 @@ class Assistant(FnCallAgent):
             async for event in reply:
                 yield event
 
-    async def _told_of(self, files: Sequence[Attached], messages: list[Message], lang: Lang) -> list[Message]:
+    async def _told_of_library(
+        self, messages: list[Message], library: Library, documents: Collection[str], lang: Lang
+    ) -> list[Message]:
+        """The conversation, in which the model is told of the documents that a program gave."""
+        try:
+            files = await asyncio.to_thread(in_library, library, documents)
+            return await self._told_of(files, messages, lang, library)
+        except StorageError:  # the search says what is wrong
+            return messages
+
+    async def _told_of(
+        self, files: Sequence[Attached], messages: list[Message], lang: Lang, library: Library | None = None
+    ) -> list[Message]:
         """The conversation, in which the model is told of these files and of their headings."""
-        small, library = self._model().small, self._library
+        small, library = self._model().small, library or self._library
         known = [one.library_id for one in files if one.library_id is not None]
         headings = {} if small or library is None or not known else await asyncio.to_thread(library.headings, known)
         told = listed(files, lang, brief=small, headings=headings)
@@ -226,6 +238,8 @@ class Assistant(FnCallAgent):
     ) -> Stream:
         """The reply where there are documents."""
         small = self._model().small
+        if self._attached is None:
+            messages = await self._told_of_library(messages, library, documents, lang)
         fits = self._fits_whole(messages)
         ask = self._search(messages, library, documents, lang, fits)
         tools: dict[str, BaseTool] = {**self.function_map, ask.name: ask}

@@ -12,12 +12,14 @@ import threading
 import weakref
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 from urllib.parse import unquote, urlsplit
 
+from core.agents.kept_indices import kept_index
 from core.bridge.cancellation import ProgramEnd, contained
 from core.errors import (
     BrokenDocumentError,
@@ -51,7 +53,10 @@ Told: TypeAlias = Callable[[str, ReadingProgress, int, int], None]
 
 
 class FileLibrary:
-    """A library that is opened on first use, in `index_path` of the settings, else in a temporary folder.
+    """A library that is opened on first use.
+
+    It lies in `index_path` of the settings, else in the user's cache, where the next run finds it (`kept_indices`);
+    what only conversations brought is taken out of it at the end. Without files of its own it is temporary.
 
     Args:
         files: Documents to read in before a search: paths, addresses on the web, folders, and patterns such as
@@ -79,6 +84,8 @@ class FileLibrary:
         self._read: dict[_Key, str] = {}  # its document
         self._unreadable: set[_Key] = set()
         self._unreachable: set[str] = set()
+        self._kept: Path | None = None
+        self._brought: set[str] = set()  # documents that conversations brought to an index that is kept
 
     def _wanted(self) -> list[_Wanted]:
         """The files that were given, those of folders and patterns one by one."""
@@ -129,7 +136,10 @@ class FileLibrary:
                     told(one.name, progress, len(done), len(new))
 
             try:
-                self._read[key] = library.add(one.source, progress=tell, cancelled=stopped).id
+                document = library.add(one.source, progress=tell, cancelled=stopped)
+                self._read[key] = document.id
+                if one.origin == "talk" and not self._config.index_path:
+                    self._brought.add(document.id)
             except (DocumentError, NotFoundError) as error:
                 self._pass_over(key, one, error, is_stopped=stopped.is_set())
             done.append(key)
@@ -172,18 +182,38 @@ class FileLibrary:
         """The path or address of a document as it was given; "" for an unknown id."""
         return next((given for (given, _, _), read in tuple(self._read.items()) if read == document_id), "")
 
+    @property
+    def folder(self) -> Path | None:
+        """Where its index is kept, for the next run to find; `None` before the first question, and where it is not."""
+        return self._kept
+
     def _open(self) -> Library:
         if self._library is None:
-            self._library = Library.open(self._folder(), self._config)
-            weakref.finalize(self, self._library.close)
+            folder = self._folder()
+            library = self._library = Library.open(folder, self._config)
+            weakref.finalize(self, _close, library, self._brought)
         return self._library
 
     def _folder(self) -> Path:
         if self._config.index_path:
-            return Path(self._config.index_path)
+            self._kept = Path(self._config.index_path)
+            return self._kept
+        places = [one if is_web_address(one) else os.path.abspath(local_path(one)) for one in self._files]  # noqa: PTH100 - links stay
+        if (index := kept_index(places, self._config)) is not None:
+            weakref.finalize(self, index.close)
+            self._kept = index.folder
+            return index.folder
         folder = tempfile.mkdtemp(prefix="parlour-library-")
         weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
         return Path(folder)
+
+
+def _close(library: Library, brought: set[str]) -> None:
+    """Close a library, without what conversations brought to it."""
+    for document_id in brought:
+        with suppress(ParlourError):
+            library.remove(document_id)
+    library.close()
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,7 +43,9 @@ class RAGConfig(BaseModel):
             can read, up to 24,000 tokens.
         read_all: Whether an agent reads longer documents piece by piece, by up to 150 calls of its model, where a
             question is about all of them: a summary, a comparison, a count. Else it is given their beginnings.
-        index_path: The folder of an agent's own library; a temporary one by default.
+        index_path: The folder of the library of an agent's files.
+        keep_index: Whether that library is kept in the user's cache where `index_path` names no folder, for the next
+            run to find; one that nobody has used for thirty days is removed. Else it goes with the agent.
         own_network: Whether addresses of this machine and its network may be fetched too.
         pdf_reader: The library that reads PDF: `pymupdf` (AGPL), or `pypdfium2` (BSD and Apache) for who cannot take
             that licence.
@@ -65,6 +67,7 @@ class RAGConfig(BaseModel):
     whole_documents: bool = True
     read_all: bool = True
     index_path: str | None = Field(default=None, min_length=1)
+    keep_index: bool = True
     own_network: bool = False
     pdf_reader: Literal["pymupdf", "pypdfium2"] = "pymupdf"
 

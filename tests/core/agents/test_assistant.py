@@ -32,6 +32,9 @@ class Shelf:
         self.asked: list[tuple[str, int, Collection[str] | None]] = []
         self.context = self.retriever = self
 
+    def headings(self, documents: Collection[str]) -> dict[str, list[Any]]:
+        return {}
+
     def letters(self, documents: Collection[str]) -> int:
         return sum(len(one.text) for one in self.passages)
 
