@@ -21,6 +21,8 @@ _PYTHON = sys.executable
 _BIN = Path(_PYTHON).parent
 # Each process of the browser's tests has a browser and an app of its own.
 _ON_ALL_CORES = ["-n", "auto", "--maxprocesses=4", "--dist=worksteal"]
+# Of examples that are made up, three of ten; `make test-all` tries all.
+_FEW_EXAMPLES = ["--hypothesis-profile=gate"]
 _SLOWEST = ["--durations=10", "--durations-min=1"]  # they are candidates for `tests/slow.txt`
 # Each failure is said when it comes, in lines that begin so.
 _AT_ONCE = ["-p", "tests.told_at_once"]
@@ -37,7 +39,9 @@ Lane = list[Stage]
 
 def stages(*, everything: bool) -> list[list[Lane]]:
     """The groups of lanes: one group after another, the lanes of a group side by side."""
-    pytest = [_PYTHON, "-m", "pytest", "-q", *_AT_ONCE] + ([] if everything else ["-m", "not slow", *_SLOWEST])
+    pytest = [_PYTHON, "-m", "pytest", "-q", *_AT_ONCE] + (
+        [] if everything else ["-m", "not slow", *_FEW_EXAMPLES, *_SLOWEST]
+    )
     # Tracing every line makes the tests a third slower, so it is left to `make test-all`.
     coverage = ["--cov=core", "--cov=webui", "--cov-report=term"] if everything else []
     unit = [*pytest, *_ON_ALL_CORES, "--ignore=tests/e2e", "--ignore=tests/webui/screen", *coverage, "tests"]
@@ -72,7 +76,9 @@ def fast_stages() -> list[list[Lane]]:
         print(f"{left} more test files import what changed; `make test` runs them.")
     checks: list[Lane] = []
     if tests:
-        checks.append([("tests", [_PYTHON, "-m", "pytest", "-q", "-m", "not slow", *_ON_ALL_CORES, *tests])])
+        checks.append(
+            [("tests", [_PYTHON, "-m", "pytest", "-q", "-m", "not slow", *_FEW_EXAMPLES, *_ON_ALL_CORES, *tests])]
+        )
     if typed:
         checks.append([("types", [str(_BIN / "pyright"), *typed])])
     return [*stages_of_lint(), checks]
