@@ -12,7 +12,6 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from shutil import which
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import fast
@@ -28,7 +27,6 @@ _SLOWEST = ["--durations=10", "--durations-min=1"]  # they are candidates for `t
 # Each failure is said when it comes, in lines that begin so.
 _AT_ONCE = ["-p", "tests.told_at_once"]
 _FAILED = b"FAILED at once: "
-_GIVING_WAY = ["nice", "-n", "5"] if which("nice") else []
 _SCRIPTS = ["docs/site_pages.py", "app.py", "build_wheel.py", "set_up.py"]
 _CODE = ["core", "webui", "parlour", "tests", "bench", "examples", ".ci", *_SCRIPTS]
 
@@ -51,11 +49,10 @@ def stages(*, everything: bool) -> list[list[Lane]]:
     # The tests of the page have one app and one browser for all of them, each of which takes seconds to start.
     page = [*pytest, *(_ON_ALL_CORES if everything else ["-n", "0"]), "tests/e2e"]
     screen = [*pytest, *_ON_ALL_CORES, "tests/webui/screen"]
-    # The unit tests are handed out evenly to the last, so they give way to the others, and nothing is left alone.
     return [
         *stages_of_lint(),
         [
-            [("tests", [*_GIVING_WAY, *unit])],
+            [("tests", unit)],
             [("screen", screen)],
             [("types", [str(_BIN / "pyright")]), ("page", page)],
         ],
