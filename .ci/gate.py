@@ -21,7 +21,12 @@ _PYTHON = sys.executable
 _BIN = Path(_PYTHON).parent
 # Each process of the browser's tests has a browser and an app of its own.
 _ON_ALL_CORES = ["-n", "auto", "--maxprocesses=4", "--dist=worksteal"]
+# Of examples that are made up, three of ten; `make test-all` tries all.
+_FEW_EXAMPLES = ["--hypothesis-profile=gate"]
 _SLOWEST = ["--durations=10", "--durations-min=1"]  # they are candidates for `tests/slow.txt`
+# Each failure is said when it comes, in lines that begin so.
+_AT_ONCE = ["-p", "tests.told_at_once"]
+_FAILED = b"FAILED at once: "
 _SCRIPTS = ["docs/site_pages.py", "app.py", "build_wheel.py", "set_up.py"]
 _CODE = ["core", "webui", "parlour", "tests", "bench", "examples", ".ci", *_SCRIPTS]
 
@@ -34,17 +39,24 @@ Lane = list[Stage]
 
 def stages(*, everything: bool) -> list[list[Lane]]:
     """The groups of lanes: one group after another, the lanes of a group side by side."""
-    pytest = [_PYTHON, "-m", "pytest", "-q"] + ([] if everything else ["-m", "not slow", *_SLOWEST])
+    pytest = [_PYTHON, "-m", "pytest", "-q", *_AT_ONCE] + (
+        [] if everything else ["-m", "not slow", *_FEW_EXAMPLES, *_SLOWEST]
+    )
     # Tracing every line makes the tests a third slower, so it is left to `make test-all`.
     coverage = ["--cov=core", "--cov=webui", "--cov-report=term"] if everything else []
     unit = [*pytest, *_ON_ALL_CORES, "--ignore=tests/e2e", "--ignore=tests/webui/screen", *coverage, "tests"]
     # Unit tests wait for processes and time now and then, a browser for its page: side by side they leave no core idle.
-    browser: Lane = [
-        ("types", [str(_BIN / "pyright")]),
-        ("screen", [*pytest, *_ON_ALL_CORES, "tests/webui/screen"]),
-        ("page", [*pytest, *_ON_ALL_CORES, "tests/e2e"]),
+    # The tests of the page have one app and one browser for all of them, each of which takes seconds to start.
+    page = [*pytest, *(_ON_ALL_CORES if everything else ["-n", "0"]), "tests/e2e"]
+    screen = [*pytest, *_ON_ALL_CORES, "tests/webui/screen"]
+    return [
+        *stages_of_lint(),
+        [
+            [("tests", unit)],
+            [("screen", screen)],
+            [("types", [str(_BIN / "pyright")]), ("page", page)],
+        ],
     ]
-    return [*stages_of_lint(), [[("tests", unit)], browser]]
 
 
 def stages_of_lint() -> list[list[Lane]]:
@@ -69,7 +81,9 @@ def fast_stages() -> list[list[Lane]]:
         print(f"{left} more test files import what changed; `make test` runs them.")
     checks: list[Lane] = []
     if tests:
-        checks.append([("tests", [_PYTHON, "-m", "pytest", "-q", "-m", "not slow", *_ON_ALL_CORES, *tests])])
+        checks.append(
+            [("tests", [_PYTHON, "-m", "pytest", "-q", "-m", "not slow", *_FEW_EXAMPLES, *_ON_ALL_CORES, *tests])]
+        )
     if typed:
         checks.append([("types", [str(_BIN / "pyright"), *typed])])
     return [*stages_of_lint(), checks]
@@ -87,15 +101,20 @@ class _Running:
     def __init__(self, name: str, command: list[str], *, shown: bool) -> None:
         self.name = name
         self.seconds = 0.0
+        self.cpu_seconds = 0.0
+        self._said = 0
+        self._half = b""
         self._title = " ".join(Path(part).name if part.startswith("/") else part for part in command)
         self._kept = None if shown else tempfile.TemporaryFile()  # noqa: SIM115 - `end` closes it
         if shown:
             print(f"\n== {name}: {self._title}", flush=True)
         self._begun = time.monotonic()
+        self._times = tempfile.TemporaryDirectory()  # `end` closes it
+        self._noted = Path(self._times.name, "browsers")
         self._process = subprocess.Popen(
             command,
             cwd=_ROOT,
-            env=_environment(),
+            env=_environment() | {"GATE_TIMES": str(self._noted)},
             stdin=subprocess.DEVNULL,
             stdout=self._kept,
             stderr=self._kept and subprocess.STDOUT,
@@ -109,10 +128,38 @@ class _Running:
 
     def has_ended(self) -> bool:
         """Whether it has ended; whatever it left behind is ended then, too."""
-        if not self.seconds and self._process.poll() is not None:
+        self._tell_failures()
+        if not self.seconds and self._look():
             self.seconds = time.monotonic() - self._begun
             _end_group(self._process.pid)
         return self.seconds > 0
+
+    def _look(self, *, wait: bool = False) -> bool:
+        """Whether it has ended; then it is known how, and what it and all it waited for took of the processor."""
+        if self._process.returncode is None and hasattr(os, "wait4"):
+            pid, status, used = os.wait4(self._process.pid, 0 if wait else os.WNOHANG)
+            if pid:
+                self._process.returncode = os.waitstatus_to_exitcode(status)
+                self.cpu_seconds = used.ru_utime + used.ru_stime + self._of_browsers()
+        elif wait:
+            self._process.wait()
+        return self._process.poll() is not None
+
+    def _of_browsers(self) -> float:
+        """What browsers took in processes that nobody waited for; the tests noted it."""
+        return sum(map(float, self._noted.read_text("utf-8").split())) if self._noted.exists() else 0.0
+
+    def _tell_failures(self) -> None:
+        """Print the names of tests that failed since the last look, where what it prints is kept."""
+        if self._kept is None or not hasattr(os, "pread"):
+            return
+        # The stage writes where this very file stands, so it is read without moving there.
+        came = os.pread(self._kept.fileno(), 1_000_000, self._said)
+        self._said += len(came)
+        *lines, self._half = (self._half + came).split(b"\n")
+        for line in lines:
+            if line.startswith(_FAILED):
+                print(f"\n== {self.name}: {line.decode('utf-8', 'replace')}", flush=True)
 
     def say(self) -> None:
         """Print how it went, after what it printed itself where that was not seen yet."""
@@ -120,21 +167,24 @@ class _Running:
             print(f"\n== {self.name}: {self._title}", flush=True)
             self._kept.seek(0)
             print(self._kept.read().decode("utf-8", "replace"), end="", flush=True)
-        print(f"== {self.name}: {'passed' if self.passed else 'FAILED'} in {self.seconds:.0f} s", flush=True)
+        took = f"{self.seconds:.0f} s, {self.cpu_seconds:.0f} s of CPU" if self.cpu_seconds else f"{self.seconds:.0f} s"
+        print(f"== {self.name}: {'passed' if self.passed else 'FAILED'} in {took}", flush=True)
 
     def end(self) -> None:
         """End it, and whatever it started."""
         if not self.has_ended():
             _end_group(self._process.pid)
-            self._process.wait()
+            self._look(wait=True)
+        self._times.cleanup()
         if self._kept is not None:
             self._kept.close()
 
 
-def run_group(group: list[Lane]) -> dict[str, tuple[bool, float]]:
-    """Run lanes side by side; by name of a stage, whether it passed, and its seconds.
+def run_group(group: list[Lane]) -> dict[str, tuple[bool, float, float]]:
+    """Run lanes side by side; by name of a stage, whether it passed, its seconds, and those of the processor.
 
-    What the first lane prints is seen as it comes, what the others print whole when all have ended.
+    What the first lane prints is seen as it comes, what the others print whole when all have ended; but which test
+    failed is said at once.
     """
     left = [list(lane) for lane in group]
     running: list[_Running | None] = [None] * len(group)
@@ -155,7 +205,7 @@ def run_group(group: list[Lane]) -> dict[str, tuple[bool, float]]:
         for lane in ended[1:]:
             for one in lane:
                 one.say()
-        return {one.name: (one.passed, one.seconds) for lane in ended for one in lane}
+        return {one.name: (one.passed, one.seconds, one.cpu_seconds) for lane in ended for one in lane}
     finally:
         for one in [*running, *(one for lane in ended for one in lane)]:
             if one is not None:
@@ -188,17 +238,18 @@ def _environment() -> dict[str, str]:
 
 def main() -> int:
     """Run every stage, so that one run shows all that is wrong."""
-    results: dict[str, tuple[bool, float]] = {}
+    results: dict[str, tuple[bool, float, float]] = {}
     chosen = fast_stages() if "--fast" in sys.argv else stages(everything="--all" in sys.argv)
     for group in chosen:
         results |= run_group(group)
     print(
         "\n"
         + "\n".join(
-            f"{'ok    ' if ok else 'FAILED'}  {name:8} {seconds:5.0f} s" for name, (ok, seconds) in results.items()
+            f"{'ok    ' if ok else 'FAILED'}  {name:8} {seconds:5.0f} s {of_cpu:5.0f} s of CPU"
+            for name, (ok, seconds, of_cpu) in results.items()
         )
     )
-    return 0 if all(ok for ok, _ in results.values()) else 1
+    return 0 if all(ok for ok, *_ in results.values()) else 1
 
 
 if __name__ == "__main__":

@@ -11,15 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import settings
 
 from core.agents import kept_indices
+from tests.tries import register_profiles
 from webui.gradio_patches import WithoutStubs
 
-# A busy machine is no failure; what must be quick is measured by `bench`.
-settings.register_profile("parlour", deadline=None)
-settings.load_profile("parlour")
-
+register_profiles()
 sys.meta_path.insert(0, WithoutStubs())  # whichever test imports Gradio first, its stubs are not written
 
 _OWN_VARIABLES = ("PARLOUR_", "OPENAI_", "AZURE_OPENAI_", "DASHSCOPE_", "MCP_")

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import subprocess
 import sys
 import time
+from contextlib import redirect_stdout
+from io import StringIO
 from pathlib import Path
 from types import ModuleType
 
@@ -98,6 +101,40 @@ def test_lanes_side_by_side_run_at_the_same_time_and_none_hides_another(
     assert places == sorted(places)
 
 
+def test_which_test_failed_is_said_while_its_lane_and_the_others_still_run(gate: ModuleType, tmp_path: Path) -> None:
+    write = "import pathlib, time\n\n\ndef test_of_a():\n    raise SystemError\n\n\ndef test_of_b():\n"
+    write += "    until = time.monotonic() + 60\n    while not pathlib.Path(__file__).with_name('go').exists():\n"
+    write += "        assert time.monotonic() < until\n        time.sleep(0.01)\n"
+    (tmp_path / "test_both.py").write_text(write, "utf-8")
+    options = ["-q", "--rootdir", str(tmp_path), "-p", "no:cacheprovider", "-o", "addopts="]
+    tests = [sys.executable, "-m", "pytest", *gate._AT_ONCE, *options, str(tmp_path)]
+    told = gate._Running("kept", tests, shown=False)
+    said = StringIO()
+    try:
+        with redirect_stdout(said):
+            while not told.has_ended():
+                if "FAILED at once: test_both.py::test_of_a" in said.getvalue():
+                    (tmp_path / "go").touch()
+                time.sleep(0.01)  # between two looks
+            told.say()
+    finally:
+        told.end()
+    assert (tmp_path / "go").exists()
+    assert "1 failed, 1 passed" in said.getvalue()
+    assert said.getvalue().count("== kept: FAILED at once: ") == 1
+
+
+def test_a_stages_last_line_says_what_it_took_of_the_processor_children_counted(
+    gate: ModuleType, capfd: pytest.CaptureFixture[str]
+) -> None:
+    busy = "import time\nwhile time.process_time() < 0.7: pass\n"
+    outer = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {busy!r}])\n"
+    outer += "import os, pathlib; pathlib.Path(os.environ['GATE_TIMES']).write_text('100.5\\n20\\n')"  # as browsers do
+    _, _, of_cpu = gate.run_group([[("busy", [sys.executable, "-c", outer])]])["busy"]
+    assert 121.2 <= of_cpu < 130
+    assert re.search(r"== busy: passed in \d+ s, 12\d s of CPU", capfd.readouterr().out)
+
+
 def test_a_gate_that_is_ended_ends_all_stages_that_run_side_by_side(tmp_path: Path) -> None:
     gate = subprocess.Popen([sys.executable, "-c", ENDED, str(ROOT / ".ci"), str(tmp_path)], stdout=subprocess.DEVNULL)
     notes = [tmp_path / "first", tmp_path / "second"]
@@ -157,7 +194,7 @@ def test_a_fast_gate_knows_what_a_branch_committed_and_says_what_it_leaves_out(
 
 def test_the_stages_check_everything_in_order(gate: ModuleType) -> None:
     names = [[[name for name, _ in lane] for lane in group] for group in gate.stages(everything=False)]
-    assert names == [[["format", "lint", "layers"]], [["tests"], ["types", "screen", "page"]]]
+    assert names == [[["format", "lint", "layers"]], [["tests"], ["screen"], ["types", "page"]]]
 
 
 def test_what_is_left_to_make_test_all_is_there_and_stands_in_order() -> None:

@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
@@ -119,6 +120,13 @@ def _serve(told: dict[str, Any]) -> int:
     return main([])
 
 
+def _wait_for_those_that_ended(*_: object) -> None:
+    """Otherwise what they took of the processor would be counted for nobody."""
+    with suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+
+
 def _origin() -> None:
     prepare(Path())  # each server says its own folder before Gradio asks for it
     with lean_import():
@@ -126,7 +134,7 @@ def _origin() -> None:
             import_module(name)
     if threading.active_count() != 1:
         raise RuntimeError(f"Threads run already: {threading.enumerate()}")
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the servers here
+    signal.signal(signal.SIGCHLD, _wait_for_those_that_ended)
     for line in sys.stdin:
         pid = os.fork()
         if not pid:

@@ -18,6 +18,7 @@ from core.rag.document import About, Block, PageShape
 from core.rag.parsers.base import Found
 from core.rag.parsers.catalog import PARSER_REGISTRY, PARSERS, PICTURES, parser_for
 from tests.core.rag.parsers.old_office import heading, outlook, plain, rich_text, slides97, word97
+from tests.tries import tries
 
 SENTENCE = "The lamp stands beside the green door. 台灯在绿色的门旁边。"
 
@@ -188,7 +189,7 @@ def test_nothing_is_kept_between_documents(sample: tuple[str, Path]) -> None:
     assert list(parser.parse(sample[1], sample[1].name)) == list(parser.parse(sample[1], sample[1].name))
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=tries(25), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_a_damaged_file_is_read_or_refused_and_nothing_else(sample: tuple[str, Path], data: st.DataObject) -> None:
     parser, path = sample

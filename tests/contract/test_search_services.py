@@ -16,6 +16,7 @@ from core.net.service import Answer
 from core.tools.web import base as answers
 from core.tools.web.base import FoundPicture, SearchHit, SearchRequest
 from core.tools.web.catalog import DEFAULT, SEARCH_SERVICES, service_of
+from tests.tries import tries
 
 names = pytest.mark.parametrize("name", sorted(SEARCH_SERVICES))
 KEYS = """results organic images web title link url snippet content description date age publishedDate published_date
@@ -52,7 +53,7 @@ def test_the_one_that_is_used_where_nothing_is_said_needs_nothing() -> None:
 
 
 @names
-@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, max_examples=tries(60), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(said=VALUES)
 def test_whatever_is_answered_becomes_results_or_one_sentence(
     name: str, said: Any, monkeypatch: pytest.MonkeyPatch

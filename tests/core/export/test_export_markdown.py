@@ -16,6 +16,7 @@ from core.export.exporting import attachment, file_name
 from core.export.markdown import MarkdownWriter, fenced, plain, safe
 from core.export.schema import ExportedCall, ExportedCitation, ExportedConversation, ExportedTurn, ExportHead
 from core.messages.message import Message
+from tests.tries import tries
 
 NOW = datetime(2026, 5, 4, 3, 2, tzinfo=UTC)
 READER = MarkdownIt("commonmark").enable("table")
@@ -70,7 +71,7 @@ def tags(text: str) -> list[str]:
     return [one.content.strip() for one in flat if one.type in {"html_block", "html_inline"}]
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=tries(150), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(HOSTILE, HOSTILE, HOSTILE)
 def test_no_text_reaches_past_its_place(asked: str, thought: str, said: str) -> None:
     tied = {"function_id": "c"}
@@ -92,7 +93,7 @@ def test_no_text_reaches_past_its_place(asked: str, thought: str, said: str) -> 
     assert set(found) - {"</details>", "<sub>", "</sub>"} == {one for one in found if one.startswith("<details>")}
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=tries(60), deadline=None)
 @given(HOSTILE)
 def test_a_title_is_one_heading_as_it_stands(title: str) -> None:
     assert len(headings(written(title=title))) == 1
@@ -143,7 +144,7 @@ LINKS = [
 ]
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=tries(300), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.sampled_from(LINKS), max_size=14).map("".join))
 @example("[a](\njavascript:alert(1))")
 @example("[a](java&#115;cript:alert(1))")

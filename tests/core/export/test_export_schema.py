@@ -25,6 +25,7 @@ from core.export.schema import (
 )
 from core.messages.content import ContentItem
 from core.messages.message import Message, Usage
+from tests.tries import tries
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 MAYBE = st.none() | TEXT
@@ -99,20 +100,20 @@ EXPORTS = st.builds(
 )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=tries(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(EXPORTS)
 def test_an_export_is_read_back_as_it_was(export: ConversationExport) -> None:
     assert read_export(export.model_dump_json()) == export
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=tries(100), deadline=None)
 @given(PLAIN_DICTS)
 def test_what_holds_no_key_is_not_changed(values: dict[str, Any]) -> None:
     arguments = json.dumps(values)
     assert Redaction(["a-key-that-is-nowhere"]).arguments(arguments) == arguments
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=tries(100), deadline=None)
 @given(st.text('abcXYZ-"\\é漢', min_size=6, max_size=12), st.text("xyz ", max_size=5))
 def test_a_known_key_is_found_wherever_it_stands(key: str, around: str) -> None:
     redaction = Redaction([key])

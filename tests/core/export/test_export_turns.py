@@ -20,6 +20,7 @@ from core.runs.log import Checked, ClaimsChecked, ClaimsJudged, Judged, LoggedEv
 from core.runs.rows import rows_of
 from core.storage.base import AgentThought, RunRecord, StoredMessage
 from core.storage.whole_conversations import WholeTurn
+from tests.tries import tries
 
 PASSAGE = {"text": "t", "score": 1, "document": "d", "document_id": "x", "page": None, "heading": "", "chunk_id": 1}
 MEDIA = [
@@ -54,7 +55,7 @@ MESSAGES = st.builds(
 )
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=tries(80), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.lists(MESSAGES, max_size=6),
     st.sampled_from(["running", "complete", "stopped", "error"]),

@@ -23,6 +23,7 @@ from core.export.together import zipped
 from core.messages.message import Message
 from core.rag.printing import as_pdf
 from tests.core.export.test_export_markdown import HOSTILE
+from tests.tries import tries
 
 NOW = datetime(2026, 5, 4, 3, 2, tzinfo=UTC)
 PASSAGE = ExportedCitation(
@@ -73,7 +74,7 @@ def tags(text: str) -> Tags:
     return found
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=tries(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(HOSTILE, HOSTILE, HOSTILE)
 def test_whatever_is_said_is_no_markup_of_the_page(asked: str, thought: str, said: str) -> None:
     call: Any = {"name": "<b>tool", "arguments": "{}"}

@@ -27,6 +27,7 @@ from core.storage.arriving import LONGEST_TITLE
 from core.storage.files import FileStore
 from core.storage.stores import OwnerStores
 from tests.core.importing.talks import KEY, Home, changed, home
+from tests.tries import tries
 
 pytestmark = pytest.mark.anyio
 
@@ -275,7 +276,7 @@ async def test_nothing_is_unpacked_for_which_there_is_no_room(tmp_path: Path, mo
     assert not [name for name in unpacked if name.startswith("files/")]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=tries(300), deadline=None)
 @given(st.lists(st.sampled_from(["..", ".", "", "a", "b.txt", "\\", ":", "\0", "C:"]), max_size=5).map("/".join))
 def test_a_safe_name_stays_in_its_folder(name: str) -> None:
     if is_safe(name):
@@ -284,7 +285,7 @@ def test_a_safe_name_stays_in_its_folder(name: str) -> None:
         assert inside != Path("/there")
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=tries(40), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.binary(max_size=2000))
 async def test_bytes_of_anything_are_refused_in_a_sentence(data: bytes) -> None:
     from tempfile import TemporaryDirectory

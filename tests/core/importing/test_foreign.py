@@ -25,6 +25,7 @@ from core.importing.json_elements import ElementError, elements
 from core.importing.tree import BrokenTreeError, arrived, moment
 from core.storage.base import StoredMessage
 from tests.core.importing.talks import Home, home
+from tests.tries import tries
 
 pytestmark = pytest.mark.anyio
 
@@ -295,7 +296,7 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=tries(300), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.dictionaries(st.sampled_from(["mapping", "chat_messages", "chat", "messages", "conversationId"]), JSON))
 async def test_whatever_a_file_says_a_reader_gives_a_tree_or_refuses(one: dict[str, Any]) -> None:
     for reader in READERS:
@@ -311,7 +312,7 @@ async def test_whatever_a_file_says_a_reader_gives_a_tree_or_refuses(one: dict[s
                 json.dumps(turn.row, allow_nan=False).encode()
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=tries(150), deadline=None)
 @given(st.lists(st.dictionaries(st.text(max_size=5), JSON, max_size=3), max_size=5), st.integers(0, 3))
 async def test_a_list_is_read_as_json_reads_it(rows: list[dict[str, Any]], gap: int) -> None:
     text = json.dumps(rows, indent=gap or None, ensure_ascii=gap == 1).encode(errors="replace")

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from core.rag.document import Passage
 from core.rag.library import Library
+from tests.tries import tries
 
 SENTENCES = [f"Sentence number {number} tells of a heron in the lake." for number in range(40)]
 ROWS = "\n".join(
@@ -125,7 +126,7 @@ def test_what_is_still_being_read_is_not_taken_for_whole(small: Library) -> None
     assert small.context.full_text([document.id], 1000) is None
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=tries(25), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(
         st.sampled_from(["Short one.", *SENTENCES[:6], "苍鹭在湖边。", "No end", "Two lines.\nOf one."]), max_size=30

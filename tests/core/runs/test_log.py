@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from core.messages.events import TextDelta, ToolStarted
 from core.runs.log import LoggedEvent, RunFinished, RunLog
+from tests.tries import tries
 
 pytestmark = pytest.mark.anyio
 
@@ -20,7 +21,7 @@ def text_of(events: list[LoggedEvent]) -> str:
 
 
 @given(st.integers(0, 2**32))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=tries(30), deadline=None)
 def test_whoever_joins_whenever_gets_everything_once(seed: int) -> None:
     chance = random.Random(seed)
 

@@ -21,6 +21,7 @@ from core.storage.conversations import ConversationStore
 from core.storage.database import Database
 from core.storage.folders import FolderStore
 from core.storage.tables import conversations
+from tests.tries import tries
 
 FIRST, PART = 5, 4
 LATER = 1_000.0
@@ -75,7 +76,7 @@ async def _begun(database: Database, kinds: Sequence[tuple[str, int]]) -> tuple[
     return ConversationList(database, owner), [str(row["id"]) for row in rows]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=tries(60), deadline=None)
 @example(kinds=[("loose", 1)] * 13 + [("pinned", 1)] * 2 + [("open", 1)], touched=[0])
 @given(kinds=st.lists(KEPT, max_size=40), touched=st.lists(st.integers(0, 39), max_size=12))
 def test_every_conversation_comes_once_and_in_its_order_while_others_are_used(

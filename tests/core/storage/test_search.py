@@ -19,6 +19,7 @@ from core.storage.message_texts import make_index_anew, plain, spaced
 from core.storage.sealing import Sealer
 from core.storage.search import HITS, LATEST, MOST, Found
 from core.storage.stores import OwnerStores, Stores
+from tests.tries import tries
 
 pytestmark = pytest.mark.anyio
 
@@ -258,7 +259,7 @@ async def test_an_index_that_is_made_anew_is_the_one_of_the_migration(database: 
         assert made(connection) == before
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=tries(300), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     asked=st.text(st.characters(exclude_categories=()), max_size=60)
     | st.text('"*^:(){}-+NEARORANDT \0\ud83d灯é', max_size=40)
@@ -280,7 +281,7 @@ async def test_what_looks_like_a_language_of_questions_is_none(of: Of, asked: st
     assert await of("alice").search.find(asked) == Found()
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=tries(200), deadline=None)
 @given(text=st.text(max_size=400), asked=st.text(max_size=20))
 async def test_the_marks_of_a_line_stand_within_it_one_after_the_other(text: str, asked: str) -> None:
     assert len(plain(text)) == len(text)

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.tools.arguments import extract_code
+from tests.tries import tries
 
 FENCE = "```"
 
@@ -45,7 +46,7 @@ def test_marks_without_end_take_no_time_without_end(looping: str) -> None:
     assert extract_code(text) == text
 
 
-@settings(max_examples=50)
+@settings(max_examples=tries(50))
 @given(st.text(alphabet="`~ \tab\n", min_size=1, max_size=8))
 def test_what_is_repeated_takes_time_in_proportion(looping: str) -> None:
     def seconds(times: int) -> float:

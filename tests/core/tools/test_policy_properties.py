@@ -16,6 +16,7 @@ from core.tools.approval import ApprovalRequest, Decision, Guard, Policy, escape
 from core.tools.base import BaseTool, addresses_in
 from core.tools.runner import ToolRunner
 from core.tools.taint import Taint
+from tests.tries import tries
 
 NAMES = st.one_of(
     st.text(min_size=1, max_size=20).filter(lambda name: bool(name.strip())),
@@ -71,7 +72,7 @@ def runs(tool: Named, guard: Guard, messages: list[Message]) -> bool:
     return bool(tool.ran)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=tries(150), deadline=None)
 @given(POLICIES, NAMES, FLAGS, MESSAGES, st.booleans())
 def test_no_tool_that_may_do_harm_ever_runs_unless_a_rule_the_mode_or_the_user_allowed_it(
     policy: Policy, name: str, flags: dict[str, bool], messages: list[Message], says_yes: bool

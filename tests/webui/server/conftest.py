@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from bench.kills.forked_page import ForkedApp, Origin
 from core.testing.behaviour import behave
 from core.testing.model_server import ModelServer
 from tests.e2e.app_process import AppProcess
@@ -13,20 +14,28 @@ from tests.webui.server.raw_page import RawPage
 
 
 @pytest.fixture(scope="session")
-def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AppProcess]:
+def origin() -> Iterator[Origin]:
+    """What the two apps are forked from, both of which import the same."""
+    origin = Origin()
+    yield origin
+    origin.close()
+
+
+@pytest.fixture(scope="session")
+def app(tmp_path_factory: pytest.TempPathFactory, origin: Origin) -> Iterator[AppProcess]:
     """An app of one person at one machine."""
     with ModelServer(behave) as model:
-        app = AppProcess(tmp_path_factory.mktemp("alone") / "home", model).start()
+        app = ForkedApp(tmp_path_factory.mktemp("alone") / "home", model, origin=origin).start()
         yield app
         app.stop()
 
 
 @pytest.fixture(scope="session")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AppProcess]:
+def shared(tmp_path_factory: pytest.TempPathFactory, origin: Origin) -> Iterator[AppProcess]:
     """An app whose browsers are owners of their own, as on a network; files of one megabyte at most."""
     with ModelServer(behave) as model:
         settings = {"OWNERS": "cookie", "MAX_UPLOAD_MB": "1", "NEW_OWNERS_PER_MINUTE": "0"}
-        app = AppProcess(tmp_path_factory.mktemp("shared") / "home", model, settings).start()
+        app = ForkedApp(tmp_path_factory.mktemp("shared") / "home", model, settings, origin=origin).start()
         yield app
         app.stop()
 

@@ -19,6 +19,7 @@ from core.llm.tokens import shortened
 from core.messages.content import ContentItem
 from core.messages.events import MessageFinished, MessageStarted, TextDelta
 from core.messages.message import ASSISTANT, FUNCTION, SYSTEM, USER, Message
+from tests.tries import tries
 
 
 class WordModel(BaseChatModel):
@@ -148,7 +149,7 @@ def conversations(draw: st.DrawFn) -> list[Message]:
     return messages
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=tries(150), deadline=None)
 @given(conversations(), st.integers(60, 600))
 def test_the_result_never_exceeds_the_room_and_never_parts_a_call_from_its_result(
     messages: list[Message], room: int
@@ -164,7 +165,7 @@ def test_the_result_never_exceeds_the_room_and_never_parts_a_call_from_its_resul
     assert [m for m in kept if m.role == SYSTEM] == [m for m in messages if m.role == SYSTEM]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=tries(200), deadline=None)
 @given(st.text(alphabet="ab é👩‍👩‍👧👍🏽🇩🇪e\u0301क्षि你", max_size=60), st.integers(4, 40))
 def test_a_cut_tears_no_character_that_a_reader_sees(text: str, limit: int) -> None:
     cut = shortened(text, limit, len)

@@ -17,6 +17,7 @@ from core.llm.request import ChatRequest
 from core.messages.content import ContentItem
 from core.messages.message import ASSISTANT, FUNCTION, SYSTEM, USER, Message
 from core.testing.scripted_model import ScriptedModel
+from tests.tries import tries
 
 
 class Seeing(BaseChatModel):
@@ -77,7 +78,7 @@ def characters(messages: list[Message]) -> set[str]:
     return {each for text in texts for piece in text.split("...") for each in regex.findall(r"\X", piece)}
 
 
-@settings(max_examples=200)
+@settings(max_examples=tries(200))
 @given(conversations(), st.integers(1, 3000), st.sampled_from([QWEN, SEEING]))
 def test_whatever_the_conversation_it_fits_whole_or_is_refused(
     messages: list[Message], room: int, model: BaseChatModel

@@ -15,6 +15,7 @@ from core.errors import BrokenDocumentError
 from core.rag.parsers.base import clean
 from core.rag.parsers.data_text import DataTextParser
 from core.rag.parsers.process import Parsed
+from tests.tries import tries
 
 Read = Callable[..., Parsed]
 
@@ -94,7 +95,7 @@ _VALUES = st.recursive(
 )
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=tries(60))
 @given(_VALUES)
 def test_no_value_is_lost(tmp_path: Path, value: Any) -> None:
     path = tmp_path / "a.json"

@@ -15,6 +15,7 @@ from core.rag.document import Block
 from core.rag.parsers.catalog import HEAD, PARSER_REGISTRY, parser_for
 from tests.core.rag.parsers.compound_file import compound
 from tests.core.rag.parsers.old_office import heading, plain, row, slides97, word97
+from tests.tries import tries
 
 MADE_BY_LIBREOFFICE = Path(__file__).with_name("lamps.zip")
 LAMPS = [
@@ -100,14 +101,14 @@ def test_the_kind_of_a_container_without_a_name_is_told_by_what_it_holds() -> No
     assert parser_for("letter.bin", slides97([("x", "y", "z")])[:HEAD])[0] == "slides97"
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=tries(25), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(texts=st.lists(st.text(st.characters(codec="utf-8", categories=["L", "N", "P"]), min_size=1), max_size=8))
 def test_every_word_of_a_document_comes_out_in_order(tmp_path: Path, texts: list[str]) -> None:
     document = word97([plain(text) for text in [*texts, "end"]])
     assert [block.text for block in blocks_of(tmp_path, "a.doc", document)] == [*texts, "end"]
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=tries(40), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(texts=st.lists(st.text(st.characters(codec="utf-8", categories=["L", "N"]), min_size=1), min_size=1, max_size=8))
 def test_every_slide_has_its_own_words(tmp_path: Path, texts: list[str]) -> None:
     blocks = blocks_of(tmp_path, "a.ppt", slides97([("Title", text, "") for text in texts]))

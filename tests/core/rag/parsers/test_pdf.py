@@ -18,6 +18,7 @@ from core.rag.parsers.base import Found
 from core.rag.parsers.catalog import PARSER_REGISTRY, PDF_READERS
 from core.rag.parsers.pdf_page import Line, joined
 from core.rag.parsers.pdf_structure import Headings, is_page_number
+from tests.tries import tries
 
 Make = Callable[..., Path]
 AES_256 = 5  # PyMuPDF's PDF_ENCRYPT_AES_256
@@ -213,7 +214,7 @@ def book(path: Path, pages: int, *, body: str = "Page {n} tells of matter {n}.")
 
 
 @given(share=st.floats(0.0, 1.0))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=tries(60), deadline=None)
 def test_a_file_cut_anywhere_is_refused_or_said_to_be_damaged_or_whole(
     share: float, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
