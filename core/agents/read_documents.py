@@ -11,6 +11,7 @@ from core.rag.scope import scope_of
 from core.tools.base import BaseTool, ToolResult
 
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import Mapping
 
     from core.agents.limits import Budget
@@ -52,6 +53,7 @@ _NOT_ALL: Mapping[Lang, Mapping[str, str]] = {
         "": "Not all could be read: {missed}. Say so in the answer.",
         "failed": "Not all was read, because the model failed: {missed}. Say so in the answer.",
         "cost_limit": "Not all was read, because the cost limit was reached: {missed}. Say so in the answer.",
+        "enough": "Not all was read, because the user wanted the answer at once: {missed}. Say so in the answer.",
         "too_long": "Not all was read, because there is very much of it; asked once more, the reading goes on. Not "
         "read: {missed}. Say so in the answer.",
     },
@@ -59,6 +61,7 @@ _NOT_ALL: Mapping[Lang, Mapping[str, str]] = {
         "": "没有读完：{missed}。请在回答中说明。",
         "failed": "由于模型出错，没有读完：{missed}。请在回答中说明。",
         "cost_limit": "由于达到费用上限，没有读完：{missed}。请在回答中说明。",
+        "enough": "用户希望立即得到回答，因此没有读完：{missed}。请在回答中说明。",
         "too_long": "内容很多，没有读完；再问一次会接着读。未读：{missed}。请在回答中说明。",
     },
 }
@@ -156,6 +159,7 @@ class ReadDocuments(BaseTool):
         lang: str = "en",
         progress: Any = None,
         reply_budget: Budget | None = None,
+        enough: asyncio.Event | None = None,
         **kwargs: Any,
     ) -> ToolResult:
         """Read. What was read stands in `extra` of the result, as `core.rag.coverage` writes it.
@@ -167,6 +171,7 @@ class ReadDocuments(BaseTool):
             lang: The language of what stands around the notes.
             progress: Told how far it is.
             reply_budget: The limit of the reply.
+            enough: Set when the user wants the answer with what is read by then.
             kwargs: Not used.
 
         Raises:
@@ -177,7 +182,7 @@ class ReadDocuments(BaseTool):
         question = str(self._verify_json_format_args(params)["question"])
         earlier = evidence if evidence is not None else []
         first = len(earlier) + 1
-        read = await self._reader.read(question, first=first, progress=progress, budget=reply_budget)
+        read = await self._reader.read(question, first=first, progress=progress, budget=reply_budget, enough=enough)
         earlier.extend(read.passages)
         rows = tuple({**passage.as_dict(), "number": number} for number, passage in enumerate(read.passages, first))
         spoken_to = spoken(lang)

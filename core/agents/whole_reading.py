@@ -229,7 +229,13 @@ class WholeReader:
         return Offer(len(due), usage, cost, service.here, totals, rest > len(due), plan.is_part)
 
     async def read(
-        self, question: str, *, first: int = 1, progress: Progress | None = None, budget: Budget | None = None
+        self,
+        question: str,
+        *,
+        first: int = 1,
+        progress: Progress | None = None,
+        budget: Budget | None = None,
+        enough: asyncio.Event | None = None,
     ) -> Read:
         """Read all that a question is about.
 
@@ -237,6 +243,7 @@ class WholeReader:
             first: The number of the first passage.
             progress: Told how far it is: a text, what is done and the total, both in pieces.
             budget: The limit of the reply: when it is reached, the rest stays unread.
+            enough: So it does when this is set.
 
         Raises:
             ModelServiceError: No piece could be read.
@@ -244,7 +251,7 @@ class WholeReader:
         """
         plan = await asyncio.to_thread(self._planned, question)
         account = _Account(budget)
-        noted, why = await self._noted(plan, account, progress)
+        noted, why = await self._noted(plan, account, progress, enough)
         read = [piece for piece in plan.pieces if piece.key in noted]
         numbers = _Numbers()
         notes = [numbers.taken(noted[piece.key], piece.passages) for piece in read]
@@ -305,7 +312,9 @@ class WholeReader:
 
     # ---- map
 
-    async def _noted(self, plan: _Plan, account: _Account, progress: Progress | None) -> tuple[dict[str, str], Why]:
+    async def _noted(
+        self, plan: _Plan, account: _Account, progress: Progress | None, enough: asyncio.Event | None
+    ) -> tuple[dict[str, str], Why]:
         """The notes on each piece that could be read, by its key, and why not on all."""
         due, noted = plan.due, {one.key: one.kept for one in plan.pieces if one.kept is not None}
         waiting = list(reversed(due))
@@ -315,7 +324,7 @@ class WholeReader:
         _tell(plan, noted, progress)
 
         async def work() -> None:
-            while waiting and not stopped:
+            while waiting and not stopped and not (enough is not None and enough.is_set()):
                 piece = waiting.pop()
                 try:
                     account.check()
@@ -339,6 +348,8 @@ class WholeReader:
                 group.create_task(work())
         if failures and not noted:
             raise failures[0]
+        if not stopped and len(noted) < len(plan.pieces) and enough is not None and enough.is_set():
+            stopped.append("enough")
         if stopped:
             return noted, stopped[0]
         return noted, "failed" if failures else "too_long" if len(noted) < len(plan.pieces) else ""

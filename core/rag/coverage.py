@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from core.rag.document import Document, Passage
 
 Kind: TypeAlias = Literal["page", "slide", "sheet", "passage"]
-Why: TypeAlias = Literal["", "failed", "cost_limit", "too_long"]
-"""Why not all was read: the model failed, the cost limit was reached, or there is too much for once."""
+Why: TypeAlias = Literal["", "failed", "cost_limit", "too_long", "enough"]
+"""Why not all was read: the model failed, the cost limit was reached, there is too much for once, or the user wanted
+the answer at once."""
 
 EXTRA = "coverage"
 """Where the record stands in the extra data of a result."""

@@ -202,6 +202,7 @@ class Run:
         log: What happened, to be followed.
         ledger: The account of its model calls, to which those beside it are told as well.
         questions: Whether calls may run, to be answered.
+        enough: Set when its owner wants the answer with what is read by then.
         inputs: What servers want to know during calls, to be answered.
     """
 
@@ -240,7 +241,7 @@ class Run:
         self._checkpoint = Checkpoint(store, record, self.log, gone=self._gone, stored=beginning.stored * len(earlier))
         self._clock = Clock(self._terms.seconds)
         self._progress = Progress(self.log.append)
-        self._length = Length(self._terms.letters)
+        self._length, self.enough = Length(self._terms.letters), asyncio.Event()
         self._inside = NestedEvents(self.log.append, self._length.count)
         self.ledger = RunLedger(self.log, self._add)
         self.inputs = Inputs(self.log, self._stand, within=self._terms.asked_for)
@@ -443,7 +444,7 @@ class Run:
     async def _pump(self, agent: Answerer, history: list[Message]) -> None:
         guard = RunGuard(self._terms.policy, self.questions if self._terms.attended else None, self._terms.rules)
         given: dict[str, Any] = {"approval": guard, "progress": self._progress, "inside": self._inside}
-        given["budget"] = Budget(self._terms.cost)
+        given |= {"budget": Budget(self._terms.cost), "enough": self.enough}
         if self._terms.attended:
             given["ask_user"] = self.inputs.ask
         if self._may_have_run is not None:

@@ -59,9 +59,12 @@ async def forget(desk: Desk, view: View, document_id: str) -> None:
 
 
 async def ask_now(desk: Desk, view: View) -> None:
-    """Let the reply of this conversation go on with what can be searched."""
+    """Let the reply of this conversation go on with what can be searched, or with what it has read so far."""
     async with desk.workspace(view) as workspace:
         workspace.intake.stop_waiting(view.conversation_id)
+        run = workspace.runs.live(view.conversation_id)
+        if run is not None:
+            run.enough.set()
 
 
 class DocumentRoutes:

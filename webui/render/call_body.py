@@ -27,6 +27,7 @@ _ONE_LINE = 60
 _STEP = 5  # per cent: the widths of the bar are CSS classes, for a reply may have no inline style
 _LONGEST_ESCAPE = 6
 _BEGUN = re.compile(r'\s*\{\s*"code"\s*:\s*"(.*)\Z', re.DOTALL)
+_READS = "read_documents"
 _CODE = {"code_interpreter", "python_executor"}
 # Their pictures and files are what was asked for: they are shown in the answer, not in the bubble.
 DRAWING = _CODE | {"image_gen"}
@@ -48,7 +49,11 @@ def call_body(
         numbers: The numbers of passages, by `address_of`.
         again: Whether the call can be run again: the reply is over.
     """
-    parts = [*_input(call, words, message_id), *_progress(call, words), *_output(call, words, message_id, numbers)]
+    parts = [
+        *_input(call, words, message_id),
+        *_progress(call, words, message_id),
+        *_output(call, words, message_id, numbers),
+    ]
     if again and call.state != "asked" and _arguments(call):
         parts += ["", f'<p class="p-more">{_link("rerun", message_id, call, "", words("call.again"))}</p>']
     return "\n".join(parts)
@@ -177,7 +182,7 @@ def _json(given: Any) -> str:
 # ---- progress
 
 
-def _progress(call: CallBlock, words: Words) -> list[str]:
+def _progress(call: CallBlock, words: Words, message_id: str) -> list[str]:
     progress = call.progress
     if progress is None or call.state != "running":
         return []
@@ -186,7 +191,16 @@ def _progress(call: CallBlock, words: Words) -> list[str]:
         share = min(max(progress.done / progress.total, 0.0), 1.0)
         bar = f'<span class="p-track"><span class="p-bar p-b{round(share * 100 / _STEP) * _STEP}"></span></span>'
     text = escaped(progress.text.strip() or words("reply.state_running"))
-    return [f'<p class="p-going">{text}{bar}</p>', ""]
+    return [f'<p class="p-going">{text}{bar}</p>', *_enough(call, words, message_id), ""]
+
+
+def _enough(call: CallBlock, words: Words, message_id: str) -> list[str]:
+    """The way to have the answer before all is read."""
+    if call.name != _READS:
+        return []
+    said = escaped(words("reading.answer_now"))
+    link = f'<a class="p-do p-word" role="button" href="#do-asknow-{escaped(message_id)}">{said}</a>'
+    return [f'<p class="p-enough">{link}</p>']
 
 
 # ---- output

@@ -278,6 +278,27 @@ async def test_who_decides_is_told_what_it_takes_and_a_no_leaves_the_search(libr
     assert readers.times("reading") == 0
 
 
+async def test_who_wants_the_answer_at_once_gets_it_with_what_is_read(library: Library) -> None:
+    enough = asyncio.Event()
+
+    class Patient(Readers):
+        def __call__(self, request: ChatRequest) -> Reply | Exception:
+            if self.times("reading") == 2:
+                enough.set()
+            return super().__call__(request)
+
+    readers = Patient()
+    messages, coverage = await answered(library, COUNT, readers, enough=enough)
+    assert coverage is not None
+    assert coverage.why == "enough"
+    assert coverage.documents[0].missed
+    assert "wanted the answer at once" in messages[1].get_text_content()
+    again, whole = await answered(library, COUNT, Readers())
+    assert (again[1].extra or {})["items"] == PAGES // 4
+    assert whole is not None
+    assert whole.complete
+
+
 @pytest.mark.parametrize("question", ["Which firm is contract C-007 with?", "Thanks!", "What are these files called?"])
 async def test_a_question_that_passages_answer_reads_nothing_more(library: Library, question: str) -> None:
     readers = Readers()

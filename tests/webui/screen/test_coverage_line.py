@@ -18,7 +18,7 @@ from core.messages.events import (
 )
 from core.messages.message import Message
 from core.rag.coverage import Coverage, DocumentCoverage
-from core.runs.log import LoggedEvent, RunFinished
+from core.runs.log import LoggedEvent, RunFinished, ToolProgress
 from core.runs.reply import Reply
 from core.storage.base import StoredMessage
 from webui.render.reply import reply_entries
@@ -66,6 +66,7 @@ def test_all_that_was_read_is_said_quietly_with_what_holds_no_text() -> None:
         ("failed", "because the model failed"),
         ("cost_limit", "because the cost limit was reached"),
         ("too_long", "because there is so much"),
+        ("enough", "because you wanted the answer at once"),
         ("", "Not read:"),
     ],
 )
@@ -94,6 +95,25 @@ def test_a_part_is_not_called_the_whole() -> None:
 
 def test_a_reply_whose_documents_were_only_searched_says_nothing_of_it() -> None:
     assert "p-covered" not in shown(None)
+
+
+def test_while_all_is_read_the_answer_can_be_had_with_what_is_read() -> None:
+    def running(name: str) -> str:
+        events = [
+            MessageStarted(),
+            CallStarted("c", name),
+            CallDelta("c", '{"question": "?"}'),
+            MessageFinished("calls"),
+            ToolStarted("c"),
+            ToolProgress("c", "7 / 40 pages", 1.0, 6.0),
+        ]
+        reply = Reply(LoggedEvent(seq, 0.0, event) for seq, event in enumerate(events, 1))
+        turn = StoredMessage("m", "c", "q", "assistant", (), "r", "running", 0.0)
+        return unescape(str(reply_entries(turn, reply, Words("en"), last=True)))
+
+    assert "#do-asknow-m" in running("read_documents")
+    assert "Answer with what is read" in running("read_documents")
+    assert "#do-asknow-m" not in running("calculator")
 
 
 def test_a_damaged_record_is_left_aside() -> None:
