@@ -48,6 +48,10 @@ _NOTHING: Mapping[Lang, str] = {
     "en": "The user's documents were read ({read}), and nothing in them answers the question. Say so.",
     "zh": "已读用户的文档（{read}），其中没有能回答该问题的内容。请如实说明。",
 }
+_NOTHING_SO_FAR: Mapping[Lang, str] = {
+    "en": "The user's documents were read in part ({read}), and nothing in that part answers the question.",
+    "zh": "用户的文档只读了一部分（{read}），这部分中没有能回答该问题的内容。",
+}
 _NOT_ALL: Mapping[Lang, Mapping[str, str]] = {
     "en": {
         "": "Not all could be read: {missed}. Say so in the answer.",
@@ -175,6 +179,7 @@ class ReadDocuments(BaseTool):
             kwargs: Not used.
 
         Raises:
+            LimitReachedError: The limit was reached before anything was read.
             ModelServiceError: Nothing could be read.
             StorageError: The library cannot be read.
         """
@@ -182,7 +187,10 @@ class ReadDocuments(BaseTool):
         question = str(self._verify_json_format_args(params)["question"])
         earlier = evidence if evidence is not None else []
         first = len(earlier) + 1
-        read = await self._reader.read(question, first=first, progress=progress, budget=reply_budget, enough=enough)
+        try:
+            read = await self._reader.read(question, first=first, progress=progress, budget=reply_budget, enough=enough)
+        finally:
+            self._offers.pop(question, None)  # asked once more, it reads on
         earlier.extend(read.passages)
         rows = tuple({**passage.as_dict(), "number": number} for number, passage in enumerate(read.passages, first))
         spoken_to = spoken(lang)
@@ -198,7 +206,7 @@ class ReadDocuments(BaseTool):
 def _lines(text: str, items: int | None, coverage: Coverage, lang: Lang) -> list[str]:
     read = told(coverage, lang)
     if not text:
-        lines = [_NOTHING[lang].format(read=read)]
+        lines = [(_NOTHING if coverage.complete else _NOTHING_SO_FAR)[lang].format(read=read)]
     else:
         head = _NOTES[lang].format(read=read) if items is None else _ITEMS[lang].format(read=read, n=items)
         shown = len(text.splitlines())

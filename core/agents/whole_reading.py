@@ -13,12 +13,12 @@ import math
 import re
 import unicodedata
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
-from core.errors import LimitReachedError, ModelServiceError, StorageError
-from core.llm.layers.fit_context import DEFAULT_MAX_INPUT_TOKENS
+from core.errors import ContextTooLongError, LimitReachedError, ModelMisbehavedError, ModelServiceError, StorageError
+from core.llm.layers.fit_context import DEFAULT_MAX_INPUT_TOKENS, Costs, max_input_of
 from core.llm.request import ChatRequest
 from core.llm.usage import cost_of, estimated_usage
 from core.messages.message import ASSISTANT, SYSTEM, USER, Message, Usage
@@ -29,7 +29,8 @@ from core.rag.prose import count_tokens, ideographs
 from core.rag.scope import scope_of
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
+    from typing import Any
 
     from core.agents.limits import Budget
     from core.languages import Lang
@@ -180,6 +181,7 @@ class _Account:
 
     budget: Budget | None
     usage: Usage | None = None
+    calls: int = 0
 
     def add(self, usage: Usage | None) -> None:
         if usage is not None:
@@ -209,7 +211,6 @@ class WholeReader:
     fits: int
     counts_above: int | None = None
     attached: Callable[[], Awaitable[Sequence[Attached]]] | None = None
-    _plans: dict[str, _Plan] = field(default_factory=dict[str, _Plan])
 
     async def offer(self, question: str) -> Offer | None:
         """What reading all that a question is about takes; `None` where that fits into one request.
@@ -217,7 +218,7 @@ class WholeReader:
         Raises:
             StorageError: The library cannot be read.
         """
-        plan = await asyncio.to_thread(self._planned, question)
+        plan = await asyncio.to_thread(self._plan, question)
         few = self.fits if plan.mode == "notes" or self.counts_above is None else min(self.fits, self.counts_above)
         if sum(count_tokens(one.text) for one in plan.passages) <= few:
             return None
@@ -246,10 +247,11 @@ class WholeReader:
             enough: So it does when this is set.
 
         Raises:
+            LimitReachedError: The limit was reached before any piece was read.
             ModelServiceError: No piece could be read.
             StorageError: The library cannot be read.
         """
-        plan = await asyncio.to_thread(self._planned, question)
+        plan = await asyncio.to_thread(self._plan, question)
         account = _Account(budget)
         noted, why = await self._noted(plan, account, progress, enough)
         read = [piece for piece in plan.pieces if piece.key in noted]
@@ -271,16 +273,11 @@ class WholeReader:
             wanted=plan.passages if plan.is_part else None,
             files=files,
             why=why,
-            calls=len(plan.due),
+            calls=account.calls,
         )
         return Read(text, passages, items, coverage, account.usage)
 
     # ---- the plan
-
-    def _planned(self, question: str) -> _Plan:
-        if question not in self._plans:
-            self._plans[question] = self._plan(question)
-        return self._plans[question]
 
     def _plan(self, question: str) -> _Plan:
         scope = scope_of(question)
@@ -320,6 +317,7 @@ class WholeReader:
         waiting = list(reversed(due))
         failures: list[ModelServiceError] = []
         in_a_row: list[ModelServiceError] = []
+        limits: list[LimitReachedError] = []
         stopped: list[Why] = []
         _tell(plan, noted, progress)
 
@@ -327,10 +325,10 @@ class WholeReader:
             while waiting and not stopped and not (enough is not None and enough.is_set()):
                 piece = waiting.pop()
                 try:
-                    account.check()
-                    notes = await self._ask(_asked(plan, piece), "reading", account)
-                except LimitReachedError:
+                    notes = await self._notes(piece.passages, plan, account)
+                except LimitReachedError as error:
                     stopped.append("cost_limit")
+                    limits.append(error)
                     return
                 except ModelServiceError as error:
                     failures.append(error)
@@ -343,9 +341,9 @@ class WholeReader:
                 _tell(plan, noted, progress)
                 await self._keep(piece, notes)
 
-        async with asyncio.TaskGroup() as group:
-            for _ in range(min(_AT_ONCE, len(due))):
-                group.create_task(work())
+        await _side_by_side(work() for _ in range(min(_AT_ONCE, len(due))))
+        if limits and not noted:
+            raise limits[0]
         if failures and not noted:
             raise failures[0]
         if not stopped and len(noted) < len(plan.pieces) and enough is not None and enough.is_set():
@@ -362,8 +360,42 @@ class WholeReader:
         except StorageError as error:  # they are there for this answer all the same
             _LOG.warning("Notes on documents cannot be kept: %s", error)
 
-    async def _ask(self, messages: Sequence[Message], purpose: Purpose, account: _Account) -> str:
+    async def _notes(self, passages: Sequence[Passage], plan: _Plan, account: _Account) -> str:
+        """The notes on passages; those that one request or one list cannot hold are read in halves.
+
+        Raises:
+            LimitReachedError: The limit of the reply is reached.
+            ModelServiceError: The model failed, or one passage alone is too much for it.
+        """
+        messages = _asked(plan, passages)
+        holds = await asyncio.to_thread(self._holds, messages)
+        if holds:
+            account.check()
+            text, is_cut = await self._ask(messages, "reading", account)
+            if not text:
+                raise ModelMisbehavedError(message="The model wrote nothing about a part of the documents.", sent=False)
+            if not is_cut or plan.mode == "notes":
+                return text
+        half = len(passages) // 2
+        if half:
+            first = await self._notes(passages[:half], plan, account)
+            second = await self._notes(passages[half:], plan, account)
+            moved = {number: number + half for number in range(1, len(passages) - half + 1)}
+            return "\n".join((first, renumbered(second, moved)))
+        if holds:
+            raise ModelMisbehavedError(message="The model's list of what one passage holds was cut off.", sent=False)
+        raise ContextTooLongError(message="A passage does not fit into the model's context.", sent=False)
+
+    def _holds(self, messages: Sequence[Message]) -> bool:
+        """Whether the model sees all of a request: what is too long would be shortened on its way, unnoticed."""
+        request, room = ChatRequest(tuple(messages)), max_input_of(self.model.generate_cfg)
+        costs = Costs(self.model)
+        return room <= 0 or costs.surely_fit(request, room) or costs.fit(request.messages, room)
+
+    async def _ask(self, messages: Sequence[Message], purpose: Purpose, account: _Account) -> tuple[str, bool]:
+        """What the model writes, and whether it was cut off."""
         reply = Transcript()
+        account.calls += 1
         request = ChatRequest(tuple(messages), purpose=purpose)
         try:
             async with aclosing(self.model.stream(request)) as events:
@@ -371,7 +403,8 @@ class WholeReader:
                     reply.apply(event)
         finally:
             account.add(reply.usage)
-        return "".join(one.get_text_content() for one in reply.messages() if one.role == ASSISTANT).strip()
+        text = "".join(one.get_text_content() for one in reply.messages() if one.role == ASSISTANT).strip()
+        return text, reply.reason == "length"
 
     # ---- reduce
 
@@ -382,8 +415,7 @@ class WholeReader:
             groups = _groups(notes, max(room, min(_PIECE, int(room_of(self.model) * _SHARE))))
             each = max(100, int(room / len(groups)))
             try:
-                account.check()
-                shorter = await asyncio.gather(*(self._shorter(group, each, plan, account) for group in groups))
+                shorter = await self._all_shorter(groups, each, plan, account)
             except LimitReachedError:
                 return _cut(notes, room), "cost_limit"
             except ModelServiceError as error:
@@ -394,13 +426,41 @@ class WholeReader:
             notes = list(shorter)
         return "\n\n".join(notes) if _tokens(notes) <= room else _cut(notes, room), ""
 
+    async def _all_shorter(
+        self, groups: Sequence[Sequence[str]], each: int, plan: _Plan, account: _Account
+    ) -> list[str]:
+        shorter = [""] * len(groups)
+        waiting = list(enumerate(groups))
+
+        async def work() -> None:
+            while waiting:
+                at, group = waiting.pop()
+                account.check()
+                shorter[at] = await self._shorter(group, each, plan, account)
+
+        await _side_by_side(work() for _ in range(min(_AT_ONCE, len(groups))))
+        return shorter
+
     async def _shorter(self, notes: Sequence[str], tokens: int, plan: _Plan, account: _Account) -> str:
         if len(notes) == 1:
             return notes[0]
         words = tokens if plan.lang == "zh" else int(tokens * 0.6)
         wished = [_RULES[plan.lang], _MERGE[plan.lang].format(words=words)]
         asked = "\n\n".join([_QUESTION[plan.lang].format(question=plan.question), *notes])
-        return await self._ask([Message(SYSTEM, "\n\n".join(wished)), Message(USER, asked)], "merging", account)
+        text, _ = await self._ask([Message(SYSTEM, "\n\n".join(wished)), Message(USER, asked)], "merging", account)
+        if not text:
+            raise ModelMisbehavedError(message="The model merged notes to nothing.", sent=False)
+        return renumbered(text, {number: number for number in marks_in(asked)})  # no marks that it made up
+
+
+async def _side_by_side(works: Iterable[Coroutine[Any, Any, None]]) -> None:
+    """Do all; the first that fails ends the others, and its error is raised as it is."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            for work in works:
+                group.create_task(work)
+    except ExceptionGroup as several:
+        raise several.exceptions[0] from None
 
 
 def _tell(plan: _Plan, noted: Collection[str], progress: Progress | None) -> None:
@@ -433,7 +493,7 @@ class _Numbers:
 
     def compact(self, text: str, first: int) -> tuple[str, tuple[Passage, ...]]:
         """The text with the numbers that it still has, from `first` on in their order, and their passages."""
-        cited = dict.fromkeys(number for number in marks_in(text) if number <= len(self._passages))
+        cited = dict.fromkeys(number for number in marks_in(text) if 1 <= number <= len(self._passages))
         kept = list(cited)[: max(0, _MOST_NUMBERS + 1 - first)]
         numbers = {number: at for at, number in enumerate(kept, first)}
         return renumbered(text, numbers), tuple(self._passages[number - 1] for number in kept)
@@ -502,11 +562,11 @@ def _fitting(lines: Sequence[str], room: int) -> list[str]:
     return kept
 
 
-def _asked(plan: _Plan, piece: _Piece) -> list[Message]:
-    """What the model is asked about a piece."""
+def _asked(plan: _Plan, passages: Sequence[Passage]) -> list[Message]:
+    """What the model is asked about passages."""
     wished = "\n\n".join((_RULES[plan.lang], _TASKS[plan.lang][plan.mode]))
     question = _QUESTION[plan.lang].format(question=harmless(plan.question))
-    given = numbered(piece.passages, plan.lang, notice=False)
+    given = numbered(passages, plan.lang, notice=False)
     return [Message(SYSTEM, wished), Message(USER, f"<passages>\n{given}\n</passages>\n\n{question}")]
 
 
@@ -544,6 +604,5 @@ def _cut(notes: Sequence[str], room: float) -> str:
 
 def room_of(model: BaseChatModel) -> int:
     """Tokens that a model can read; what is usual where that is not limited."""
-    given = model.generate_cfg.get("max_input_tokens")
-    room = DEFAULT_MAX_INPUT_TOKENS if given is None else int(float(given))
+    room = max_input_of(model.generate_cfg)
     return room if room > 0 else DEFAULT_MAX_INPUT_TOKENS

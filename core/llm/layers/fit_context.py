@@ -6,7 +6,7 @@ import asyncio
 import json
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from core.errors import ContextTooLongError
 from core.llm.calling.catalog import TEMPLATES
@@ -17,7 +17,7 @@ from core.messages.content import ContentItem
 from core.messages.message import ASSISTANT, FUNCTION, SYSTEM, USER, Message
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from core.llm.request import ChatRequest, Layer, ModelFacts, Source, Stream
     from core.llm.tokens import Counter
@@ -37,8 +37,7 @@ def fit_context(model: ModelFacts) -> Layer:
     """
 
     def layer(request: ChatRequest, below: Source) -> Stream:
-        given = request.generate.get("max_input_tokens")
-        room = DEFAULT_MAX_INPUT_TOKENS if given is None else int(float(given))  # a setting may be a string
+        room = max_input_of(request.generate)
         if room <= 0:
             return below(request)
         counter = model.counter
@@ -48,6 +47,12 @@ def fit_context(model: ModelFacts) -> Layer:
         return below(fitted(request, room, model))
 
     return layer
+
+
+def max_input_of(generate: Mapping[str, Any]) -> int:
+    """The tokens that a request may have, by its settings; 0 or less for no limit."""
+    given = generate.get("max_input_tokens")
+    return DEFAULT_MAX_INPUT_TOKENS if given is None else int(float(given))  # a setting may be a string
 
 
 async def _fitted_in_thread(request: ChatRequest, room: int, model: ModelFacts, below: Source) -> Stream:

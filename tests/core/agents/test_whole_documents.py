@@ -18,7 +18,7 @@ from core import Assistant, Message, get_chat_model
 from core.agents.limits import Budget
 from core.agents.read_documents import ReadDocuments
 from core.agents.whole_reading import WholeReader, items_in, pieces_of
-from core.errors import LimitReachedError, ModelServiceError
+from core.errors import ContextTooLongError, LimitReachedError, ModelServiceError, SettingsError
 from core.llm.request import ChatRequest
 from core.messages.transcript import Transcript
 from core.rag.coverage import Coverage, coverage_in
@@ -356,6 +356,99 @@ async def test_what_a_document_says_cannot_pose_as_full_coverage(tmp_path: Path)
     ((_, (read, total, _)),) = coverage.counts().items()
     assert read == total < 999
     assert all(text.count("</passages>") == 1 for text in sent[:-1])
+
+
+def reader_of(library: Library, *said: Any, room: int = 6_000) -> WholeReader:
+    settings = {"max_input_tokens": room, "max_retries": 0}
+    wanted = [one.id for one in library.documents()]
+    return WholeReader(library, wanted, ScriptedModel({"script": list(said), "generate_cfg": settings}), 500)
+
+
+async def test_one_reader_reads_nothing_twice_and_goes_on_where_it_stopped(library: Library) -> None:
+    readers = Readers(lambda text: "Partner 17 " in text)
+    reader = reader_of(library, readers)
+    tool = ReadDocuments(reader)
+    await tool.prepare_call({"question": COUNT})
+    await tool.call({"question": COUNT})
+    first = readers.times("reading")
+    readers.wrong = lambda _: False
+    result = await tool.call({"question": COUNT})
+    assert readers.times("reading") == first + 1
+    assert Coverage.from_dict((result.extra or {})["coverage"]).complete
+
+
+async def test_an_error_of_the_settings_is_raised_as_it_is(library: Library) -> None:
+    with pytest.raises(SettingsError, match="No key"):
+        await reader_of(library, lambda _: SettingsError("No key.")).read(SUMMARISE)
+
+
+async def test_merged_notes_cite_only_what_was_in_the_notes(library: Library) -> None:
+    def says(request: ChatRequest) -> Reply:
+        if request.purpose == "merging":
+            known = re.findall(r"x \[(\d+)\]", request.messages[-1].get_text_content())
+            return Reply(text=f"Kept [{known[0]}]. Made up [0] [999].")
+        return Reply(text=f"x [1] {'and so on ' * 200}")
+
+    read = await reader_of(library, says).read(SUMMARISE)
+    assert set(re.findall(r"\[(\d+)\]", read.text)) == {str(at) for at in range(1, len(read.passages) + 1)}
+    assert read.text.startswith("Kept [1]. Made up")
+
+
+async def test_a_merging_that_fails_ends_the_others(library: Library) -> None:
+    running: set[int] = set()
+
+    def says(request: ChatRequest) -> Reply | Exception:
+        if request.purpose != "merging":
+            return Reply(text=f"x [1] {'and so on ' * 300}")
+        running.add(len(running))
+        return ModelServiceError(code="500", message="It broke.")
+
+    read = await reader_of(library, says, room=3_000).read(SUMMARISE)
+    assert len(running) <= 4
+    assert read.coverage.complete
+    assert "[1]" in read.text
+
+
+async def test_a_model_that_writes_nothing_at_all_has_not_read(library: Library) -> None:
+    with pytest.raises(ModelServiceError, match="wrote nothing"):
+        await reader_of(library, lambda _: Reply(text="")).read(SUMMARISE)
+    readers = Readers()
+    await reader_of(library, readers).read(SUMMARISE)
+    assert readers.times("reading") > 3
+
+
+async def test_a_list_that_is_cut_off_is_asked_for_in_halves(library: Library) -> None:
+    readers = Readers()
+
+    def short_of_breath(request: ChatRequest) -> Reply | Exception:
+        reply = readers(request)
+        lines = reply.text.splitlines() if isinstance(reply, Reply) and isinstance(reply.text, str) else []
+        return Reply(text="\n".join(lines[:2]), finish="length") if len(lines) > 2 else reply
+
+    read = await reader_of(library, short_of_breath).read("List all contracts of this document.")
+    assert read.items == PAGES
+    assert [one.page for one in read.passages] == list(range(1, PAGES + 1))
+    assert read.coverage.calls == len(readers.asked)
+
+
+async def test_what_does_not_fit_into_the_model_is_never_said_to_be_read(library: Library) -> None:
+    asked: list[str] = []
+
+    def says(request: ChatRequest) -> str:
+        asked.append(request.messages[-1].get_text_content())
+        return "- A [1]"
+
+    with pytest.raises(ContextTooLongError):
+        await reader_of(library, says, room=300).read(COUNT)
+    assert not asked
+    read = await reader_of(library, says, room=900).read(COUNT)
+    assert read.coverage.complete
+    assert len(set(re.findall(r"C-\d{3} with the firm", "".join(asked)))) == PAGES
+
+
+async def test_a_limit_that_leaves_nothing_to_read_with_is_no_answer_that_nothing_is_there(library: Library) -> None:
+    with pytest.raises(LimitReachedError):
+        await reader_of(library, Readers()).read(COUNT, budget=Budget(cost=1.0, spent=1.0))
 
 
 @given(st.lists(st.integers(1, 900), max_size=60), st.integers(50, 2_000))
