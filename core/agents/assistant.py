@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import re
 from collections.abc import Iterable, Mapping
 from contextlib import aclosing
 from copy import copy
+from functools import partial
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias, cast
 from urllib.parse import unquote, urlsplit
@@ -18,13 +20,14 @@ from core.agents.file_library import FileLibrary, conversation_files, read_files
 from core.agents.retrieval import Finder, Material, is_small_talk, material, stands_alone
 from core.agents.search_query import KeywordQuery, standalone_question, with_earlier_questions
 from core.agents.tool_loop import MOST_MODEL_CALLS, OpeningCall, ToolLoop
-from core.errors import SettingsError
+from core.errors import SettingsError, StorageError
 from core.messages.content import ContentItem
 from core.messages.message import ASSISTANT, FUNCTION, USER, Message
 from core.rag.attached import listed
 from core.rag.config import RAGConfig
 from core.tools.base import files_of
 from core.tools.builtin.ask_documents import AskDocuments
+from core.tools.builtin.ask_tables import AskTables
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Sequence
@@ -61,7 +64,8 @@ CITE_SMALL: Mapping[Lang, str] = {
     "en": "Answer questions about the documents from the numbered passages. If the answer is not there, say so.",
     "zh": "请依据带编号的段落回答与文档有关的问题。段落中没有答案时，请如实说明。",
 }
-_NUMBER = re.compile(r"^\[\d{1,3}\] (?=\()", re.MULTILINE)  # as `core.rag.citations.numbered` writes it
+_log = logging.getLogger(__name__)
+_NUMBER = re.compile(r"^(?:\[\d{1,3}\])+ (?=\()", re.MULTILINE)  # as `core.rag.citations.numbered` writes it
 _ALL: Final[Mapping[Lang, str]] = {"en": "# Knowledge Base\n\n{parts}", "zh": "# 知识库\n\n{parts}"}
 _PART: Final[Mapping[Lang, str]] = {
     "en": "## The content from {source}:\n\n```\n{text}\n```",
@@ -77,7 +81,8 @@ class Assistant(FnCallAgent):
     """Answers with tools and from documents.
 
     Where there are documents, their passages are searched before the model is asked, which shows as an ordinary call
-    of `ask_documents`; the answer carries `[n]` marks that point to them. `run(messages, knowledge="…")` brings its own
+    of `ask_documents`; the answer carries `[n]` marks that point to them. Where documents hold tables, models that are
+    not small may compute over these with `ask_tables`. `run(messages, knowledge="…")` brings its own
     material instead: the model reads that, and no document is searched.
 
     Args:
@@ -219,10 +224,21 @@ class Assistant(FnCallAgent):
         """The reply where there are documents."""
         small = self._model().small
         ask = self._search(messages, library, documents, lang)
-        loop = self._loop({**self.function_map, ask.name: ask}, list(self.function_map) if small else None)
+        queries = {} if small else await self._queries(library, documents)
+        loop = self._loop({**queries, **self.function_map, ask.name: ask}, list(self.function_map) if small else None)
         opening = None if is_resumed(context) else await self._opening(ask.name, messages, lang)
         told = self._citing(messages, documents, lang, found=resumed_messages(messages, context))
         return loop.reply(told, lang=lang, opening=opening, **context)
+
+    @staticmethod
+    async def _queries(library: Library, documents: Collection[str]) -> dict[str, BaseTool]:
+        """The tool that computes over the tables of the documents, where there are any."""
+        try:
+            tables = await asyncio.to_thread(library.tables.of, documents)
+        except StorageError:  # the answer can do without
+            _log.exception("The tables of documents cannot be read.")
+            return {}
+        return {AskTables.name: AskTables(tables, partial(library.tables.ask, documents))} if tables else {}
 
     def _search(
         self, messages: list[Message], library: Library, documents: Collection[str], lang: Lang
