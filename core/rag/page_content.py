@@ -10,6 +10,7 @@ import json
 import logging
 import secrets
 import threading
+from bisect import bisect_right
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -222,7 +223,7 @@ class Contents:
         except (OSError, ValueError, KeyError, TypeError, IndexError):
             return []
 
-    def get(
+    def get(  # noqa: PLR0913 - what is known of the place
         self,
         document: Document,
         original: Path,
@@ -231,6 +232,7 @@ class Contents:
         *,
         quote: str = "",
         near: float = 0.0,
+        row: int | None = None,
     ) -> PageContent:
         """What is shown of a page.
 
@@ -239,6 +241,7 @@ class Contents:
             part: Which part; by default the one with the quotation, else the first.
             quote: A passage of the page.
             near: Where it is on the page, roughly, from 0 to 1; saves searching all of a long page.
+            row: Of a sheet: the number of the row that is looked for instead.
 
         Raises:
             DocumentError: It cannot be read.
@@ -251,7 +254,8 @@ class Contents:
             path = self._made(document, original)
             try:
                 with path.open("rb") as file:
-                    return _Reader(file, kind, page).get(part, quote, near)
+                    reader = _Reader(file, kind, page)
+                    return reader.get(reader.part_with(row) if part is None and row else part, quote, near)
             except (OSError, ValueError, KeyError, TypeError, IndexError):
                 _log.warning("What was kept of a page is damaged and is made again.")
                 path.unlink(missing_ok=True)
@@ -337,6 +341,17 @@ class _Reader:
             self._shape_of(shape, self._page or 1) if shape else None,
             self._index.titles.get(str(self._page or 0), ""),
         )
+
+    def part_with(self, row: int) -> int | None:
+        """The part of a sheet that holds a row, from 1; `None` where rows have no numbers. Reads few of the parts."""
+        if self._kind != "sheet" or not self._parts:
+            return None
+        return max(1, bisect_right(range(len(self._parts)), row, key=self._first_row))
+
+    def _first_row(self, part: int) -> int:
+        """The number of the first row of a part of a sheet."""
+        cells = self._blocks(part)[0].cells
+        return int(cells[1][0]) if len(cells) > 1 else 0
 
     def every(self) -> Iterator[Block]:
         """All blocks of all pages."""

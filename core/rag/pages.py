@@ -14,6 +14,7 @@ from core.rag import records
 from core.rag.page_content import Contents
 from core.rag.parsers import process
 from core.rag.parsers.catalog import PICTURES, renderer_of
+from core.rag.tables.rows import read
 
 if TYPE_CHECKING:
     import sqlite3
@@ -60,8 +61,10 @@ class Pages:
         with self._file.reading() as db:
             document = records.require(db, document_id)
             near = _near(db, passage) if passage and part is None else 0.0
-        quote = passage.text if passage else ""
-        return self._contents.get(document, self._originals.path(document_id), page, part, quote=quote, near=near)
+        quote, runs = (passage.text, read(passage.rows)) if passage else ("", ())
+        row = runs[0][0] if runs else None
+        original = self._originals.path(document_id)
+        return self._contents.get(document, original, page, part, quote=quote, near=near, row=row)
 
     def writer(self, document_id: str, media_type: str) -> ContentWriter:
         """A writer for the content of a document that is being read, so that showing it needs no second reading.

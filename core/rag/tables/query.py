@@ -9,17 +9,19 @@ import statistics
 import time
 from contextlib import closing, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from core.errors import BadArgumentsError, ToolError
+from core.rag.tables.rows import has, joined
 from core.rag.tables.statement import names_in, taken_apart
 from core.rag.tables.store import quoted, select_list
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from core.rag.document import Rectangle
+    from core.rag.tables.rows import Runs
     from core.rag.tables.statement import Statement
     from core.rag.tables.store import Table
 
@@ -73,10 +75,6 @@ class SourceRow:
     text: str
     total: bool
     place: Rectangle | None
-
-
-Runs: TypeAlias = tuple[tuple[int, int], ...]
-"""Rows by their numbers, from the first to the last of each run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -387,7 +385,7 @@ class _Database:
         totals: list[int] = []
         if named.table.totals and len(found) > 1:
             every = self._db.execute(f"SELECT _row FROM {table} WHERE _total ORDER BY _row LIMIT 1000")  # noqa: S608
-            totals = [row for (row,) in every if any(first <= row <= last for first, last in runs)]
+            totals = [row for (row,) in every if has(runs, row)]
         count = sum(last - first + 1 for first, last in runs)
         return Source(named, runs, found, tuple(totals) if len(totals) < count else ())
 
@@ -400,17 +398,6 @@ def _runs(given: object) -> list[tuple[int, int]]:
     if isinstance(given, int):
         return [(given, given)]
     return [(first, last) for first, last in json.loads(given)] if isinstance(given, str) else []
-
-
-def joined(runs: Iterable[tuple[int, int]]) -> Runs:
-    """Runs in order, those that touch each other as one."""
-    found: list[tuple[int, int]] = []
-    for first, last in sorted(runs):
-        if found and first <= found[-1][1] + 1:
-            found[-1] = (found[-1][0], max(last, found[-1][1]))
-        else:
-            found.append((first, last))
-    return tuple(found)
 
 
 def _same(rows: Sequence[tuple[Any, ...]], traced: Sequence[tuple[Any, ...]]) -> bool:

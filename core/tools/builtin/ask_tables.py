@@ -9,6 +9,7 @@ from core.languages import spoken
 from core.rag.citations import harmless, place_of, quoted_block
 from core.rag.document import Passage, numbered_as, union
 from core.rag.tables.query import LONGEST
+from core.rag.tables.rows import joined, shortened, written
 from core.rag.tables.store import quoted
 from core.tools.base import BaseTool, ToolResult
 
@@ -16,14 +17,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from core.languages import Lang
-    from core.rag.tables.query import Answer, Named, Runs, Source
+    from core.rag.tables.query import Answer, Named, Source
     from core.rag.tables.store import Column, Table
 
 _ROOM = 3_600  # letters of all tables together: some 900 tokens
 _LONGEST_VALUE = 300
 _TEXT, _LINES = 1_600, 24  # letters and rows of a table in a passage
 _LONGEST_NAME = 60
-_RUNS = 6  # of rows that a place names
 _DESCRIPTION = (
     "Computes over the tables of the user's documents with one SQL SELECT (SQLite). Use it whenever figures of a "
     "table are to be summed, counted, averaged, compared, sorted or looked up: passages hold only parts of a "
@@ -275,7 +275,7 @@ def _passage(source: Source, line: str, lang: Lang) -> Passage:
         page,
         rectangles,
         named.table.title,
-        rows=_runs(source.runs),
+        rows=written(source.runs),
     )
 
 
@@ -288,14 +288,8 @@ def _place(passage: Passage, lang: Lang) -> str:
     parts = [place_of(passage, lang)]
     if passage.rows:
         one = passage.rows.isdecimal()
-        parts.append(_WORDS[lang]["row" if one else "rows"].format(rows=passage.rows))
+        parts.append(_WORDS[lang]["row" if one else "rows"].format(rows=shortened(passage.rows)))
     return _COMMA[lang].join(part for part in parts if part)
-
-
-def _runs(runs: Runs) -> str:
-    """Rows as people write them: 2–13, 15."""
-    told = [str(first) if first == last else f"{first}–{last}" for first, last in runs[:_RUNS]]
-    return ", ".join([*told, "…"] if len(runs) > _RUNS else told)
 
 
 def _notes(answer: Answer, lang: Lang) -> list[str]:
@@ -309,7 +303,7 @@ def _notes(answer: Answer, lang: Lang) -> list[str]:
     if answer.total > len(answer.rows):
         notes.append(words["most"].format(n=len(answer.rows), total=f"{answer.total:,}"))
     if answer.in_totals:
-        notes.append(words["totals"].format(rows=_runs(tuple((row, row) for row in answer.in_totals))))
+        notes.append(words["totals"].format(rows=shortened(written(joined((row, row) for row in answer.in_totals)))))
     if answer.rows and answer.tables and not answer.sources:
         notes.append(words["unknown"])
     for one, used in zip(answer.tables, answer.used, strict=True):
