@@ -45,6 +45,7 @@ NAMES = (
     "evidence",
     "claims",
     "scopes",
+    "tables",
     "small_model",
     "agents_suite",
 )

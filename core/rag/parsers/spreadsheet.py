@@ -267,6 +267,7 @@ def cell_text(cell: Cell) -> str:
 
 
 _TEXT_TYPES = {".csv": "text/csv", ".tsv": "text/tab-separated-values", ".tab": "text/tab-separated-values"}
+_SNIFFED = 20  # lines by which the delimiter is told
 _CELL = 1_000_000  # letters; the library's own limit breaks honest files
 
 
@@ -300,6 +301,16 @@ def delimiter(text: str, kind: str) -> str:
     """The delimiter of cells: in many countries, spreadsheet programs write semicolons into a file named .csv."""
     if kind != ".csv":
         return "\t"
-    head = "\n".join(text.split("\n", 20)[:20])
-    counts = {mark: head.count(mark) for mark in (",", ";", "\t", "|")}
-    return max(counts, key=lambda mark: counts[mark])
+    lines = [line for line in text.split("\n", _SNIFFED)[:_SNIFFED] if line.strip()]
+    # Decimal commas are many in some lines and none in the header: what parts cells is as often in each.
+    counts = {mark: [count for line in lines if (count := _outside_quotes(line).count(mark))] for mark in ",;\t|"}
+
+    def even(mark: str) -> tuple[int, int]:
+        usual = max(set(counts[mark]), key=counts[mark].count, default=0)
+        return counts[mark].count(usual), usual
+
+    return max(counts, key=even)
+
+
+def _outside_quotes(line: str) -> str:
+    return "".join(line.split('"')[::2])

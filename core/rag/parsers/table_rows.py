@@ -98,7 +98,8 @@ def _tables(rows: Iterable[Row], left: int, page: int | None) -> Iterator[Block]
     before: tuple[int, int] | None = None
     for band in bands(rows):
         there: list[tuple[int, int]] = []
-        for lines, columns in side_by_side(band.some):
+        for ragged, columns in side_by_side(band.some):
+            lines = [_padded(line, columns[1] - columns[0]) for line in ragged]
             first = band.first + _above(band, lines, columns)
             titles = titles_above(lines)
             for line in lines[:titles]:
@@ -118,6 +119,11 @@ def _tables(rows: Iterable[Row], left: int, page: int | None) -> Iterator[Block]
 def _is_body(row: Row) -> bool:
     """Whether a row looks like one below a header: one of its cells is a number, or is written like one."""
     return has_number(row) or any(isinstance(cell, str) and _FIGURE.fullmatch(cell) for cell in row)
+
+
+def _padded(row: Row, width: int) -> Row:
+    """A row as wide as its table: lines of a CSV file may end early."""
+    return row if len(row) >= width else [*row, *[""] * (width - len(row))]
 
 
 def _above(band: Band, lines: list[Row], columns: tuple[int, int]) -> int:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from core.errors import BadArgumentsError, ToolError
 from core.rag.tables.rows import has, joined
-from core.rag.tables.statement import names_in, taken_apart
+from core.rag.tables.statement import names_in, quoted_names, taken_apart
 from core.rag.tables.store import quoted, select_list
 
 if TYPE_CHECKING:
@@ -46,7 +46,6 @@ _OF_SQLITE = (
 _FUNCTIONS = frozenset(_OF_SQLITE.split())
 _GATHER = "_rows_that_went_in"
 _BEGINS = re.compile(r"(?:\s|--[^\n]*\n|/\*.*?\*/)*+(?:select|with|values)\b", re.IGNORECASE | re.DOTALL)
-_NO_COLUMN = re.compile(r"no such column: (\S+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,6 +293,7 @@ class _Database:
 
     def answer(self, query: str, most: int) -> Answer:
         """What a query gives. Raises BadArgumentsError, ToolError."""
+        self._check_names(query)
         self._read.clear()
         self._named.clear()
         columns, rows, total = self._run(query, most)
@@ -311,6 +311,20 @@ class _Database:
         elif statement is not None and statement.aggregated:
             in_totals = tuple(dict.fromkeys(row for each in sources for one in each for row in one.totals))
         return Answer(columns, rows, total, sources, tuple(tables), read, tuple(used), in_totals)
+
+    def _check_names(self, query: str) -> None:
+        """SQLite takes a quoted name that it does not know for a text: a sum over a misspelt column would be 0."""
+        known = {*self._names, "_row", "_page", "_total", "name", "document", "page", "title", "rows", "columns"}
+        known |= {column.name.casefold() for one in self._wanted for column in one.table.columns}
+        if unknown := quoted_names(query) - {name.casefold() for name in known}:
+            raise self._no_column(f"no column {quoted(min(unknown))}")
+
+    def _no_column(self, said: str) -> BadArgumentsError:
+        there = "; ".join(
+            f"{one.name}: {', '.join(quoted(column.name) for column in one.table.columns)}" for one in self._wanted
+        )
+        hint = f"The columns are: {there[:1500]}. Texts stand in single quotation marks."
+        return BadArgumentsError(f"There is {said}.", hint=hint)
 
     def _used(self, named: Named) -> tuple[str, ...]:
         found = self._named.get(named.name, set())
@@ -339,13 +353,8 @@ class _Database:
         if "no such table" in said:
             names = ", ".join(one.name for one in self._all[:40])
             return BadArgumentsError(f"There is {said.replace('no such', 'no')}.", hint=f"There are: {names}.")
-        if _NO_COLUMN.search(said):
-            there = "; ".join(
-                f"{one.name}: {', '.join(quoted(column.name) for column in one.table.columns)}" for one in self._wanted
-            )
-            return BadArgumentsError(
-                f"There is {said.replace('no such', 'no')}.", hint=f"The columns are: {there[:1500]}."
-            )
+        if "no such column" in said:
+            return self._no_column(said.replace("no such", "no"))
         return BadArgumentsError(f"The query is wrong: {said[:300]}.", hint="Write it in the SQL of SQLite.")
 
     # ---- what went in

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import pairwise
 
 _TOKEN = re.compile(
     r"""
@@ -22,6 +23,10 @@ _AGGREGATES = frozenset(
     {"sum", "avg", "count", "min", "max", "total", "group_concat", "string_agg", "median", "stddev"}
 )
 _EXTREME = frozenset({"min", "max"})
+_KEYWORDS = frozenset(
+    {"select", "distinct", "all", "where", "and", "or", "not", "by", "having", "on", "when", "then", "else", "case"}
+    | {"between", "in", "is", "like", "glob", "from", "join", "limit", "offset", "using", "null", "end", "escape"}
+)
 _AFTER_TABLE = frozenset(
     {"on", "using", "join", "left", "right", "inner", "outer", "cross", "natural", "full", "indexed", "not"}
 )
@@ -115,6 +120,19 @@ def names_in(text: str) -> set[str]:
         elif token.kind == "name":
             found.add(_bare(token.text).casefold())
     return found
+
+
+def quoted_names(text: str) -> set[str]:
+    """The names in quotation marks that a statement uses, in lower case, without those that it gives itself."""
+    tokens = _tokens(text)
+    given = {_bare(one.text).casefold() for before, one in pairwise(tokens) if _names(before, one)}
+    return {_bare(one.text).casefold() for one in tokens if one.kind == "name"} - given
+
+
+def _names(before: _Token, token: _Token) -> bool:
+    """Whether a token in quotation marks is a name that is given here: `… AS "x"`, `count(*) "x"`, `WITH "x"`."""
+    words = before.kind in {"word", "name"} and before.word not in _KEYWORDS
+    return token.kind == "name" and (words or before.word in {"as", "with", "recursive"} or before.text == ")")
 
 
 def _tokens(text: str) -> list[_Token]:

@@ -112,7 +112,7 @@ _MARKED = re.compile(
 _CHINESE = re.compile(rf"(?P<year>\d{{4}})\s?年\s?(?P<month>\d{{1,2}})\s?月\s?(?P<day>\d{{1,2}})\s?日{_TIME}")
 _NAMED = re.compile(
     r"(?:(?P<day>\d{1,2})(?:st|nd|rd|th|\.)?[ -](?P<name>[^\W\d_]{3,9})\.?"
-    r"|(?P<first>[^\W\d_]{3,9})\.? (?P<then>\d{1,2})(?:st|nd|rd|th)?),?[ -](?P<year>\d{4})"
+    r"|(?P<first>[^\W\d_]{3,9})\.? (?P<then>\d{1,2})(?:st|nd|rd|th)?),?[ -](?P<year>\d{4}|\d\d)"
 )
 _CENTURY = 70  # two figures of a year from here on are of the last century
 
@@ -248,7 +248,8 @@ def iso_date(cell: str, order: DateOrder = "day") -> str:
         return _written(year, month, day, match["time"])
     if match := _NAMED.fullmatch(text):
         month = _MONTH.get((match["name"] or match["first"]).casefold())
-        return _written(match["year"], str(month), match["day"] or match["then"], None) if month else ""
+        year = match["year"] if len(match["year"]) > 2 else _with_century(match["year"])
+        return _written(year, str(month), match["day"] or match["then"], None) if month else ""
     return ""
 
 

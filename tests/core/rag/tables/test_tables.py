@@ -119,6 +119,23 @@ def test_a_german_csv_with_semicolons_and_words_above_it_is_asked(library: Libra
     assert rows_of(answer) == [[("umsatz", ((4, 5),))], [("umsatz", ((7, 7),))]]
 
 
+def test_names_that_a_query_gives_may_stand_in_quotation_marks(library: Library, workbook: Workbook) -> None:
+    query = (
+        'SELECT "Region" AS "where", sum("Amount") "in all" FROM "sales" AS "s" WHERE NOT "s"."_total" GROUP BY "where"'
+    )
+    query += ' ORDER BY "in all"'
+    answer = asked(library, workbook(Sales=SALES), query)
+    assert (answer.columns, answer.rows) == (("where", "in all"), (("South", 20.5), ("North", 40)))
+    assert rows_of(answer) == [[("sales", ((3, 3),))], [("sales", ((2, 2), (4, 4)))]]
+
+
+def test_a_line_above_the_header_of_a_csv_and_decimal_commas_are_no_trouble(library: Library, tmp_path: Path) -> None:
+    path = tmp_path / "kurse.csv"
+    path.write_text("# Quelle: Börse\nTag;A;B\n19-Sep-03;1,5;2,5\n18-Sep-03;3,25;4,0\n", encoding="utf-8")
+    answer = asked(library, path, "SELECT min(Tag), sum(A), sum(B) FROM kurse")
+    assert answer.rows == (("2003-09-18", 4.75, 6.5),)
+
+
 def test_labels_of_totals_are_neither_numbers_nor_dates(library: Library, workbook: Workbook) -> None:
     rows = [["Year", "Day", "Amount"], [2023, date(2023, 1, 1), 5], [2024, date(2024, 1, 1), 6], ["Total", "–", 11]]
     answer = asked(library, workbook(S=rows), "SELECT max(Year), max(Day), sum(Year) FROM sales")
@@ -268,6 +285,8 @@ def test_other_queries_are_answered_and_do_not_claim_to_know_their_rows(
     ("query", "hint"),
     [
         ("SELECT Amont FROM sales", '"Amount"'),
+        ('SELECT sum("Amont") FROM sales', 'no column "amont".*"Amount"'),
+        ('SELECT Amount FROM sales WHERE Region = "North"', "single quotation marks"),
         ("SELECT 1 FROM sails", "sales"),
         ("SELECT FROM sales", "SQL of SQLite"),
     ],
