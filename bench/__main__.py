@@ -46,6 +46,7 @@ NAMES = (
     "claims",
     "scopes",
     "whole",
+    "tables",
     "small_model",
     "agents_suite",
 )

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import re
 from collections.abc import Iterable, Mapping
 from contextlib import aclosing
 from copy import copy
+from functools import partial
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias, cast
 from urllib.parse import unquote, urlsplit
@@ -28,6 +30,7 @@ from core.rag.attached import in_library, listed
 from core.rag.config import RAGConfig
 from core.tools.base import files_of
 from core.tools.builtin.ask_documents import AskDocuments
+from core.tools.builtin.ask_tables import AskTables
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Sequence
@@ -64,7 +67,8 @@ CITE_SMALL: Mapping[Lang, str] = {
     "en": "Answer questions about the documents from the numbered passages. If the answer is not there, say so.",
     "zh": "请依据带编号的段落回答与文档有关的问题。段落中没有答案时，请如实说明。",
 }
-_NUMBER = re.compile(r"^\[\d{1,3}\] (?=\()", re.MULTILINE)  # as `core.rag.citations.numbered` writes it
+_log = logging.getLogger(__name__)
+_NUMBER = re.compile(r"^(?:\[\d{1,3}\])+ (?=\()", re.MULTILINE)  # as `core.rag.citations.numbered` writes it
 _ALL: Final[Mapping[Lang, str]] = {"en": "# Knowledge Base\n\n{parts}", "zh": "# 知识库\n\n{parts}"}
 _PART: Final[Mapping[Lang, str]] = {
     "en": "## The content from {source}:\n\n```\n{text}\n```",
@@ -85,7 +89,8 @@ class Assistant(FnCallAgent):
     """Answers with tools and from documents.
 
     Where there are documents, their passages are searched before the model is asked, which shows as an ordinary call
-    of `ask_documents`; the answer carries `[n]` marks that point to them. `run(messages, knowledge="…")` brings its own
+    of `ask_documents`; the answer carries `[n]` marks that point to them. Where documents hold tables, models that are
+    not small may compute over these with `ask_tables`. `run(messages, knowledge="…")` brings its own
     material instead: the model reads that, and no document is searched.
 
     Args:
@@ -242,7 +247,8 @@ class Assistant(FnCallAgent):
             messages = await self._told_of_library(messages, library, documents, lang)
         fits = self._fits_whole(messages)
         ask = self._search(messages, library, documents, lang, fits)
-        tools: dict[str, BaseTool] = {**self.function_map, ask.name: ask}
+        queries = {} if small else await self._queries(library, documents)
+        tools: dict[str, BaseTool] = {**queries, **self.function_map, ask.name: ask}
         read = await self._reading(library, documents, fits)
         if read is not None:
             tools[read.name] = read
@@ -271,6 +277,16 @@ class Assistant(FnCallAgent):
         if letters <= few:  # no letter is more than a token
             return None
         return ReadDocuments(WholeReader(library, documents, self._model(), max(fits, few), few, self._attached))
+
+    @staticmethod
+    async def _queries(library: Library, documents: Collection[str]) -> dict[str, BaseTool]:
+        """The tool that computes over the tables of the documents, where there are any."""
+        try:
+            tables = await asyncio.to_thread(library.tables.of, documents)
+        except StorageError:  # the answer can do without
+            _log.exception("The tables of documents cannot be read.")
+            return {}
+        return {AskTables.name: AskTables(tables, partial(library.tables.ask, documents))} if tables else {}
 
     def _search(
         self, messages: list[Message], library: Library, documents: Collection[str], lang: Lang, fits: int = 0

@@ -338,8 +338,8 @@ class WholeReader:
                     continue
                 in_a_row.clear()
                 noted[piece.key] = notes
-                _tell(plan, noted, progress)
                 await self._keep(piece, notes)
+                _tell(plan, noted, progress)
 
         await _side_by_side(work() for _ in range(min(_AT_ONCE, len(due))))
         if limits and not noted:

@@ -49,12 +49,22 @@ def numbered(passages: Sequence[Passage], lang: Lang = "en", *, first: int = 1, 
     if not passages:
         return ""
     blocks = "\n\n".join(_block(number, passage, lang) for number, passage in enumerate(passages, first))
-    return f"{_WORDS[lang][0]}\n<passages>\n{blocks}\n</passages>" if notice else blocks
+    return quoted_block(blocks, lang) if notice else blocks
+
+
+def quoted_block(text: str, lang: Lang = "en") -> str:
+    """A text with numbers to cite between marks that tell it from instructions, and a sentence that says so."""
+    return f"{_WORDS[lang][0]}\n<passages>\n{text}\n</passages>"
+
+
+def place_of(passage: Passage, lang: Lang = "en") -> str:
+    """The document and the page of a passage, in words."""
+    page = _WORDS[lang][1][numbered_as(passage.document)].format(n=passage.page) if passage.page else ""
+    return ", ".join(part for part in (" ".join(passage.document.split()), page) if part)
 
 
 def _block(number: int, passage: Passage, lang: Lang) -> str:
-    page = _WORDS[lang][1][numbered_as(passage.document)].format(n=passage.page) if passage.page else ""
-    place = ", ".join(part for part in (" ".join(passage.document.split()), page) if part)
+    place = place_of(passage, lang)
     heading = f"{harmless(passage.heading)}\n" if passage.heading else ""
     return f"[{number}] ({harmless(place)})\n{heading}{harmless(passage.text)}"
 

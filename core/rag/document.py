@@ -214,6 +214,7 @@ class Passage:
         document: The document's name, for display.
         heading: The headings above it, outermost first, parted by " > ".
         url: Where it stands on the web, for one that is of no document in a library.
+        rows: For a figure that was computed: the rows of the table that went in, such as "2–13, 15".
     """
 
     text: str
@@ -225,10 +226,11 @@ class Passage:
     heading: str = ""
     chunk_id: int = 0
     url: str = ""
+    rows: str = ""
 
     def as_dict(self) -> dict[str, Any]:
-        """The JSON form that travels in a message's `extra["passages"]`; `url` is in it only where there is one."""
-        web = {"url": self.url} if self.url else {}
+        """The JSON form of `extra["passages"]` of a message; `url` and `rows` are in it only where there are any."""
+        more = {name: value for name, value in (("url", self.url), ("rows", self.rows)) if value}
         return {
             "text": self.text,
             "score": self.score,
@@ -238,7 +240,7 @@ class Passage:
             "rectangles": [list(rectangle) for rectangle in self.rectangles],
             "heading": self.heading,
             "chunk_id": self.chunk_id,
-            **web,
+            **more,
         }
 
     @classmethod

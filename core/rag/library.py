@@ -33,6 +33,7 @@ from core.rag.parsers.process import Limits
 from core.rag.readings import Readings
 from core.rag.retriever import Retriever
 from core.rag.sources import file_here, path_given
+from core.rag.tables.tables import Tables
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -58,6 +59,7 @@ class Library:
 
     Attributes:
         pages: The pages of documents, with their words.
+        tables: The tables of documents, which one SELECT asks.
         context: Builds passages by their positions in their documents.
         readings: What models noted of documents that they read whole.
         retriever: Searches, and knows how far the vectors and the quick indices are.
@@ -70,6 +72,9 @@ class Library:
         self._pictures = Pictures(folder / "pictures", config.pdf_reader)
         self._file = open_index(folder / "library.sqlite")
         self.pages = Pages(self._file, self._originals, folder / "pictures", config.pdf_reader, self._limits)
+        self.tables = Tables(
+            self._file, self._originals, self.pages, folder / "pictures", config.pdf_reader, self._limits
+        )
         self.retriever = Retriever(self._file, config)
         self.context = ContextBuilder(self._file)
         self.readings = Readings(self._file)

@@ -10,12 +10,13 @@ import json
 import logging
 import secrets
 import threading
+from bisect import bisect_right
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from weakref import WeakValueDictionary
 
-from core.errors import NotFoundError
+from core.errors import BrokenDocumentError, NotFoundError
 from core.rag.document import Block, PageShape, block_from, block_values
 from core.rag.index_file import translated
 from core.rag.parsers.base import ParseOptions
@@ -24,7 +25,7 @@ from core.rag.parsers.process import Limits, stream
 from core.rag.places import Places, units_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Generator, Iterator, Sequence
     from pathlib import Path
     from typing import BinaryIO
 
@@ -49,7 +50,7 @@ _PARSERS = {"sheet": "grid", "lines": "lines"}
 _KEPT = "content-1.json"
 _FOOT = 16  # bytes at the end that say where the table of parts begins
 _BLOCKS, _LETTERS = 60, 12_000  # of a text in a part
-_ROWS = 100  # of a table in a text
+ROWS = 100  # of a table in a block of a text
 # Shares of a quotation: practically all of it, enough to stop searching, more than a repeated heading.
 _WHOLE, _SOME, _TRACE = 0.99, 0.3, 0.04
 _CLOSE = 8  # rows from the edge of a part, where the neighbouring part is shown too
@@ -180,7 +181,7 @@ class ContentWriter:
         if self._kind == "page" or not block.cells:
             yield block
             return
-        step = _ROWS if self._kind == "text" else len(block.cells)
+        step = ROWS if self._kind == "text" else len(block.cells)
         for at in range(0, len(block.cells), step):
             yield Block(block.kind, "", block.page, block.lines, block.level, block.cells[at : at + step])
 
@@ -222,7 +223,7 @@ class Contents:
         except (OSError, ValueError, KeyError, TypeError, IndexError):
             return []
 
-    def get(
+    def get(  # noqa: PLR0913 - what is known of the place
         self,
         document: Document,
         original: Path,
@@ -231,6 +232,7 @@ class Contents:
         *,
         quote: str = "",
         near: float = 0.0,
+        row: int | None = None,
     ) -> PageContent:
         """What is shown of a page.
 
@@ -239,6 +241,7 @@ class Contents:
             part: Which part; by default the one with the quotation, else the first.
             quote: A passage of the page.
             near: Where it is on the page, roughly, from 0 to 1; saves searching all of a long page.
+            row: Of a sheet: the number of the row that is looked for instead.
 
         Raises:
             DocumentError: It cannot be read.
@@ -247,21 +250,41 @@ class Contents:
         """
         kind = kind_of(document.media_type)
         page = None if document.pages is None and kind in {"lines", "sheet", "text"} else page
-        path = self._folder / document.id / _KEPT
         for _ in range(2):
-            if not path.is_file():
-                if kind == "page" and document.status == "reading":  # it is on its way; twice at once helps nobody
-                    raise NotFoundError(f"Page {page} is being read.")
-                with self._alone(document.id):
-                    if not path.is_file():  # somebody else made it meanwhile
-                        self._make(document, original, kind)
+            path = self._made(document, original)
             try:
                 with path.open("rb") as file:
-                    return _Reader(file, kind, page).get(part, quote, near)
+                    reader = _Reader(file, kind, page)
+                    return reader.get(reader.part_with(row) if part is None and row else part, quote, near)
             except (OSError, ValueError, KeyError, TypeError, IndexError):
                 _log.warning("What was kept of a page is damaged and is made again.")
                 path.unlink(missing_ok=True)
         raise NotFoundError(f"Page {page} cannot be shown.")
+
+    def blocks(self, document: Document, original: Path) -> Generator[Block]:
+        """All blocks of a document, in its own order; a long table comes in several of up to 100 rows.
+
+        Raises:
+            DocumentError: It cannot be read, or what was kept of it is damaged.
+            NotFoundError: It is still being read.
+            NoSpaceError, StorageError: It cannot be kept.
+        """
+        try:
+            with self._made(document, original).open("rb") as file:
+                yield from _Reader(file, kind_of(document.media_type), None).every()
+        except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
+            raise BrokenDocumentError("What was kept of the document is damaged.") from error
+
+    def _made(self, document: Document, original: Path) -> Path:
+        """The file with the content of a document, made where there is none."""
+        path, kind = self._folder / document.id / _KEPT, kind_of(document.media_type)
+        if not path.is_file():
+            if kind == "page" and document.status == "reading":  # it is on its way; twice at once helps nobody
+                raise NotFoundError(f"{document.name} is being read.")
+            with self._alone(document.id):
+                if not path.is_file():  # somebody else made it meanwhile
+                    self._make(document, original, kind)
+        return path
 
     def _alone(self, document_id: str) -> threading.Lock:
         """The lock of whoever reads a document again; others wait for the result."""
@@ -318,6 +341,22 @@ class _Reader:
             self._shape_of(shape, self._page or 1) if shape else None,
             self._index.titles.get(str(self._page or 0), ""),
         )
+
+    def part_with(self, row: int) -> int | None:
+        """The part of a sheet that holds a row, from 1; `None` where rows have no numbers. Reads few of the parts."""
+        if self._kind != "sheet" or not self._parts:
+            return None
+        return max(1, bisect_right(range(len(self._parts)), row, key=self._first_row))
+
+    def _first_row(self, part: int) -> int:
+        """The number of the first row of a part of a sheet."""
+        cells = self._blocks(part)[0].cells
+        return int(cells[1][0]) if len(cells) > 1 else 0
+
+    def every(self) -> Iterator[Block]:
+        """All blocks of all pages."""
+        for _, _, at, length in self._index.parts:
+            yield from self._read(at, length)
 
     def before(self, page: int) -> list[Found]:
         """Each page's shape, then its blocks. Raises KeyError for a page that is not here."""

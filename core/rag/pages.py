@@ -14,13 +14,14 @@ from core.rag import records
 from core.rag.page_content import Contents
 from core.rag.parsers import process
 from core.rag.parsers.catalog import PICTURES, renderer_of
+from core.rag.tables.rows import read
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Sequence
+    from collections.abc import Generator, Sequence
     from pathlib import Path
 
-    from core.rag.document import Document, Passage, Rectangle
+    from core.rag.document import Block, Document, Passage, Rectangle
     from core.rag.index_file import IndexFile
     from core.rag.originals import Originals
     from core.rag.page_content import ContentWriter, PageContent
@@ -60,8 +61,10 @@ class Pages:
         with self._file.reading() as db:
             document = records.require(db, document_id)
             near = _near(db, passage) if passage and part is None else 0.0
-        quote = passage.text if passage else ""
-        return self._contents.get(document, self._originals.path(document_id), page, part, quote=quote, near=near)
+        quote, runs = (passage.text, read(passage.rows)) if passage else ("", ())
+        row = runs[0][0] if runs else None
+        original = self._originals.path(document_id)
+        return self._contents.get(document, original, page, part, quote=quote, near=near, row=row)
 
     def writer(self, document_id: str, media_type: str) -> ContentWriter:
         """A writer for the content of a document that is being read, so that showing it needs no second reading.
@@ -74,6 +77,18 @@ class Pages:
     def before(self, document_id: str, page: int) -> list[Found]:
         """The stored content of all pages of a PDF before `page`; empty if any is missing."""
         return self._contents.before(document_id, page)
+
+    def blocks(self, document_id: str) -> Generator[Block]:
+        """All blocks of a document, page by page.
+
+        Raises:
+            NotFoundError: There is no such document.
+            DocumentError: It cannot be read.
+            StorageError: It cannot be kept.
+        """
+        with self._file.reading() as db:
+            document = records.require(db, document_id)
+        return self._contents.blocks(document, self._originals.path(document_id))
 
     def chunks(self, document_id: str, start: int = 0, most: int = 50) -> list[Passage]:
         """The chunks of a document in its own order, from the one at `start` on; empty past the end.

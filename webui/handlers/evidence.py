@@ -13,6 +13,7 @@ from core.rag.citations import claim_around, sentence_of, supporting_spans
 from core.rag.document import Passage
 from core.rag.page_content import kind_of
 from core.rag.places import letters_of, proof_on_page
+from core.rag.tables.rows import read
 from core.storage.kept_pages import kept_pages
 from webui.panels.evidence import Listing, Lists, ShownPage, ShownText, evidence_html
 from webui.panels.evidence_text import Found
@@ -349,6 +350,8 @@ def _page(library: Library, document: Document, place: Place, opened: Passage | 
 
 def _printed(library: Library, opened: Passage, said: str) -> tuple[Rectangle, ...]:
     """Where what bears the sentence out stands on the page; nothing where that cannot be known."""
+    if opened.rows:  # computed from rows whose places are known: the sentence is nowhere on the page
+        return opened.rectangles
     try:
         content = library.pages.content(opened.document_id, opened.page)
     except _NOWHERE:
@@ -367,7 +370,13 @@ def _text(
     passage = opened if opened and place.part is None else None
     content = library.pages.content(document.id, place.page, place.part, passage=passage)
     found = [
-        Found(one["number"], str(one.get("text") or ""), is_open, tuple(cited_in_text) if is_open else ())
+        Found(
+            one["number"],
+            str(one.get("text") or ""),
+            is_open,
+            tuple(cited_in_text) if is_open else (),
+            read(str(one.get("rows") or "")),
+        )
         for one in reply.passages
         for is_open in (one["number"] == place.number,)
         if one.get("document_id") == document.id and (content.page is None or one.get("page") == content.page)

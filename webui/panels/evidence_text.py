@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from core.rag.parsers.text import PROSE
 from core.rag.places import Places, Span, text_width, units_of
+from core.rag.tables.rows import has
 from webui.panels.evidence_page import ShownPage, paper, tabs
 from webui.render.markup import escaped, verbatim
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from core.rag.document import Block, Rectangle
     from core.rag.page_content import PageContent
     from core.rag.places import Unit
+    from core.rag.tables.rows import Runs
     from webui.words import Words
 
 _FOUND, _OPEN, _CITED = 1, 2, 3  # strengths of highlights
@@ -37,12 +39,14 @@ class Found:
         number: In the reply; `None` for one that the reply did not find.
         is_open: Whether it is the open one.
         cited: Evidence spans of the open one, as start and end in `text`.
+        rows: The rows of a sheet that it stands for, by their numbers, where that is known.
     """
 
     number: int | None
     text: str
     is_open: bool = False
     cited: tuple[tuple[int, int], ...] = ()
+    rows: Runs = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +116,7 @@ def text_page(
     """Markup of a page without a picture; arguments as in `evidence_page.picture`."""
     content = shown.content
     units = units_of(content.blocks, numbered=content.is_numbered)
-    sheet = _Sheet(shown, units, _marked(units, shown.found), words, message_id, open_number)
+    sheet = _Sheet(shown, units, _marked(units, shown), words, message_id, open_number)
     if content.kind == "slide":
         return _slide(sheet, here)
     body = {"sheet": _grid, "lines": _lines}.get(content.kind, _paragraphs)(sheet)
@@ -123,18 +127,27 @@ def text_page(
     )
 
 
-def _marked(units: Sequence[Unit], found: Sequence[Found]) -> _Marked:
+def _marked(units: Sequence[Unit], shown: ShownText) -> _Marked:
     places, marked = Places(units), _Marked()
-    for one in found:
-        spans = places.find(one.text)
+    for one in shown.found:
+        exact = one.rows if shown.content.kind == "sheet" else ()
+        spans = _rows_of(units, shown.content.blocks, exact) if exact else places.find(one.text)
         if not spans:
             continue
-        marked.put(spans, _OPEN if one.is_open else _FOUND)
-        for start, end in one.cited:
+        marked.put(spans, (_CITED if exact else _OPEN) if one.is_open else _FOUND)
+        for start, end in () if exact else one.cited:
             marked.put(places.find(one.text[start:end], spans), _CITED)
         if one.number is not None:
             marked.numbers.setdefault(spans[0].unit, []).append(one.number)
     return marked
+
+
+def _rows_of(units: Sequence[Unit], blocks: Sequence[Block], rows: Runs) -> list[Span]:
+    """The rows of a sheet with these numbers, whole."""
+    numbered = ((at, unit, blocks[unit.block].cells[unit.row][0]) for at, unit in enumerate(units) if unit.row)
+    return [
+        Span(at, 0, len(unit.text)) for at, unit, number in numbered if number.isdecimal() and has(rows, int(number))
+    ]
 
 
 def _with_marks(text: str, ranges: Sequence[tuple[int, int, int]]) -> str:

@@ -29,6 +29,7 @@ _LONGEST_ESCAPE = 6
 _BEGUN = re.compile(r'\s*\{\s*"code"\s*:\s*"(.*)\Z', re.DOTALL)
 _READS = "read_documents"
 _CODE = {"code_interpreter", "python_executor"}
+_TABLES = "ask_tables"
 # Their pictures and files are what was asked for: they are shown in the answer, not in the bubble.
 DRAWING = _CODE | {"image_gen"}
 # Notes for the model about them, which the reader does not need.
@@ -164,14 +165,21 @@ def _values(given: Any, tool: str, caption: str, cut: _Cut) -> list[str]:
     rest = {name: value for name, value in named.items() if name not in apart}
     lines = _block(_json(rest), "json", caption, cut) if rest else []
     for name, value in apart.items():
-        is_code = tool in _CODE and name == "code"
-        under = caption if is_code and not rest else f"{caption} · {name}"
-        lines += _block(value.strip("\n"), "python" if is_code else "", under, cut)
+        language = _language_of(name, tool)
+        under = caption if language and not rest else f"{caption} · {name}"
+        lines += _block(value.strip("\n"), language, under, cut)
     return lines
 
 
 def _is_text(name: str, value: Any, tool: str) -> bool:
-    return isinstance(value, str) and bool(value.strip()) and ("\n" in value or (tool in _CODE and name == "code"))
+    return isinstance(value, str) and bool(value.strip()) and ("\n" in value or bool(_language_of(name, tool)))
+
+
+def _language_of(name: str, tool: str) -> str:
+    """The language of an argument that is code."""
+    if tool in _CODE and name == "code":
+        return "python"
+    return "sql" if tool == _TABLES and name == "query" else ""
 
 
 def _json(given: Any) -> str:
@@ -221,7 +229,7 @@ def _output(call: CallBlock, words: Words, message_id: str, numbers: Mapping[tup
         rows = "".join(_passage(passage, words, message_id, numbers.get(address_of(passage))) for passage in found)
         return [
             *lines,
-            f'<div class="p-found">{rows}</div>',
+            f'<div class="p-found">{rows}{_steps(extra, words)}</div>',
             *([shown] if shown else []),
             *_show_all(call, words, message_id),
         ]
@@ -287,8 +295,27 @@ def _show_all(call: CallBlock, words: Words, message_id: str) -> list[str]:
     return [f'<p class="p-more">{said}{_link("whole", message_id, call, ".result", words("call.whole"))}</p>', ""]
 
 
+def _steps(extra: Mapping[str, Any], words: Words) -> str:
+    """What was read for a figure that was computed from tables."""
+    computed = cast("dict[str, Any]", extra.get("computed") or {})
+    tables = cast("list[dict[str, Any]]", computed.get("tables") or [])
+    told = [
+        words(
+            "call.computed" if one.get("columns") else "call.computed_rows",
+            table=str(one.get("table", "")),
+            n=int(one.get("read", 0)),
+            columns=words("lang.comma").join(map(str, one.get("columns") or ())),
+        )
+        for one in tables
+    ]
+    return "".join(f'<p class="p-where">{escaped(one)}</p>' for one in told)
+
+
 def _passage(passage: Mapping[str, Any], words: Words, message_id: str, number: int | None) -> str:
-    text = escaped(_short(one_line(passage_lines(str(passage.get("text", ""))[:_QUOTED])), 160))
+    text = str(passage.get("text", ""))[:_QUOTED]
+    if passage.get("rows"):  # its first line is the result, and what follows the rows that it was computed from
+        text = text.partition("\n")[0]
+    text = escaped(_short(one_line(passage_lines(text)), 160))
     mark = f'<a class="cite" href="#cite-{escaped(message_id)}-{number}">{number}</a> ' if number else ""
     return f'<p>{mark}<span>{text}</span> <span class="p-where">{escaped(passage_label(passage, words))}</span></p>'
 

@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 from core.rag.attribution import sentences_of
 from core.rag.document import numbered_as
 from core.rag.parsers.base import is_ideograph
+from core.rag.tables.rows import shortened
 from core.runs.claim_check import marked_texts, missing_marks
 from core.runs.reply import TextBlock
 from webui.render.markup import escaped
@@ -24,11 +25,17 @@ _JOINED = "\u2060"  # keeps the mark on the line of its word
 
 
 def passage_label(passage: Mapping[str, Any], words: Words) -> str:
-    """Document and page of a passage, in the reader's language."""
+    """Document and page of a passage, in the reader's language, and its rows where it stands for rows of a table."""
     document, page = str(passage.get("document") or ""), passage.get("page")
     if host := host_of(passage):
         document = document if document == host else words("evidence.where_web", document=document, host=host)
-    return words(f"evidence.where_{numbered_as(document)}", document=document, n=page) if page else document
+    place = words(f"evidence.where_{numbered_as(document)}", document=document, n=page) if page else document
+    rows = shortened(str(passage.get("rows") or ""))
+    return (
+        words("evidence.where_row" if rows.isdecimal() else "evidence.where_rows", place=place, rows=rows)
+        if rows
+        else place
+    )
 
 
 def host_of(passage: Mapping[str, Any]) -> str:

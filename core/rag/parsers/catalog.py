@@ -38,10 +38,11 @@ PDF_READERS: Mapping[str, tuple[str, str]] = {
     "pymupdf": ("pdf", "core.rag.parsers.pdf_mupdf"),
     "pypdfium2": ("pdfium", "core.rag.parsers.pdf_pdfium"),
 }
-# Parsers of files to be shown, not indexed; chosen by name.
+# Parsers of files to be shown or queried, not indexed; chosen by name.
 VERBATIM: Mapping[str, Entry] = {
     "lines": Entry("core.rag.parsers.verbatim:LinesParser"),
     "grid": Entry("core.rag.parsers.verbatim:GridParser"),
+    "table_rows": Entry("core.rag.parsers.table_rows:TableRowsParser"),
 }
 PARSER_REGISTRY: Registry[type[Parser]] = Registry("parser", {**PARSERS, **VERBATIM})
 

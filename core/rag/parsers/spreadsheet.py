@@ -19,7 +19,7 @@ from core.rag.parsers.compound import SIGNATURE
 from core.rag.parsers.text import decode, looks_like_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
 _MEDIA_TYPES = {
@@ -63,22 +63,22 @@ class WorkbookParser:
                 for number, title in enumerate(sheets, 1):
                     yield from _sheet(book.get_sheet_by_name(title), title, number)
         except calamine.PasswordError as error:
-            raise _locked(asks=is_old) from error
+            raise locked_error(asks=is_old) from error
         except BaseException as error:
-            if not isinstance(error, (calamine.CalamineError, OSError, ValueError)) and not _is_panic(error):
+            if not isinstance(error, (calamine.CalamineError, OSError, ValueError)) and not is_panic(error):
                 raise
             # calamine recognises encryption only in files named .xls or .ods.
             if office_encryption.is_encrypted(path) if is_old else is_encrypted_package(path):
-                raise _locked(asks=is_old) from error
+                raise locked_error(asks=is_old) from error
             raise BrokenDocumentError("The workbook is damaged.") from error
 
 
-def _is_panic(error: BaseException) -> bool:
+def is_panic(error: BaseException) -> bool:
     """Whether calamine panicked, as at some damage: that is no `Exception`, and its class is not exported."""
     return type(error).__name__ == "PanicException"
 
 
-def _locked(*, asks: bool) -> LockedDocumentError:
+def locked_error(*, asks: bool) -> LockedDocumentError:
     """The error for an encrypted workbook; passwords of OpenDocument files are not supported, so none is asked for."""
     if not asks:
         return LockedDocumentError("The workbook is protected by a password.", hint="Save a copy without a password.")
@@ -92,20 +92,20 @@ def _sheet(sheet: Any, title: str, number: int) -> Iterator[Block]:
         return
     yield Block("heading", clean(title).strip() or str(number), number, level=1)
     header: _Header | None = None
-    for band in _bands(filled_down(sheet)):
+    for band in bands(filled_down(sheet)):
         headers: list[_Header] = []
-        for rows, columns in _side_by_side(band.some):
-            titles = _titles(rows)
+        for rows, columns in side_by_side(band.some):
+            titles = titles_above(rows)
             for row in rows[:titles]:
                 yield Block("paragraph", next(filter(None, map(cell_text, row))), number)
             if body := rows[titles:]:
-                goes_on = header is not None and header.columns == columns and not titles and _has_number(body[0])
+                goes_on = header is not None and header.columns == columns and not titles and has_number(body[0])
                 header = header if header and goes_on else _Header(tuple(map(cell_text, body[0])), columns)
                 headers.append(header)
                 yield from _tables(header, body if goes_on else body[1:], number)
         while more := list(islice(band.more, _ROWS)):
             for one in headers:
-                if rows := [row[slice(*one.columns)] for row in more if not _is_blank(row[slice(*one.columns)])]:
+                if rows := [row[slice(*one.columns)] for row in more if not is_blank(row[slice(*one.columns)])]:
                     yield from _tables(one, rows, number)
             yield from _beside(more, headers, number)
 
@@ -132,18 +132,22 @@ def _beside(rows: list[Row], headers: list[_Header], page: int) -> Iterator[Bloc
             yield Block("paragraph", " | ".join(texts), page)
 
 
-def _titles(rows: list[Row]) -> int:
+def titles_above(rows: list[Row]) -> int:
     """How many of the first rows are titles of the table: text in one cell, over several columns."""
     if len(rows[0]) == 1:
         return int(len(rows) == 1)
     count = 0
-    while count < len(rows) and sum(not _is_blank([cell]) for cell in rows[count]) == 1:
+    while count < len(rows) and sum(not is_blank([cell]) for cell in rows[count]) == 1:
         count += 1
     return count if all(isinstance(cell, str) for row in rows[:count] for cell in row) else 0
 
 
-def filled_down(sheet: Any) -> Iterator[Row]:
-    """The rows of a sheet, with the value of vertically merged cells in each row."""
+def filled_down(sheet: Any, *, numbers: bool = True) -> Iterator[Row]:
+    """The rows of a sheet, with the value of vertically merged cells in each row.
+
+    Args:
+        numbers: Whether numbers are repeated too; a sum would count them several times.
+    """
     _, first_column = sheet.start or (0, 0)  # rows come from the top of the sheet, cells from its first column
     spans = {
         (top, left - first_column): bottom
@@ -161,23 +165,46 @@ def filled_down(sheet: Any) -> Iterator[Row]:
             elif row[column] == "":
                 row[column] = value
         for column, bottom in starts.get(at, ()):
-            if column < len(row) and row[column] != "":
+            if column < len(row) and row[column] != "" and (numbers or isinstance(row[column], str)):
                 open_spans[column] = (bottom, row[column])
         yield row
 
 
-class _Band:
-    """Consecutive rows without a blank one: the first of them, and the rest."""
+class Band:
+    """Consecutive rows without a blank one: the first of them, and the rest.
 
-    def __init__(self, rows: Iterator[Row]) -> None:
+    Args:
+        first: The number of its first row, from 1.
+    """
+
+    def __init__(self, rows: Iterator[Row], first: int) -> None:
+        self.first = first
         self.some = list(islice(rows, _LOOKED_AT))
         self.more = rows
 
 
-def _bands(rows: Iterator[Row]) -> Iterator[_Band]:
+class _Counted:
+    """Rows, and how many of them were given out."""
+
+    def __init__(self, rows: Iterable[Row]) -> None:
+        self._rows = iter(rows)
+        self.given = 0
+
+    def __iter__(self) -> Iterator[Row]:
+        return self
+
+    def __next__(self) -> Row:
+        row = next(self._rows)
+        self.given += 1
+        return row
+
+
+def bands(given: Iterable[Row]) -> Iterator[Band]:
+    """The rows of a sheet in runs that blank rows part."""
+    rows = _Counted(given)
     for row in rows:
-        if not _is_blank(row):
-            band = _Band(_run(row, rows))
+        if not is_blank(row):
+            band = Band(_run(row, rows), rows.given)
             yield band
             for _ in band.more:  # the caller may have left rows unread
                 pass
@@ -186,27 +213,28 @@ def _bands(rows: Iterator[Row]) -> Iterator[_Band]:
 def _run(first: Row, rows: Iterator[Row]) -> Iterator[Row]:
     yield first
     for row in rows:
-        if _is_blank(row):
+        if is_blank(row):
             return
         yield row
 
 
-def _is_blank(row: Sequence[Cell]) -> bool:
+def is_blank(row: Sequence[Cell]) -> bool:
+    """Whether nothing stands in any of the cells."""
     return all(cell == "" or (isinstance(cell, str) and not cell.strip()) for cell in row)
 
 
-def _side_by_side(rows: list[Row]) -> Iterator[tuple[list[Row], tuple[int, int]]]:
+def side_by_side(rows: list[Row]) -> Iterator[tuple[list[Row], tuple[int, int]]]:
     """Tables beside each other, with the columns that each takes.
 
     A blank column alone separates no tables: the cells on its two sides must also begin or end in different rows.
     """
     width = max(len(row) for row in rows)
-    filled = [any(at < len(row) and not _is_blank(row[at : at + 1]) for row in rows) for at in range(width)]
+    filled = [any(at < len(row) and not is_blank(row[at : at + 1]) for row in rows) for at in range(width)]
     starts = [at for at in range(width) if filled[at] and not (at and filled[at - 1])]
     ends = [at + 1 for at in range(width) if filled[at] and not (at + 1 < width and filled[at + 1])]
     tables: list[tuple[int, int, tuple[int, int]]] = []
     for start, end in zip(starts, ends, strict=True):
-        at = [number for number, row in enumerate(rows) if not _is_blank(row[start:end])]
+        at = [number for number, row in enumerate(rows) if not is_blank(row[start:end])]
         reach = (at[0], at[-1])
         if tables and tables[-1][2] == reach:
             tables[-1] = (tables[-1][0], end, reach)
@@ -216,7 +244,8 @@ def _side_by_side(rows: list[Row]) -> Iterator[tuple[list[Row], tuple[int, int]]
         yield [row[start:end] for row in rows[first : last + 1]], (start, end)
 
 
-def _has_number(row: Row) -> bool:
+def has_number(row: Row) -> bool:
+    """Whether one of the cells is a number."""
     return any(isinstance(cell, float | int) for cell in row)
 
 
@@ -238,6 +267,7 @@ def cell_text(cell: Cell) -> str:
 
 
 _TEXT_TYPES = {".csv": "text/csv", ".tsv": "text/tab-separated-values", ".tab": "text/tab-separated-values"}
+_SNIFFED = 20  # lines by which the delimiter is told
 _CELL = 1_000_000  # letters; the library's own limit breaks honest files
 
 
@@ -271,6 +301,16 @@ def delimiter(text: str, kind: str) -> str:
     """The delimiter of cells: in many countries, spreadsheet programs write semicolons into a file named .csv."""
     if kind != ".csv":
         return "\t"
-    head = "\n".join(text.split("\n", 20)[:20])
-    counts = {mark: head.count(mark) for mark in (",", ";", "\t", "|")}
-    return max(counts, key=lambda mark: counts[mark])
+    lines = [line for line in text.split("\n", _SNIFFED)[:_SNIFFED] if line.strip()]
+    # Decimal commas are many in some lines and none in the header: what parts cells is as often in each.
+    counts = {mark: [count for line in lines if (count := _outside_quotes(line).count(mark))] for mark in ",;\t|"}
+
+    def even(mark: str) -> tuple[int, int]:
+        usual = max(set(counts[mark]), key=counts[mark].count, default=0)
+        return counts[mark].count(usual), usual
+
+    return max(counts, key=even)
+
+
+def _outside_quotes(line: str) -> str:
+    return "".join(line.split('"')[::2])

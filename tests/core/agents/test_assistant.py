@@ -30,7 +30,7 @@ class Shelf:
     def __init__(self, *passages: Passage) -> None:
         self.passages = list(passages)
         self.asked: list[tuple[str, int, Collection[str] | None]] = []
-        self.context = self.retriever = self
+        self.context = self.retriever = self.tables = self
 
     def headings(self, documents: Collection[str]) -> dict[str, list[Any]]:
         return {}
@@ -40,6 +40,10 @@ class Shelf:
 
     def full_text(self, documents: Collection[str], most_tokens: int) -> list[Passage] | None:
         return None
+
+    def of(self, documents: Collection[str]) -> list[Any]:
+        """Tables: it has none."""
+        return []
 
     def merged(self, passages: list[Passage]) -> list[Passage]:
         return passages
