@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from core.rag.document import numbered_as
 from core.reading.intake import is_locked
+from core.reading.senses import stead_of
 from core.storage.base import FILE_ADDRESS
 from webui.render.markup import escaped, invisible_in
 from webui.words import LANGUAGES, sentences
@@ -48,7 +49,10 @@ def item_html(item: ContentItem, about: Mapping[str, Any], words: Words, documen
     address = f".{FILE_ADDRESS}{stored}"
     match item.type:
         case "image":
-            return f'<a class="p-pic" href="{address}"><img src="{address}" alt="{escaped(name)}"></a>'
+            shown = f'<a class="p-pic" href="{address}"><img src="{address}" alt="{escaped(name)}"></a>'
+            if document is None or stead_of(document.record) == "nothing":  # which the note says
+                return shown
+            return shown + document_card(document, address, words)
         case "audio":
             return f'<audio controls preload="metadata" src="{address}" title="{escaped(name)}"></audio>'
         case "video":
@@ -155,6 +159,17 @@ def document_card(state: DocumentState, address: str, words: Words) -> str:
     acts = _acts(record, words)
     two = " p-two-ways" if acts.count("<a ") > 1 else ""
     return f'<div class="p-doc p-doc-{record.status}{two}">{link}{acts}{_bar(state)}</div>'
+
+
+def in_stead(state: DocumentState, words: Words) -> str:
+    """What is said of a picture that was read for a model that does not see; "" while it is read, or if that failed."""
+    match stead_of(state.record):
+        case "text":
+            return words("note.picture_as_text", name=state.record.name)
+        case "nothing":
+            return words("note.picture_without_text", name=state.record.name)
+        case None:
+            return ""
 
 
 def waiting_line(waiting: Waiting, message_id: str, words: Words) -> str:
