@@ -11,7 +11,7 @@ from core.errors import ModelRefusedError, ParlourError
 from core.messages.content import ContentItem
 from core.messages.invisible import Cleaned, noted, plain_line, without_invisible
 from core.messages.message import ASSISTANT, USER, Message
-from core.reading.senses import can_be_read, told_of_nothing
+from core.reading.senses import can_be_read, told_without
 from core.storage.base import FILE_ADDRESS
 
 if TYPE_CHECKING:
@@ -136,15 +136,20 @@ def title_of(message: Message) -> str:
     return shortened_title(plain_line(line))
 
 
-def unsupported_files(files: Sequence[Named], model: BaseChatModel | None) -> list[ParlourError]:
+def unsupported_files(
+    files: Sequence[Named], model: BaseChatModel | None, *, hears: bool = False
+) -> list[ParlourError]:
     """What the model cannot take and is not read for it, to be said before sending.
 
     Each error has the file's `name` and the `model`.
+
+    Args:
+        hears: Whether something is there that turns recordings into text.
     """
     errors: list[ParlourError] = []
     for file in files:
         kind = kind_of(file)
-        if model is not None and not takes(model, kind) and not can_be_read(file):
+        if model is not None and not takes(model, kind) and not can_be_read(file, hears=hears):
             error = ModelRefusedError(message=f"The model cannot take {file.name}.", key=_NOT_TAKEN[kind])
             error.details = {"name": file.name, "model": model.label}
             errors.append(error)
@@ -203,10 +208,8 @@ def _for_model(
             items.append(ContentItem(text="[a file that is gone]"))
         elif item.type == "file" or steads.get(file_id) == "text":
             documents.append(here[file_id][0].name)
-        elif file_id in steads:
-            items.append(ContentItem(text=told_of_nothing(here[file_id][0].name, lang)))
         else:
-            items.append(_local(item, *here[file_id], model))
+            items.append(_local(item, *here[file_id], model, steads.get(file_id), lang))
     if documents and not any(item.type == "text" for item in items):
         items.insert(0, ContentItem(text=_ASK[lang].format(names=", ".join(documents))))
     if all(item.type == "text" for item in items):
@@ -222,8 +225,12 @@ def _holds_itself(item: ContentItem) -> bool:
     )
 
 
-def _local(item: ContentItem, file: FileRecord, path: Path, model: BaseChatModel) -> ContentItem:
+def _local(
+    item: ContentItem, file: FileRecord, path: Path, model: BaseChatModel, stead: Stead | None, lang: Lang
+) -> ContentItem:
     kind = kind_of(file)
+    if kind != "document" and stead is not None and stead != "text":
+        return ContentItem(text=told_without(file.name, kind, stead, lang))
     if not takes(model, kind):
         return ContentItem(text=f"[{kind} {file.name}: you cannot take it in; say so if it matters]")
     return ContentItem(**{item.type: str(path)})

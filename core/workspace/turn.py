@@ -12,7 +12,7 @@ from core.generated_files import store_generated
 from core.messages.events import ToolFinished
 from core.messages.message import USER
 from core.reading.attachments import for_model, kind_of, takes
-from core.reading.senses import can_be_read, stead_of, told_in_stead
+from core.reading.senses import can_be_read, is_heard, stead_of, told_in_stead
 from core.storage.base import file_ids
 from core.workspace.steering import Saved
 
@@ -88,7 +88,11 @@ class Turn:
                 yield made
             here = await self._here(short)
             given = for_model(short, model, here, self._lang, steads)
-            named = [file.name for key, (file, _) in here.items() if steads.get(key) == "text"]
+            named = [
+                (file.name, kind)
+                for key, (file, _) in here.items()
+                if steads.get(key) == "text" and (kind := kind_of(file)) != "document"
+            ]
             if told := told_in_stead(named, self._lang):
                 given = append_system(given, told)
             try:
@@ -110,21 +114,23 @@ class Turn:
             raise _trouble(records[0])
 
     async def _read_for(self, model: BaseChatModel, messages: Sequence[Message]) -> dict[str, Stead]:
-        """Read the pictures of the conversation for a model that does not see; what stands for each, by file."""
+        """Read what the conversation has for senses that the model lacks; what stands for each file, by its id."""
         here = await self._here([message for message in messages if message.role == USER])
-        wanted = {
+        lacked = {
             key: file
             for key, (file, _) in here.items()
-            if (kind := kind_of(file)) != "document" and not takes(model, kind) and can_be_read(file)
+            if (kind := kind_of(file)) != "document" and not takes(model, kind)
         }
-        if not wanted:
+        if not lacked:
             return {}
+        hears = any(map(is_heard, lacked.values())) and await self._services.dictation.file_way() is not None
         documents = self._services.stores.documents
         known = {record.file_id for record in await documents.list(self._conversation_id)}
-        for key, file in wanted.items():
-            if key not in known:  # what failed or was called off is read again where its owner asks for it
+        for key, file in lacked.items():
+            # What failed or was called off is read again where its owner asks for it.
+            if key not in known and can_be_read(file, hears=hears):
                 await self._intake.add(self._conversation_id, file)
-        mine = [one for one in await documents.list(self._conversation_id) if one.file_id in wanted]
+        mine = [one for one in await documents.list(self._conversation_id) if one.file_id in lacked]
         read = await self._intake.wait(self._conversation_id, [one.id for one in mine], _DOCUMENTS_WITHIN)
         return {one.file_id: stead for one in read if (stead := stead_of(one)) is not None}
 

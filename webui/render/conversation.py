@@ -271,10 +271,10 @@ def _troubles(message: StoredMessage, words: Words, documents: Mapping[str, Docu
 
 
 def _in_stead(message: StoredMessage, words: Words, documents: Mapping[str, DocumentState]) -> list[str]:
-    """What is said of pictures that were read for a model that does not see."""
-    pictures = (item for part in message.parts for item in part.items if item.type == "image")
-    states = (documents.get(file_id(item)) for item in pictures)
-    return [_note(told) for state in states if state is not None and (told := in_stead(state, words))]
+    """What is said of pictures and recordings that were read for a model without the sense for them."""
+    items = (item for part in message.parts for item in part.items if item.type in {"image", "audio", "video"})
+    states = ((documents.get(file_id(item)), item.type) for item in items)
+    return [_note(told) for state, kind in states if state is not None and (told := in_stead(state, kind, words))]
 
 
 def _noted(part: Message) -> str:
