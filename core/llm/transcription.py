@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from secrets import token_hex
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from core.errors import ParlourError, UnsupportedFormatError
 from core.llm.ledger import LedgerCall, ledger_now
@@ -17,7 +17,8 @@ from core.messages.events import MessageFinished, MessageStarted, TextDelta
 from core.messages.message import USER, Message, Usage
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
 
     from core.languages import Lang
     from core.llm.service import Service
@@ -36,6 +37,8 @@ _ENDINGS: Final[Mapping[str, str]] = MappingProxyType(
         "audio/mpeg": "mp3",
         "audio/wav": "wav",
         "audio/flac": "flac",
+        "video/mp4": "mp4",
+        "video/webm": "webm",
     }
 )
 _BEGINNINGS: Final = (
@@ -56,12 +59,14 @@ class Recording:
     Args:
         data: The bytes of a sound file.
         media_type: One of those that `recording_of` knows.
-        seconds: How long it is, as whoever recorded it says.
+        seconds: How long it is, as whoever recorded it says; 0 where nobody does.
+        path: The file, where it is one; `data` may be empty then, and is read from it.
     """
 
     data: bytes = field(repr=False)
     media_type: str
     seconds: float
+    path: Path | None = None
 
     @property
     def name(self) -> str:
@@ -96,6 +101,71 @@ def too_long() -> ParlourError:
     )
 
 
+def recording_in(data: bytes, media_type: str, path: Path | None = None) -> Recording:
+    """A recording that somebody has as a file: of any length, and of a video its sound.
+
+    Args:
+        data: Its bytes, or none of them where it is read from `path`.
+        media_type: Of the file, such as `video/mp4`.
+
+    Raises:
+        UnsupportedFormatError: key `recording_unknown`: it is no sound that can be turned into text.
+    """
+    kind = media_type if media_type in _ENDINGS else ""
+    if not kind:
+        hint = "Save it as MP3, M4A, WAV, OGG, FLAC, WebM or MP4."
+        raise UnsupportedFormatError("This is no recording that can be read.", hint=hint, key="recording_unknown")
+    return Recording(data, kind, 0.0, path)
+
+
+@dataclass(frozen=True, slots=True)
+class Cue:
+    """Something that was said, with the seconds at which it begins and ends."""
+
+    start: float
+    end: float
+    text: str
+
+
+def cues_of(given: object) -> tuple[Cue, ...]:
+    """What was said when, as `[[start, end, text], …]` or a service's `[{"start", "end", "text"}, …]` tells it.
+
+    Whatever is something else there is left out.
+    """
+    found: list[Cue] = []
+    for one in cast("list[object]", given) if isinstance(given, list) else ():
+        match one:
+            case [int() | float() as start, int() | float() as end, str() as text] | {
+                "start": int() | float() as start,
+                "end": int() | float() as end,
+                "text": str() as text,
+            } if 0 <= start < 1e6 and text.strip():
+                found.append(Cue(float(start), float(end), text.strip()))
+            case _:
+                pass
+    return tuple(found)
+
+
+def webvtt(cues: Sequence[Cue]) -> str:
+    """What was said as WebVTT, a form that players and Parlour read."""
+    parts = ["WEBVTT"]
+    for cue in cues:
+        said = " ".join(cue.text.split()).replace("&", "&amp;").replace("<", "&lt;").replace("-->", "→")
+        if said:
+            parts.append(f"{_stamp(cue.start)} --> {_stamp(max(cue.start, cue.end))}\n{said}")
+    return "\n\n".join(parts) + "\n"
+
+
+def _stamp(seconds: float) -> str:
+    thousandths = max(0, round(seconds * 1000))
+    whole = thousandths // 1000
+    return f"{whole // 3600:02}:{whole // 60 % 60:02}:{whole % 60:02}.{thousandths % 1000:03}"
+
+
+Moved: TypeAlias = "Callable[[float, float], None]"
+"""Told how many seconds of a recording are text already, and how many it has (0 where that is not known)."""
+
+
 @dataclass(frozen=True, slots=True)
 class Heard:
     """What was made of a recording.
@@ -103,11 +173,13 @@ class Heard:
     Args:
         usage: The tokens that the service counted, where it counts those.
         seconds: How long the recording is, where the service says.
+        cues: What was said when, where that is known.
     """
 
     text: str
     usage: Usage | None = None
     seconds: float | None = None
+    cues: tuple[Cue, ...] = ()
 
 
 class Transcriber(ABC):
@@ -134,6 +206,21 @@ class Transcriber(ABC):
         Raises:
             ParlourError: It does not work; the key is `recording_silent` where nothing was said.
         """
+        return (await self._told(recording, None, lang)).text
+
+    async def transcribe_timed(self, recording: Recording, moved: Moved, lang: Lang = "en") -> tuple[Cue, ...]:
+        """What is said in a recording of any length, and when; without times it is one cue from its beginning on.
+
+        Args:
+            moved: Told how far it is, where that is known.
+
+        Raises:
+            ParlourError: It does not work; the key is `recording_silent` where nothing was said.
+        """
+        heard = await self._told(recording, moved, lang)
+        return heard.cues or (Cue(0.0, heard.seconds or 0.0, heard.text),)
+
+    async def _told(self, recording: Recording, moved: Moved | None, lang: Lang) -> Heard:
         said = f"{recording.name}: {recording.seconds:.1f} s, {len(recording.data):,} bytes of {recording.media_type}"
         given = ChatRequest((Message(USER, said),), lang=lang, purpose="transcription")
         line = LedgerCall(token_hex(8), self, self.service.here, given)
@@ -141,7 +228,7 @@ class Transcriber(ABC):
         if ledger is not None:
             ledger.began(line, lambda: False)
         try:
-            heard = await self._heard(recording, line)
+            heard = await self._heard(recording, line, moved)
             line.usage = await self._usage(heard, recording)
             line.events = _events(heard.text, line.usage)
             if not self.service.address:
@@ -157,7 +244,7 @@ class Transcriber(ABC):
         if not heard.text:
             hint = "Speak a little louder, or choose another microphone."
             raise ParlourError("Nothing was heard in the recording.", hint=hint, key="recording_silent")
-        return heard.text
+        return heard
 
     def count_tokens(self, text: str) -> int:
         """None: speech is not counted in tokens here."""
@@ -171,11 +258,12 @@ class Transcriber(ABC):
         return counted.model_copy(update={"cost": 0.0 if self.service.here else cost})
 
     @abstractmethod
-    async def _heard(self, recording: Recording, line: LedgerCall) -> Heard:
+    async def _heard(self, recording: Recording, line: LedgerCall, moved: Moved | None) -> Heard:
         """The text, and what the service says of the call.
 
         Args:
             line: Its `wire` takes down what goes to a service and comes back.
+            moved: Told how far it is; where it is given, times are wanted, too.
         """
 
 

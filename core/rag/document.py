@@ -6,6 +6,7 @@ is displayed, so rotation and crop box are already taken into account.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
@@ -140,6 +141,23 @@ class PageShape:
     text_box: Rectangle | None = None
 
 
+_TIME = re.compile(r"^(\d{1,4}):([0-5]\d):([0-5]\d) ", re.MULTILINE)
+
+
+def seconds_in(text: str, until: int | None = None) -> tuple[int, int] | None:
+    """The first and the last time that lines of a transcript begin with, in seconds; `None` where no line does.
+
+    Args:
+        until: Only lines that begin at this character or before it.
+    """
+    times = [
+        int(found[1]) * 3600 + int(found[2]) * 60 + int(found[3])
+        for found in _TIME.finditer(text)
+        if until is None or found.start() <= until
+    ]
+    return (times[0], times[-1]) if times else None
+
+
 @dataclass(frozen=True, slots=True)
 class About:
     """What a parser knows of the whole document; given before its blocks, and again at the end if something is missing.
@@ -228,6 +246,11 @@ class Passage:
     url: str = ""
     rows: str = ""
 
+    @property
+    def seconds(self) -> tuple[int, int] | None:
+        """When what is said in it begins, and when its last line does; `None` for what is no transcript."""
+        return seconds_in(self.text)
+
     def as_dict(self) -> dict[str, Any]:
         """The JSON form of `extra["passages"]` of a message; `url` and `rows` are in it only where there are any."""
         more = {name: value for name, value in (("url", self.url), ("rows", self.rows)) if value}
@@ -273,6 +296,8 @@ class ReadingProgress:
         seconds: Since reading began.
         fetching: Whether it is still being downloaded.
         invisible: Invisible characters removed.
+        heard: Seconds of a recording that are text already.
+        length: All of them, as soon as that is known.
     """
 
     document_id: str
@@ -284,3 +309,5 @@ class ReadingProgress:
     seconds: float = 0.0
     fetching: bool = False
     invisible: int = 0
+    heard: float = 0.0
+    length: float = 0.0

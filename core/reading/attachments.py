@@ -11,6 +11,7 @@ from core.errors import ModelRefusedError, ParlourError
 from core.messages.content import ContentItem
 from core.messages.invisible import Cleaned, noted, plain_line, without_invisible
 from core.messages.message import ASSISTANT, USER, Message
+from core.reading.senses import can_be_read, told_without
 from core.storage.base import FILE_ADDRESS
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from core.languages import Lang
     from core.llm.base import BaseChatModel
     from core.net.addresses import Reach
+    from core.reading.senses import Stead
     from core.storage.base import FileRecord
 
 
@@ -134,12 +136,20 @@ def title_of(message: Message) -> str:
     return shortened_title(plain_line(line))
 
 
-def unsupported_files(files: Sequence[Named], model: BaseChatModel | None) -> list[ParlourError]:
-    """What the model cannot take, to be said before sending; each with the file's `name` and the `model`."""
+def unsupported_files(
+    files: Sequence[Named], model: BaseChatModel | None, *, hears: bool = False
+) -> list[ParlourError]:
+    """What the model cannot take and is not read for it, to be said before sending.
+
+    Each error has the file's `name` and the `model`.
+
+    Args:
+        hears: Whether something is there that turns recordings into text.
+    """
     errors: list[ParlourError] = []
     for file in files:
         kind = kind_of(file)
-        if model is not None and not takes(model, kind):
+        if model is not None and not takes(model, kind) and not can_be_read(file, hears=hears):
             error = ModelRefusedError(message=f"The model cannot take {file.name}.", key=_NOT_TAKEN[kind])
             error.details = {"name": file.name, "model": model.label}
             errors.append(error)
@@ -160,7 +170,11 @@ def takes(model: BaseChatModel, kind: Kind) -> bool:
 
 
 def for_model(
-    messages: Sequence[Message], model: BaseChatModel, here: Mapping[str, tuple[FileRecord, Path]], lang: Lang
+    messages: Sequence[Message],
+    model: BaseChatModel,
+    here: Mapping[str, tuple[FileRecord, Path]],
+    lang: Lang,
+    steads: Mapping[str, Stead] | None = None,
 ) -> list[Message]:
     """The conversation as the model is given it.
 
@@ -168,12 +182,17 @@ def for_model(
         model: What it cannot take is named in words instead.
         here: The stored files that are here, by id.
         lang: The language for a question that is made of a document alone.
+        steads: What stands for files that it cannot take, by id: those whose text it gets as passages are documents.
     """
-    return [_for_model(message, model, here, lang) for message in messages]
+    return [_for_model(message, model, here, lang, steads or {}) for message in messages]
 
 
 def _for_model(
-    message: Message, model: BaseChatModel, here: Mapping[str, tuple[FileRecord, Path]], lang: Lang
+    message: Message,
+    model: BaseChatModel,
+    here: Mapping[str, tuple[FileRecord, Path]],
+    lang: Lang,
+    steads: Mapping[str, Stead],
 ) -> Message:
     if isinstance(message.content, str):
         return message
@@ -187,10 +206,10 @@ def _for_model(
             items.append(item)
         elif not str(item.value).startswith(FILE_ADDRESS) or file_id not in here:
             items.append(ContentItem(text="[a file that is gone]"))
-        elif item.type == "file":
+        elif item.type == "file" or steads.get(file_id) == "text":
             documents.append(here[file_id][0].name)
         else:
-            items.append(_local(item, *here[file_id], model))
+            items.append(_local(item, *here[file_id], model, steads.get(file_id), lang))
     if documents and not any(item.type == "text" for item in items):
         items.insert(0, ContentItem(text=_ASK[lang].format(names=", ".join(documents))))
     if all(item.type == "text" for item in items):
@@ -206,8 +225,12 @@ def _holds_itself(item: ContentItem) -> bool:
     )
 
 
-def _local(item: ContentItem, file: FileRecord, path: Path, model: BaseChatModel) -> ContentItem:
+def _local(
+    item: ContentItem, file: FileRecord, path: Path, model: BaseChatModel, stead: Stead | None, lang: Lang
+) -> ContentItem:
     kind = kind_of(file)
+    if kind != "document" and stead is not None and stead != "text":
+        return ContentItem(text=told_without(file.name, kind, stead, lang))
     if not takes(model, kind):
         return ContentItem(text=f"[{kind} {file.name}: you cannot take it in; say so if it matters]")
     return ContentItem(**{item.type: str(path)})

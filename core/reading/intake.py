@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import logging
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, TypeAlias
 from weakref import WeakValueDictionary
 
-from core.errors import DocumentError, LockedDocumentError, NotFoundError, StorageError
+from core.errors import DocumentError, LockedDocumentError, NotFoundError, StorageError, UnsupportedFormatError
 from core.rag.document import ReadingProgress
 from core.reading import job as outcome
 from core.reading.attachments import LINK, fetched
@@ -15,9 +19,8 @@ from core.reading.job import Lanes, ReadingJob
 from core.reading.preparing import Preparing
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Sequence
     from contextlib import AbstractAsyncContextManager
-    from pathlib import Path
 
     from core.net.addresses import Reach
     from core.rag.document import Document
@@ -26,6 +29,11 @@ if TYPE_CHECKING:
     from core.storage.stores import OwnerStores, Stores
 
 _LOG = logging.getLogger(__name__)
+
+Hear: TypeAlias = (
+    "Callable[[DocumentRecord, FileRecord, Path, Callable[[float, float], None]], Awaitable[tuple[bytes, str]]]"
+)
+"""Makes the transcript of a recording, as WebVTT, and says what made it; told how far it is, in seconds."""
 
 _AT_ONCE = 4
 _OF_EACH_OWNER = 2
@@ -69,6 +77,8 @@ class Intake:
         self.is_closing = False
         self.reach: Reach | None = None
         """How far links may lead; `None` is the open internet."""
+        self.hear: Hear | None = None
+        """Turns recordings into transcripts, where there is anything that does."""
         self.keeps_unneeded = False
         """Whether texts stay in an index that no document needs: those of a database that may come back."""
 
@@ -201,7 +211,9 @@ class Intake:
     async def _read(self, job: ReadingJob) -> dict[str, Any]:
         record, password = job.record, job.password
         job.password = ""
-        waiting, _ = await job.stores.files.get(record.file_id)
+        waiting, sound = await job.stores.files.get(record.file_id)
+        if waiting.media_type.startswith(("audio/", "video/")):
+            return await self._heard(job, waiting, sound)
         async with self._lanes.lane(record.owner_id, outcome.patience(waiting)):
             file, path = await job.stores.files.get(record.file_id)
             if file.media_type == LINK:
@@ -219,6 +231,32 @@ class Intake:
         if not known:
             self.preparing.watch(record.owner_id, record.id, document.id)
         return outcome.read(document, record.name, job.progress, known=known)
+
+    async def _heard(self, job: ReadingJob, file: FileRecord, sound: Path) -> dict[str, Any]:
+        """Take the transcript of a recording in, as what its document says. Others are read meanwhile."""
+        record = job.record
+        if self.hear is None:
+            raise UnsupportedFormatError("Recordings cannot be read here.", key="hearing_missing")
+        job.progress = ReadingProgress(file.sha256)
+
+        def moved(heard: float, length: float) -> None:
+            job.progress = ReadingProgress(file.sha256, heard=heard, length=length)
+            self.changed(record.owner_id, record.conversation_id)
+
+        text, by = await self.hear(record, file, sound, moved)
+        length = job.progress.length
+        with TemporaryDirectory(prefix="parlour-") as folder:
+            path = Path(folder) / "transcript.vtt"
+            await asyncio.to_thread(path.write_bytes, text)
+            async with self._lanes.lane(record.owner_id):
+                digest = hashlib.sha256(text).hexdigest()
+                document, known = await self._added(job, replace(file, sha256=digest), path, "")
+        if document.status == "no_text":
+            raise DocumentError(f"Nothing is said in {record.name}.", key="recording_silent")
+        if not known:
+            self.preparing.watch(record.owner_id, record.id, document.id)
+        told = outcome.read(document, record.name, job.progress, known=known)
+        return {**told, "facts": {**(told["facts"] or {}), "by": by, "length": length}}
 
     async def _added(self, job: ReadingJob, file: FileRecord, path: Path, password: str) -> tuple[Document, bool]:
         """The document in the owner's index, and whether it was there before. Raises as `Library.add`."""

@@ -24,6 +24,7 @@ from core.workspace.workspaces import Workspaces
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from contextlib import AbstractAsyncContextManager
+    from pathlib import Path
 
     from core.messages.message import Message
     from core.models.pool import ActiveModel
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from core.runs.log import Checked
     from core.runs.reply import Reply
     from core.settings import Settings
-    from core.storage.base import RunRecord
+    from core.storage.base import DocumentRecord, FileRecord, RunRecord
     from core.storage.sealing import Sealer
     from core.storage.stores import Stores
     from core.workspace.program import Program
@@ -101,6 +102,7 @@ class Answering:
             changed=changed,
         )
         self.workspaces = Workspaces(self.services, settings.home / "libraries", _indexed)
+        self.services.intake.hear = self._hear
         self._open = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
@@ -123,6 +125,12 @@ class Answering:
 
     def _index(self, owner: str) -> AbstractAsyncContextManager[Library]:
         return self.workspaces.index(owner)
+
+    async def _hear(
+        self, record: DocumentRecord, file: FileRecord, path: Path, moved: Callable[[float, float], None]
+    ) -> tuple[bytes, str]:
+        dictation = self.services.of(record.owner_id).dictation
+        return await dictation.hear(file, path, record.conversation_id or "", moved)
 
     async def _find(self, run: RunRecord, sentence: str) -> Sequence[Passage]:
         async with self.workspaces.open(run.owner_id) as workspace:

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 from urllib.parse import urlsplit
 
-from core.errors import ConflictError, SettingsError
+from core.errors import ConflictError, MissingExtraError, SettingsError
 from core.llm.backends.whisper import LocalTranscriber, Whisper
 from core.llm.ledger import recorded_by
 from core.llm.service import service_of
+from core.llm.transcription import recording_in, webvtt
 from core.llm.usage import cost_of_sound
 from core.models.choices import is_near
 from core.models.menu import MENU, kind_of, menu
@@ -29,12 +30,13 @@ if TYPE_CHECKING:
 
     from core.languages import Lang
     from core.llm.ledger import LedgerCall
-    from core.llm.transcription import Recording, Transcriber
+    from core.llm.transcription import Moved, Recording, Transcriber
     from core.models.menu import MenuService
     from core.models.own_models import OwnerModels
     from core.models.pool import Choice
     from core.runs.log import RunEvent
     from core.runs.run import Run
+    from core.storage.base import FileRecord
     from core.storage.stores import OwnerStores
 
 BROWSER: Final = "browser"
@@ -181,6 +183,47 @@ class OwnerDictation:
                 await asyncio.shield(self._keep(account.calls, conversation_id))
         finally:
             busy.discard(owner)
+
+    # ---- recordings that are files
+
+    async def file_way(self) -> Way | None:
+        """How a recording that came as a file becomes text; `None` where nothing is there for it.
+
+        As dictation, where that has a service or this machine; what a browser does it does for its microphone alone.
+
+        Raises:
+            StorageError: The database failed.
+        """
+        try:
+            if way := await self.way():
+                return way
+        except (MissingExtraError, SettingsError):
+            return None
+        return _here(LocalTranscriber(self._shared.whisper)) if self._shared.whisper.is_ready else None
+
+    async def hear(self, file: FileRecord, path: Path, conversation_id: str, moved: Moved) -> tuple[bytes, str]:
+        """The transcript of a file, as WebVTT, and what made it. The call is noted in the account of the next reply.
+
+        Args:
+            moved: Told how far it is.
+
+        Raises:
+            SettingsError: key `hearing_missing`: nothing is there that turns recordings into text.
+            ParlourError: It does not work; the key says why.
+        """
+        way = await self.file_way()
+        if way is None:
+            hint = "Choose a service or Whisper under Dictation in the settings."
+            said = "There is nothing here that turns recordings into text."
+            raise SettingsError(said, hint=hint, key="hearing_missing")
+        account = _Account()
+        try:
+            transcriber = await self._transcriber(way)
+            with recorded_by(account):
+                cues = await transcriber.transcribe_timed(recording_in(b"", file.media_type, path), moved)
+        finally:
+            await asyncio.shield(self._keep(account.calls, conversation_id))
+        return webvtt(cues).encode(), transcriber.label
 
     # ---- the account
 

@@ -6,10 +6,13 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from core.agents.conversation import append_system
 from core.errors import DocumentError, ModelServiceError, NotFoundError
 from core.generated_files import store_generated
 from core.messages.events import ToolFinished
-from core.reading.attachments import for_model
+from core.messages.message import USER
+from core.reading.attachments import for_model, kind_of, takes
+from core.reading.senses import can_be_read, is_heard, stead_of, told_in_stead
 from core.storage.base import file_ids
 from core.workspace.steering import Saved
 
@@ -18,9 +21,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from core.languages import Lang
+    from core.llm.base import BaseChatModel
     from core.messages.events import Event
     from core.messages.message import Message
     from core.models.loading import ModelLoader
+    from core.reading.senses import Stead
     from core.runs.log import TurnsSummarised
     from core.storage.base import DocumentRecord, FileRecord, StoredMessage
     from core.workspace.services import OwnerServices
@@ -67,6 +72,7 @@ class Turn:
             # The document first: what is wrong with it is known sooner than a model is fetched.
             await self._read()
             model = await loader.ready()
+            steads = await self._read_for(model, messages)
             missing = await self._missing()
             saved = Saved.of(await services.stores.conversations.settings(self._conversation_id))
             short, made = await services.remembering.fit(
@@ -80,7 +86,15 @@ class Turn:
             )
             if made is not None:
                 yield made
-            given = for_model(short, model, await self._here(short), self._lang)
+            here = await self._here(short)
+            given = for_model(short, model, here, self._lang, steads)
+            named = [
+                (file.name, kind)
+                for key, (file, _) in here.items()
+                if steads.get(key) == "text" and (kind := kind_of(file)) != "document"
+            ]
+            if told := told_in_stead(named, self._lang):
+                given = append_system(given, told)
             try:
                 async with (
                     services.agents.inside(services, self._conversation_id, model) as agent,
@@ -98,6 +112,27 @@ class Turn:
         records = await self._intake.wait(self._conversation_id, self._needed, _DOCUMENTS_WITHIN)
         if records and not any(record.library_id for record in records):
             raise _trouble(records[0])
+
+    async def _read_for(self, model: BaseChatModel, messages: Sequence[Message]) -> dict[str, Stead]:
+        """Read what the conversation has for senses that the model lacks; what stands for each file, by its id."""
+        here = await self._here([message for message in messages if message.role == USER])
+        lacked = {
+            key: file
+            for key, (file, _) in here.items()
+            if (kind := kind_of(file)) != "document" and not takes(model, kind)
+        }
+        if not lacked:
+            return {}
+        hears = any(map(is_heard, lacked.values())) and await self._services.dictation.file_way() is not None
+        documents = self._services.stores.documents
+        known = {record.file_id for record in await documents.list(self._conversation_id)}
+        for key, file in lacked.items():
+            # What failed or was called off is read again where its owner asks for it.
+            if key not in known and can_be_read(file, hears=hears):
+                await self._intake.add(self._conversation_id, file)
+        mine = [one for one in await documents.list(self._conversation_id) if one.file_id in lacked]
+        read = await self._intake.wait(self._conversation_id, [one.id for one in mine], _DOCUMENTS_WITHIN)
+        return {one.file_id: stead for one in read if (stead := stead_of(one)) is not None}
 
     async def _missing(self) -> list[dict[str, Any]]:
         """What the answer does not know: the question's documents that failed, and the rest of what is read in part."""

@@ -10,6 +10,7 @@ from core.errors import StorageError
 from core.reading.attachments import takes, unsupported_files
 from core.reading.intake import is_locked
 from core.reading.libraries import Libraries
+from core.reading.senses import is_heard
 from core.workspace.conversation import Conversation
 from core.workspace.queue import ConversationQueue
 from core.workspace.taking import Taking
@@ -138,7 +139,8 @@ class Workspace:
         Args:
             name: Which model; the owner's usual one where it is left out.
         """
-        return unsupported_files(files, (await self.models.chosen(name)).loader.model)
+        hears = any(is_heard(file) for file in files) and await self.services.dictation.file_way() is not None
+        return unsupported_files(files, (await self.models.chosen(name)).loader.model, hears=hears)
 
     async def accepts_audio(self, name: ModelName | None = None) -> bool:
         """Whether a model takes recordings, the owner's usual one if none is named; false while it is not loaded."""

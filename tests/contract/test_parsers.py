@@ -110,6 +110,7 @@ SAMPLES: dict[str, tuple[str, str, Callable[[Path], None]]] = {
     "word": ("a.docx", "application/vnd.openxmlformats-officedocument.wordprocessingml.document", a_word_document),
     "web_page": ("a.html", "text/html", text("<!doctype html><p>{}</p>")),
     "sheet": ("a.csv", "text/csv", text("header\n{}\n")),
+    "transcript": ("a.vtt", "text/vtt", text("WEBVTT\n\n00:01.000 --> 00:02.000\n{}\n")),
     "plain": ("a.txt", "text/plain", text("{}")),
     "pdfium": ("a.pdf", "application/pdf", a_pdf),
     "slides": (

@@ -14,6 +14,7 @@ from core.engine import Engine
 from core.errors import ConflictError, NotFoundError, ParlourError
 from core.llm.request import ChatRequest
 from core.messages.message import Message
+from core.rag.parsers import ocr
 from core.runs.resumable import ResumableRun
 from core.runs.run import Run
 from core.settings import Settings
@@ -194,8 +195,9 @@ async def test_a_bad_document_is_told_in_one_sentence_and_the_next_message_works
 
 
 async def test_a_picture_reaches_a_model_that_sees_and_is_named_to_one_that_does_not(
-    engine: Engine, model: ScriptedModel
+    engine: Engine, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(ocr, "is_here", lambda: False)
     file = await engine.stores.of("alice").files.put("cat.png", PNG)
     async with engine.workspaces.open("alice") as alice:
         (warning,) = await alice.unsupported_files([file])

@@ -10,13 +10,15 @@ from anyio import to_thread
 from core.errors import DocumentError, NotFoundError, StorageError
 from core.rag.attribution import words_of
 from core.rag.citations import claim_around, sentence_of, supporting_spans
-from core.rag.document import Passage
+from core.rag.document import Passage, seconds_in
 from core.rag.page_content import kind_of
 from core.rag.places import letters_of, proof_on_page
 from core.rag.tables.rows import read
+from core.reading.senses import is_heard
 from core.storage.kept_pages import kept_pages
 from webui.panels.evidence import Listing, Lists, ShownPage, ShownText, evidence_html
 from webui.panels.evidence_text import Found
+from webui.panels.player import player_html
 from webui.render.citations import BESIDE, claimed_sentences, marked_text
 from webui.views import EVIDENCE, Place, ShownReply
 
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from core.rag.document import Document, Rectangle
     from core.rag.library import Library
     from core.runs.reply import Reply
+    from core.storage.base import FileRecord
     from core.storage.kept_pages import PagePlace
     from core.workspace.workspace import Workspace
     from webui.handlers.desk import Desk
@@ -222,11 +225,23 @@ async def _show(
     workspace: Workspace, view: View, reply: ShownReply, place: Place, look: _Look, *, only_if_there: bool = False
 ) -> None:
     kept = await _kept_pages(workspace, view.conversation_id)
-    drawn = await to_thread.run_sync(_drawn, await workspace.index(), reply, place, view.words, kept)
+    sound = await _sound(workspace, view.conversation_id, place.document_id)
+    drawn = await to_thread.run_sync(_drawn, await workspace.index(), reply, place, view.words, kept, sound)
     if view.looks != look.number or (only_if_there and not drawn.is_there):
         return
     view.cover(look.over, EVIDENCE)
     view.place, view.evidence = drawn.place, drawn.markup
+
+
+async def _sound(workspace: Workspace, conversation_id: str, document_id: str) -> FileRecord | None:
+    """The recording whose transcript a document of the conversation is."""
+    try:
+        documents = await workspace.documents.list(conversation_id)
+        made = next((one for one in documents if one.library_id == document_id), None)
+        file = await workspace.files.record(made.file_id) if made is not None else None
+    except NotFoundError:
+        return None
+    return file if file is not None and is_heard(file) else None
 
 
 async def _kept_pages(workspace: Workspace, conversation_id: str) -> KeptPages:
@@ -249,20 +264,23 @@ class _Drawn:
     is_there: bool
 
 
-def _drawn(library: Library, reply: ShownReply, place: Place, words: Words, kept: KeptPages) -> _Drawn:
+def _drawn(
+    library: Library, reply: ShownReply, place: Place, words: Words, kept: KeptPages, sound: FileRecord | None
+) -> _Drawn:
     shown, cited_in_text = _shown(library, reply, place)
     if shown is None:
         shown = _kept_page(reply, place, kept)
     listing = _listing(library, place, shown)
     start = listing.start if listing and listing.chunks else None
     gone = shown is None and not _is_here(library, place.document_id)
+    player = _player(sound, _opened(library, reply, place), cited_in_text, words) if sound is not None else ""
     markup = evidence_html(
         reply.passages,
         place.number,
         words,
         message_id=place.message_id,
         page=shown,
-        lists=Lists(reply.uncited, cited_in_text, listing, _why(reply, place, words), gone),
+        lists=Lists(reply.uncited, cited_in_text, listing, _why(reply, place, words), gone, player),
     )
     return _Drawn(replace(place, listing=start, found=reply if reply.sought else None), markup, shown is not None)
 
@@ -280,6 +298,14 @@ def _shown(library: Library, reply: ShownReply, place: Place) -> tuple[Shown | N
         return _text(library, document, reply, place, opened, cited_in_text), cited_in_text
     except _NOWHERE:
         return None, cited_in_text
+
+
+def _player(sound: FileRecord, opened: Passage | None, cited_in_text: Sequence[tuple[int, int]], words: Words) -> str:
+    """The recording at the second at which what is cited is said."""
+    begins = min((start for start, _ in cited_in_text), default=0)
+    times = seconds_in(opened.text, begins) if opened is not None else None
+    moving = sound.media_type.startswith("video/")
+    return player_html(sound.id, times[1] if times is not None else 0, sound.name, words, moving=moving)
 
 
 def _kept_page(reply: ShownReply, place: Place, kept: KeptPages) -> ShownPage | None:

@@ -32,6 +32,7 @@ class Lists:
         listing: Chunks of the document, or their number.
         sought: The line about a search that the reader started; empty for the reply's own.
         gone: Whether the document was removed.
+        player: Markup of a player of what is cited; "" for what is no recording.
     """
 
     uncited: frozenset[int] = frozenset()
@@ -39,6 +40,7 @@ class Lists:
     listing: Listing | None = None
     sought: str = ""
     gone: bool = False
+    player: str = ""
 
 
 def evidence_html(
@@ -74,7 +76,8 @@ def evidence_html(
         f'<h2>{escaped(words("evidence.title"))}</h2><span class="p-file" title="{document}">{document}</span>'
         f'<button type="button" class="p-icon p-close" data-do="close" '
         f'aria-label="{escaped(words("evidence.close"))}"></button></header>'
-        f"{sought}{_page_html(page, told, open_number, words, message_id) or _nothing(words, gone=lists.gone)}"
+        f"{sought}{lists.player}"
+        f"{_page_html(page, told, open_number, words, message_id) or _nothing(words, gone=lists.gone)}"
         f'<div class="p-lists{" p-of-chunks" if chunks else ""}">{quoted}{listed}</div></div>'
     )
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 from core.runs.reply import CallBlock, ItemBlock
 from core.storage.base import file_ids
 from webui.render.comparing import between, column
-from webui.render.documents import DocumentState, Waiting, file_id, item_html, state_line
+from webui.render.documents import DocumentState, Waiting, file_id, in_stead, item_html, state_line
 from webui.render.entries import message_entry
 from webui.render.judging import Judging
 from webui.render.markup import escaped, invisible_in, verbatim
@@ -219,6 +219,7 @@ def question_entry(
     if len(text) > LONGEST_QUESTION:
         parts.append(_note(words("reply.cut_text", n=len(text))))
     parts.extend(_troubles(message, words, documents))
+    parts.extend(_in_stead(message, words, documents))
     parts.extend(_note(words(f"note.{note}")) for note in map(_noted, message.parts) if f"note.{note}" in words)
     parts.extend(_note(invisible_in(part.extra, words)) for part in message.parts if invisible_in(part.extra, words))
     parts.append(f'<p class="p-acts">{versions}</p>' if versions else "")
@@ -267,6 +268,13 @@ def _troubles(message: StoredMessage, words: Words, documents: Mapping[str, Docu
     states = (documents.get(file_id(item)) for part in message.parts for item in part.items if item.type != "text")
     read = [state.record for state in states if state is not None and state.record.status == "ready"]
     return [_note(words.error(record.error)) for record in read if record.error]
+
+
+def _in_stead(message: StoredMessage, words: Words, documents: Mapping[str, DocumentState]) -> list[str]:
+    """What is said of pictures and recordings that were read for a model without the sense for them."""
+    items = (item for part in message.parts for item in part.items if item.type in {"image", "audio", "video"})
+    states = ((documents.get(file_id(item)), item.type) for item in items)
+    return [_note(told) for state, kind in states if state is not None and (told := in_stead(state, kind, words))]
 
 
 def _noted(part: Message) -> str:

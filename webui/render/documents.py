@@ -9,7 +9,9 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from core.rag.document import numbered_as
+from core.rag.parsers.transcript import told_time
 from core.reading.intake import is_locked
+from core.reading.senses import stead_of
 from core.storage.base import FILE_ADDRESS
 from webui.render.markup import escaped, invisible_in
 from webui.words import LANGUAGES, sentences
@@ -48,11 +50,15 @@ def item_html(item: ContentItem, about: Mapping[str, Any], words: Words, documen
     address = f".{FILE_ADDRESS}{stored}"
     match item.type:
         case "image":
-            return f'<a class="p-pic" href="{address}"><img src="{address}" alt="{escaped(name)}"></a>'
-        case "audio":
-            return f'<audio controls preload="metadata" src="{address}" title="{escaped(name)}"></audio>'
-        case "video":
-            return f'<video controls preload="metadata" src="{address}" title="{escaped(name)}"></video>'
+            shown = f'<a class="p-pic" href="{address}"><img src="{address}" alt="{escaped(name)}"></a>'
+            if document is None or stead_of(document.record) == "nothing":  # which the note says
+                return shown
+            return shown + document_card(document, address, words)
+        case "audio" | "video" as kind:
+            shown = f'<{kind} controls preload="metadata" src="{address}" title="{escaped(name)}"></{kind}>'
+            if document is None or stead_of(document.record) == "nothing":
+                return shown
+            return shown + document_card(document, address, words)
         case _:
             if _pasted_name().fullmatch(name) and (document is None or document.record.status == "ready"):
                 return _pasted(stored, name)
@@ -157,6 +163,23 @@ def document_card(state: DocumentState, address: str, words: Words) -> str:
     return f'<div class="p-doc p-doc-{record.status}{two}">{link}{acts}{_bar(state)}</div>'
 
 
+def in_stead(state: DocumentState, kind: str, words: Words) -> str:
+    """What is said of a file that was read for a model without the sense for it; "" where that is not over, or failed.
+
+    Args:
+        kind: `image`, `audio` or `video`.
+    """
+    stead = stead_of(state.record)
+    if stead not in {"text", "nothing"}:
+        return ""
+    return words(f"note.{kind}_{'as' if stead == 'text' else 'without'}_text", **_made_by(state.record, words))
+
+
+def _made_by(record: DocumentRecord, words: Words) -> dict[str, str]:
+    by = str((record.facts or {}).get("by") or "")
+    return {"name": record.name, "by": by or words("note.by_unknown")}
+
+
 def waiting_line(waiting: Waiting, message_id: str, words: Words) -> str:
     """The line of a reply that waits for documents, with a link to ask at once."""
     one = len(waiting.names) == 1
@@ -212,6 +235,8 @@ def _going(name: str, progress: ReadingProgress | None, words: Words) -> str:
         return words("reading.waits")
     if progress.fetching:
         return words("reading.fetching")
+    if progress.length:
+        return words("reading.heard", done=told_time(progress.heard), total=told_time(progress.length))
     figures = {"scanned": progress.scanned, "tables": progress.tables, "chunks": progress.chunks}
     figures["invisible"] = progress.invisible
     seconds = words.seconds(progress.seconds, whole=True) if progress.seconds >= 1 else ""
@@ -227,6 +252,8 @@ def _facts(record: DocumentRecord, words: Words) -> list[str]:
     else:
         took = words.seconds(seconds) if isinstance(seconds, float) and seconds >= 0.1 else ""
     counted = _counted(f"reading.{numbered_as(record.name)}", pages, words)
+    if isinstance(length := facts.get("length"), float) and length:
+        counted = told_time(length)
     return [counted, *_found(facts, words), took]
 
 
@@ -267,9 +294,10 @@ def _number(facts: Mapping[str, Any] | None, name: str) -> int:
 
 def _bar(state: DocumentState) -> str:
     progress = state.progress
-    if state.record.status != "reading" or progress is None or not progress.total:
+    if state.record.status != "reading" or progress is None or not (progress.total or progress.length):
         return ""
-    share = min(progress.pages / progress.total, 1.0)
+    share = progress.pages / progress.total if progress.total else progress.heard / progress.length
+    share = min(share, 1.0)
     return f'<span class="p-bar p-b{round(share * 100 / _STEP) * _STEP}"></span>'
 
 

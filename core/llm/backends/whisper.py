@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from core.child_process import environment
 from core.errors import ModelMisbehavedError, ModelUnavailableError, SettingsError, need_packages
 from core.llm.service import Service
-from core.llm.transcription import Heard, Transcriber
+from core.llm.transcription import Heard, Transcriber, cues_of
 
 if TYPE_CHECKING:
     from asyncio.subprocess import Process
 
     from core.llm.ledger import LedgerCall
-    from core.llm.transcription import Recording
+    from core.llm.transcription import Moved, Recording
 
 PACKAGE: Final = "faster_whisper"
 EXAMPLE: Final = "Systran/faster-whisper-base"
@@ -33,6 +33,9 @@ _NEEDED: Final = ("model.bin", "config.json", "tokenizer.json")
 _SECONDS: Final = 60.0
 _SECONDS_PER_SECOND: Final = 8.0
 _LONGEST: Final = 1024 * 1024  # bytes of an answer
+_LONGEST_TIMED: Final = 32 * 1024 * 1024  # of one that may be of many hours
+_SILENCE: Final = 900.0  # seconds without any news of a long recording
+_LONG: Final = "43200"  # processor seconds of a long recording
 
 
 class Whisper:
@@ -79,22 +82,24 @@ class Whisper:
             model=EXAMPLE,
         )
 
-    async def heard(self, recording: Recording, weights: Path) -> Heard:
+    async def heard(self, recording: Recording, weights: Path, moved: Moved | None = None) -> Heard:
         """The text of a recording.
 
         Args:
             weights: What `weights` found.
+            moved: Told how far it is. Where it is given, the recording may have any length.
 
         Raises:
             ModelUnavailableError: key `whisper_slow`: it took too long.
             ModelMisbehavedError: key `whisper_failed`: the weights or the recording cannot be read.
         """
         async with self._turn:
-            said = await _answer(recording, weights)
+            said = await _answer(recording, weights, moved)
         text, seconds = said.get("text"), said.get("seconds")
         if not isinstance(text, str):
             raise _failed(str(said.get("error") or ""))
-        return Heard(text.strip(), seconds=float(seconds) if isinstance(seconds, int | float) else None)
+        length = float(seconds) if isinstance(seconds, int | float) else None
+        return Heard(text.strip(), seconds=length, cues=cues_of(said.get("cues")))
 
 
 class LocalTranscriber(Transcriber):
@@ -116,9 +121,9 @@ class LocalTranscriber(Transcriber):
         self.cfg: dict[str, Any] = {}
         self.service = Service("whisper", "whisper", here=True)
 
-    async def _heard(self, recording: Recording, line: LedgerCall) -> Heard:
+    async def _heard(self, recording: Recording, line: LedgerCall, moved: Moved | None) -> Heard:
         del line  # nothing goes over a wire
-        return await self._whisper.heard(recording, self._weights)
+        return await self._whisper.heard(recording, self._weights, moved)
 
 
 def _places(folder: Path) -> list[Path]:
@@ -128,28 +133,56 @@ def _places(folder: Path) -> list[Path]:
         return []
 
 
-async def _answer(recording: Recording, weights: Path) -> dict[str, Any]:
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-P", str(_WORKER), str(weights)),
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.DEVNULL,
-        env=environment() | {"HF_HUB_OFFLINE": "1"},  # nothing is to be fetched
-    )
+async def _answer(recording: Recording, weights: Path, moved: Moved | None) -> dict[str, Any]:
+    given = asyncio.subprocess.PIPE if recording.path is None else recording.path.open("rb")
     try:
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-P", str(_WORKER), str(weights), *((_LONG,) if moved is not None else ())),
+            stdin=given,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
+            limit=_LONGEST_TIMED,
+            env=environment() | {"HF_HUB_OFFLINE": "1"},  # nothing is to be fetched
+        )
+    finally:
+        if not isinstance(given, int):
+            given.close()
+    try:
+        if moved is not None:
+            return await _followed(process, recording, moved)
         async with asyncio.timeout(_SECONDS + _SECONDS_PER_SECOND * recording.seconds):
-            said, _ = await process.communicate(recording.data)
+            said, _ = await process.communicate(recording.data if recording.path is None else None)
     except TimeoutError:
         hint = "Take a smaller model, or dictate in shorter pieces."
         raise ModelUnavailableError(message="Whisper took too long.", hint=hint, key="whisper_slow") from None
-    except OSError as error:
+    except (OSError, ValueError) as error:  # the line of an answer without end is a ValueError
         raise _failed(str(error)) from error
     finally:
         await _ended(process)
+    return _read(said.splitlines()[-1]) if said and len(said) <= _LONGEST else {}
+
+
+async def _followed(process: Process, recording: Recording, moved: Moved) -> dict[str, Any]:
+    """The answer of a process that tells how far it is, for as long as it does."""
+    if process.stdin is not None:
+        process.stdin.write(recording.data)
+        process.stdin.close()
+    said: dict[str, Any] = {}
+    async with asyncio.timeout(_SILENCE) as patience:
+        while process.stdout is not None and (line := await process.stdout.readline()):
+            patience.reschedule(asyncio.get_running_loop().time() + _SILENCE)
+            said = _read(line)
+            at, length = said.get("at"), said.get("length")
+            if isinstance(at, int | float) and isinstance(length, int | float):
+                moved(float(at), float(length))
+    return said
+
+
+def _read(line: bytes) -> dict[str, Any]:
     try:
-        read: Any = json.loads(said) if len(said) <= _LONGEST else None
+        read: Any = json.loads(line)
     except ValueError:
-        read = None
+        return {}
     return cast("dict[str, Any]", read) if isinstance(read, dict) else {}
 
 

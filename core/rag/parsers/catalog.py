@@ -28,6 +28,7 @@ PARSERS: Mapping[str, Entry] = {
     "outlook": Entry("core.rag.parsers.mail:OutlookParser"),
     "archive": Entry("core.rag.parsers.archive:ArchiveParser"),
     "book": Entry("core.rag.parsers.epub:BookParser"),
+    "transcript": Entry("core.rag.parsers.transcript:TranscriptParser"),
     "web_page": Entry("core.rag.parsers.web_page:WebPageParser"),
     "sheet": Entry("core.rag.parsers.spreadsheet:SheetParser"),
     "data_text": Entry("core.rag.parsers.data_text:DataTextParser"),
@@ -54,7 +55,7 @@ PICTURES: Mapping[str, str] = {
 
 READABLE = (
     *("PDF", "DOCX", "DOC", "ODT", "RTF", "PPTX", "PPT", "XLSX", "XLS", "ODS", "EPUB"),
-    *("EML", "MSG", "TXT", "MD", "HTML", "CSV", "JSON", "IPYNB", "ZIP"),
+    *("EML", "MSG", "TXT", "MD", "HTML", "CSV", "JSON", "IPYNB", "VTT", "SRT", "ZIP"),
     *("PNG", "JPEG", "TIFF"),  # with the extra `ocr`
 )
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from core.errors import ParlourError
 from core.messages.content import ContentItem
 from core.messages.message import Message
+from core.rag.parsers import ocr
 from core.reading.attachments import (
     LONGEST_TEXT,
     checked_text,
@@ -120,8 +121,11 @@ def test_the_ends_of_a_long_text_are_shown() -> None:
     assert len(shown) < 1300
 
 
-def test_what_a_model_cannot_take_is_said_by_name() -> None:
+def test_what_a_model_cannot_take_is_said_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     model = ScriptedModel("x")
+    assert unsupported_files([file("a.png", "image/png")], model) == []  # its words are recognised
+    assert len(unsupported_files([file("a.heic", "image/heic")], model)) == 1
+    monkeypatch.setattr(ocr, "is_here", lambda: False)
     files = [
         file("a.png", "image/png"),
         file("a.wav", "audio/wav"),

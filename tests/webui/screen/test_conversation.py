@@ -108,6 +108,25 @@ def test_a_damaged_document_that_was_read_all_the_same_is_said_to_be() -> None:
     assert "a.pdf 已损坏，可能缺少部分内容。" in unescape(text_of(entry))
 
 
+def test_a_picture_that_was_read_for_a_model_that_does_not_see_is_said_to_be_and_one_without_words_too() -> None:
+    items = [ContentItem(text="?"), ContentItem(image="/files/f1")]
+    stored = turn("q1", "user", (Message("user", items, extra={"files": [{"id": "f1", "name": "a.png"}]}),))
+    read = DocumentRecord("d", "o", "c", "f1", "a.png", "l", "ready", None, 1, 0.0)
+    [entry], _ = conversation_entries([stored], {}, words=EN, documents=[read])
+    assert "of a.png it was given the text that was recognised in it" in unescape(text_of(entry))
+    assert 'src="./files/f1"' in unescape(text_of(entry))
+    assert "p-doc-ready" in unescape(text_of(entry))
+    [entry], _ = conversation_entries([stored], {}, words=ZH, documents=[read])
+    assert "模型看不到图片：对于 a.png，交给它的是从中识别出的文字。" in unescape(text_of(entry))
+    none = {"key": "document_no_text", "message": "", "hint": "", "details": {"name": "a.png"}}
+    empty = DocumentRecord("d", "o", "c", "f1", "a.png", None, "failed", none, None, 0.0)
+    [entry], _ = conversation_entries([stored], {}, words=EN, documents=[empty])
+    assert "in a.png no text was recognised: it knows the name alone" in unescape(text_of(entry))
+    assert "holds no text" not in unescape(text_of(entry))  # it is said once
+    [entry], _ = conversation_entries([stored], {}, words=EN)
+    assert "p-note" not in unescape(text_of(entry))
+
+
 def test_pictures_and_sounds_of_a_question_are_shown_from_the_store() -> None:
     items = [
         ContentItem(image="/files/p"),

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final, cast
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, Literal, cast
 from urllib.parse import urlsplit
 
 import httpx2
@@ -16,16 +18,20 @@ from core.llm.backends.http_clients import CONNECT_SECONDS
 from core.llm.backends.openai.service import NO_KEY, VENDOR_ERRORS, Translator, client_pool
 from core.llm.backends.openai.variants import public_pool
 from core.llm.service import service_of
-from core.llm.transcription import Heard, Transcriber, too_long
+from core.llm.transcription import Heard, Transcriber, cues_of, too_long
 from core.llm.usage import usage_from
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from core.llm.ledger import LedgerCall
-    from core.llm.transcription import Recording
+    from core.llm.transcription import Moved, Recording
 
 _SECONDS: Final = 60.0
 _SECONDS_HERE: Final = 600.0  # a local server may load its model first
-_LONGEST: Final = 200_000  # characters, of five minutes
+_SECONDS_FILE: Final = 1800.0
+_MOST: Final = 25 * 1024 * 1024  # bytes that services of this protocol take at once
+_LONGEST: Final = 2_000_000  # characters
 
 
 class ServiceTranscriber(Transcriber):
@@ -47,16 +53,26 @@ class ServiceTranscriber(Transcriber):
         self._pool = public_pool() if public_only else client_pool()
         self._translator = Translator(address, key, model)
 
-    async def _heard(self, recording: Recording, line: LedgerCall) -> Heard:
+    async def _heard(self, recording: Recording, line: LedgerCall, moved: Moved | None) -> Heard:
         limit = (_SECONDS_HERE if self.service.here else _SECONDS) + recording.seconds
+        if moved is not None:
+            limit = _SECONDS_FILE
+            if recording.path is not None:
+                recording = await asyncio.to_thread(_loaded, recording, recording.path)
         try:
             async with awake_timeout(limit):
                 client = await self._pool.client(self, ("sound", self._address, self._key), self._client)
-                return self._read(await self._asked(client, recording, line, limit))
+                if moved is None:
+                    return self._read(await self._asked(client, recording, line, limit))
+                try:
+                    timed = await self._asked(client, recording, line, limit, "verbose_json")
+                except openai.BadRequestError:  # some models tell no times
+                    return self._read(await self._asked(client, recording, line, limit))
+                return self._read(timed)
         except openai.APIStatusError as error:
             # The vendor's error is left out of the traceback: it may show the key.
             if error.status_code == 413:
-                raise too_long() from None
+                raise (too_long() if moved is None else too_large()) from None
             raise self._translator.translated(error) from None
         except VENDOR_ERRORS as error:
             if isinstance(error.__cause__, ParlourError):  # the guard of addresses said no
@@ -69,15 +85,20 @@ class ServiceTranscriber(Transcriber):
         return openai.AsyncOpenAI(base_url=self._address, api_key=self._key, max_retries=0, http_client=http)
 
     async def _asked(
-        self, client: openai.AsyncOpenAI, recording: Recording, line: LedgerCall, limit: float
+        self,
+        client: openai.AsyncOpenAI,
+        recording: Recording,
+        line: LedgerCall,
+        limit: float,
+        form_of_answer: Literal["json", "verbose_json"] = "json",
     ) -> httpx2.Response:
-        form = {"model": self.model, "response_format": "json"}
+        form = {"model": self.model, "response_format": form_of_answer}
         line.wire.asked(_Noted(f"{self._address.rstrip('/')}/audio/transcriptions", form, recording))
         try:
             answer = await client.audio.transcriptions.with_raw_response.create(
                 file=(recording.name, recording.data, recording.media_type),
                 model=self.model,
-                response_format="json",
+                response_format=form_of_answer,
                 timeout=httpx2.Timeout(limit, connect=CONNECT_SECONDS),
             )
         except openai.APIStatusError as error:
@@ -107,7 +128,21 @@ class ServiceTranscriber(Transcriber):
             raise self._translator.make(ModelMisbehavedError, said, "Check the service's address and the model.")
         usage: Any = found.get("usage")
         counts: dict[str, Any] = cast("dict[str, Any]", usage) if isinstance(usage, dict) else {}
-        return Heard(text[:_LONGEST].strip(), usage_from(counts), _number(counts.get("seconds", found.get("duration"))))
+        seconds, cues = _number(counts.get("seconds", found.get("duration"))), cues_of(found.get("segments"))
+        return Heard(text[:_LONGEST].strip(), usage_from(counts), seconds, cues)
+
+
+def too_large() -> ParlourError:
+    """The error for a recording that is larger than a service takes."""
+    hint = "Save it smaller, such as MP3 with 32 kbit/s, or cut it; Whisper on this machine takes any size."
+    said = f"The recording is larger than {_MOST >> 20} MB."
+    return ParlourError(said, hint=hint, key="recording_too_large", limit=_MOST >> 20)
+
+
+def _loaded(recording: Recording, path: Path) -> Recording:
+    if path.stat().st_size > _MOST:
+        raise too_large()
+    return replace(recording, data=path.read_bytes(), path=None)
 
 
 def _number(given: object) -> float | None:

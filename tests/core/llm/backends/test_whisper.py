@@ -16,7 +16,7 @@ from core.errors import MissingExtraError, ModelMisbehavedError, ModelUnavailabl
 from core.llm.backends import whisper
 from core.llm.backends.whisper import LocalTranscriber, Whisper
 from core.llm.ledger import LedgerCall, recorded_by
-from core.llm.transcription import Recording
+from core.llm.transcription import Cue, Recording
 
 pytestmark = pytest.mark.anyio
 
@@ -35,9 +35,13 @@ class WhisperModel:
         if b"endless" in data:
             while True: pass
         if b"environment" in data:
-            return [SimpleNamespace(text=" ".join(sorted(os.environ)))], SimpleNamespace(duration=1.0, language="en")
+            said = SimpleNamespace(start=0.0, end=1.0, text=" ".join(sorted(os.environ)))
+            return [said], SimpleNamespace(duration=1.0, language="en")
         print("what a library prints is no answer")
-        words = [SimpleNamespace(text=" Hello"), SimpleNamespace(text=" 世界.")]
+        words = [
+            SimpleNamespace(start=0.0, end=1.5, text=" Hello"),
+            SimpleNamespace(start=1.5, end=2.5, text=" 世界."),
+        ]
         return words, SimpleNamespace(duration=2.5, language="en")
 """
 
@@ -147,3 +151,23 @@ async def test_one_that_nobody_waits_for_any_more_lets_the_next_one_begin(instal
         await asyncio.sleep(0)
     first.cancel()
     assert (await second).text == "Hello 世界."
+
+
+async def test_a_long_recording_is_told_how_far_it_is_and_when_what_is_said(installed: Whisper, tmp_path: Path) -> None:
+    with_weights(installed.folder / "base")
+    (tmp_path / "talk.ogg").write_bytes(b"OggS")
+    told: list[tuple[float, float]] = []
+    recording = Recording(b"", "audio/ogg", 0.0, tmp_path / "talk.ogg")
+    cues = await LocalTranscriber(installed).transcribe_timed(recording, lambda at, length: told.append((at, length)))
+    assert cues == (Cue(0.0, 1.5, "Hello"), Cue(1.5, 2.5, "世界."))
+    assert told == [(0.0, 2.5), (1.5, 2.5), (2.5, 2.5)]
+
+
+async def test_a_long_recording_of_which_there_is_no_news_is_given_up(
+    installed: Whisper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    weights = with_weights(installed.folder / "base")
+    monkeypatch.setattr(whisper, "_SILENCE", 1.0)
+    with pytest.raises(ModelUnavailableError) as raised:
+        await installed.heard(Recording(b"OggS endless", "audio/ogg", 0.0), weights, lambda at, length: None)
+    assert raised.value.words_key == "whisper_slow"
