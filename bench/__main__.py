@@ -45,6 +45,7 @@ NAMES = (
     "evidence",
     "claims",
     "scopes",
+    "second_question",
     "small_model",
     "agents_suite",
 )

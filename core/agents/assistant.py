@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Mapping
 from contextlib import aclosing
 from copy import copy
+from dataclasses import replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias, cast
 from urllib.parse import unquote, urlsplit
@@ -191,6 +192,10 @@ class Assistant(FnCallAgent):
     async def _told_of(self, files: Sequence[Attached], messages: list[Message], lang: Lang) -> list[Message]:
         """The conversation, in which the model is told of these files and of their headings."""
         small, library = self._model().small, self._library
+        if (
+            self._model().keeps_prompt
+        ):  # what changes with each question would make it read the rest of its prompt again
+            files = [replace(one, made=None) for one in files]
         known = [one.library_id for one in files if one.library_id is not None]
         headings = {} if small or library is None or not known else await asyncio.to_thread(library.headings, known)
         told = listed(files, lang, brief=small, headings=headings)
@@ -231,7 +236,9 @@ class Assistant(FnCallAgent):
         model, question = self._model(), last_question(messages)
         finder = Finder(library, documents, model, self._rag, self._words, lang, question, self._attached)
         options = {"k": self._rag.top_k, "notice": not model.small}
-        return AskDocuments(finder.find, options, unsearched=finder.unsearched, read=lambda: finder.read)
+        return AskDocuments(
+            finder.find, options, unsearched=finder.unsearched, read=lambda: finder.read, whole=lambda: finder.whole
+        )
 
     def _citing(
         self, messages: list[Message], documents: Collection[str], lang: Lang, *, found: int = 0

@@ -129,6 +129,7 @@ class Finder:
         question: The user's last question, unchanged; "" where it is unknown.
         attached: Returns the conversation's files, with those that are not in the library yet.
         read: After a search that returned only the beginnings of documents: which parts they are.
+        whole: Whether the last search gave all of the documents.
     """
 
     library: Library
@@ -140,6 +141,7 @@ class Finder:
     question: str = ""
     attached: Callable[[], Awaitable[Sequence[Attached]]] | None = None
     read: Sequence[ReadPart] = ()
+    whole: bool = False
     _searches: int = 0
 
     async def find(self, question: str, k: int) -> list[Passage]:
@@ -152,7 +154,9 @@ class Finder:
         self._searches += 1
         self.read = ()
         is_first = self._searches == 1
-        if is_first and (whole := await self._whole(question)):
+        whole = await self._whole(question) if is_first else []
+        self.whole = bool(whole)
+        if whole:
             return whole
         if is_first and (part := await self._part()):
             return part

@@ -26,7 +26,7 @@ from core.llm.backends.local import answers, local_turns
 from core.llm.base import BaseChatModel
 from core.llm.calling.neutral import has_calls, without_tokens
 from core.llm.gguf import read_gguf
-from core.llm.request import OUR_KEYS, ChatRequest, call_ids
+from core.llm.request import OUR_KEYS, ChatRequest, ReadSoFar, call_ids
 from core.llm.usage import usage_from
 from core.llm.validation import read_config
 from core.llm.weights import WeightStore
@@ -93,6 +93,7 @@ class LlamaCppModel(BaseChatModel):
 
     model_type = "llama_cpp"
     in_process = True
+    keeps_prompt = True
     tokens_per_message = 5  # the marks around each: the context is small and must not overflow
     small = True
 
@@ -294,6 +295,7 @@ class LlamaReply:
         self._begun = False
         self._reason = ""
         self._usage: Usage | None = None
+        self._on_read = request.notes.on_read if request.notes is not None else None
 
     def feed(self, chunk: Chunk | Exception) -> list[Event]:
         """The events of one chunk.
@@ -306,6 +308,7 @@ class LlamaReply:
         if "error" in chunk:
             raise _failed(chunk["error"])
         self._begun = True
+        self._tell_progress(chunk.get("prompt_progress"))
         if self._native is not None:
             return self._native.feed(b"data: " + json.dumps(chunk).encode() + b"\n\n")
         events: list[Event] = []
@@ -318,6 +321,14 @@ class LlamaReply:
             self._reason = choice.get("finish_reason") or self._reason
         self._usage = usage_from(chunk.get("usage")) or self._usage
         return events
+
+    def _tell_progress(self, read: Mapping[str, int] | None) -> None:
+        """Pass on how far the prompt is read; what was still known of it took no time."""
+        if not read or self._on_read is None:
+            return
+        done, seconds = read.get("processed", 0), read.get("time_ms", 0) / 1000
+        speed = round((done - read.get("cache", 0)) / seconds) if seconds else 0
+        self._on_read(ReadSoFar(done, read.get("total", 0), speed))
 
     def close(self) -> list[Event]:
         """The last events.

@@ -64,6 +64,7 @@ class AskDocuments(BaseTool):
         cfg: Options; `k` is the number of passages, 5 by default; `notice=False` leaves out the words around them.
         unsearched: The files that cannot be searched whole, asked for where nothing was found.
         read: What the passages found last are the beginning of, where nothing else was read of a long document.
+        whole: Whether the passages found last are all of the documents.
     """
 
     name = "ask_documents"
@@ -83,11 +84,13 @@ class AskDocuments(BaseTool):
         *,
         unsearched: Callable[[], Awaitable[Sequence[Attached]]] | None = None,
         read: Callable[[], Sequence[ReadPart]] | None = None,
+        whole: Callable[[], bool] = bool,
     ) -> None:
         super().__init__(cfg)
         self._find = find
         self._unsearched = unsearched
         self._read = read
+        self._whole = whole
         self._k = int(self.cfg.get("k", 5))
         self._notice = bool(self.cfg.get("notice", True))
 
@@ -97,7 +100,7 @@ class AskDocuments(BaseTool):
         """Search. Where nothing is found the result says so, and its `extra` has `nothing_found`.
 
         What could not be searched then is in `unsearched` of it, and what was read where only beginnings were in
-        `read`.
+        `read`. `whole` is in it where the passages are all of the documents.
 
         Args:
             params: `{"query": ...}`.
@@ -120,7 +123,10 @@ class AskDocuments(BaseTool):
         parts = self._read() if self._read is not None else ()
         if parts and self._notice:
             text = f"{text}\n{_told(parts, language)}"
-        return ToolResult(text, passages=rows, extra={"read": [asdict(part) for part in parts]} if parts else {})
+        extra: dict[str, Any] = {"read": [asdict(part) for part in parts]} if parts else {}
+        if self._whole():
+            extra["whole"] = True  # the same for each question: `documents_first` looks for it
+        return ToolResult(text, passages=rows, extra=extra)
 
     async def _nothing(self, lang: Lang) -> ToolResult:
         """That nothing was found; that there is nothing only where everything was searched."""
