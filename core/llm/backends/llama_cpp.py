@@ -81,8 +81,8 @@ class LlamaCppModel(BaseChatModel):
     Models with the same file and shape share it in memory.
 
     Args:
-        cfg: `model`: the name of known weights (`qwen2.5-coder-0.5b`, `qwen2.5-coder-1.5b`, `smollm2-135m`) or the
-            path of a GGUF file; by default, what suits the machine. `weights_dir`: where known weights are kept.
+        cfg: `model`: the name of weights that `parlour models` lists (`qwen2.5-coder-0.5b` …) or the path of a GGUF
+            file; by default, what suits the machine. `weights_dir`: where known weights are kept.
             `context`: tokens at once; `threads`: of the processor (0: by the number of cores); `parallel`: answers at
             once; `small`: whether tool calls need a JSON schema to constrain them (by default, decided by file size; a
             larger model gets tools through the `nous` template); `generate_cfg`.
@@ -103,7 +103,9 @@ class LlamaCppModel(BaseChatModel):
         self._file = self._config.weights or (Path(self.model) if self.model.lower().endswith(".gguf") else None)
         self._choices = () if self._file else self._weights()
         self._describe(self._choices[0] if self._choices else None)
-        self.small = _is_small(self._file) if self._config.small is None else self._config.small
+        self.small = self._is_small() if self._config.small is None else self._config.small
+        if self._choices and self._choices[0].thinks:
+            self.generate_cfg.setdefault("enable_thinking", False)
         context = min(self._config.context, _context_of(self._file) or self._config.context)
         self.generate_cfg.setdefault("max_tokens", min(_REPLY_TOKENS, context // 4))
         room = context - int(self.generate_cfg["max_tokens"])
@@ -157,6 +159,15 @@ class LlamaCppModel(BaseChatModel):
 
     # -- weights ------------------------------------------------------------------------------------------------------
 
+    def _is_small(self) -> bool:
+        """Whether the model is too small to call tools without a schema that constrains it."""
+        if self._choices:
+            return max(self._choices[0].size, self._choices[0].about) < _LARGE
+        try:
+            return self._file is None or self._file.stat().st_size < _LARGE
+        except OSError:
+            return True
+
     def _weights(self) -> tuple[Weights, ...]:
         if self.model:
             return (named(self.model),)
@@ -204,16 +215,8 @@ class LlamaCppModel(BaseChatModel):
                 failed = failed or error
             else:
                 self._describe(weights)
-                return path, weights.context
+                return path, weights.context or read_gguf(path, whole=True).context or self._config.context
         raise failed or ModelServiceError(message="There is no model to load.")
-
-
-def _is_small(file: Path | None) -> bool:
-    """Whether a model is too small to call tools without a schema that constrains it; all known weights are."""
-    try:
-        return file is None or file.stat().st_size < _LARGE
-    except OSError:
-        return True
 
 
 def _context_of(file: Path | None) -> int:
