@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import psutil
 
-from core.errors import ParlourError
+from core.errors import ConflictError, ParlourError
+from core.llm.backends.llama_server import is_loaded
 from core.llm.weights import NoLongerWantedError, WeightStore
-from core.llm.weights_catalog import DEFAULT, named, on_offer
+from core.llm.weights_catalog import named, on_offer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -133,10 +134,14 @@ class WeightFiles:
 
         Raises:
             UnknownNameError: There are none of that name.
-            ConflictError: They are being fetched (`weights_busy`).
+            ConflictError: They are being fetched (`weights_busy`), or in this process's memory (`weights_loaded`).
             ModelServiceError: They cannot be deleted (`weights_not_removed`).
         """
-        freed = self._store.remove(named(name))
+        weights = named(name)
+        if is_loaded(self._store.folder / weights.file):
+            hint = "Let another model answer, then delete it."
+            raise ConflictError(f"{weights.label} is in memory.", hint=hint, key="weights_loaded")
+        freed = self._store.remove(weights)
         self._downloads.pop(name, None)
         return freed
 
@@ -184,8 +189,3 @@ def _fit(memory: int, missing: int, machine: Machine) -> Fit:
     if missing > 0 and missing + _SPARE > machine.free_disk:
         return "no_disk"
     return "suits" if memory <= machine.free_memory else "tight"
-
-
-def is_default(weights: Weights) -> bool:
-    """Whether a machine of two cores takes these by itself."""
-    return weights.name == DEFAULT
