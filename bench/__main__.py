@@ -47,6 +47,7 @@ NAMES = (
     "scopes",
     "whole",
     "tables",
+    "second_question",
     "small_model",
     "agents_suite",
 )

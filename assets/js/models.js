@@ -2,6 +2,7 @@
 import { ask } from './bus.js';
 import { keepFocus } from './focus.js';
 import { hint } from './hint.js';
+import { Files } from './models_files.js';
 import { fields, grouped, make } from './models_form.js';
 import { request as requested } from './request.js';
 import { tellOthers } from './tabs.js';
@@ -33,6 +34,7 @@ class Dialog {
     this.anyway = false; // what would be saved was tried, and does not work
     this.meant = '';     // the address that the key was typed for
     this.parts = fields();
+    this.files = new Files(this.parts.files, (name) => this.fill(name), (text) => this.tell('bad', text));
     const { element, form, service, address, key, model, remove, close, test, save, forget } = this.parts;
     forget.addEventListener('click', () => this.forget());
     service.addEventListener('change', () => this.choose());
@@ -74,6 +76,7 @@ class Dialog {
 
   left() {
     this.turn += 1;
+    this.files.show(false);
     this.parts.key.value = '';
     this.parts.element.remove();
     open = null;
@@ -129,6 +132,7 @@ class Dialog {
     parts.save.disabled = !chosen;
     parts.forget.hidden = !chosen?.kept;
     this.list(chosen?.models ?? []);
+    this.files.show(chosen?.kind === 'llama_cpp');
     this.changed();
     this.drawKey();
     this.offered();
@@ -149,6 +153,13 @@ class Dialog {
     const own = !chosen ? [say('models_default_note')] : chosen.key === 'none' ? [say('models_here_note')] : [];
     const kept = parts.rows.key.hidden ? [] : [isSecure() ? say('models_key_note') : say('models_key_open')];
     parts.note.textContent = together([...own, ...goes, ...mine, ...kept]);
+  }
+
+  // A built-in model that was chosen from the list.
+  fill(name) {
+    this.parts.model.value = name;
+    this.changed();
+    this.parts.use.focus();
   }
 
   // Which names the service has; nothing is asked before there is an address and, where one is needed, a key.

@@ -43,13 +43,14 @@ export function fields() {
   const [modelRow, modelCaption] = row('model', say('models_model'), model, models, count);
   const [keyRow] = row('key', say('models_key'), make('div', { className: 'p-with' }, key, remove));
   // Until the menu has come: what is typed before would be written over.
-  const body = make('fieldset', { className: 'p-fields', disabled: true }, serviceRow, addressRow, modelRow, keyRow, able.element, note);
+  const files = make('div', { className: 'p-weights', hidden: true, attributes: { role: 'list', 'aria-label': say('weights_title') } });
+  const body = make('fieldset', { className: 'p-fields', disabled: true }, serviceRow, addressRow, modelRow, keyRow, able.element, note, files);
   const actions = make('fieldset', { className: 'p-row', disabled: true }, test, forget, save, use);
   const form = make('form', { method: 'dialog', noValidate: true },
     make('header', {}, title, close), body, told, actions);
   const element = make('dialog', { className: 'p-dialog p-models', attributes: { 'aria-labelledby': 'p-models-title' } }, form);
   return {
-    element, form, body, actions, service, address, model, models, count, key, remove, note, told, close, test, save, use, forget, able,
+    element, form, body, actions, service, address, model, models, count, key, remove, note, told, close, test, save, use, forget, able, files,
     rows: { address: addressRow, model: modelRow, key: keyRow }, captions: { model: modelCaption },
   };
 }

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Mapping
 from contextlib import aclosing
 from copy import copy
+from dataclasses import replace
 from functools import partial
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias, cast
@@ -216,6 +217,10 @@ class Assistant(FnCallAgent):
     ) -> list[Message]:
         """The conversation, in which the model is told of these files and of their headings."""
         small, library = self._model().small, library or self._library
+        if (
+            self._model().keeps_prompt
+        ):  # what changes with each question would make it read the rest of its prompt again
+            files = [replace(one, made=None) for one in files]
         known = [one.library_id for one in files if one.library_id is not None]
         headings = {} if small or library is None or not known else await asyncio.to_thread(library.headings, known)
         told = listed(files, lang, brief=small, headings=headings)
@@ -305,6 +310,7 @@ class Assistant(FnCallAgent):
             unsearched=finder.unsearched,
             read=lambda: finder.read,
             coverage=lambda: finder.coverage,
+            whole=lambda: finder.whole,
         )
 
     def _citing(

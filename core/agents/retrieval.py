@@ -133,6 +133,7 @@ class Finder:
         fits: Tokens of documents that are given whole where the question is about all of them.
         read: After a search that returned only the beginnings of documents: which parts they are.
         coverage: After a search that returned all that the question is about: how much that was.
+        whole: Whether the last search gave all of the documents.
     """
 
     library: Library
@@ -146,6 +147,7 @@ class Finder:
     fits: int = 0
     read: Sequence[ReadPart] = ()
     coverage: Coverage | None = None
+    whole: bool = False
     _searches: int = 0
 
     async def find(self, question: str, k: int) -> list[Passage]:
@@ -158,7 +160,9 @@ class Finder:
         self._searches += 1
         self.read, self.coverage = (), None
         is_first = self._searches == 1
-        if is_first and (whole := await self._whole(question)):
+        whole = await self._whole(question) if is_first else []
+        self.whole = bool(whole)
+        if whole:
             return whole
         if is_first and (part := await self._part()):
             return part

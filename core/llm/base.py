@@ -43,7 +43,8 @@ class BaseChatModel:
     """A chat model.
 
     A subclass implements `_stream` (async, events) or `_chat_stream` / `_chat_no_stream` (sync, whole messages). One
-    that runs in this process, and asks no service, sets `in_process`.
+    that runs in this process, and asks no service, sets `in_process`; one that reads a prompt only from where it
+    differs from an earlier one sets `keeps_prompt`.
 
     Args:
         cfg: `model`, `generate_cfg` and what the back end adds; the dict is copied, never changed.
@@ -60,6 +61,7 @@ class BaseChatModel:
     small: bool = False
     native_calls: bool = False
     in_process: bool = False
+    keeps_prompt: bool = False
     tokens_per_message: int = 0
     default_model: ClassVar[str] = ""
     service_address: ClassVar[str] = ""

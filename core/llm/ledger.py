@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
     from typing import Any
 
-    from core.llm.request import ChatRequest
+    from core.llm.request import ChatRequest, ReadSoFar
     from core.llm.telemetry import Outcome
     from core.messages.events import Event
     from core.messages.message import Usage
@@ -78,6 +78,10 @@ class Ledger(Protocol):
 
     def began(self, call: LedgerCall, spoke: Callable[[], bool]) -> None:
         """A call was begun; `spoke` tells whether anything of the reply has come."""
+        ...
+
+    def reads(self, call: LedgerCall, so_far: ReadSoFar) -> None:
+        """The model reads its prompt, and is so far."""
         ...
 
     def ended(self, call: LedgerCall) -> None:

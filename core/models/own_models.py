@@ -326,9 +326,9 @@ class OwnerModels:
         """
         choice = await self.checked(draft, named=False)
         if choice.service.model_type == BUILT_IN:
-            from core.llm.weights_catalog import WEIGHTS
+            from core.llm.weights_catalog import on_offer
 
-            return [*WEIGHTS]
+            return [*on_offer()]
         found: list[str] = []
         if choice.service.model_type == "openai" and self._shared.listing < _AT_ONCE:
             from core.llm.backends.openai.service import offered_models

@@ -17,12 +17,15 @@ if TYPE_CHECKING:
     from typing import Any
 
     from core.llm.ledger import LedgerCall
+    from core.llm.request import ReadSoFar
     from core.messages.message import Usage
     from core.runs.log import RunEvent, RunLog
 
 _LOG = logging.getLogger(__name__)
 READS_AFTER: Final = 0.5
 """Seconds of waiting after which it is counted how much the model reads: nobody looks at a shorter wait."""
+TOLD_AFTER: Final = 1.0
+"""Seconds after which it is told anew how far the model has read."""
 _MOST_STAGES: Final = 4 * 1024 * 1024
 """Characters that the stages of all calls of one reply may take; of further calls only the lines are kept."""
 _TRIES: Final = 20
@@ -46,6 +49,7 @@ class RunLedger:
         self._thread = threading.get_ident()
         self._closed = False
         self._timers: dict[str, asyncio.TimerHandle] = {}
+        self._told: dict[str, float] = {}  # when it was told last how far a call has read
         self._tasks: set[asyncio.Task[None]] = set()
         self._left = _MOST_STAGES
 
@@ -54,6 +58,10 @@ class RunLedger:
     def began(self, call: LedgerCall, spoke: Callable[[], bool]) -> None:
         """A call was begun."""
         self._here(self._began, call, spoke)
+
+    def reads(self, call: LedgerCall, so_far: ReadSoFar) -> None:
+        """The model reads its prompt, and is so far: told once a second."""
+        self._here(self._reads_on, call, so_far)
 
     def ended(self, call: LedgerCall) -> None:
         """It is over, however it ended."""
@@ -104,15 +112,24 @@ class RunLedger:
         if not spoke():
             self._begin(self._count_read(call, spoke))
 
+    def _reads_on(self, call: LedgerCall, so_far: ReadSoFar) -> None:
+        told, now = self._told.get(call.call_id), self._loop.time()
+        if self._closed or call.call_id in self._timers or (told is not None and now - told < TOLD_AFTER):
+            return  # nobody looks at a short wait
+        self._told[call.call_id] = now
+        asked = ModelAsked(call.call_id, purpose_of(call), call.model.label, so_far.total, so_far.done, so_far.speed)
+        self._log.append(asked)
+
     async def _count_read(self, call: LedgerCall, spoke: Callable[[], bool]) -> None:
         tokens = (await asyncio.to_thread(estimated_for, call.given, (), call.model.count_tokens)).prompt_tokens
-        if not self._closed and not spoke():
+        if not self._closed and not spoke() and call.call_id not in self._told:  # the model's own count is better
             self._log.append(ModelAsked(call.call_id, purpose_of(call), call.model.label, tokens))
 
     def _ended(self, call: LedgerCall) -> None:
         timer = self._timers.pop(call.call_id, None)
         if timer is not None:
             timer.cancel()
+        self._told.pop(call.call_id, None)
         said = call.usage is None and (call.outcome == "stopped" or bool(written(call.events)))
         if not said:
             self._write(line_of(call, call.usage))

@@ -254,13 +254,17 @@ class ModelAsked:
     Args:
         purpose: What for.
         model: What the page calls the model.
-        tokens: How many it has to read, by our count; 0 while that is not counted: only a longer wait is.
+        tokens: How many it has to read, by our count or its own; 0 while that is not counted: only a longer wait is.
+        done: How many of them it has read; 0 where it does not tell.
+        speed: How many it reads a second; 0 where that is not known.
     """
 
     call_id: str
     purpose: str
     model: str
     tokens: int = 0
+    done: int = 0
+    speed: int = 0
     kind: Literal["model_asked"] = "model_asked"
 
 

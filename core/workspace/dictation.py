@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from core.languages import Lang
     from core.llm.ledger import LedgerCall
+    from core.llm.request import ReadSoFar
     from core.llm.transcription import Moved, Recording, Transcriber
     from core.models.menu import MenuService
     from core.models.own_models import OwnerModels
@@ -303,6 +304,9 @@ class _Account:
 
     def began(self, call: LedgerCall, spoke: Callable[[], bool]) -> None:
         del call, spoke
+
+    def reads(self, call: LedgerCall, so_far: ReadSoFar) -> None:
+        del call, so_far
 
     def ended(self, call: LedgerCall) -> None:
         self.calls.append(call)

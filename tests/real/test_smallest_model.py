@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from core import Assistant, Library
 from core.errors import ContextTooLongError, ModelRefusedError
 from core.llm.backends.llama_cpp import LlamaCppModel
 from core.llm.request import ChatRequest
@@ -158,3 +159,27 @@ def test_a_program_may_end_in_the_middle_of_a_reply() -> None:
         [sys.executable, "-c", code], cwd=home, capture_output=True, text=True, check=False, timeout=120
     )
     assert (done.returncode, done.stdout.strip()) == (0, "ended")
+
+
+async def test_a_second_question_on_a_document_reads_only_what_is_new(tmp_path: Path) -> None:
+    lines = [f"Part {n} of the house is looked after by {who}." for n, who in enumerate(("Anna", "Bert", "Clara") * 9)]
+    cfg = {"model": "smollm2-135m", "threads": 1, "small": False, "generate_cfg": {"temperature": 0, "max_tokens": 8}}
+    model = LlamaCppModel(cfg)
+    read: list[Usage] = []
+    with Library.open(tmp_path) as library:
+        library.add_text("\n\n".join(lines), name="house.md")
+        agent = Assistant(llm=model, library=library)
+        messages: list[Message] = []
+        for question in ("Who looks after part 1?", "And part 7?"):
+            messages.append(Message(USER, question))
+            transcript = Transcript()
+            async with aclosing(agent.stream(messages)) as events:
+                async for event in events:
+                    transcript.apply(event)
+            assert transcript.usage is not None
+            read.append(transcript.usage)
+            messages += transcript.messages()
+    await model.aclose()
+    first, second = (usage.prompt_tokens - usage.cached_tokens for usage in read)
+    assert first > 300
+    assert second <= 0.35 * first

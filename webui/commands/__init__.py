@@ -15,6 +15,7 @@ COMMANDS: Final[Mapping[str, str]] = {  # names to `module:function`
     "batch": "webui.commands.batch:main",
     "check": "webui.commands.agent_files:check",
     "eval": "webui.commands.eval:main",
+    "models": "webui.commands.models:main",
     "export": "webui.commands.data_folder:export",
     "import": "webui.commands.bringing:bring_in",
     "restore": "webui.commands.data_folder:restore",

@@ -14,6 +14,10 @@ from core.export.exporting import file_name
 from core.judging.report import changes, markdown, page
 from core.judging.run import DEFAULT_CONCURRENCY, evaluate
 from core.judging.suite import Suite
+from core.llm.local_files import BUILT_IN
+from core.llm.weights import WeightStore
+from core.llm.weights_catalog import named
+from core.settings import Settings
 from core.tools.approval import Policy
 from webui.bundles import assets_folder
 from webui.commands.command_line import (
@@ -29,12 +33,14 @@ from webui.commands.command_line import (
     stored_sentence,
     words_for,
 )
+from webui.panels.weight_files import size_said
 
 if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Sequence
 
     from core.batch.job import Tally
+    from core.judging.plan import AgentGiven
     from core.judging.result import SuiteRun
     from webui.words import Words
 
@@ -53,6 +59,8 @@ def main(arguments: Sequence[str]) -> int:
         return _wrong(words("eval.no_suite", file=given.suite, known=", ".join(_shipped())))
     out: Path = given.out or Path(f"{suite.stem}.eval")
     try:
+        if given.built_in:
+            return compared(given, suite, out, words)
         return _evaluated(given, suite, out, words)
     except ConfigError as error:
         for one in error.problems:
@@ -74,7 +82,14 @@ def _parser() -> Parser:
         allow_abbrev=False,
     )
     parser.add_argument("suite", help="YAML, TOML or JSON, or the name of a suite of Parlour's own: samples")
-    parser.add_argument("--agent", type=Path, help="a file of who is asked (the suite's, or Parlour's own model)")
+    who = parser.add_mutually_exclusive_group()
+    who.add_argument("--agent", type=Path, help="a file of who is asked (the suite's, or Parlour's own model)")
+    who.add_argument(
+        "--built-in",
+        metavar="NAME,…",
+        help="models of `parlour models` that are asked one after another; told is the smallest of them that passes in "
+        "each language",
+    )
     parser.add_argument(
         "--judge", type=Path, help="a file of an agent whose model judges (the suite's, or the agent's)"
     )
@@ -97,6 +112,45 @@ def _parser() -> Parser:
 
 
 def _evaluated(given: Namespace, suite: Path, out: Path, words: Words) -> int:
+    run = run_of(given, suite, given.agent, out, words)
+    if run is None:
+        return INTERRUPTED
+    if run.total.share >= given.at_least:
+        return 0
+    sys.stderr.write(words("eval.below", least=f"{given.at_least:.0%}") + "\n")
+    return 1
+
+
+def compared(given: Namespace, suite: Path, out: Path, words: Words) -> int:
+    """Ask built-in models one after another, each into a folder of its own, and tell the smallest that is good enough.
+
+    Good enough is a model of which, in each language, as many tasks passed as `--at-least` says.
+    """
+    store = WeightStore(Settings.load().weights_dir)
+    asked = {weights.name: weights for weights in map(named, filter(None, given.built_in.split(",")))}
+    good: list[tuple[int, str]] = []
+    for name, weights in asked.items():
+        model = {"model_type": BUILT_IN, "model": name, "weights_dir": str(store.folder)}
+        run = run_of(given, suite, {"llm": model}, out / name, words)
+        if run is None:
+            return INTERRUPTED
+        size = (known := store.known(weights)).size or known.about
+        shares = run.totals("lang")
+        each = words("lang.comma").join(f"{lang} {one.share:.0%}" for lang, one in shares.items())
+        seconds = words.seconds(run.seconds / max(1, len(run.rows)))
+        sys.stdout.write(words("eval.model", name=name, size=size_said(size), shares=each, seconds=seconds) + "\n")
+        if all(one.share >= given.at_least for one in shares.values()):
+            good.append((size, name))
+    least = f"{given.at_least:.0%}"
+    if not good:
+        sys.stdout.write(words("eval.none_passes", least=least) + "\n")
+        return 1
+    sys.stdout.write(words("eval.smallest", name=min(good)[1], least=least) + "\n")
+    return 0
+
+
+def run_of(given: Namespace, suite: Path, agent: AgentGiven | None, out: Path, words: Words) -> SuiteRun | None:
+    """Run a suite with one agent and write its reports; `None` after an interruption."""
     line = ProgressLine(words, key="eval.progress")
     tallies: list[Tally] = []
 
@@ -107,7 +161,7 @@ def _evaluated(given: Namespace, suite: Path, out: Path, words: Words) -> int:
     try:
         run = evaluate(
             Suite.of(suite),
-            given.agent,
+            agent,
             out=out,
             judge=given.judge,
             concurrency=given.concurrency,
@@ -121,7 +175,7 @@ def _evaluated(given: Namespace, suite: Path, out: Path, words: Words) -> int:
         line.end()
         for tally in tallies:
             sys.stderr.write(words("eval.left", left=tally.total - tally.done) + "\n")
-        return INTERRUPTED
+        return None
     line.end()
     told = _told(run, words)
     in_text, to_see = (out / name for name in report_names(run.suite))
@@ -130,10 +184,7 @@ def _evaluated(given: Namespace, suite: Path, out: Path, words: Words) -> int:
     there = tallies[0].there if tallies else len(run.rows)
     for said in summary(told, to_see, words, there=there):
         sys.stderr.write(f"{said}\n")
-    if run.total.share >= given.at_least:
-        return 0
-    sys.stderr.write(words("eval.below", least=f"{given.at_least:.0%}") + "\n")
-    return 1
+    return run
 
 
 def report_names(suite: str) -> tuple[str, str]:

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from core.errors import ConflictError, ParlourError
+from core.llm.local_files import BUILT_IN
+from core.llm.weights import WeightStore
 from core.models.choices import ModelMenu
+from core.models.menu import service_named
 from core.models.model_name import Abilities, ModelName
 from core.models.own_models import Draft
+from core.models.weight_files import WeightFiles
 from webui.context import answered_in_time, json_body, log_text, text_of
 from webui.panels.model_menu import choices_data
 from webui.panels.model_services import services_data
 from webui.panels.models import failure, menu_data
+from webui.panels.weight_files import files_data
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -56,6 +63,10 @@ class ModelRoutes:
             Route("/models/services", self._answering(self.services), methods=["POST"]),
             Route("/models/star", self._answering(self.star), methods=["POST"]),
             Route("/models/unstar", self._answering(self.unstar), methods=["POST"]),
+            Route("/models/files", self._answering(self.files), methods=["GET"]),
+            Route("/models/fetch", self._answering(self.fetch), methods=["POST"]),
+            Route("/models/cancel", self._answering(self.cancel), methods=["POST"]),
+            Route("/models/delete", self._answering(self.delete), methods=["POST"]),
         ]
 
     async def choices(self, models: OwnerModels, draft: Draft, words: Words) -> dict[str, Any]:
@@ -88,6 +99,34 @@ class ModelRoutes:
         """A model is no favourite any more."""
         await ModelMenu(models).star(ModelName(draft.service, draft.model), on=False)
         return await self.choices(models, draft, words)
+
+    @cached_property
+    def _files(self) -> WeightFiles:
+        return WeightFiles(WeightStore(self._engine.settings.weights_dir))
+
+    async def files(self, models: OwnerModels, draft: Draft, words: Words) -> dict[str, Any]:
+        """The files of built-in models on this machine, for whom it belongs to."""
+        del draft
+        _only_here(models)
+        return files_data(await asyncio.to_thread(self._files.list), words)
+
+    async def fetch(self, models: OwnerModels, draft: Draft, words: Words) -> dict[str, Any]:
+        """Begin to download one, or go on."""
+        _only_here(models)
+        self._files.start(draft.model)
+        return await self.files(models, draft, words)
+
+    async def cancel(self, models: OwnerModels, draft: Draft, words: Words) -> dict[str, Any]:
+        """End a download; what has come stays."""
+        _only_here(models)
+        self._files.cancel(draft.model)
+        return await self.files(models, draft, words)
+
+    async def delete(self, models: OwnerModels, draft: Draft, words: Words) -> dict[str, Any]:
+        """Delete one that Parlour has downloaded."""
+        _only_here(models)
+        await asyncio.to_thread(self._files.remove, draft.model)
+        return await self.files(models, draft, words)
 
     async def opened(self, models: OwnerModels, draft: Draft, words: Words) -> dict[str, Any]:
         """The menu, or why there is none: a program's agents may have a model of their own."""
@@ -177,6 +216,11 @@ class ModelRoutes:
             return await answered_in_time(done(), _PRIVATE)
 
         return answer
+
+
+def _only_here(models: OwnerModels) -> None:
+    """Raises SettingsError where the machine is not the reader's own."""
+    service_named(BUILT_IN, local=models.is_local)
 
 
 async def known_services(models: OwnerModels, default: str, words: Words) -> dict[str, Any]:

@@ -85,10 +85,10 @@ def _row(
 
 def _model_label(name: ModelName) -> str:
     if name.service == BUILT_IN:
-        from core.llm.weights_catalog import WEIGHTS
+        from core.llm.weights_catalog import on_offer
 
-        if name.model in WEIGHTS:
-            return WEIGHTS[name.model].label
+        if (weights := on_offer().get(name.model)) is not None:
+            return weights.label
     return name.model
 
 

@@ -20,6 +20,7 @@ from webui.render.markup import escaped
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
+    from core.runs.log import ModelAsked
     from core.runs.reply import Block, Reply
     from core.storage.base import RunStatus, StoredMessage
     from webui.render.documents import Waiting
@@ -161,8 +162,17 @@ def _reading(reply: Reply, words: Words, began: float) -> Entry:
     if call is None:
         return _ring(words("reply.writing"))
     since = datetime.fromtimestamp(began + at, UTC).isoformat(timespec="seconds")
-    doing = words("reply.reading", n=f"{call.tokens:,}") if call.tokens else words("reply.writing")
-    return _ring(doing, f'<span class="p-since" title="{since}"></span>')
+    return _ring(_read_so_far(call, words), f'<span class="p-since" title="{since}"></span>')
+
+
+def _read_so_far(call: ModelAsked, words: Words) -> str:
+    """How much the model has to read, how much of it is read, and how fast, as far as each is known."""
+    done, total = f"{call.done:,}", f"{call.tokens:,}"
+    if call.speed:
+        return words("reply.reading_at", done=done, n=total, speed=call.speed)
+    if call.done:
+        return words("reply.reading_part", done=done, n=total)
+    return words("reply.reading", n=total) if call.tokens else words("reply.writing")
 
 
 def _ring(text: str, after: str = "") -> Entry:

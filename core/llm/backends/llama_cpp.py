@@ -26,7 +26,7 @@ from core.llm.backends.local import answers, local_turns
 from core.llm.base import BaseChatModel
 from core.llm.calling.neutral import has_calls, without_tokens
 from core.llm.gguf import read_gguf
-from core.llm.request import OUR_KEYS, ChatRequest, call_ids
+from core.llm.request import OUR_KEYS, ChatRequest, ReadSoFar, call_ids
 from core.llm.usage import usage_from
 from core.llm.validation import read_config
 from core.llm.weights import WeightStore
@@ -81,8 +81,8 @@ class LlamaCppModel(BaseChatModel):
     Models with the same file and shape share it in memory.
 
     Args:
-        cfg: `model`: the name of known weights (`qwen2.5-coder-0.5b`, `qwen2.5-coder-1.5b`, `smollm2-135m`) or the
-            path of a GGUF file; by default, what suits the machine. `weights_dir`: where known weights are kept.
+        cfg: `model`: the name of weights that `parlour models` lists (`qwen2.5-coder-0.5b` …) or the path of a GGUF
+            file; by default, what suits the machine. `weights_dir`: where known weights are kept.
             `context`: tokens at once; `threads`: of the processor (0: by the number of cores); `parallel`: answers at
             once; `small`: whether tool calls need a JSON schema to constrain them (by default, decided by file size; a
             larger model gets tools through the `nous` template); `generate_cfg`.
@@ -93,6 +93,7 @@ class LlamaCppModel(BaseChatModel):
 
     model_type = "llama_cpp"
     in_process = True
+    keeps_prompt = True
     tokens_per_message = 5  # the marks around each: the context is small and must not overflow
     small = True
 
@@ -102,7 +103,9 @@ class LlamaCppModel(BaseChatModel):
         self._file = self._config.weights or (Path(self.model) if self.model.lower().endswith(".gguf") else None)
         self._choices = () if self._file else self._weights()
         self._describe(self._choices[0] if self._choices else None)
-        self.small = _is_small(self._file) if self._config.small is None else self._config.small
+        self.small = self._is_small() if self._config.small is None else self._config.small
+        if self._choices and self._choices[0].thinks:
+            self.generate_cfg.setdefault("enable_thinking", False)
         context = min(self._config.context, _context_of(self._file) or self._config.context)
         self.generate_cfg.setdefault("max_tokens", min(_REPLY_TOKENS, context // 4))
         room = context - int(self.generate_cfg["max_tokens"])
@@ -156,6 +159,15 @@ class LlamaCppModel(BaseChatModel):
 
     # -- weights ------------------------------------------------------------------------------------------------------
 
+    def _is_small(self) -> bool:
+        """Whether the model is too small to call tools without a schema that constrains it."""
+        if self._choices:
+            return max(self._choices[0].size, self._choices[0].about) < _LARGE
+        try:
+            return self._file is None or self._file.stat().st_size < _LARGE
+        except OSError:
+            return True
+
     def _weights(self) -> tuple[Weights, ...]:
         if self.model:
             return (named(self.model),)
@@ -203,16 +215,8 @@ class LlamaCppModel(BaseChatModel):
                 failed = failed or error
             else:
                 self._describe(weights)
-                return path, weights.context
+                return path, weights.context or read_gguf(path, whole=True).context or self._config.context
         raise failed or ModelServiceError(message="There is no model to load.")
-
-
-def _is_small(file: Path | None) -> bool:
-    """Whether a model is too small to call tools without a schema that constrains it; all known weights are."""
-    try:
-        return file is None or file.stat().st_size < _LARGE
-    except OSError:
-        return True
 
 
 def _context_of(file: Path | None) -> int:
@@ -294,6 +298,7 @@ class LlamaReply:
         self._begun = False
         self._reason = ""
         self._usage: Usage | None = None
+        self._on_read = request.notes.on_read if request.notes is not None else None
 
     def feed(self, chunk: Chunk | Exception) -> list[Event]:
         """The events of one chunk.
@@ -306,6 +311,7 @@ class LlamaReply:
         if "error" in chunk:
             raise _failed(chunk["error"])
         self._begun = True
+        self._tell_progress(chunk.get("prompt_progress"))
         if self._native is not None:
             return self._native.feed(b"data: " + json.dumps(chunk).encode() + b"\n\n")
         events: list[Event] = []
@@ -318,6 +324,14 @@ class LlamaReply:
             self._reason = choice.get("finish_reason") or self._reason
         self._usage = usage_from(chunk.get("usage")) or self._usage
         return events
+
+    def _tell_progress(self, read: Mapping[str, int] | None) -> None:
+        """Pass on how far the prompt is read; what was still known of it took no time."""
+        if not read or self._on_read is None:
+            return
+        done, seconds = read.get("processed", 0), read.get("time_ms", 0) / 1000
+        speed = round((done - read.get("cache", 0)) / seconds) if seconds else 0
+        self._on_read(ReadSoFar(done, read.get("total", 0), speed))
 
     def close(self) -> list[Event]:
         """The last events.

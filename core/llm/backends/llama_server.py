@@ -197,6 +197,12 @@ class SharedLlama:
             self._server.close()
 
 
+def is_loaded(path: Path) -> bool:
+    """Whether a model of that file is in this process's memory."""
+    with _GUARD:
+        return any(known == path.resolve() for known, _, _ in _LOADED)
+
+
 def _leave(loaded: _Loaded) -> None:
     with _GUARD:
         loaded.shares -= 1

@@ -6,6 +6,7 @@ import asyncio
 import weakref
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
+from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -166,6 +167,7 @@ class _Watch:
         notes, here = self._notes, self.model.service.here
         line = LedgerCall(notes.request_id, self.model, here, self.given, agent_now())
         notes.wire = line.wire
+        notes.on_read = partial(ledger.reads, line)
         if notes.raw is None and not self.model.service.address:  # nothing of it goes over a wire
             notes.raw = []
         self._line = line

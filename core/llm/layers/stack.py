@@ -6,19 +6,19 @@ from typing import TYPE_CHECKING, Protocol
 
 from core.llm.layers.cache import cache
 from core.llm.layers.call_prompting import call_prompting
+from core.llm.layers.documents_first import KeepingModel, documents_first
 from core.llm.layers.fit_context import fit_context
 from core.llm.layers.messages import uploads, visible
 from core.llm.layers.moderation import moderation
 from core.llm.layers.record import Recorded, record, stages
 from core.llm.layers.reply import longest, stop_words, thoughts
 from core.llm.layers.retry import retry
-from core.llm.request import ModelFacts
 
 if TYPE_CHECKING:
     from core.llm.request import Layer, Source
 
 
-class Layered(Recorded, ModelFacts, Protocol):
+class Layered(Recorded, KeepingModel, Protocol):
     """A model as the layers see it."""
 
 
@@ -30,6 +30,7 @@ def layers(model: Layered) -> list[Layer]:
         record(model),
         uploads(model),
         fit_context(model),
+        documents_first(model),
         call_prompting(model),
         stop_words,
         thoughts,

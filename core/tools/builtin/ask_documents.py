@@ -67,6 +67,7 @@ class AskDocuments(BaseTool):
         unsearched: The files that cannot be searched whole, asked for where nothing was found.
         read: What the passages found last are the beginning of, where nothing else was read of a long document.
         coverage: How much the passages found last are of all that was asked about, where they are that.
+        whole: Whether the passages found last are all of the documents.
     """
 
     name = "ask_documents"
@@ -88,12 +89,14 @@ class AskDocuments(BaseTool):
         unsearched: Callable[[], Awaitable[Sequence[Attached]]] | None = None,
         read: Callable[[], Sequence[ReadPart]] | None = None,
         coverage: Callable[[], Coverage | None] | None = None,
+        whole: Callable[[], bool] = bool,
     ) -> None:
         super().__init__(cfg)
         self._find = find
         self._unsearched = unsearched
         self._read = read
         self._coverage = coverage
+        self._whole = whole
         self._k = int(self.cfg.get("k", 5))
         self._notice = bool(self.cfg.get("notice", True))
 
@@ -103,7 +106,7 @@ class AskDocuments(BaseTool):
         """Search. Where nothing is found the result says so, and its `extra` has `nothing_found`.
 
         What could not be searched then is in `unsearched` of it, and what was read where only beginnings were in
-        `read`.
+        `read`. `whole` is in it where the passages are all of the documents.
 
         Args:
             params: `{"query": ...}`.
@@ -129,6 +132,8 @@ class AskDocuments(BaseTool):
         extra: dict[str, Any] = {"read": [asdict(part) for part in parts]} if parts else {}
         if self._coverage is not None and (coverage := self._coverage()) is not None:
             extra[EXTRA] = coverage.as_dict()
+        if self._whole():
+            extra["all_documents"] = True  # the same for each question: `documents_first` looks for it
         return ToolResult(text, passages=rows, extra=extra)
 
     async def _nothing(self, lang: Lang) -> ToolResult:

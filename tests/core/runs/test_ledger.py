@@ -282,6 +282,9 @@ async def test_a_long_request_says_where_it_was_cut(talk: Talk) -> None:
         def began(self, call: LedgerCall, spoke: Any) -> None:
             pass
 
+        def reads(self, call: LedgerCall, so_far: Any) -> None:
+            pass
+
         def ended(self, call: LedgerCall) -> None:
             told.append(call)
 

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from itertools import pairwise
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
-from core.messages.events import MessageStarted, TextDelta
+from core.llm.request import ChatRequest, ReadSoFar, Stream
+from core.messages.events import MessageFinished, MessageStarted, TextDelta
 from core.runs.ledger import READS_AFTER
 from core.runs.log import LoggedEvent, ModelAsked, ModelCalled
 from core.runs.reply import Reply
 from core.testing.model_server import ModelServer
 from core.testing.script import Reply as Say
+from core.testing.scripted_model import ScriptedModel
 from tests.core.runs.test_ledger import Session, model_at
 
 pytestmark = pytest.mark.anyio
@@ -60,3 +62,29 @@ def test_a_call_that_is_over_waits_no_more() -> None:
     assert reply.under_way["c"] == (0.5, ModelAsked("c", "answer", "m", 7))
     reply.apply(LoggedEvent(3, 2.0, ModelCalled("answer", "m", None, 1.5, "c")))
     assert not reply.under_way
+
+
+async def test_how_far_a_model_has_read_is_told_once_a_second(talk: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("core.runs.ledger.READS_AFTER", 0.0)
+    monkeypatch.setattr("core.runs.ledger.TOLD_AFTER", 60.0)
+
+    class Reading(ScriptedModel):
+        """Tells how far it has read, several times within a moment."""
+
+        async def _stream(self, request: ChatRequest) -> Stream:
+            yield MessageStarted()
+            await asyncio.wait_for(counted.wait(), 10)
+            assert request.notes is not None
+            assert request.notes.on_read is not None
+            for done in (300, 400, 500):
+                request.notes.on_read(ReadSoFar(done, 1200, 35))
+            yield TextDelta("Yes.")
+            yield MessageFinished("stop")
+
+    counted = asyncio.Event()
+    run = await talk.ask(Session(cast("Any", Reading())), "Who?")
+    async for one in run.log.follow():
+        if isinstance(one.event, ModelAsked) and one.event.tokens:
+            counted.set()
+    told = [one.event for one in run.log.since() if isinstance(one.event, ModelAsked)]
+    assert [(one.done, one.tokens, one.speed) for one in told][2:] == [(300, 1200, 35)]

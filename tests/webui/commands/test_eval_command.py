@@ -12,6 +12,8 @@ import pytest
 
 from core.errors import ParlourError
 from core.judging.problems import SENTENCES
+from core.judging.result import SuiteRun
+from core.judging.run import evaluate
 from core.testing.model_server import ModelServer
 from core.testing.script import Reply, Request, refusal
 from tests.webui.commands.own_terminal import Terminal
@@ -235,3 +237,40 @@ def test_an_agent_that_is_wrong_is_told_before_anything_runs(
     assert said[1].endswith(f"names a document that is not there: {tmp_path / 'gone.md'}.")
     assert service.requests == []
     assert not (tmp_path / "o" / "report-s.md").exists()
+
+
+def test_the_smallest_built_in_model_that_passes_in_each_language_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def answer(request: Request) -> Reply:
+        fails = request["model"] == "smollm2-135m" and "北京" in str(request["messages"])
+        return Reply(text="Sorry." if fails else "Yes, 是的。", usage=(10, 2))
+
+    asked: list[str] = []
+
+    def served(suite: Any, agent: Any, **more: Any) -> SuiteRun:
+        llm = agent["llm"]
+        assert llm["model_type"] == "llama_cpp"
+        asked.append(llm["model"])
+        llm = {"model": llm["model"], "model_server": server.base_url, "api_key": "any"}
+        return evaluate(suite, {"llm": llm}, **more)
+
+    monkeypatch.setattr("webui.commands.eval.evaluate", served)
+    monkeypatch.setenv("PARLOUR_WEIGHTS_DIR", str(tmp_path / "weights"))
+    path = suite(
+        tmp_path,
+        {"id": "en", "question": "Is it so?", "checks": [{"contains": "Yes"}], "lang": "en"},
+        {"id": "zh", "question": "北京是首都吗？", "checks": [{"contains": "是的"}], "lang": "zh"},
+    )
+    names = "smollm2-135m,qwen2.5-coder-1.5b,qwen2.5-coder-0.5b"
+    with ModelServer(answer) as server:
+        assert evaluated(path, "--built-in", names, "--out", tmp_path / "o") == 0
+        said = capsys.readouterr().out
+        assert "smollm2-135m (98 MB): en 100%, zh 0%" in said
+        assert said.endswith("The smallest that passes 100% in each language: qwen2.5-coder-0.5b\n")
+        assert (tmp_path / "o" / "qwen2.5-coder-0.5b" / "report-s.md").is_file()
+        assert evaluated(path, "--built-in", "smollm2-135m", "--out", tmp_path / "o", lang="zh") == 1
+        assert "没有一个模型" in capsys.readouterr().out
+    assert asked == [*names.split(","), "smollm2-135m"]
+    assert evaluated(path, "--built-in", "smollm-2") == 1
+    assert "smollm2-135m" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""What is offered under a reply that failed."""
+"""What is said while a reply waits, and offered under one that failed."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 from core.agents.hub import PENDING_USER_INPUT
 from core.messages.events import FinishReason, MessageFinished, MessageStarted, TextDelta
-from core.runs.log import LoggedEvent, RunFinished, TurnsSummarised
+from core.runs.log import LoggedEvent, ModelAsked, RunFinished, TurnsSummarised
 from core.runs.reply import Reply
 from core.storage.base import StoredMessage
 from webui.render.reply import reply_entries
@@ -92,3 +92,28 @@ def test_where_a_group_waits_for_a_person_a_sentence_says_so(lang: str, line: st
     shown = first["content"][0]["text"]
     assert line in shown
     assert "parlour" not in shown
+
+
+@pytest.mark.parametrize(
+    ("asked", "en", "zh"),
+    [
+        (ModelAsked("c", "answer", "m"), "Replying", "正在回答"),
+        (ModelAsked("c", "answer", "m", 2400), "Reading 2,400 tokens", "正在阅读 2,400 词元"),
+        (
+            ModelAsked("c", "answer", "m", 2400, 1200),
+            "Reading 1,200 of 2,400 tokens",
+            "正在阅读：2,400 词元中的 1,200",
+        ),
+        (
+            ModelAsked("c", "answer", "m", 2400, 1200, 35),
+            "Reading 1,200 of 2,400 tokens, 35 tokens a second",
+            "正在阅读：2,400 词元中的 1,200，每秒 35 词元",
+        ),
+    ],
+)
+def test_the_page_says_what_is_known_of_the_wait(asked: ModelAsked, en: str, zh: str) -> None:
+    reply = Reply([LoggedEvent(1, 0.0, asked)])
+    message = StoredMessage("m", "c", "q", "assistant", (), "r", "running", 0.0)
+    for lang, said in (("en", en), ("zh", zh)):
+        (entry,) = reply_entries(message, reply, Words(lang), last=True)
+        assert f"{said}<" in str(entry)

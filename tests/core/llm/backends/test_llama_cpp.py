@@ -13,8 +13,9 @@ from core.errors import ModelServiceError, SettingsError, UnknownNameError
 from core.llm.backends import llama_cpp
 from core.llm.backends.llama_cpp import LlamaCppModel, question_body
 from core.llm.backends.llama_server import Chunk, LlamaQuestion
+from core.llm.ledger import LedgerCall, recorded_by
 from core.llm.open_model import get_chat_model
-from core.llm.request import ChatRequest
+from core.llm.request import ChatRequest, ReadSoFar
 from core.llm.weights_catalog import Weights
 from core.messages.content import ContentItem
 from core.messages.events import CallDelta, CallStarted, MessageFinished, MessageStarted, ReasoningDelta, TextDelta
@@ -211,6 +212,29 @@ async def test_a_reply_is_events(model: LlamaCppModel, monkeypatch: pytest.Monke
     assert finished.reason == "length"
     assert finished.usage
     assert finished.usage.total_tokens == 5
+
+
+async def test_how_far_the_prompt_is_read_is_told_without_what_was_known(
+    model: LlamaCppModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = [{"total": 1200, "cache": 200, "processed": n, "time_ms": ms} for n, ms in ((200, 0), (700, 2000))]
+    chunks = [{"choices": [{"delta": {}}], "prompt_progress": one} for one in read]
+    monkeypatch.setattr(Server, "chunks", (*chunks, chunk("Good day"), chunk(reason="stop")))
+    told: list[ReadSoFar] = []
+
+    class Account:
+        def began(self, call: LedgerCall, spoke: object) -> None:
+            pass
+
+        def reads(self, call: LedgerCall, so_far: ReadSoFar) -> None:
+            told.append(so_far)
+
+        def ended(self, call: LedgerCall) -> None:
+            pass
+
+    with recorded_by(Account()):
+        await model.achat([Message(USER, "hi")])
+    assert told == [ReadSoFar(200, 1200), ReadSoFar(700, 1200, 250)]
 
 
 async def test_a_thought_that_llama_cpp_tells_apart_is_reasoning(

@@ -55,6 +55,9 @@ class Account:
     def began(self, call: LedgerCall, spoke: object) -> None:
         return
 
+    def reads(self, call: LedgerCall, so_far: object) -> None:
+        return
+
     def ended(self, call: LedgerCall) -> None:
         self.calls.append(call)
 
