@@ -10,7 +10,7 @@ from anyio import to_thread
 from core.errors import DocumentError, NotFoundError, StorageError
 from core.rag.attribution import words_of
 from core.rag.citations import claim_around, sentence_of, supporting_spans
-from core.rag.document import Passage, seconds_in
+from core.rag.document import Passage
 from core.rag.page_content import kind_of
 from core.rag.places import letters_of, proof_on_page
 from core.rag.tables.rows import read
@@ -18,7 +18,7 @@ from core.reading.senses import is_heard
 from core.storage.kept_pages import kept_pages
 from webui.panels.evidence import Listing, Lists, ShownPage, ShownText, evidence_html
 from webui.panels.evidence_text import Found
-from webui.panels.player import player_html
+from webui.panels.player import player_html, second_of
 from webui.render.citations import BESIDE, claimed_sentences, marked_text
 from webui.views import EVIDENCE, Place, ShownReply
 
@@ -273,7 +273,7 @@ def _drawn(
     listing = _listing(library, place, shown)
     start = listing.start if listing and listing.chunks else None
     gone = shown is None and not _is_here(library, place.document_id)
-    player = _player(sound, _opened(library, reply, place), cited_in_text, words) if sound is not None else ""
+    player = _player(sound, reply, place, _opened(library, reply, place), words) if sound is not None else ""
     markup = evidence_html(
         reply.passages,
         place.number,
@@ -300,12 +300,11 @@ def _shown(library: Library, reply: ShownReply, place: Place) -> tuple[Shown | N
         return None, cited_in_text
 
 
-def _player(sound: FileRecord, opened: Passage | None, cited_in_text: Sequence[tuple[int, int]], words: Words) -> str:
+def _player(sound: FileRecord, reply: ShownReply, place: Place, opened: Passage | None, words: Words) -> str:
     """The recording at the second at which what is cited is said."""
-    begins = min((start for start, _ in cited_in_text), default=0)
-    times = seconds_in(opened.text, begins) if opened is not None else None
-    moving = sound.media_type.startswith("video/")
-    return player_html(sound.id, times[1] if times is not None else 0, sound.name, words, moving=moving)
+    said = sentence_of(reply.text, place.number, place.occurrence) if place.number is not None else ""
+    second = second_of(said, opened.text) if opened is not None else 0
+    return player_html(sound.id, second, sound.name, words, moving=sound.media_type.startswith("video/"))
 
 
 def _kept_page(reply: ShownReply, place: Place, kept: KeptPages) -> ShownPage | None:
