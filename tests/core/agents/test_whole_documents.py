@@ -21,8 +21,8 @@ from core.agents.whole_reading import WholeReader, items_in, pieces_of
 from core.errors import ContextTooLongError, LimitReachedError, ModelServiceError, SettingsError
 from core.llm.request import ChatRequest
 from core.messages.transcript import Transcript
-from core.rag.coverage import Coverage, coverage_in
-from core.rag.document import Passage
+from core.rag.coverage import Coverage, DocumentCoverage, coverage_in, covered, places_told
+from core.rag.document import Document, Passage
 from core.rag.library import Library
 from core.testing.script import Reply
 from core.testing.scripted_model import ScriptedModel
@@ -428,6 +428,22 @@ async def test_what_does_not_fit_into_the_model_is_never_said_to_be_read(library
 async def test_a_limit_that_leaves_nothing_to_read_with_is_no_answer_that_nothing_is_there(library: Library) -> None:
     with pytest.raises(LimitReachedError):
         await reader_of(library, Readers()).read(COUNT, budget=Budget(cost=1.0, spent=1.0))
+
+
+def test_what_is_not_read_into_the_library_to_its_end_is_never_said_to_be_read_whole() -> None:
+    passages = [Passage("word", 0.0, "a.txt", "a", chunk_id=at) for at in range(3)]
+    for status in ("reading", "stopped"):
+        coverage = covered(passages, passages, [Document("a", "a.txt", "text/plain", None, 3, status)])
+        assert not coverage.complete
+        assert places_told(coverage, "en") == "the rest of a.txt"
+        assert places_told(coverage, "zh") == "a.txt 的其余部分"
+    assert covered(passages, passages, [Document("a", "a.txt", "text/plain", None, 3)]).complete
+
+
+def test_a_result_that_was_cut_before_it_was_sent_says_nothing_of_what_was_read() -> None:
+    record = Coverage((DocumentCoverage("a.txt", "passage", 3, 3),)).as_dict()
+    assert coverage_in([Message("function", "All", name="x", extra={"coverage": record})])
+    assert coverage_in([Message("function", "A…l", name="x", extra={"coverage": record, "cut_from": 9})]) is None
 
 
 @given(st.lists(st.integers(1, 900), max_size=60), st.integers(50, 2_000))
