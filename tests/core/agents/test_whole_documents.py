@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from shutil import copytree
-from typing import Any
+from typing import Any, ClassVar
 
 import pymupdf
 import pytest
@@ -27,6 +27,7 @@ from core.rag.library import Library
 from core.testing.script import Reply
 from core.testing.scripted_model import ScriptedModel
 from core.tools.approval import ApprovalRequest, Decision, Guard, Policy
+from core.tools.base import BaseTool
 from core.tools.taint import Taint
 
 pytestmark = pytest.mark.anyio
@@ -444,6 +445,37 @@ def test_a_result_that_was_cut_before_it_was_sent_says_nothing_of_what_was_read(
     record = Coverage((DocumentCoverage("a.txt", "passage", 3, 3),)).as_dict()
     assert coverage_in([Message("function", "All", name="x", extra={"coverage": record})])
     assert coverage_in([Message("function", "A…l", name="x", extra={"coverage": record, "cut_from": 9})]) is None
+
+
+class Wordy(BaseTool):
+    name = "wordy"
+    description = "so many words " * 500
+    parameters: ClassVar[dict[str, Any]] = {"type": "object", "properties": {}}
+
+    def call(self, params: str | dict[str, Any], **kwargs: Any) -> str:
+        return ""
+
+
+@pytest.mark.parametrize("read_all", [True, False])
+async def test_what_the_tools_leave_no_room_for_is_not_said_to_be_read(tmp_path: Path, *, read_all: bool) -> None:
+    seen: dict[str, list[str]] = {"reading": [], "answer": []}
+
+    def says(request: ChatRequest) -> str:
+        seen[request.purpose].append("".join(one.get_text_content() for one in request.messages))
+        return "- A [1]"
+
+    with Library.open(tmp_path / "small", {"retrieval_type": "keyword"}) as small:
+        small.add(contracts(tmp_path / "small.pdf", 8))
+        agent = Assistant(
+            llm=ScriptedModel({"script": [says], "generate_cfg": {"max_input_tokens": 4_096}}),
+            function_list=[Wordy()],
+            library=small,
+            rag_cfg={"retrieval_type": "keyword", "read_all": read_all},
+        )
+        events = [event async for event in agent.stream([Message("user", SUMMARISE)])]
+    coverage = coverage_in(Transcript(events).messages())
+    assert (coverage is not None) is read_all
+    assert len(set(re.findall(r"C-\d{3} with the firm", "".join(seen["reading"])))) == (8 if read_all else 0)
 
 
 @given(st.lists(st.integers(1, 900), max_size=60), st.integers(50, 2_000))
