@@ -26,7 +26,7 @@ from core.agents.whole_reading import WholeReader, room_of
 from core.errors import SettingsError, StorageError
 from core.llm.tokens import estimate_tokens
 from core.messages.content import ContentItem
-from core.messages.message import ASSISTANT, FUNCTION, USER, Message
+from core.messages.message import ASSISTANT, FUNCTION, SYSTEM, USER, Message
 from core.rag.attached import in_library, listed
 from core.rag.config import RAGConfig
 from core.tools.base import files_of
@@ -82,7 +82,8 @@ _OVER_DOCUMENTS: Final = frozenset({AskDocuments.name, ReadDocuments.name})
 _MOST_WHOLE: Final = 24_000
 """Tokens of documents that are given whole where a question is about all of them."""
 _WHOLE_SHARE: Final = 0.4  # of what the model can read
-_FULL: Final = 0.85  # of it, for the conversation with them
+_FULL: Final = 0.85  # of it, for the conversation with them and the tools
+_OURS: Final = 500  # tokens of the tools over documents and of how to cite, about
 _HINT: Final = 'Give a text, or a list such as [{"url": "tea.md", "text": ["Tea is ready after four minutes."]}].'
 
 
@@ -263,12 +264,18 @@ class Assistant(FnCallAgent):
         return loop.reply(told, lang=lang, opening=opening, **context)
 
     def _fits_whole(self, messages: list[Message]) -> int:
-        """Tokens of documents that the model can be given whole beside the conversation."""
+        """Tokens of documents that the model surely sees whole, beside the tools and what is said.
+
+        What is more would be shortened on its way to the model. Few are given even where older turns have to go.
+        """
         if self._model().small:
             return 0
+        tools = sum(estimate_tokens(json.dumps(one.function)) for one in self.function_map.values())
         room = room_of(self._model())
-        said = sum(estimate_tokens(one.get_text_content()) for one in messages)
-        return min(_MOST_WHOLE, int(room * _WHOLE_SHARE), int(room * _FULL) - said)
+        free = int(room * _FULL) - tools - _OURS
+        stays = [one for one in messages if one.role == SYSTEM] + [one for one in messages if one.role == USER][-1:]
+        few = min(self._rag.max_ref_token, free - _said(stays))
+        return max(0, few, min(_MOST_WHOLE, int(room * _WHOLE_SHARE), free - _said(messages)))
 
     async def _reading(self, library: Library, documents: Collection[str], fits: int) -> ReadDocuments | None:
         """The tool that reads all of them; `None` where they surely fit into one request, or the model is small."""
@@ -278,10 +285,10 @@ class Assistant(FnCallAgent):
             letters = await asyncio.to_thread(library.context.letters, documents)
         except StorageError:  # the search says what is wrong
             return None
-        few = self._rag.max_ref_token
+        few = min(self._rag.max_ref_token, fits)
         if letters <= few:  # no letter is more than a token
             return None
-        return ReadDocuments(WholeReader(library, documents, self._model(), max(fits, few), few, self._attached))
+        return ReadDocuments(WholeReader(library, documents, self._model(), fits, few, self._attached))
 
     @staticmethod
     async def _queries(library: Library, documents: Collection[str]) -> dict[str, BaseTool]:
@@ -383,6 +390,10 @@ def is_resumed(context: Mapping[str, Any]) -> bool:
 def resumed_messages(messages: list[Message], context: Mapping[str, Any]) -> int:
     """The number of messages of the resumed reply; 0 for a new one."""
     return len(this_turn(messages)) if is_resumed(context) else 0
+
+
+def _said(messages: Iterable[Message]) -> int:
+    return sum(estimate_tokens(one.get_text_content()) for one in messages)
 
 
 def last_question(messages: list[Message]) -> str:

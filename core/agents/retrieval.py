@@ -130,7 +130,7 @@ class Finder:
         lang: The language of that prompt.
         question: The user's last question, unchanged; "" where it is unknown.
         attached: Returns the conversation's files, with those that are not in the library yet.
-        fits: Tokens of documents that are given whole where the question is about all of them.
+        fits: Tokens of documents that the model surely sees whole: so many are given where the question is about all.
         read: After a search that returned only the beginnings of documents: which parts they are.
         coverage: After a search that returned all that the question is about: how much that was.
         whole: Whether the last search gave all of the documents.
@@ -212,7 +212,8 @@ class Finder:
         is_about_all = scope_of(self.question).need == "whole"
         most = max(self.config.max_ref_token, self.fits if is_about_all else 0)
         found = await asyncio.to_thread(_whole_of, self.library, self.documents, self.model, most)
-        if found and is_about_all:
+        # What may be shortened on its way to the model is not said to be read.
+        if is_about_all and found and sum(self.model.count_tokens(one.text) for one in found) <= self.fits:
             files = await self.attached() if self.attached is not None else ()
             self.coverage = await asyncio.to_thread(_covered, self.library, self.documents, found, files)
         return found

@@ -24,6 +24,7 @@ the answer at once."""
 EXTRA = "coverage"
 """Where the record stands in the extra data of a result."""
 
+_UNFINISHED = frozenset({"reading", "stopped"})
 _RANGES = 12  # a list of more says nothing to anybody
 
 
@@ -57,7 +58,8 @@ class Coverage:
         documents: Each of them.
         part: Whether a part was asked about, and not the whole.
         why: Why not all of what was meant was read.
-        unread: Files of which nothing could be read, as `Attached.as_dict()` has them.
+        unread: Files of which nothing could be read, as `Attached.as_dict()` has them, and documents that are not
+            read into the library to their end.
         calls: Model calls that read and put together; 0 where the text went to the model itself.
     """
 
@@ -111,9 +113,10 @@ def coverage_in(messages: Iterable[Message]) -> Coverage | None:
 
 
 def coverage_of_result(message: Message) -> Coverage | None:
-    """The record that a result brings along, if it does."""
-    written: object = (message.extra or {}).get(EXTRA)
-    if not isinstance(written, dict):
+    """The record that a result brings along, if it does; `None` of one that was cut before it was sent."""
+    extra = message.extra or {}
+    written: object = extra.get(EXTRA)
+    if not isinstance(written, dict) or extra.get("cut_from"):
         return None
     try:
         return Coverage.from_dict(cast("dict[str, Any]", written))
@@ -152,6 +155,10 @@ def covered(  # noqa: PLR0913 - what was sent, what there is, and by name what e
         _of_document(document, by_document[document.id], keys, meant, totals.get(document.id)) for document in documents
     )
     unread = tuple(one.as_dict() for one in files if one.library_id is None)
+    # Of what is not read to its end nobody knows how much there is.
+    unread += tuple(
+        {"name": one.name, "status": one.status, "begun": True} for one in documents if one.status in _UNFINISHED
+    )
     record = Coverage(rows, wanted is not None, "", unread, calls)
     missed = any(one.missed or (not record.part and one.read + one.empty < one.total) for one in rows)
     return Coverage(rows, record.part, why if missed else "", unread, calls)
@@ -207,6 +214,18 @@ _UNITS: Mapping[Lang, Mapping[str, str]] = {
 }
 
 
+_REST: Mapping[Lang, str] = {"en": "the rest of {name}", "zh": "{name} 的其余部分"}
+
+
+def is_begun(unread: Mapping[str, Any]) -> bool:
+    """Whether an entry of `Coverage.unread` is a document of which a part is in the library."""
+    return bool(unread.get("begun"))
+
+
+def _name(unread: Mapping[str, Any]) -> str:
+    return str(unread.get("name", ""))
+
+
 def told(coverage: Coverage, lang: Lang) -> str:
     """The counts in words: "115 / 117 pages, 12 / 12 slides"."""
     between = ", " if lang == "en" else "，"
@@ -218,5 +237,7 @@ def places_told(coverage: Coverage, lang: Lang) -> str:
     """What was meant and not read, in words; "" where all was."""
     lost = [(one, span) for one in coverage.documents for span in one.missed]
     each = [f"{one.name} ({_UNITS[lang][one.of]} {first}–{last})" for one, (first, last) in lost]
-    each += [str(one.get("name", "")) for one in coverage.unread]
+    each += [
+        _REST[lang].format(name=name) if is_begun(one) else name for one in coverage.unread if (name := _name(one))
+    ]
     return (", " if lang == "en" else "，").join(each)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from core.rag.coverage import coverage_in
+from core.rag.coverage import coverage_in, is_begun
 from core.runs.reply import CallBlock
 from webui.render.markup import escaped
 
@@ -45,7 +45,9 @@ def coverage_note(reply: Reply, words: Words) -> str:
         for one in coverage.documents
         for first, last in one.missed
     ]
-    places += [str(one.get("name", "")) for one in coverage.unread]
+    for one in coverage.unread:
+        name = str(one.get("name", ""))
+        places.append(words("coverage.rest_of", name=name) if is_begun(one) else name)
     if not places:
         return ""
     said = words(f"coverage.why_{coverage.why or 'unread'}", places=words("coverage.and").join(places))

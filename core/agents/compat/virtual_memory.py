@@ -70,7 +70,7 @@ class VirtualMemoryAgent(Assistant):
         lang: Lang,
         context: dict[str, Any],
     ) -> Stream:
-        ask = self._search(messages, library, documents, lang)
+        ask = self._search(messages, library, documents, lang, self._fits_whole(messages))
         wanted = set(documents)
         there = [one.name for one in await asyncio.to_thread(library.documents) if one.id in wanted]
         told = self._citing(messages, documents, lang, found=resumed_messages(messages, context))

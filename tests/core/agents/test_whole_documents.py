@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from shutil import copytree
-from typing import Any
+from typing import Any, ClassVar
 
 import pymupdf
 import pytest
@@ -21,12 +21,13 @@ from core.agents.whole_reading import WholeReader, items_in, pieces_of
 from core.errors import ContextTooLongError, LimitReachedError, ModelServiceError, SettingsError
 from core.llm.request import ChatRequest
 from core.messages.transcript import Transcript
-from core.rag.coverage import Coverage, coverage_in
-from core.rag.document import Passage
+from core.rag.coverage import Coverage, DocumentCoverage, coverage_in, covered, places_told
+from core.rag.document import Document, Passage
 from core.rag.library import Library
 from core.testing.script import Reply
 from core.testing.scripted_model import ScriptedModel
 from core.tools.approval import ApprovalRequest, Decision, Guard, Policy
+from core.tools.base import BaseTool
 from core.tools.taint import Taint
 
 pytestmark = pytest.mark.anyio
@@ -449,6 +450,53 @@ async def test_what_does_not_fit_into_the_model_is_never_said_to_be_read(library
 async def test_a_limit_that_leaves_nothing_to_read_with_is_no_answer_that_nothing_is_there(library: Library) -> None:
     with pytest.raises(LimitReachedError):
         await reader_of(library, Readers()).read(COUNT, budget=Budget(cost=1.0, spent=1.0))
+
+
+def test_what_is_not_read_into_the_library_to_its_end_is_never_said_to_be_read_whole() -> None:
+    passages = [Passage("word", 0.0, "a.txt", "a", chunk_id=at) for at in range(3)]
+    for status in ("reading", "stopped"):
+        coverage = covered(passages, passages, [Document("a", "a.txt", "text/plain", None, 3, status)])
+        assert not coverage.complete
+        assert places_told(coverage, "en") == "the rest of a.txt"
+        assert places_told(coverage, "zh") == "a.txt 的其余部分"
+    assert covered(passages, passages, [Document("a", "a.txt", "text/plain", None, 3)]).complete
+
+
+def test_a_result_that_was_cut_before_it_was_sent_says_nothing_of_what_was_read() -> None:
+    record = Coverage((DocumentCoverage("a.txt", "passage", 3, 3),)).as_dict()
+    assert coverage_in([Message("function", "All", name="x", extra={"coverage": record})])
+    assert coverage_in([Message("function", "A…l", name="x", extra={"coverage": record, "cut_from": 9})]) is None
+
+
+class Wordy(BaseTool):
+    name = "wordy"
+    description = "so many words " * 500
+    parameters: ClassVar[dict[str, Any]] = {"type": "object", "properties": {}}
+
+    def call(self, params: str | dict[str, Any], **kwargs: Any) -> str:
+        return ""
+
+
+@pytest.mark.parametrize("read_all", [True, False])
+async def test_what_the_tools_leave_no_room_for_is_not_said_to_be_read(tmp_path: Path, *, read_all: bool) -> None:
+    seen: dict[str, list[str]] = {"reading": [], "answer": []}
+
+    def says(request: ChatRequest) -> str:
+        seen[request.purpose].append("".join(one.get_text_content() for one in request.messages))
+        return "- A [1]"
+
+    with Library.open(tmp_path / "small", {"retrieval_type": "keyword"}) as small:
+        small.add(contracts(tmp_path / "small.pdf", 8))
+        agent = Assistant(
+            llm=ScriptedModel({"script": [says], "generate_cfg": {"max_input_tokens": 4_096}}),
+            function_list=[Wordy()],
+            library=small,
+            rag_cfg={"retrieval_type": "keyword", "read_all": read_all},
+        )
+        events = [event async for event in agent.stream([Message("user", SUMMARISE)])]
+    coverage = coverage_in(Transcript(events).messages())
+    assert (coverage is not None) is read_all
+    assert len(set(re.findall(r"C-\d{3} with the firm", "".join(seen["reading"])))) == (8 if read_all else 0)
 
 
 @given(st.lists(st.integers(1, 900), max_size=60), st.integers(50, 2_000))

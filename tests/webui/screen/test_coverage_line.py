@@ -121,3 +121,11 @@ def test_a_damaged_record_is_left_aside() -> None:
     reply = Reply([LoggedEvent(1, 0.0, ToolFinished("c", result)), LoggedEvent(2, 0.0, RunFinished("complete"))])
     turn = StoredMessage("m", "c", "q", "assistant", (), "r", "complete", 0.0)
     assert "p-covered" not in str(reply_entries(turn, reply, Words("en"), last=True))
+
+
+def test_a_document_that_is_read_into_the_library_in_part_is_named_with_its_rest() -> None:
+    begun = {"name": "big.txt", "status": "reading", "begun": True}
+    half = Coverage((DocumentCoverage("big.txt", "passage", 20, 20),), unread=(begun,))
+    assert "Not read: the rest of big.txt." in shown(half)
+    assert "big.txt 的其余部分" in shown(half, "zh")
+    assert "p-doubt" in shown(half)
