@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Literal
 
 from core.rag.attribution import Support, sentences_of, words_of
@@ -121,7 +121,7 @@ class CitingStream:
 
     def __init__(self, passages: Sequence[Passage], question: str = "") -> None:
         self._count = len(passages)
-        self._support = Support(passages, question)
+        self._support = cache(lambda: Support(passages, question))  # of several hundred it takes a while
         self._markup = Markup()
         self._out: list[str] = []
         self._gap: list[str] = []  # spaces that wait for what follows
@@ -273,7 +273,7 @@ class CitingStream:
         sentence = "".join(self._sentence)
         claims = sentence and not sentence.rstrip().endswith(_NO_CLAIM)
         if claims and not self._marks and not self._model_marks and self._markup.is_prose():
-            self._out.extend(f" [{number}]" for number in self._support.numbers(sentence))
+            self._out.extend(f" [{number}]" for number in self._support().numbers(sentence))
         self._sentence.clear()
         self._marks.clear()
         self._ended = ""

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Iterator
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
 from pathlib import Path
 from shutil import copytree
-from typing import Any, ClassVar
+from typing import Any
 
 import pymupdf
 import pytest
@@ -198,13 +200,15 @@ async def test_what_was_read_before_a_reply_was_cut_off_is_not_read_again(librar
 
 
 async def test_a_deleted_document_takes_the_notes_on_it_along(library: Library, tmp_path: Path) -> None:
+    def kept() -> int:
+        with closing(sqlite3.connect(tmp_path / "library" / "library.sqlite")) as db:
+            return int(db.execute("SELECT count(*) FROM readings").fetchone()[0])
+
     await answered(library, SUMMARISE, Readers())
+    assert kept() > 3
     (document,) = library.documents()
     library.remove(document.id)
-    library.add(contracts(tmp_path / "again.pdf", PAGES - 1))
-    again = Readers()
-    await answered(library, SUMMARISE, again)
-    assert again.times("reading") > 3
+    assert kept() == 0
 
 
 async def test_a_piece_that_fails_is_named_and_the_rest_is_answered(library: Library) -> None:
@@ -468,10 +472,13 @@ def test_a_result_that_was_cut_before_it_was_sent_says_nothing_of_what_was_read(
     assert coverage_in([Message("function", "A…l", name="x", extra={"coverage": record, "cut_from": 9})]) is None
 
 
+NOTHING_TO_SAY: Mapping[str, Any] = {"type": "object", "properties": {}}
+
+
 class Wordy(BaseTool):
     name = "wordy"
     description = "so many words " * 500
-    parameters: ClassVar[dict[str, Any]] = {"type": "object", "properties": {}}
+    parameters = NOTHING_TO_SAY
 
     def call(self, params: str | dict[str, Any], **kwargs: Any) -> str:
         return ""
