@@ -102,7 +102,10 @@ def test_lanes_side_by_side_run_at_the_same_time_and_none_hides_another(
 
 
 def test_which_test_failed_is_said_while_its_lane_and_the_others_still_run(gate: ModuleType, tmp_path: Path) -> None:
-    write = "import pathlib, time\n\n\ndef test_of_a():\n    raise SystemError\n\n\ndef test_of_b():\n"
+    write = (
+        "import pathlib, time\n\n\ndef test_of_nothing():\n    pass\n\n\ndef test_of_a():\n    raise SystemError\n\n\n"
+    )
+    write += "def test_of_b():\n"
     write += "    until = time.monotonic() + 60\n    while not pathlib.Path(__file__).with_name('go').exists():\n"
     write += "        assert time.monotonic() < until\n        time.sleep(0.01)\n"
     (tmp_path / "test_both.py").write_text(write, "utf-8")
@@ -120,7 +123,7 @@ def test_which_test_failed_is_said_while_its_lane_and_the_others_still_run(gate:
     finally:
         told.end()
     assert (tmp_path / "go").exists()
-    assert "1 failed, 1 passed" in said.getvalue()
+    assert "1 failed, 2 passed" in said.getvalue()
     assert said.getvalue().count("== kept: FAILED at once: ") == 1
 
 

@@ -36,8 +36,7 @@ class ToldAtOnce:
 
     def _say(self, report: TestReport | CollectReport) -> None:
         if report.failed:
-            self._reporter.ensure_newline()
-            self._reporter.write_line(FAILED + report.nodeid)
+            self._reporter.write(f"\n{FAILED}{report.nodeid}\n")  # dots may stand in the line already
 
 
 @pytest.hookimpl(trylast=True)

@@ -295,7 +295,8 @@ async def test_a_reply_that_has_cost_enough_pauses(open_engine: Any, note: Note)
 
 
 async def test_a_reply_that_has_taken_its_time_pauses_with_what_it_has(open_engine: Any) -> None:
-    engine = await open_engine(Say(text="word " * 1000, pace=0.02), reply_seconds=0.3)
+    # A busy machine needs a second to begin.
+    engine = await open_engine(Say(text="word " * 1000, pace=0.02), reply_seconds=2)
     run = await ask(engine)
     assert await run.wait() == "paused"
     assert run.error is not None
