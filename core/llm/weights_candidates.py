@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from core.llm.weights_catalog import Weights
+from core.llm.weights_entry import Weights
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -245,7 +245,9 @@ _LISTED: Mapping[str, str] = {
         core.export.zip_stream: ZipStream.*
         core.importing.problems: problem
         core.llm.usage: cost_of cost_of_sound listed
+        core.llm.hub_record: recorded
         core.llm.weights: main
+        core.models.weight_files: WeightFiles.*
         core.mcp.sign_in: SignIn.tokens
         core.rag.parsers.base: is_ideograph
         core.rag.sources: file_here

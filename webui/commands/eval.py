@@ -127,7 +127,8 @@ def compared(given: Namespace, suite: Path, out: Path, words: Words) -> int:
     Good enough is a model of which, in each language, as many tasks passed as `--at-least` says.
     """
     store = WeightStore(Settings.load().weights_dir)
-    asked = {weights.name: weights for weights in map(named, filter(None, given.built_in.split(",")))}
+    names: list[str] = str(given.built_in).split(",")
+    asked = {name: named(name) for name in names if name}
     good: list[tuple[int, str]] = []
     for name, weights in asked.items():
         model = {"model_type": BUILT_IN, "model": name, "weights_dir": str(store.folder)}

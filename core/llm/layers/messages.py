@@ -1,21 +1,23 @@
-"""Layers that act on the messages: invisible characters are removed, and uploads are named."""
+"""Layers that act on the messages: what is invisible goes, uploads are named, whole documents stand first."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
+from core.llm.calling.neutral import neutral_items
+from core.llm.request import ModelFacts
 from core.llm.wire.turns import item_name
 from core.messages.content import ContentItem
 from core.messages.invisible import without_invisible
-from core.messages.message import SYSTEM, USER, Message
+from core.messages.message import FUNCTION, SYSTEM, USER, Message
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from core.languages import Lang
-    from core.llm.request import ChatRequest, Layer, ModelFacts, Source, Stream
+    from core.llm.request import ChatRequest, Layer, Source, Stream
 
 
 def visible(request: ChatRequest, below: Source) -> Stream:
@@ -138,3 +140,56 @@ def _name(kind: str, item: ContentItem, given: Mapping[str, str]) -> str:
     if str(item.value).startswith(_STORE) and "." not in name:
         name = given.get(name, "")
     return f"{kind}({name})" if name else kind.strip("!")
+
+
+WHOLE = "all_documents"
+"""In the `extra` of a result: it is all of the documents, the same for each question about them."""
+
+
+class KeepingModel(ModelFacts, Protocol):
+    """A model as this layer sees it."""
+
+    keeps_prompt: bool
+
+
+def documents_first(model: KeepingModel) -> Layer:
+    """The layer for one model; inactive where nothing of a prompt is kept, and for small models.
+
+    The others read a prompt only from where it differs from the last one, and each turn gives it the documents
+    anew. Behind the conversation they would be read again with each question; before it, once.
+    """
+
+    def layer(request: ChatRequest, below: Source) -> Stream:
+        if not model.keeps_prompt or model.small:
+            return below(request)
+        return below(replace(request, messages=with_documents_first(request.messages)))
+
+    return layer
+
+
+def with_documents_first(messages: Sequence[Message]) -> tuple[Message, ...]:
+    """The messages, with the whole documents of the last turn in front of the first question, without their call."""
+    questions = [at for at, message in enumerate(messages) if message.role == USER]
+    if not questions:
+        return tuple(messages)
+    found = next((at for at in range(questions[-1], len(messages)) if _is_whole(messages[at])), None)
+    if found is None:
+        return tuple(messages)
+    known = (messages[found].extra or {}).get("function_id")
+    first, *_ = questions
+    told: list[Message] = []
+    for at, message in enumerate(messages):
+        if at == first:
+            told.append(_with_documents(messages[found], message))
+        elif at != found and not (message.function_call and (message.extra or {}).get("function_id") == known):
+            told.append(message)
+    return tuple(told)
+
+
+def _is_whole(message: Message) -> bool:
+    return message.role == FUNCTION and bool((message.extra or {}).get(WHOLE))
+
+
+def _with_documents(documents: Message, question: Message) -> Message:
+    items = [*neutral_items(documents.items), ContentItem(text="\n\n"), *question.items]
+    return question.model_copy(update={"content": items})

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from core.llm.layers.cache import cache
 from core.llm.layers.call_prompting import call_prompting
-from core.llm.layers.documents_first import KeepingModel, documents_first
 from core.llm.layers.fit_context import fit_context
-from core.llm.layers.messages import uploads, visible
+from core.llm.layers.messages import KeepingModel, documents_first, uploads, visible
 from core.llm.layers.moderation import moderation
 from core.llm.layers.record import Recorded, record, stages
 from core.llm.layers.reply import longest, stop_words, thoughts

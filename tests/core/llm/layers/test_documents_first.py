@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from core.llm.layers.documents_first import documents_first, with_documents_first
+from core.llm.layers.messages import documents_first, with_documents_first
 from core.llm.request import ChatRequest
 from core.messages.message import ASSISTANT, FUNCTION, SYSTEM, USER, Message
 from core.testing.scripted_model import ScriptedModel
