@@ -17,7 +17,7 @@ from core.storage.base import file_ids
 from core.workspace.steering import Saved
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Sequence
+    from collections.abc import AsyncGenerator, Mapping, Sequence
     from pathlib import Path
 
     from core.languages import Lang
@@ -88,12 +88,7 @@ class Turn:
                 yield made
             here = await self._here(short)
             given = for_model(short, model, here, self._lang, steads)
-            named = [
-                (file.name, kind)
-                for key, (file, _) in here.items()
-                if steads.get(key) == "text" and (kind := kind_of(file)) != "document"
-            ]
-            if told := told_in_stead(named, self._lang):
+            if steads and (told := self._told(here, steads)):
                 given = append_system(given, told)
             try:
                 async with (
@@ -134,6 +129,11 @@ class Turn:
         read = await self._intake.wait(self._conversation_id, [one.id for one in mine], _DOCUMENTS_WITHIN)
         return {one.file_id: stead for one in read if (stead := stead_of(one)) is not None}
 
+    def _told(self, here: Mapping[str, tuple[FileRecord, Path]], steads: Mapping[str, Stead]) -> str:
+        """What the model is told of files whose text it gets in their stead."""
+        read = (file for key, (file, _) in here.items() if steads.get(key) == "text")
+        return told_in_stead([(file.name, kind) for file in read if (kind := kind_of(file)) != "document"], self._lang)
+
     async def _missing(self) -> list[dict[str, Any]]:
         """What the answer does not know: the question's documents that failed, and the rest of what is read in part."""
         reading = self._intake.being_read(self._conversation_id)
@@ -141,9 +141,9 @@ class Turn:
         unread = [record for record in records if record.status in {"failed", "cancelled"}]
         in_part = await self._intake.known_in_part(self._conversation_id)
         each = {record.id: record for record in [*unread, *reading, *in_part]}
-        return [self._told(record) for record in each.values()]
+        return [self._told_of(record) for record in each.values()]
 
-    def _told(self, record: DocumentRecord) -> dict[str, Any]:
+    def _told_of(self, record: DocumentRecord) -> dict[str, Any]:
         progress = self._intake.progress(record.id)
         pages, total = (progress.pages, progress.total) if progress is not None else (0, None)
         if record.status == "cancelled" and record.library_id is not None:
