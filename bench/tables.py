@@ -4,8 +4,8 @@
 
 Workbooks, PDFs and CSV files of `documents/` in the folder that `BENCH_DATA` names, and of Matplotlib's samples
 where it is installed, go into one library, some once more as CSV in German notation. Questions are made over them, and
-what is right is computed from the files themselves (workbooks straight from their XML), by none of the product's parsers. A
-scripted writer of queries knows the columns: what is measured is the layer of tables, not a model.
+what is right is computed from the files themselves (workbooks straight from their XML), by none of the product's
+parsers. A scripted writer of queries knows the columns: what is measured is the layer of tables, not a model.
 """
 
 from __future__ import annotations
