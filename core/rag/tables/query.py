@@ -224,7 +224,7 @@ class _Database:
         self._names = {one.name for one in wanted} | {LIST}
         try:
             for at, path in enumerate(files):
-                db.execute(f"ATTACH ? AS d{at}", (f"{path.as_uri()}?mode=ro&immutable=1",))
+                db.execute(f"ATTACH ? AS d{at}", (f"{path.absolute().as_uri()}?mode=ro&immutable=1",))
             for one in wanted:
                 source = f"d{self._places[one.path]}.t{one.table.number}"
                 columns = select_list(one.table)

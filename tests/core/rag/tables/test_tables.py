@@ -224,6 +224,14 @@ def test_tables_of_a_document_are_read_once_and_go_with_it(
     assert library.tables.of([document]) == []
 
 
+def test_a_library_in_a_folder_below_the_current_one_is_asked(
+    workbook: Workbook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with Library.open("here", {"retrieval_type": "keyword"}) as library:
+        assert asked(library, workbook(Sales=SALES), "SELECT count(*) FROM sales").rows == ((4,),)
+
+
 def test_what_was_kept_of_tables_is_made_again_where_it_is_damaged_or_gone(
     library: Library, workbook: Workbook, tmp_path: Path
 ) -> None:
