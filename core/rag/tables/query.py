@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from core.errors import BadArgumentsError, ToolError
-from core.rag.tables.rows import has, joined
+from core.rag.row_numbers import has, joined
 from core.rag.tables.statement import names_in, quoted_names, taken_apart
 from core.rag.tables.store import quoted, select_list
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from core.rag.document import Rectangle
-    from core.rag.tables.rows import Runs
+    from core.rag.row_numbers import Runs
     from core.rag.tables.statement import Statement
     from core.rag.tables.store import Table
 
