@@ -14,7 +14,7 @@ from core.rag import records
 from core.rag.page_content import Contents
 from core.rag.parsers import process
 from core.rag.parsers.catalog import PICTURES, renderer_of
-from core.rag.tables.rows import read
+from core.rag.row_numbers import read
 
 if TYPE_CHECKING:
     import sqlite3

@@ -13,7 +13,7 @@ from core.rag.citations import claim_around, sentence_of, supporting_spans
 from core.rag.document import Passage
 from core.rag.page_content import kind_of
 from core.rag.places import letters_of, proof_on_page
-from core.rag.tables.rows import read
+from core.rag.row_numbers import read
 from core.reading.senses import is_heard
 from core.storage.kept_pages import kept_pages
 from webui.panels.evidence import Listing, Lists, ShownPage, ShownText, evidence_html

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from core.rag.parsers.text import PROSE
 from core.rag.places import Places, Span, text_width, units_of
-from core.rag.tables.rows import has
+from core.rag.row_numbers import has
 from webui.panels.evidence_page import ShownPage, paper, tabs
 from webui.render.markup import escaped, verbatim
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from core.rag.document import Block, Rectangle
     from core.rag.page_content import PageContent
     from core.rag.places import Unit
-    from core.rag.tables.rows import Runs
+    from core.rag.row_numbers import Runs
     from webui.words import Words
 
 _FOUND, _OPEN, _CITED = 1, 2, 3  # strengths of highlights

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from core.rag.attribution import sentences_of
 from core.rag.document import numbered_as
 from core.rag.parsers.base import is_ideograph
-from core.rag.tables.rows import shortened
+from core.rag.row_numbers import shortened
 from core.runs.claim_check import marked_texts, missing_marks
 from core.runs.reply import TextBlock
 from webui.render.markup import escaped

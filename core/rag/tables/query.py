@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from core.errors import BadArgumentsError, ToolError
-from core.rag.tables.rows import has, joined
+from core.rag.row_numbers import has, joined
 from core.rag.tables.statement import names_in, quoted_names, taken_apart
 from core.rag.tables.store import quoted, select_list
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from core.rag.document import Rectangle
-    from core.rag.tables.rows import Runs
+    from core.rag.row_numbers import Runs
     from core.rag.tables.statement import Statement
     from core.rag.tables.store import Table
 
@@ -84,17 +84,19 @@ class Source:
         runs: The rows.
         rows: The first of them.
         totals: Those of them that add up others, where others are among them too.
+        left_out: Rows beyond those of `runs`, where there were too many runs to be kept.
     """
 
     table: Named
     runs: Runs
     rows: tuple[SourceRow, ...]
     totals: tuple[int, ...] = ()
+    left_out: int = 0
 
     @property
     def count(self) -> int:
         """How many rows they are."""
-        return sum(last - first + 1 for first, last in self.runs)
+        return self.left_out + sum(last - first + 1 for first, last in self.runs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +129,7 @@ class _Gather:
 
     def __init__(self) -> None:
         self._runs: list[list[int]] = []
+        self._left_out = 0
 
     def step(self, row: Any, /) -> None:
         if row is None:
@@ -135,9 +138,11 @@ class _Gather:
             self._runs[-1][1] = row
         elif len(self._runs) < _GATHERED:
             self._runs.append([row, row])
+        else:
+            self._left_out += 1
 
     def finalize(self) -> str:
-        return json.dumps(self._runs)
+        return json.dumps([self._left_out, self._runs])
 
 
 class _Numbers:
@@ -224,7 +229,7 @@ class _Database:
         self._names = {one.name for one in wanted} | {LIST}
         try:
             for at, path in enumerate(files):
-                db.execute(f"ATTACH ? AS d{at}", (f"{path.as_uri()}?mode=ro&immutable=1",))
+                db.execute(f"ATTACH ? AS d{at}", (f"{path.absolute().as_uri()}?mode=ro&immutable=1",))
             for one in wanted:
                 source = f"d{self._places[one.path]}.t{one.table.number}"
                 columns = select_list(one.table)
@@ -374,13 +379,18 @@ class _Database:
         found: list[tuple[Source, ...]] = []
         for row in traced:
             each: dict[str, tuple[Named, list[tuple[int, int]]]] = {}
+            left_out: dict[str, int] = {}
             for one, given in zip(named, row[width:], strict=True):
                 if one is not None:
-                    each.setdefault(one.name, (one, []))[1].extend(_runs(given))
-            found.append(tuple(self._source(one, joined(there)) for one, there in each.values() if there))
+                    more, runs = _runs(given)
+                    left_out[one.name] = left_out.get(one.name, 0) + more
+                    each.setdefault(one.name, (one, []))[1].extend(runs)
+            found.append(
+                tuple(self._source(one, joined(there), left_out[one.name]) for one, there in each.values() if there)
+            )
         return tuple(found)
 
-    def _source(self, named: Named, runs: Runs) -> Source:
+    def _source(self, named: Named, runs: Runs, left_out: int) -> Source:
         table = f"d{self._places[named.path]}.t{named.table.number}"
         among = " OR ".join(f"_row BETWEEN {first} AND {last}" for first, last in runs[:_SHOWN])
         rows = self._db.execute(
@@ -396,17 +406,21 @@ class _Database:
             every = self._db.execute(f"SELECT _row FROM {table} WHERE _total ORDER BY _row LIMIT 1000")  # noqa: S608
             totals = [row for (row,) in every if has(runs, row)]
         count = sum(last - first + 1 for first, last in runs)
-        return Source(named, runs, found, tuple(totals) if len(totals) < count else ())
+        return Source(named, runs, found, tuple(totals) if len(totals) < count else (), left_out)
 
 
 def _place(named: Named) -> tuple[str, str, int | None, str]:
     return named.name, named.document, named.table.page, named.table.title
 
 
-def _runs(given: object) -> list[tuple[int, int]]:
+def _runs(given: object) -> tuple[int, list[tuple[int, int]]]:
+    """How many rows are not among the runs, and the runs."""
     if isinstance(given, int):
-        return [(given, given)]
-    return [(first, last) for first, last in json.loads(given)] if isinstance(given, str) else []
+        return 0, [(given, given)]
+    if not isinstance(given, str):
+        return 0, []
+    left_out, runs = json.loads(given)
+    return left_out, [(first, last) for first, last in runs]
 
 
 def _same(rows: Sequence[tuple[Any, ...]], traced: Sequence[tuple[Any, ...]]) -> bool:

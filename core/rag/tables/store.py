@@ -107,7 +107,7 @@ def saved(path: Path) -> tuple[Table, ...]:
     if not path.is_file():
         raise FileNotFoundError(path.name)
     try:
-        with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro&immutable=1", uri=True)) as db:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)) as db:
             (text,) = db.execute("SELECT value FROM meta").fetchone()
     except sqlite3.Error as error:
         raise ValueError("The tables that were kept are damaged.") from error

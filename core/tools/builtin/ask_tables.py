@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from core.languages import spoken
 from core.rag.citations import harmless, place_of, quoted_block
 from core.rag.document import Passage, numbered_as, union
+from core.rag.row_numbers import joined, shortened, written
 from core.rag.tables.query import LONGEST
-from core.rag.tables.rows import joined, shortened, written
 from core.rag.tables.store import quoted
 from core.tools.base import BaseTool, ToolResult
 

@@ -224,6 +224,14 @@ def test_tables_of_a_document_are_read_once_and_go_with_it(
     assert library.tables.of([document]) == []
 
 
+def test_a_library_in_a_folder_below_the_current_one_is_asked(
+    workbook: Workbook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with Library.open("here", {"retrieval_type": "keyword"}) as library:
+        assert asked(library, workbook(Sales=SALES), "SELECT count(*) FROM sales").rows == ((4,),)
+
+
 def test_what_was_kept_of_tables_is_made_again_where_it_is_damaged_or_gone(
     library: Library, workbook: Workbook, tmp_path: Path
 ) -> None:
@@ -301,3 +309,14 @@ def test_a_result_is_given_up_to_its_limit_and_counted_to_its_end(library: Libra
     answer = asked(library, path, "SELECT Number FROM sales")
     assert (len(answer.rows), answer.total) == (50, 3_000)
     assert asked(library, path, "SELECT sum(Number), median(Number) FROM sales").rows == ((4_498_500, 1499.5),)
+
+
+def test_rows_that_went_in_are_counted_to_the_last_also_where_they_are_too_many_to_be_named(
+    library: Library, tmp_path: Path
+) -> None:
+    path = tmp_path / "long.csv"
+    lines = [f"{'NS'[at % 2]},{at}" for at in range(24_000)]
+    path.write_text("\n".join(["Side,Number", *lines]), encoding="utf-8")
+    answer = asked(library, path, "SELECT Side, count(*) FROM long GROUP BY Side")
+    assert [one.count for each in answer.sources for one in each] == [12_000, 12_000]
+    assert len(answer.sources[0][0].runs) == 5_000
