@@ -10,13 +10,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-import re
-import unicodedata
 from contextlib import aclosing
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
+from core.agents.reading_notes import fitting, grouped, is_nothing, items_in, shortened, tokens_of
 from core.errors import ContextTooLongError, LimitReachedError, ModelMisbehavedError, ModelServiceError, StorageError
 from core.llm.layers.fit_context import DEFAULT_MAX_INPUT_TOKENS, Costs, max_input_of
 from core.llm.request import ChatRequest
@@ -55,7 +54,6 @@ _FAILED_IN_A_ROW: Final = 3
 _MOST_NOTES: Final = 12_000  # tokens of notes that are put before the model that answers
 _NOTES_SHARE: Final = 0.25  # of its room
 _MOST_NUMBERS: Final = 999  # a mark has three figures at most
-_NOTHING: Final = "NOTHING"
 
 Progress: TypeAlias = "Callable[[str, float | None, float | None], None]"
 Mode: TypeAlias = Literal["notes", "items"]
@@ -260,7 +258,7 @@ class WholeReader:
         items: int | None = None
         if plan.mode == "items":
             lines = items_in(notes)
-            items, text = len(lines), "\n".join(f"- {line}" for line in _fitting(lines, self._room_for_notes()))
+            items, text = len(lines), "\n".join(f"- {line}" for line in fitting(lines, self._room_for_notes()))
         else:
             text, stopped = await self._merged([one for one in notes if one], plan, account)
             why = why or stopped
@@ -411,20 +409,20 @@ class WholeReader:
     async def _merged(self, notes: list[str], plan: _Plan, account: _Account) -> tuple[str, Why]:
         """The notes in one text that fits, and why they could not all be merged."""
         room = self._room_for_notes()
-        while len(notes) > 1 and _tokens(notes) > room:
-            groups = _groups(notes, max(room, min(_PIECE, int(room_of(self.model) * _SHARE))))
+        while len(notes) > 1 and tokens_of(notes) > room:
+            groups = grouped(notes, max(room, min(_PIECE, int(room_of(self.model) * _SHARE))))
             each = max(100, int(room / len(groups)))
             try:
                 shorter = await self._all_shorter(groups, each, plan, account)
             except LimitReachedError:
-                return _cut(notes, room), "cost_limit"
+                return shortened(notes, room), "cost_limit"
             except ModelServiceError as error:
                 _LOG.warning("Notes on documents cannot be merged: %s", error)
-                return _cut(notes, room), "failed"
-            if _tokens(shorter) >= _tokens(notes):  # a model that does not shorten would be asked for ever
-                return _cut(shorter, room), "too_long"
+                return shortened(notes, room), "failed"
+            if tokens_of(shorter) >= tokens_of(notes):  # a model that does not shorten would be asked for ever
+                return shortened(shorter, room), "too_long"
             notes = list(shorter)
-        return "\n\n".join(notes) if _tokens(notes) <= room else _cut(notes, room), ""
+        return "\n\n".join(notes) if tokens_of(notes) <= room else shortened(notes, room), ""
 
     async def _all_shorter(
         self, groups: Sequence[Sequence[str]], each: int, plan: _Plan, account: _Account
@@ -481,7 +479,7 @@ class _Numbers:
 
     def taken(self, notes: str, passages: Sequence[Passage]) -> str:
         """The notes with numbers that count over all pieces; those of passages that are not there go."""
-        if _is_nothing(notes):
+        if is_nothing(notes):
             return ""
         cited = dict.fromkeys(number for number in marks_in(notes) if 1 <= number <= len(passages))
         numbers: dict[int, int] = {}
@@ -521,47 +519,6 @@ def pieces_of(passages: Sequence[Passage], most: int) -> list[tuple[Passage, ...
     return [tuple(one) for one in pieces]
 
 
-_LINE: Final = re.compile(r"\s*(?:[-*•–]|\d{1,4}[.)、])\s+(?P<item>\S.*)")
-_MARKS: Final = re.compile(r"\s*\[\d{1,3}\]")
-
-
-def items_in(notes: Iterable[str]) -> list[str]:
-    """The items of lists, each once with the marks of all places where it was found, in the order of the first.
-
-    Args:
-        notes: One item a line, which begins with a dash or a number and ends in marks such as `[3]`.
-    """
-    found: dict[str, tuple[str, dict[str, None]]] = {}
-    for line in (line for text in notes for line in text.splitlines()):
-        match = _LINE.match(line)
-        item = _MARKS.sub("", match["item"]).strip(" .。;；,，") if match else ""
-        if match is None or not item or _is_nothing(item):
-            continue
-        _, marks = found.setdefault(_same(item), (item, {}))
-        marks.update(dict.fromkeys(f"[{number}]" for number in marks_in(line)))
-    return [f"{item} {''.join(marks)}".rstrip() for item, marks in found.values()]
-
-
-def _same(item: str) -> str:
-    """Equal for items that differ in case, spaces, width of letters or punctuation alone."""
-    text = unicodedata.normalize("NFKC", item).casefold()
-    return "".join(sign for sign in text if sign.isalnum()) or text
-
-
-def _is_nothing(notes: str) -> bool:
-    return notes.strip(" .。*`\"'\n-").upper() in {"", _NOTHING}
-
-
-def _fitting(lines: Sequence[str], room: int) -> list[str]:
-    kept: list[str] = []
-    for line in lines:
-        room -= round(count_tokens(line)) + 2
-        if room < 0:
-            break
-        kept.append(line)
-    return kept
-
-
 def _asked(plan: _Plan, passages: Sequence[Passage]) -> list[Message]:
     """What the model is asked about passages."""
     wished = "\n\n".join((_RULES[plan.lang], _TASKS[plan.lang][plan.mode]))
@@ -576,30 +533,6 @@ def _key(*given: object) -> str:
     for one in passages if isinstance(passages, tuple) else ():  # pyright: ignore[reportUnknownVariableType]
         seen.update(f"\x00{one.document_id}\x00{one.page}\x00{one.heading}\x00{one.text}".encode(errors="replace"))  # pyright: ignore[reportUnknownMemberType]
     return seen.hexdigest()
-
-
-def _tokens(notes: Iterable[str]) -> float:
-    return sum(count_tokens(one) for one in notes)
-
-
-def _groups(notes: Sequence[str], most: float) -> list[list[str]]:
-    """Neighbours together, as many as one request holds; two at least, or nothing gets shorter."""
-    groups: list[list[str]] = [[]]
-    taken = 0.0
-    for one in notes:
-        size = count_tokens(one)
-        if len(groups[-1]) > 1 and taken + size > most:
-            groups.append([])
-            taken = 0.0
-        groups[-1].append(one)
-        taken += size
-    return groups
-
-
-def _cut(notes: Sequence[str], room: float) -> str:
-    """The beginning of each of the notes, so that none is lost."""
-    share = room / max(1.0, _tokens(notes))
-    return "\n\n".join(one[: max(40, int(len(one) * share))] for one in notes)
 
 
 def room_of(model: BaseChatModel) -> int:

@@ -19,7 +19,8 @@ from hypothesis import strategies as st
 from core import Assistant, Message, get_chat_model
 from core.agents.limits import Budget
 from core.agents.read_documents import ReadDocuments
-from core.agents.whole_reading import WholeReader, items_in, pieces_of
+from core.agents.reading_notes import items_in
+from core.agents.whole_reading import WholeReader, pieces_of
 from core.errors import ContextTooLongError, LimitReachedError, ModelServiceError, SettingsError
 from core.llm.request import ChatRequest
 from core.messages.transcript import Transcript
