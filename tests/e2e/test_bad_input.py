@@ -191,11 +191,13 @@ def test_any_name_is_taken_and_shown_as_it_is(page: Page) -> None:
         still_works(page)
 
 
-def test_a_picture_that_the_model_cannot_see_is_refused_when_it_is_added(page: Page, tmp_path: Path) -> None:
+def test_of_a_picture_without_words_it_is_said_that_the_model_knows_the_name_alone(page: Page, tmp_path: Path) -> None:
     Image.new("RGB", (64, 64), "green").save(tmp_path / "leaf.png")
     page.locator("#composer input[type=file]").first.set_input_files(tmp_path / "leaf.png")
-    expect(page.locator(".p-left-out")).to_contain_text("leaf.png: This model cannot look at pictures.")
-    expect(page.locator("#composer .p-chip")).to_have_count(0)
+    expect(page.locator("#composer .p-chip")).to_have_count(1)
+    ask(page, "What is this?")
+    expect(chat(page)).to_contain_text("in leaf.png no text was recognised")
+    wait_for_state(page, "idle")
     still_works(page)
 
 

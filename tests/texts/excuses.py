@@ -127,6 +127,7 @@ _LISTED: Mapping[str, str] = {
     """,
     "arguments are read by read_arguments, which is fed, and bounded by what they name": """
         core.agents.read_documents: ReadDocuments.call
+        core.tools.builtin.ask_tables: AskTables.call
         core.tools.builtin.amap_weather: AmapWeather.call
         core.tools.builtin.ask_documents: AskDocuments.call
         core.tools.builtin.code_interpreter: CodeInterpreter.call
@@ -141,6 +142,8 @@ _LISTED: Mapping[str, str] = {
         core.agents.read_documents: ReadDocuments.is_needed
         core.agents.whole_reading: WholeReader.*
         core.rag.readings: Readings.*
+        core.rag.tables.query: _Database.* ask
+        core.rag.tables.tables: Tables.*
         core.agents.memory: Memory.find
         core.rag.library: Library.*
         core.rag.context_builder: ContextBuilder.merged
@@ -165,6 +168,8 @@ _LISTED: Mapping[str, str] = {
         core.rag.parsers.ocr: recognise
         core.rag.parsers.opendocument: OpenDocumentParser.parse
         core.rag.parsers.pdf: PdfParser.parse
+        core.rag.parsers.table_rows: TableRowsParser.parse
+        core.rag.parsers.transcript: TranscriptParser.parse
         core.rag.parsers.pdf_page: highlighted
         core.rag.parsers.picture: PictureParser.parse
         core.rag.parsers.process: parse stream picture unlock
@@ -268,6 +273,7 @@ _LISTED: Mapping[str, str] = {
         core.tools.documents: table_text
     """,
     "documents as they were read, which are bounded": """
+        core.rag.tables.shape: column_names
         core.tools.openapi.as_tools: tools_of
         core.tools.openapi.credentials: Keys.* clients_of checkable auth_schemes
         core.tools.openapi.operations: operations
@@ -290,7 +296,7 @@ _LISTED: Mapping[str, str] = {
         webui.panels.tools: account_data allowed_data tools_data
         webui.panels.top: status_html top_html
         webui.render.comparing: column
-        webui.render.documents: document_card
+        webui.render.documents: document_card in_stead
     """,
 }
 
