@@ -127,6 +127,7 @@ _LISTED: Mapping[str, str] = {
     """,
     "arguments are read by read_arguments, which is fed, and bounded by what they name": """
         core.agents.read_documents: ReadDocuments.call
+        core.rag.tables.statement: Statement.* names_in quoted_names taken_apart
         core.tools.builtin.ask_tables: AskTables.call
         core.tools.builtin.amap_weather: AmapWeather.call
         core.tools.builtin.ask_documents: AskDocuments.call
@@ -274,6 +275,7 @@ _LISTED: Mapping[str, str] = {
     """,
     "documents as they were read, which are bounded": """
         core.rag.tables.shape: column_names
+        core.rag.tables.values: readings
         core.tools.openapi.as_tools: tools_of
         core.tools.openapi.credentials: Keys.* clients_of checkable auth_schemes
         core.tools.openapi.operations: operations
