@@ -58,7 +58,12 @@ STOOD_IN_FOR = {
     "transformers": "it needs torch, and weights",
 }
 # What is not run, by the page and the first line of its fence, or by the first word of a command, and why.
-NOT_RUN: dict[tuple[str, str], str] = {}
+NOT_RUN: dict[tuple[str, str], str] = {
+    (
+        "docs/judging.md",
+        "$ parlour eval samples --at-least 0.8 --built-in qwen2.5-coder-0.5b,qwen3-0.6b,qwen3.5-0.8b,qwen3.5-2b",
+    ): "it downloads gigabytes of models",
+}
 NOT_COMMANDS = {
     "docker": "there is no Docker where the tests run",
     "make": "its targets are held to be there; what they do takes minutes",
@@ -237,6 +242,8 @@ def _read(fence: Fence, folder: Path) -> None:
 
 def _commands(fence: Fence) -> None:
     """Commands after `$ ` run and print the lines below them; others are held to be possible."""
+    if fence.not_run:
+        return
     if fence.kind == "console":
         for command in re.split(r"^\$ ", fence.body, flags=re.MULTILINE)[1:]:
             first, *expected = command.strip().splitlines()
