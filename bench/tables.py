@@ -52,7 +52,7 @@ class Gold:
 
     def numbers(self, at: int) -> list[float]:
         """The numbers of a column."""
-        return [cells[at] for _, cells in self.rows if isinstance(cells[at], float)]  # type: ignore[misc]
+        return [cell for _, cells in self.rows if isinstance(cell := cells[at], float)]
 
     def of(self, kind: type) -> list[int]:
         """The columns in which most cells are numbers, or texts."""
@@ -213,7 +213,7 @@ def questions(gold: Gold, named: Named, lot: random.Random) -> Iterator[Question
                     Question(
                         gold,
                         f"SELECT total({name}) {source} WHERE {column(text)} = {where}",
-                        sum(cells[at] for _, cells in rows if isinstance(cells[at], float)),  # type: ignore[misc]
+                        sum(cell for _, cells in rows if isinstance(cell := cells[at], float)),
                         tuple(row for row, _ in rows),
                     )
                 )

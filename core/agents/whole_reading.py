@@ -287,7 +287,7 @@ class WholeReader:
         said = _SUMMARY[lang] if scope.plain else " ".join(question.split())
         most = max(_FEWEST_TOKENS, min(_PIECE, int(room_of(self.model) * _SHARE)))
         model = f"{self.model.service.address} {self.model.model}"
-        pieces = [(one, _key(_VERSION, mode, lang, model, said, one)) for one in pieces_of(passages, most)]
+        pieces = [(one, _key(one, _VERSION, mode, lang, model, said)) for one in pieces_of(passages, most)]
         kept = self.library.readings.kept([key for _, key in pieces])
         documents = tuple(one for one in self.library.documents() if one.id in set(self.documents))
         planned = tuple(_Piece(piece, key, kept.get(key)) for piece, key in pieces)
@@ -527,11 +527,11 @@ def _asked(plan: _Plan, passages: Sequence[Passage]) -> list[Message]:
     return [Message(SYSTEM, wished), Message(USER, f"<passages>\n{given}\n</passages>\n\n{question}")]
 
 
-def _key(*given: object) -> str:
-    *about, passages = given
-    seen = sha256("\x00".join(map(str, about)).encode(errors="replace"))
-    for one in passages if isinstance(passages, tuple) else ():  # pyright: ignore[reportUnknownVariableType]
-        seen.update(f"\x00{one.document_id}\x00{one.page}\x00{one.heading}\x00{one.text}".encode(errors="replace"))  # pyright: ignore[reportUnknownMemberType]
+def _key(passages: Iterable[Passage], *about: str) -> str:
+    """The same for the same passages of which the same is asked."""
+    seen = sha256("\x00".join(about).encode(errors="replace"))
+    for one in passages:
+        seen.update(f"\x00{one.document_id}\x00{one.page}\x00{one.heading}\x00{one.text}".encode(errors="replace"))
     return seen.hexdigest()
 
 

@@ -1,4 +1,4 @@
-"""Rows of a table by their numbers: as runs, and as people write them, "2–13, 15"."""
+"""Rows of a table by their numbers, as runs and as people write them ("2–13, 15"), and columns by their letters."""
 
 from __future__ import annotations
 
@@ -11,7 +11,18 @@ if TYPE_CHECKING:
 Runs: TypeAlias = tuple[tuple[int, int], ...]
 """Rows by their numbers, from the first to the last of each run."""
 
+_LETTERS = 26
 _RUN = re.compile(r"(\d{1,9})(?:–(\d{1,9}))?")
+
+
+def column_letters(column: int) -> str:
+    """A column's name in a sheet, counted from 0: A to Z, then AA."""
+    name = ""
+    column += 1
+    while column:
+        column, rest = divmod(column - 1, _LETTERS)
+        name = chr(ord("A") + rest) + name
+    return name
 
 
 def joined(runs: Iterable[tuple[int, int]]) -> Runs:

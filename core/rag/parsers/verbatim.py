@@ -14,6 +14,7 @@ from core.rag.parsers.archives import check_zip
 from core.rag.parsers.base import PLAIN, Found, ParseOptions, clean, ending
 from core.rag.parsers.spreadsheet import cell_text, delimiter, filled_down
 from core.rag.parsers.text import decode
+from core.rag.row_numbers import column_letters
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -26,7 +27,6 @@ _LONGEST = 2_000  # characters of a line; the rest follows in lines without a nu
 _CELL = 2_000
 _COLUMNS = 100
 _CELLS, _FEWEST = 2_500, 20  # cells in a block, but never fewer rows than these
-_LETTERS = 26
 
 
 class LinesParser:
@@ -93,7 +93,7 @@ def _grid(rows: Iterable[tuple[int, list[str]]], left: int, page: int | None) ->
     wide = 1
     while some := list(islice(filled, max(_FEWEST, min(_AT_ONCE, _CELLS // wide)))):
         wide = columns = min(max(len(row) for _, row in some), _COLUMNS)
-        letters = ("", *(_letters(left + at) for at in range(columns)))
+        letters = ("", *(column_letters(left + at) for at in range(columns)))
         cells = tuple((str(number), *(_cell(cell) for cell in row[:columns])) for number, row in some)
         yield Block("table", "", page, cells=(letters, *cells))
 
@@ -101,16 +101,6 @@ def _grid(rows: Iterable[tuple[int, list[str]]], left: int, page: int | None) ->
 def _cell(text: str) -> str:
     line = " ".join(text.split())
     return line if len(line) <= _CELL else line[: _CELL - 1] + "…"
-
-
-def _letters(column: int) -> str:
-    """A column's name: A to Z, then AA."""
-    name = ""
-    column += 1
-    while column:
-        column, rest = divmod(column - 1, _LETTERS)
-        name = chr(ord("A") + rest) + name
-    return name
 
 
 def _pieces(number: int, line: str) -> Iterator[tuple[str, str]]:

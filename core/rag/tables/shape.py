@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from core.rag.row_numbers import column_letters
 from core.rag.tables.values import is_empty, is_figure, read_number
 
 if TYPE_CHECKING:
@@ -12,7 +13,6 @@ if TYPE_CHECKING:
 
 _HEADER_ROWS = 4  # that a header has at most
 _LONGEST_NAME = 60
-_LETTERS = 26
 _OWN = frozenset({"_row", "_page", "_total", "rowid", "oid", "_rowid_"})
 _YEARS = (1900, 2100)
 _OF_ROWS = 50  # of the body, by which the columns of numbers are told
@@ -100,7 +100,7 @@ def column_names(header: Sequence[Sequence[str]], width: int, left: int | None) 
         parts = dict.fromkeys(level[column] for level in levels if level[column])
         name = " / ".join(parts)[:_LONGEST_NAME].strip().replace('"', "'")
         if not name:
-            name = f"column_{letters(left + column) if left is not None else column + 1}"
+            name = f"column_{column_letters(left + column) if left is not None else column + 1}"
         names.append(_once(name, taken))
     return names
 
@@ -122,16 +122,6 @@ def _once(name: str, taken: set[str]) -> str:
         found = f"{name}_{number}"
     taken.add(found.casefold())
     return found
-
-
-def letters(column: int) -> str:
-    """A column's name in a sheet, counted from 0: A to Z, then AA."""
-    name = ""
-    column += 1
-    while column:
-        column, rest = divmod(column - 1, _LETTERS)
-        name = chr(ord("A") + rest) + name
-    return name
 
 
 def called(document: str, title: str, taken: Iterable[str]) -> str:

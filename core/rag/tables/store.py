@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from core.errors import BrokenDocumentError, NoSpaceError
 from core.rag.document import row_text
-from core.rag.tables.shape import column_names, header_rows, is_total, letters
+from core.rag.row_numbers import column_letters
+from core.rag.tables.shape import column_names, header_rows, is_total
 from core.rag.tables.values import readings
 
 if TYPE_CHECKING:
@@ -367,7 +368,7 @@ class _Open:
         kind = reading.kind
         if tally.strays > _WRONG * tally.filled:
             kind = "text"
-        letter = letters(self._about.left + at) if self._about.left is not None else ""
+        letter = column_letters(self._about.left + at) if self._about.left is not None else ""
         unit = reading.unit if kind == "number" else ""
         strays = tally.strays if kind != "text" else 0
         return Column(self._names[at], kind, unit, letter, strays, tuple(tally.samples), f"c{at}")
