@@ -7,7 +7,7 @@ from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, Self
 
-from core.bridge.listeners import Listeners
+from core.bridge.pool import Listeners
 from core.mcp_endpoint import McpAccess
 from core.models.loading import ModelLoader
 from core.models.pool import ActiveModel

@@ -30,6 +30,7 @@ PACKAGES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "ocr": ("cv2", "onnxruntime", "rapidocr"),
         "code": ("ipykernel", "jupyter_client", "matplotlib", "pandas", "traitlets", "zmq"),
         "voice": ("faster_whisper",),
+        "observed": ("prometheus_client",),
         "transformers": ("accelerate", "gguf", "jinja2", "tokenizers", "torch", "tqdm", "transformers"),
     }
 )

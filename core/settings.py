@@ -43,6 +43,7 @@ DASHSCOPE_ADDRESS = "https://dashscope.aliyuncs.com/compatible-mode/v1"
 NO_KEY = "EMPTY"
 NO_TOKEN = "off"  # noqa: S105 - what says that there is none
 SHORTEST_TOKEN = 8
+SHORTEST_METRICS_TOKEN = 16
 _NEW_OWNERS, _NEW_IN_A_SPACE = 30, 600  # in a minute, of one address
 _OPENAI_HOST = "api.openai.com"
 _DASHSCOPE_TYPES = {"qwen_dashscope", "qwenvl_dashscope", "qwenaudio_dashscope"}
@@ -117,6 +118,11 @@ class Settings(BaseSettings):
             Left out it is 30, and 600 in a Space, whose visitors all come from its proxy unless that is trusted.
         write_seconds: How long a browser may take nothing of an answer before its connection is ended.
         log_calls: Whether the terminal gets a line for each call of a model: what, how long, how many tokens.
+        logs: How the terminal's log lines are written: as text, or each as a JSON object with the ids of the run and
+            the trace that it belongs to.
+        metrics_token: Who shows it as a bearer token reads `/metrics`, in Prometheus' format; nobody where it is left
+            out.
+        traces: Where traces are sent: the address of a collector that speaks OTLP over HTTP.
         code: The sandbox that runs the assistant's code; `auto` takes the strongest that holds on this machine.
             `docker` and `runsc` want an image named `parlour-code`, and a socket that is as good as the whole machine.
     """
@@ -170,6 +176,11 @@ class Settings(BaseSettings):
     new_owners_per_minute: int | None = Field(default=None, ge=0)
     write_seconds: float = Field(default=300.0, gt=0)
     log_calls: bool = False
+    logs: Literal["text", "json"] = "text"
+    metrics_token: SecretStr | None = None
+    traces: str | None = Field(
+        default=None, validation_alias=AliasChoices("traces", "PARLOUR_TRACES", "OTEL_EXPORTER_OTLP_ENDPOINT")
+    )
     code: Literal["auto", "bubblewrap", "landlock", "docker", "runsc", "off"] = "auto"
 
     @classmethod
@@ -213,6 +224,14 @@ class Settings(BaseSettings):
             raise ValueError(f"must be `{NO_TOKEN}` or at least {SHORTEST_TOKEN} letters and figures")
         return token
 
+    @field_validator("metrics_token")
+    @classmethod
+    def _hard_to_guess(cls, token: SecretStr | None) -> SecretStr | None:
+        text = _shown(token)
+        if token is not None and (len(text) < SHORTEST_METRICS_TOKEN or not text.isascii() or not text.isprintable()):
+            raise ValueError(f"must be at least {SHORTEST_METRICS_TOKEN} letters and figures")
+        return token
+
     @field_validator("trusted_proxies")
     @classmethod
     def _are_networks(cls, networks: tuple[str, ...]) -> tuple[str, ...]:
@@ -223,7 +242,7 @@ class Settings(BaseSettings):
                 raise ValueError("must be IP addresses or networks such as 10.0.0.0/8") from error
         return networks
 
-    @field_validator("base_url", "openai_base_url")
+    @field_validator("base_url", "openai_base_url", "traces")
     @classmethod
     def _reachable(cls, address: str | None) -> str | None:
         return check_address(address)

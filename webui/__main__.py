@@ -14,6 +14,7 @@ from core.extras import PACKAGES
 from core.settings import Settings
 from webui.commands import COMMANDS, run_command
 from webui.commands.command_line import Parser, sentence, words_for
+from webui.log_lines import log_as_json
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,6 +44,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from webui.serving import serve
 
         settings = Settings.load(**given)
+        if settings.logs == "json":
+            log_as_json()
         if settings.log_calls:
             logging.getLogger("core.llm.calls").setLevel(logging.INFO)
         settings.make_home()

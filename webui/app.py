@@ -16,6 +16,7 @@ from core.limits import TokenBuckets
 from webui.context import WebContext
 from webui.gradio_patches import lean_import, prepare
 from webui.middleware.gate import GateMiddleware
+from webui.observing import gauges
 from webui.page_look import Look
 from webui.uploads import Uploads
 from webui.words import Words
@@ -63,6 +64,7 @@ async def open_app(
         engine_class = (await to_thread.run_sync(import_module, "core.engine")).Engine
         async with (engine or engine_class)(settings) as opened:
             take(opened.readiness)
+            gauges(opened)
             opened.on_change(partial(_pass_on, tell, opened.readiness))
             context = WebContext(opened, settings, Words.of, look)
             # In a thread: Gradio takes seconds to import, and readiness is answered meanwhile.

@@ -21,6 +21,7 @@ from webui.middleware.headers import HeadersMiddleware
 from webui.middleware.owner import OwnerMiddleware
 from webui.middleware.places import PlacesMiddleware
 from webui.middleware.proxy import ProxyMiddleware
+from webui.observing import observing
 from webui.page_look import Look
 from webui.server import Server, address_of
 from webui.startup_app import StartupApp
@@ -70,7 +71,8 @@ def serve(
         failures.append(error)
         server.should_exit = True
 
-    app = StartupApp(partial(open_app, settings, terminal.tell, engine=engine, look=look), failed)
+    measurements = observing(settings)
+    app = StartupApp(partial(open_app, settings, terminal.tell, engine=engine, look=look), failed, measurements)
     server = Server(guarded(app, settings, secret, token), app.close, write_seconds=settings.write_seconds)
     with opened_at(settings.home, address) as beside, serving(port, secret):
         taken = settings.port if settings.port not in {0, port} else 0

@@ -6,12 +6,14 @@ import asyncio
 import json
 from typing import TYPE_CHECKING, Any
 
+from core.observing import count
 from core.readiness import Readiness
-from webui.middleware.answers import answer
+from webui.middleware.answers import answer, refuse
+from webui.middleware.owner import METRICS_PATH
 from webui.words import Words
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
     from contextlib import AbstractAsyncContextManager
 
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -37,6 +39,18 @@ setTimeout(ask, 1000);
 """
 
 
+_KINDS = {
+    "assets": "asset",
+    "static": "asset",
+    "gradio_api": "gradio",
+    "files": "file",
+    "pages": "file",
+    "mcp": "mcp",
+    "shared": "shared",
+    "v1": "v1",
+}
+
+
 class StartupApp:
     """Serves the application once it is built, and answers by itself before.
 
@@ -44,15 +58,18 @@ class StartupApp:
         opening: Opens the house; what it imports may take seconds. Called once, on the server's loop, with a
             callback that takes the house's readiness as soon as there is one.
         failed: Called with the error when the house cannot be opened.
+        measurements: Answers `/metrics`; left out, there is nothing to be had there.
     """
 
     def __init__(
         self,
         opening: Callable[[Callable[[Readiness], None]], AbstractAsyncContextManager[ASGIApp]],
         failed: Callable[[Exception], None],
+        measurements: Callable[[Scope, Send], Awaitable[None]] | None = None,
     ) -> None:
         self._opening = opening
         self._failed = failed
+        self._measurements = measurements or _nothing_here
         self._app: ASGIApp | None = None
         self._readiness = Readiness()
         self._closing = asyncio.Event()
@@ -67,6 +84,8 @@ class StartupApp:
             await answer(send, 200, "ok")
         elif scope["path"] == "/readyz":
             await self._tell(scope, send)
+        elif scope["path"] == METRICS_PATH:
+            await self._measurements(scope, send)
         elif self._app is not None:
             await self._serve(self._app, scope, receive, send)
         elif scope["path"] == "/" and scope["method"] == "GET":
@@ -118,6 +137,8 @@ class StartupApp:
             # A stream that is cut must look cut: the page then waits until Parlour is back, and loads itself again.
             nonlocal has_begun
             if not self._closing.is_set():
+                if not has_begun:
+                    count("parlour.requests", {"kind": _kind(scope["path"]), "status": message["status"]})
                 has_begun = True
                 await send(message)
 
@@ -158,6 +179,15 @@ class StartupApp:
 def _words(scope: Scope) -> Words:
     headers: dict[bytes, bytes] = dict(scope["headers"])
     return Words.of(headers.get(b"accept-language", b"").decode("latin-1"))
+
+
+def _kind(path: str) -> str:
+    """What a request is for, as one of few words."""
+    return "page" if path == "/" else _KINDS.get(path.split("/")[1], "other")
+
+
+async def _nothing_here(scope: Scope, send: Send) -> None:
+    await refuse(scope, send, 404, "refused.not_here")
 
 
 async def _send(send: Send, status: int, kind: str, text: str) -> None:

@@ -1,4 +1,4 @@
-"""Things that belong to somebody, are opened when they are needed, shared while they are used, and closed when idle."""
+"""What many share: things that are opened when they are needed and closed when idle, and news for all who listen."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import logging
 from collections import OrderedDict
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, ParamSpec, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 _K = TypeVar("_K")
 _V = TypeVar("_V")
+_P = ParamSpec("_P")
 
 
 class BoundedDict(OrderedDict[_K, _V]):
@@ -200,3 +201,25 @@ class Pool(Generic[_T]):
     def _closed(self, key: str, task: asyncio.Task[None]) -> None:
         if self._closing.get(key) is task:
             del self._closing[key]
+
+
+class Listeners(Generic[_P]):
+    """Callbacks that are told of each change, in the order they came; calling this tells them."""
+
+    def __init__(self) -> None:
+        self._callbacks: list[Callable[_P, object]] = []
+
+    def add(self, callback: Callable[_P, object]) -> Callable[[], None]:
+        """Tell one more from now on; returns what ends this."""
+        self._callbacks.append(callback)
+
+        def leave() -> None:
+            if callback in self._callbacks:
+                self._callbacks.remove(callback)
+
+        return leave
+
+    def __call__(self, *args: _P.args, **kwargs: _P.kwargs) -> None:
+        """Tell all of them; who leaves meanwhile may be told once more."""
+        for callback in tuple(self._callbacks):
+            callback(*args, **kwargs)

@@ -11,6 +11,8 @@ from contextlib import asynccontextmanager, contextmanager
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Final
 
+from core.observing import count
+
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Generator, Iterator
     from types import FrameType
@@ -95,6 +97,7 @@ class Watchdog:
             return False
         stood = self._answered_at - asked
         if stack and stood >= _BUSY and self._answered_at - before >= LONGEST:
+            count("parlour.loop.stalls")
             self._tell(f"The event loop stood still for at least {stood:.1f} s, at: {stack}")
         return True
 

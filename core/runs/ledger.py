@@ -1,16 +1,19 @@
-"""The account of a run: each model call that is made for it is a line in its log, with what went over the wire."""
+"""The account of a run: a line in its log for each call of a model, a span, and measurements of what took how long."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import threading
-from typing import TYPE_CHECKING, Final
+import time
+from typing import TYPE_CHECKING, Final, Protocol
 
 from core.errors import ConflictError, NotFoundError, ParlourError, StorageError
 from core.llm.usage import estimated_for, written
+from core.messages.events import CallDelta, ReasoningDelta, TextDelta
+from core.observing import count, is_measured, record, span, within_run
 from core.runs.call_stages import packed
-from core.runs.log import CallStages, LoggedEvent, ModelAsked, ModelCalled
+from core.runs.log import CallStages, LoggedEvent, ModelAsked, ModelCalled, Queued
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
@@ -20,6 +23,7 @@ if TYPE_CHECKING:
     from core.llm.request import ReadSoFar
     from core.messages.message import Usage
     from core.runs.log import RunEvent, RunLog
+    from core.storage.base import RunStatus
 
 _LOG = logging.getLogger(__name__)
 READS_AFTER: Final = 0.5
@@ -230,3 +234,81 @@ def _said(error: BaseException | None) -> str:
     return str(error.args[0] if isinstance(error, ParlourError) and error.args else type(error).__name__)[
         :_LONGEST_ERROR
     ]
+
+
+_BAD: Final = frozenset({"error", "interrupted"})
+
+
+class Observed(Protocol):
+    """What is told of a run from outside."""
+
+    id: str
+    conversation_id: str
+    log: RunLog
+    status: RunStatus
+    error: dict[str, Any] | None
+
+
+async def observed(run: Observed, live: Callable[[], Awaitable[None]]) -> None:
+    """Let a run live, in a span of its own; each call of a model or tool is a child of it.
+
+    Args:
+        live: What the run does to its end.
+    """
+    before, began = len(run.log), time.monotonic()
+    attributes = {
+        "gen_ai.operation.name": "invoke_agent",
+        "gen_ai.agent.name": "parlour",
+        "gen_ai.conversation.id": run.conversation_id,
+        "parlour.run_id": run.id,
+    }
+    within_run(run.id, run.conversation_id)
+    with span("invoke_agent parlour", attributes) as traced:
+        try:
+            await live()
+        finally:
+            traced.set({"parlour.outcome": run.status})
+            if run.status in _BAD:
+                traced.fail(str((run.error or {}).get("key") or run.status))
+    if is_measured():
+        count("parlour.replies", {"outcome": run.status})
+        record("parlour.reply.duration", time.monotonic() - began, {"outcome": run.status})
+        for name, seconds in times(run.log.since(before)).items():
+            record(f"parlour.reply.{name}", seconds)
+
+
+def times(logged: Sequence[LoggedEvent]) -> dict[str, float]:
+    """What a run's log says of its beginning, in seconds; what it does not say is left out.
+
+    Args:
+        logged: The run's events, in their order; of a continued one, those since it went on.
+
+    Returns:
+        `queued`, how long it waited for its turn; `first_token`, from then to the first of a reply that its reader
+        sees; and `overhead`, the part of this in which no model worked.
+    """
+    if not logged:
+        return {}
+    start = logged[0].at
+    turns = [one.at for one in logged if isinstance(one.event, Queued) and not one.event.waiting]
+    told = {"queued": turns[0] - start} if turns else {}
+    start = turns[0] if turns else start
+    first = next((one.at for one in logged if isinstance(one.event, TextDelta | ReasoningDelta | CallDelta)), None)
+    if first is None:
+        return told
+    return {**told, "first_token": first - start, "overhead": first - start - _with_models(logged, start, first)}
+
+
+def _with_models(logged: Sequence[LoggedEvent], start: float, first: float) -> float:
+    """Seconds before `first` in which at least one model worked, of calls that are over."""
+    worked: list[tuple[float, float]] = []
+    for one in logged:
+        if isinstance(one.event, ModelCalled):
+            begun = max(start, one.at - one.event.seconds)
+            if begun < first:
+                worked.append((begun, min(first, one.at)))
+    seconds, until = 0.0, start
+    for begun, ended in sorted(worked):
+        seconds += max(0.0, ended - max(begun, until))
+        until = max(until, ended)
+    return seconds

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 from weakref import WeakSet
 
 from core.bridge.cancellation import run_shielded
-from core.bridge.listeners import Listeners
+from core.bridge.pool import Listeners
 from core.errors import ConflictError, NotFoundError, ParlourError
 from core.limits import Slots
 from core.messages.transcript import Transcript

@@ -21,7 +21,7 @@ from core.messages.message import FUNCTION, Message
 from core.messages.transcript import Transcript
 from core.rag.claims.omission import LeftOut
 from core.runs.approvals import ASKED_FOR, Inputs, Questions, RunGuard
-from core.runs.ledger import RunLedger
+from core.runs.ledger import RunLedger, observed
 from core.runs.log import (
     ClaimsChecked,
     LoggedEvent,
@@ -269,7 +269,8 @@ class Run:
             self.questions.restore(self.log.since(), open_calls, lasting=self._terms.rules is None)
         self._note_steps()
         self.ledger.when_late(partial(done, self))
-        self._task = asyncio.create_task(self._live(agent, list(history), done), name=f"run {self.id}")
+        live = partial(self._live, agent, list(history), done)
+        self._task = asyncio.create_task(observed(self, live), name=f"run {self.id}")
 
     def reply(self) -> Reply:
         """The reply so far: one object that all readers share, brought up to date here. Do not change it."""

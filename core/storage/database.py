@@ -9,6 +9,7 @@ import sqlite3
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
+from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from sqlalchemy import create_engine, event
@@ -17,6 +18,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from core.bridge.cancellation import run_to_end
 from core.errors import StorageError
+from core.observing import record
 from core.storage.data_folder import put_in_place, translated
 from core.storage.message_texts import is_of_index, make_index_anew
 from core.storage.migrations.upgrade import bring_up_to_date
@@ -98,10 +100,14 @@ class Database:
     ) -> T:
         if self._closed:
             raise StorageError("The database is closed.")
-        loop = asyncio.get_running_loop()
+        loop, began = asyncio.get_running_loop(), perf_counter()
         try:
             try:
-                return await loop.run_in_executor(threads, _transaction, engine, opening, work)
+                done = await loop.run_in_executor(threads, _transaction, engine, opening, work)
+                record(
+                    "parlour.database.duration", perf_counter() - began, _READ if engine is self._readers else _WRITE
+                )
+                return done
             except (DBAPIError, sqlite3.Error) as error:
                 if not is_of_index(error):
                     raise
@@ -173,6 +179,7 @@ def _encodable(text: str) -> bool:
 
 
 _LOG = logging.getLogger(__name__)
+_READ, _WRITE = {"operation": "read"}, {"operation": "write"}
 NAME: Final = "generation"
 
 

@@ -9,6 +9,8 @@ import asyncio
 import inspect
 import json
 import logging
+from contextlib import contextmanager
+from time import perf_counter
 from typing import TYPE_CHECKING, Any, ClassVar
 from weakref import WeakSet
 
@@ -17,6 +19,7 @@ from core.errors import BadArgumentsError, ParlourError, ToolError, ToolTimeoutE
 from core.languages import spoken
 from core.messages.events import Event, ToolFinished, ToolStarted
 from core.messages.message import FUNCTION, Message
+from core.observing import record, span
 from core.tools.approval import ApprovalFailedError, Decision, Guarded, OneQuestion, guard_for, under
 from core.tools.arguments import ArgumentText, read_arguments
 from core.tools.base import BaseTool
@@ -25,7 +28,7 @@ from core.tools.taint import mark_of_stranger
 from core.tools.threads import ProgressReporter, ToolThreads
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+    from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
 
     from core.languages import Lang
     from core.messages.message import FunctionCall
@@ -108,6 +111,7 @@ class Credentials:
 
 _log = logging.getLogger(__name__)
 
+_OURS = f"{__package__}.builtin."
 _GRACE = 1.0  # seconds that a cancelled tool has to tidy up
 _AT_ONCE = 16  # calls of one turn
 # The conversation of a caller that does not tell it: anything may have been in it.
@@ -224,7 +228,8 @@ class ToolRunner:
                     return _refused(tool, decision, turn)
                 arguments = _as_edited(tool, decision, arguments, about)
             turn.events.put_nowait(ToolStarted(_call_id(call)))
-            result = await self._within_deadline(tool, arguments, _call_id(call), turn)
+            with _observed(tool, _call_id(call)):
+                result = await self._within_deadline(tool, arguments, _call_id(call), turn)
         return with_note(result, arguments, turn.lang) if "arguments" in about else result
 
     async def _decided(self, tool: BaseTool, call_id: str, arguments: dict[str, Any], turn: _Turn) -> Decision:
@@ -300,6 +305,27 @@ class _Turn:
 
     def finished(self, task: asyncio.Task[ToolFinished]) -> None:
         self.events.put_nowait(task)
+
+
+@contextmanager
+def _observed(tool: BaseTool, call_id: str) -> Generator[None]:
+    """A call as a span, and how long it took; the names of people's own tools are in traces alone."""
+    began, outcome = perf_counter(), "failed"
+    attributes = {
+        "gen_ai.operation.name": "execute_tool",
+        "gen_ai.tool.name": tool.name,
+        "gen_ai.tool.call.id": call_id,
+    }
+    try:
+        with span(f"execute_tool {tool.name}", attributes):
+            yield
+        outcome = "finished"
+    except asyncio.CancelledError:
+        outcome = "stopped"
+        raise
+    finally:
+        own = tool.name if type(tool).__module__.startswith(_OURS) else "other"
+        record("parlour.tool.duration", perf_counter() - began, {"gen_ai.tool.name": own, "outcome": outcome})
 
 
 async def _wait(task: asyncio.Task[Any], seconds: float, within: OneQuestion | None) -> None:

@@ -20,6 +20,8 @@ from core.llm.telemetry import ModelCall, OnCall, Outcome, Trace, begin_trace, l
 from core.llm.usage import cost_of, estimated_for, fetch_list, has_price, written
 from core.messages.events import Event, MessageFinished, MessageStarted, TextDelta
 from core.messages.transcript import Transcript
+from core.observing import is_measured
+from core.observing import record as measure
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -151,6 +153,8 @@ class _Watch:
         self.limit.close()
         if self._ledger is not None and self._line is not None:
             self._close(self._ledger, self._line)
+        if is_measured():
+            self._measure()
         traced, listeners = self._trace, self.model.call_listeners
         if traced is None and not listeners and not logs_calls():
             return
@@ -220,6 +224,21 @@ class _Watch:
             service=self.model.service,
             model=self.model.model,
         )
+
+    def _measure(self) -> None:
+        about = {
+            "gen_ai.operation.name": "chat",
+            "gen_ai.provider.name": self.model.service.provider,
+            "gen_ai.request.model": self.model.model,
+        }
+        took = perf_counter() - self._began
+        measure("gen_ai.client.operation.duration", took, {**about, "outcome": self._outcome()})
+        if self.first is not None:
+            measure("gen_ai.client.operation.time_to_first_chunk", self.first - self._began, about)
+        usage = self._end.usage if self._end is not None else None
+        if usage is not None:
+            measure("gen_ai.client.token.usage", usage.prompt_tokens, {**about, "gen_ai.token.type": "input"})
+            measure("gen_ai.client.token.usage", usage.completion_tokens, {**about, "gen_ai.token.type": "output"})
 
     def _outcome(self) -> Outcome:
         if self._error is not None:

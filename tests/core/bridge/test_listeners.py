@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from core.bridge.listeners import Listeners
+from core.bridge.pool import Listeners
 
 
 def test_each_listener_is_told_in_its_turn_until_it_leaves() -> None:
