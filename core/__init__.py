@@ -85,6 +85,7 @@ if TYPE_CHECKING:
     from core.tools.base import BaseTool as BaseTool
     from core.tools.base import BaseToolWithFileAccess as BaseToolWithFileAccess
     from core.tools.base import ToolResult as ToolResult
+    from core.tools.builtin.skills import skills_in as skills_in
     from core.tools.catalog import TOOL_REGISTRY as TOOL_REGISTRY
     from core.tools.catalog import register_tool as register_tool
     from core.tools.from_function import tool as tool
@@ -139,6 +140,7 @@ _NAMES = {
     "core.storage.base": ["AgentThought"],
     "core.tools.approval": ["ApprovalRequest", "Decision", "Guard", "Policy"],
     "core.tools.base": ["BaseTool", "BaseToolWithFileAccess", "ToolResult"],
+    "core.tools.builtin.skills": ["skills_in"],
     "core.tools.catalog": ["TOOL_REGISTRY", "register_tool"],
     "core.tools.from_function": ["tool"],
 }

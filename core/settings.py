@@ -123,6 +123,7 @@ class Settings(BaseSettings):
         metrics_token: Who shows it as a bearer token reads `/metrics`, in Prometheus' format; nobody where it is left
             out.
         traces: Where traces are sent: the address of a collector that speaks OTLP over HTTP.
+        skills: A folder of skills (folders with a `SKILL.md`) that everybody's assistant may use.
         code: The sandbox that runs the assistant's code; `auto` takes the strongest that holds on this machine.
             `docker` and `runsc` want an image named `parlour-code`, and a socket that is as good as the whole machine.
     """
@@ -181,6 +182,7 @@ class Settings(BaseSettings):
     traces: str | None = Field(
         default=None, validation_alias=AliasChoices("traces", "PARLOUR_TRACES", "OTEL_EXPORTER_OTLP_ENDPOINT")
     )
+    skills: Path | None = None
     code: Literal["auto", "bubblewrap", "landlock", "docker", "runsc", "off"] = "auto"
 
     @classmethod
@@ -211,10 +213,10 @@ class Settings(BaseSettings):
         file = _settings_file(cast("Any", init_settings).init_kwargs.get("config"))
         return init_settings, env_settings, TomlConfigSettingsSource(settings_cls, file)
 
-    @field_validator("home", "weights_dir")
+    @field_validator("home", "weights_dir", "skills")
     @classmethod
-    def _expand(cls, path: Path) -> Path:
-        return path.expanduser()
+    def _expand(cls, path: Path | None) -> Path | None:
+        return path and path.expanduser()
 
     @field_validator("token")
     @classmethod

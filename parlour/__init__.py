@@ -86,6 +86,7 @@ if TYPE_CHECKING:
     from core import get_chat_model as get_chat_model
     from core import register_llm as register_llm
     from core import register_tool as register_tool
+    from core import skills_in as skills_in
     from core import tool as tool
 
 __all__ = library.__all__  # pyright: ignore[reportUnsupportedDunderAll] - the library's own list

@@ -38,7 +38,8 @@ _PUBLIC = """
     MCPManager Memory Message ModelResponse ModelServiceError MultiAgentHub NAME OutlineWriting OutputParser
     PENDING_USER_INPUT ParallelDocQA ParlourError Policy RAGConfig REASONING_CONTENT ROLE ReActChat Router SYSTEM
     Suite TEXT TIRMathAgent TOOL_REGISTRY TokenBufferMemory ToolResult USER Usage UserAgent VIDEO VirtualMemoryAgent
-    WriteFromScratch acheck_claims aevaluate check_claims evaluate get_chat_model register_llm register_tool tool
+    WriteFromScratch acheck_claims aevaluate check_claims evaluate get_chat_model register_llm register_tool skills_in
+    tool
 """
 PUBLIC_NAMES = sorted(_PUBLIC.split())
 

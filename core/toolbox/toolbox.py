@@ -8,7 +8,7 @@ import logging
 from copy import copy
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from core.errors import NotFoundError, ParlourError, StorageError
 from core.storage.base import folder_name
@@ -27,11 +27,15 @@ if TYPE_CHECKING:
     from core.storage.sealing import Sealer
     from core.storage.stores import Stores
     from core.tools.base import BaseTool
+    from core.tools.builtin.code_interpreter import CodeInterpreter
+    from core.tools.catalog import PageTool
 
 _LOG = logging.getLogger(__name__)
 
 CODE = "code_interpreter"
 SEARCHING = (SEARCH, "image_search")
+RUN_SKILL = "run_skill_script"
+SKILLS = ("use_skill", RUN_SKILL)
 MOST_FOR_SMALL = 6
 """So many tools a small model is offered: its context is small, and each more makes it choose worse."""
 _LONGEST_NAME = 64  # what model services accept
@@ -96,8 +100,10 @@ class Toolbox:
 
     def _installed(self, notes: OwnerNotes, *, own_network: bool) -> dict[str, dict[str, Any]]:
         """The options of tools that nobody chooses on the page, by tool: here a setting of the administrator's goes."""
+        folder = self._settings.skills
         return {
             "storage": {"storage_root_path": str(notes.folder)},
+            **({name: {"folder": str(folder), "strict": False} for name in SKILLS} if folder else {}),
             **{name: {"own_network": own_network} for name in (*SEARCHING, *TOOL_SERVICES)},
         }
 
@@ -175,7 +181,7 @@ class OwnerTools:
         """All tools of the page, switched on or off. Raises StorageError."""
         off, on = await self.choices.switched()
         found: list[ListedTool] = []
-        for one in TOOL_REGISTRY.on_page():
+        for one in self._on_page():
             is_on = one.name not in off and (one.name in on or one.on)
             found.append(ListedTool(await self._made("", one.name, to_show=True), one.name, is_on))
         return found
@@ -187,7 +193,7 @@ class OwnerTools:
             NotFoundError: key `tool_unknown`: Parlour brings no such tool.
             StorageError: The database failed.
         """
-        if name not in {one.name for one in TOOL_REGISTRY.on_page()}:
+        if name not in {one.name for one in self._on_page()}:
             raise NotFoundError("There is no such tool.", key="tool_unknown")
         await self.choices.switch(name, on=on)
 
@@ -205,14 +211,21 @@ class OwnerTools:
         off, on = await self.choices.switched()
         off = {name for name in off if not here.get(name)} | {name for name, wanted in here.items() if not wanted}
         on = {*on, *(name for name, wanted in here.items() if wanted)} - off
-        return [one.name for one in TOOL_REGISTRY.on_page() if one.name not in off and (one.name in on or one.on)], on
+        return [one.name for one in self._on_page() if one.name not in off and (one.name in on or one.on)], on
+
+    def _on_page(self) -> list[PageTool]:
+        """What the page offers here: skills, where there is a folder of them."""
+        return [one for one in TOOL_REGISTRY.on_page() if one.name not in SKILLS or one.name in self.installed]
 
     async def _made(self, conversation_id: str, name: str, *, to_show: bool = False) -> BaseTool | None:
         """A tool with its options; `to_show` leaves out what the owner chose, such as a key that may not be there."""
         try:
-            if name == CODE:
+            if name in {CODE, RUN_SKILL}:
                 make = self.interpreter().make
-                return make(conversation_id) if make is not None else None
+                interpreter = make(conversation_id) if make is not None else None
+                if name == CODE or interpreter is None:
+                    return interpreter
+                return await asyncio.to_thread(_skill_runner, self.installed[RUN_SKILL], interpreter)
             chosen = {} if to_show else await self._chosen(name)
             if chosen is None:
                 return None
@@ -235,6 +248,14 @@ class OwnerTools:
             engine = await self.choices.engine()
             return {"provider": engine.provider, "api_key": engine.key, "base_url": engine.address}
         return {}
+
+
+def _skill_runner(cfg: Mapping[str, Any], interpreter: BaseTool) -> BaseTool | None:
+    """What runs the scripts of skills; `None` where none has any. Raises SettingsError."""
+    from core.tools.builtin.skills import RunSkill
+
+    runner = RunSkill(cfg, interpreter=cast("CodeInterpreter", interpreter))
+    return runner if runner.has_scripts else None
 
 
 def is_wanted(full_name: str, here: Mapping[str, bool]) -> bool:

@@ -160,6 +160,8 @@ TOOL_REGISTRY = ToolRegistry(
         "calculator": ToolEntry("core.tools.builtin.calculator:Calculator", page="on", small=True),
         "current_time": ToolEntry("core.tools.builtin.current_time:CurrentTime", page="on", small=True),
         "code_interpreter": ToolEntry("core.tools.builtin.code_interpreter:CodeInterpreter", page="on", small=True),
+        "use_skill": ToolEntry("core.tools.builtin.skills:UseSkill", page="on", small=True),
+        "run_skill_script": ToolEntry("core.tools.builtin.skills:RunSkill", page="on"),
         "web_search": ToolEntry("core.tools.builtin.web_search:WebSearch", page="off"),
         "web_extractor": ToolEntry("core.tools.builtin.web_extractor:WebExtractor", page="off"),
         "image_search": ToolEntry("core.tools.builtin.web_search:ImageSearch", page="off"),

@@ -85,6 +85,7 @@ from parlour import (
     get_chat_model,
     register_llm,
     register_tool,
+    skills_in,
     tool,
 )
 from parlour.webui import WebUI
@@ -128,6 +129,11 @@ def models() -> BaseChatModel:
     content: str = answer.get_content()
     print(content, "echo" in LLM_REGISTRY)
     return model
+
+
+def skilled() -> FnCallAgent:
+    tools: list[BaseTool] = skills_in("skills")
+    return FnCallAgent(function_list=tools)
 
 
 @register_tool("heron")

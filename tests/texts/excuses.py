@@ -136,6 +136,7 @@ _LISTED: Mapping[str, str] = {
         core.tools.builtin.document_search: _DocumentSearch.call Retrieval.call
         core.tools.builtin.image_gen: ImageGen.call Drawer.of Drawer.drawn
         core.tools.builtin.image_zoom_in_tool: ImageZoomInTool.call
+        core.tools.builtin.skills: UseSkill.call RunSkill.call Skill.path_of
         core.tools.builtin.web_extractor: WebExtractor.call
         core.tools.builtin.web_search: WebSearch.call ImageSearch.call
     """,

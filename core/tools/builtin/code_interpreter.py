@@ -82,9 +82,16 @@ class CodeInterpreter(BaseToolWithFileAccess):
         files: list[str] | None = None,
         *,
         progress: Callable[..., None] | None = None,
+        beside: Mapping[str, Path] | None = None,
         **kwargs: Any,
     ) -> ToolResult:
         """Run the code: as `{"code": …}`, in a fence, or bare.
+
+        Args:
+            params: The code.
+            files: Files of this machine that it finds in its folder, where it has no others.
+            progress: Called with what it prints.
+            beside: Further files that it finds there, by name.
 
         Raises:
             BadArgumentsError: There is no code, or too much.
@@ -97,7 +104,7 @@ class CodeInterpreter(BaseToolWithFileAccess):
         if len(code) > _LONGEST:
             raise BadArgumentsError(f"The code is longer than {_LONGEST} characters.", field="code")
         if self._kernels is not None:
-            given: Mapping[str, Path] = await self._files() if self._files is not None else {}
+            given = {**(await self._files() if self._files is not None else {}), **(beside or {})}
             result = await self._kernels.run(
                 self._key, code, owner=self._owner, files=given, timeout=self._within, progress=progress
             )
@@ -107,7 +114,7 @@ class CodeInterpreter(BaseToolWithFileAccess):
         from core.tools.sandbox.kernels import run_here
 
         local = {path.name: path for file in files or [] if (path := Path(file.removeprefix("file://"))).is_file()}
-        result = await run_here(self._key, code, local, self._within, progress)
+        result = await run_here(self._key, code, {**local, **(beside or {})}, self._within, progress)
         return _told(result, await asyncio.to_thread(self._kept, _kinds(result)))
 
     def _kept(self, made: Sequence[tuple[Made, str]]) -> list[ContentItem]:

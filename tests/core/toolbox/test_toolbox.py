@@ -76,6 +76,20 @@ async def test_nothing_goes_online_or_is_kept_unless_it_was_switched_on(toolbox:
     assert not any(tool.reaches_out or tool.writes or tool.runs_code for tool in tools)
 
 
+async def test_skills_are_offered_where_there_is_a_folder_of_them(database: Database, tmp_path: Path) -> None:
+    for name, more in (("plain", ""), ("broken-", "")):
+        place = tmp_path / "skills" / name
+        place.mkdir(parents=True)
+        (place / "SKILL.md").write_text(f"---\nname: {name}\ndescription: Helps.\n---\nDo it.{more}")
+    settings = Settings.load(home=tmp_path / "home", skills=tmp_path / "skills")
+    tools = Toolbox(stores_over(database), Sealer("secret"), settings).of("alice")
+    assert [tool.name for tool in await tools.for_model("talk")] == ["calculator", "current_time", "use_skill"]
+    used = next(tool for tool in await tools.for_model("talk") if tool.name == "use_skill")
+    assert used.description.endswith("- plain: Helps.")
+    await tools.switch("use_skill", on=False)
+    assert [tool.name for tool in await tools.for_model("talk")] == ["calculator", "current_time"]
+
+
 async def test_switches_are_an_owners_own(toolbox: Toolbox) -> None:
     await toolbox.of("alice").switch("web_search", on=True)
     await toolbox.of("alice").switch("calculator", on=False)
