@@ -125,6 +125,7 @@ class Settings(BaseSettings):
         new_owners_per_minute: How many browsers of one address may come for the first time in a minute; 0 for no limit.
             Left out it is 30, and 600 in a Space, whose visitors all come from its proxy unless that is trusted.
         write_seconds: How long a browser may take nothing of an answer before its connection is ended.
+        public_ask: How many questions an hour each address may ask over the Space's API without a key; 0 for none.
         log_calls: Whether the terminal gets a line for each call of a model: what, how long, how many tokens.
         code: The sandbox that runs the assistant's code; `auto` takes the strongest that holds on this machine.
             `docker` and `runsc` want an image named `parlour-code`, and a socket that is as good as the whole machine.
@@ -184,6 +185,7 @@ class Settings(BaseSettings):
     uploads_per_hour: int = Field(default=200, ge=0)
     new_owners_per_minute: int | None = Field(default=None, ge=0)
     write_seconds: float = Field(default=300.0, gt=0)
+    public_ask: int = Field(default=0, ge=0)
     log_calls: bool = False
     code: Literal["auto", "bubblewrap", "landlock", "docker", "runsc", "off"] = "auto"
     demos: Names | None = None

@@ -77,7 +77,8 @@ async def open_app(
             async with app.router.lifespan_context(app):
                 warming = asyncio.create_task(opened.services.warm_up())  # the page is there first
                 with watched(asyncio.get_running_loop()):
-                    yield GateMiddleware(app, uploads, forgotten=forget, functions=functions)
+                    public = settings.public_ask > 0
+                    yield GateMiddleware(app, uploads, forgotten=forget, functions=functions, public=public)
                 await asyncio.wait({warming})
 
 

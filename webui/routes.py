@@ -23,6 +23,7 @@ from webui.handlers.metering import MeterRoutes
 from webui.handlers.models import ModelRoutes
 from webui.handlers.pictures import PictureRoutes
 from webui.handlers.preferences import PreferenceRoutes
+from webui.handlers.public_ask import PublicAskRoutes
 from webui.handlers.queue import QueueRoutes
 from webui.handlers.replies import ReplyRoutes
 from webui.handlers.search import SearchRoutes
@@ -78,6 +79,7 @@ class Routes:
         self._meter = MeterRoutes(context)
         self._list = ListRoutes(context, views)
         self._search = SearchRoutes(context)
+        self._public_ask = PublicAskRoutes(context)
         self._queue = QueueRoutes(context)
         self._replies = ReplyRoutes(context)
         self._shares = ShareRoutes(context)
@@ -108,6 +110,7 @@ class Routes:
             *self._meter.table(),
             *self._list.table(),
             *self._search.table(),
+            *self._public_ask.table(),
             *self._queue.table(),
             *self._replies.table(),
             *self._shares.table(),
