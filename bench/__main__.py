@@ -27,6 +27,7 @@ NAMES = (
     "starting",
     "owners",
     "pages",
+    "demos",
     "idle",
     "load",
     "frames",

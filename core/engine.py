@@ -18,6 +18,7 @@ from core.storage.sealing import Sealer
 from core.storage.stores import Stores
 from core.workspace.answering import Answering
 from core.workspace.chores import Chores
+from core.workspace.demonstrations import Demonstrations
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,6 +43,7 @@ class Engine:
     stores: Stores
     outward: McpAccess
     chores: Chores
+    demonstrations: Demonstrations
 
     def __init__(
         self, settings: Settings, *, model: BaseChatModel | None = None, program: Program | None = None
@@ -114,6 +116,7 @@ class Engine:
         agent = self.services.agents.outside
         self.outward = McpAccess(self.stores, self.workspaces, agent=agent, seconds=settings.reply_seconds)
         self.chores = Chores(self.services, self.workspaces)
+        self.demonstrations = Demonstrations(self.workspaces)
         return answering
 
     def _make_model(self) -> BaseChatModel:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hmac
 import ipaddress
 import json
 import logging
@@ -49,6 +50,8 @@ _OPENAI_HOST = "api.openai.com"
 _DASHSCOPE_TYPES = {"qwen_dashscope", "qwenvl_dashscope", "qwenaudio_dashscope"}
 _OPENAI_TYPES = {None, "openai", "oai", "qwenvl_oai"}
 _NATIVE_TYPES = {"openai", "oai", "openai_public", "azure"}
+_SITE = re.compile(r"https?://(?:\*\.)?[A-Za-z0-9](?:[A-Za-z0-9.-]{0,252}[A-Za-z0-9])?(?::(?:\d{1,5}|\*))?")
+_ROOT = re.compile(r"(?:/[A-Za-z0-9][A-Za-z0-9._-]{0,99}){1,8}")
 _ADDRESSES = ("base_url", "model_server", "api_base", "base_http_api_url")
 
 
@@ -86,11 +89,17 @@ class Settings(BaseSettings):
         trusted_proxies: Addresses or networks of the proxies whose `X-Forwarded-*` headers count; written in the same
             way.
         owners: `cookie` makes each browser an owner of its own even where only this machine can reach the page.
+        root_path: The path under which a proxy shows the page, such as `/chat`; "" for the root of its site.
         space_host: The name of the Hugging Face Space that shows the page in its frame.
+        frames: Other sites that may show the page in a frame, such as `https://blog.example.com`; it has to be served
+            over HTTPS then.
+        bucket: A folder, such as a mounted bucket, that keeps what the data folder holds when the machine goes; on a
+            Space one that is mounted is found by itself.
         model, model_type, base_url, api_key: The model that answers; left out, a vendor's key or the built-in one.
         model_options: Further keys for the model's back end, as it stands in the file's `[model_options]`.
         generate_cfg: How the model writes: `temperature`, `max_input_tokens` …
-        secret: Signs the owner cookies; made and kept in the data folder where it is left out.
+        secret: Signs the owner cookies; made and kept in the data folder where it is left out, or on a Space that signs
+            people in made of `oauth_client_secret`, which outlives its disk.
         weights_dir: Where model files are kept, for all clones of one user.
         lang: The language of the page; `auto` asks the browser.
         max_upload_mb: The largest file taken in, in MiB.
@@ -117,6 +126,7 @@ class Settings(BaseSettings):
         new_owners_per_minute: How many browsers of one address may come for the first time in a minute; 0 for no limit.
             Left out it is 30, and 600 in a Space, whose visitors all come from its proxy unless that is trusted.
         write_seconds: How long a browser may take nothing of an answer before its connection is ended.
+        public_ask: How many questions an hour each address may ask over the Space's API without a key; 0 for none.
         log_calls: Whether the terminal gets a line for each call of a model: what, how long, how many tokens.
         logs: How the terminal's log lines are written: as text, or each as a JSON object with the ids of the run and
             the trace that it belongs to.
@@ -126,6 +136,8 @@ class Settings(BaseSettings):
         skills: A folder of skills (folders with a `SKILL.md`) that everybody's assistant may use.
         code: The sandbox that runs the assistant's code; `auto` takes the strongest that holds on this machine.
             `docker` and `runsc` want an image named `parlour-code`, and a socket that is as good as the whole machine.
+        demos: Recordings that the start page offers in place of those that come along: files, or folders of them; `off`
+            for none.
     """
 
     model_config = SettingsConfigDict(
@@ -146,6 +158,9 @@ class Settings(BaseSettings):
     trusted_proxies: Names = ()
     owners: Literal["auto", "cookie"] = "auto"
     space_host: str = Field(default="", validation_alias=_usual("space_host"))
+    root_path: str = ""
+    frames: Names = ()
+    bucket: Path | None = None
     home: Path = Path("data")
     model: str | None = None
     model_type: str | None = None
@@ -157,6 +172,7 @@ class Settings(BaseSettings):
     openai_base_url: str | None = Field(default=None, validation_alias=_usual("openai_base_url"))
     dashscope_api_key: SecretStr | None = Field(default=None, validation_alias=_usual("dashscope_api_key"))
     secret: SecretStr | None = None
+    oauth_client_secret: SecretStr | None = Field(default=None, validation_alias=_usual("oauth_client_secret"))
     weights_dir: Path = Field(default_factory=lambda: user_cache_path("parlour", appauthor=False) / "weights")
     lang: Literal["auto", "en", "zh"] = "auto"
     max_upload_mb: int = Field(default=50, ge=1)
@@ -176,6 +192,7 @@ class Settings(BaseSettings):
     uploads_per_hour: int = Field(default=200, ge=0)
     new_owners_per_minute: int | None = Field(default=None, ge=0)
     write_seconds: float = Field(default=300.0, gt=0)
+    public_ask: int = Field(default=0, ge=0)
     log_calls: bool = False
     logs: Literal["text", "json"] = "text"
     metrics_token: SecretStr | None = None
@@ -184,6 +201,7 @@ class Settings(BaseSettings):
     )
     skills: Path | None = None
     code: Literal["auto", "bubblewrap", "landlock", "docker", "runsc", "off"] = "auto"
+    demos: Names | None = None
 
     @classmethod
     def load(cls, **arguments: Any) -> Settings:
@@ -213,10 +231,10 @@ class Settings(BaseSettings):
         file = _settings_file(cast("Any", init_settings).init_kwargs.get("config"))
         return init_settings, env_settings, TomlConfigSettingsSource(settings_cls, file)
 
-    @field_validator("home", "weights_dir", "skills")
+    @field_validator("home", "weights_dir", "bucket", "skills")
     @classmethod
     def _expand(cls, path: Path | None) -> Path | None:
-        return path and path.expanduser()
+        return path.expanduser() if path is not None else None
 
     @field_validator("token")
     @classmethod
@@ -243,6 +261,21 @@ class Settings(BaseSettings):
             except ValueError as error:
                 raise ValueError("must be IP addresses or networks such as 10.0.0.0/8") from error
         return networks
+
+    @field_validator("root_path")
+    @classmethod
+    def _is_path(cls, path: str) -> str:
+        path = path.rstrip("/")
+        if path and not _ROOT.fullmatch(path):  # it goes into cookies and redirections as it is
+            raise ValueError("must be a path such as /chat")
+        return path
+
+    @field_validator("frames")
+    @classmethod
+    def _are_sites(cls, sites: tuple[str, ...]) -> tuple[str, ...]:
+        if not all(_SITE.fullmatch(site) for site in sites):  # they go into a header as they are
+            raise ValueError("must be sites such as https://blog.example.com or https://*.example.com")
+        return sites
 
     @field_validator("base_url", "openai_base_url", "traces")
     @classmethod
@@ -279,12 +312,21 @@ class Settings(BaseSettings):
         Raises:
             SettingsError: The data folder cannot be written.
         """
-        return self.secret.get_secret_value() if self.secret is not None else self._kept("secret")
+        if self.secret is not None:
+            return self.secret.get_secret_value()
+        if self.space_hosts and (given := _shown(self.oauth_client_secret)):
+            return hmac.digest(given.encode(), b"parlour.secret", "sha256").hex()
+        return self._kept("secret")
 
     @property
     def space_hosts(self) -> tuple[str, ...]:
         """The names of the Space that shows the page; a custom domain stands beside the usual name."""
         return tuple(name for part in self.space_host.split(",") if (name := part.strip()))
+
+    @property
+    def is_framed(self) -> bool:
+        """Whether other sites may show the page in a frame."""
+        return bool(self.space_hosts or self.frames)
 
     @property
     def new_owners(self) -> int | None:

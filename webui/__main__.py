@@ -41,14 +41,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         need_packages("The page", PACKAGES["page"])
         from webui.server import bind  # a command needs no server, and does not wait for one to be imported
-        from webui.serving import serve
+        from webui.serving import bring_back, serve
 
         settings = Settings.load(**given)
         if settings.logs == "json":
             log_as_json()
         if settings.log_calls:
             logging.getLogger("core.llm.calls").setLevel(logging.INFO)
-        settings.make_home()
+        bring_back(settings)
         secret = settings.signing_secret()
         sock = bind(settings.host, settings.port, next_free=settings.may_move_port)
         code = serve(settings, secret, sock)

@@ -7,12 +7,15 @@ import gc
 from contextlib import asynccontextmanager, closing
 from functools import partial
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from anyio import to_thread
 
+from core.backup.bucket import bucket_of, keeping
 from core.bridge.watchdog import watched
 from core.limits import TokenBuckets
+from webui.bundles import assets_folder
 from webui.context import WebContext
 from webui.gradio_patches import lean_import, prepare
 from webui.middleware.gate import GateMiddleware
@@ -22,18 +25,21 @@ from webui.uploads import Uploads
 from webui.words import Words
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable
+    from collections.abc import AsyncGenerator, Callable, Mapping
 
     from fastapi import FastAPI, Request
     from starlette.types import ASGIApp
 
     from core.engine import Engine
+    from core.importing.recording import About
     from core.readiness import Readiness
     from core.settings import Settings
 
 _MIB = 1024 * 1024
 # Gradio counts async handlers too: with its 40, the forty-first open page would wait for another to end.
 _THREADS = 200
+# Left out, Gradio takes 1 on a ZeroGPU Space: of two events at the same moment one would be refused.
+_WAITING = 10_000
 
 
 @asynccontextmanager
@@ -62,7 +68,7 @@ async def open_app(
     with closing(Uploads(settings.make_home() / "tmp", settings.max_upload_mb * _MIB, rate=rate)) as uploads:
         prepare(uploads.folder)
         engine_class = (await to_thread.run_sync(import_module, "core.engine")).Engine
-        async with (engine or engine_class)(settings) as opened:
+        async with keeping(bucket_of(settings)), (engine or engine_class)(settings) as opened:
             take(opened.readiness)
             gauges(opened)
             opened.on_change(partial(_pass_on, tell, opened.readiness))
@@ -73,7 +79,8 @@ async def open_app(
             async with app.router.lifespan_context(app):
                 warming = asyncio.create_task(opened.services.warm_up())  # the page is there first
                 with watched(asyncio.get_running_loop()):
-                    yield GateMiddleware(app, uploads, forgotten=forget, functions=functions)
+                    public = settings.public_ask > 0
+                    yield GateMiddleware(app, uploads, forgotten=forget, functions=functions, public=public)
                 await asyncio.wait({warming})
 
 
@@ -111,7 +118,7 @@ def build_app(context: WebContext, uploads: Uploads) -> Built:
     )
     demo = build(context, handlers.wire)
     demo.max_threads = _THREADS
-    demo.queue(default_concurrency_limit=None, api_open=False)
+    demo.queue(default_concurrency_limit=None, api_open=False, max_size=_WAITING)
     blocks: Any = demo
     blocks.state_session_capacity = SESSIONS
     queue = blocks._queue  # noqa: SLF001 - there is no setting for it
@@ -124,6 +131,7 @@ def build_app(context: WebContext, uploads: Uploads) -> Built:
             app,
             demo,
             path="/",
+            root_path=context.settings.root_path or None,
             auth_dependency=_owner,
             footer_links=[],
             run_history=False,
@@ -132,13 +140,31 @@ def build_app(context: WebContext, uploads: Uploads) -> Built:
             mcp_server=False,
             pwa=False,
             show_error=False,
-            i18n=translations(context.look),
+            i18n=translations(context.look, _offered(context), keeps=_keeps(context.settings)),
             theme=Theme(),
             head=head() + context.look.style(),
         ),
     )
     queue_first(mounted)
     return Built(mounted, forget, len(blocks.fns))
+
+
+def _offered(context: WebContext) -> Callable[[str], Mapping[str, About]]:
+    """The demonstrations that the start page offers in a language; those of the settings, else those that come along.
+
+    A program's own page has none.
+    """
+    demonstrations, own = context.engine.demonstrations, context.settings.demos
+    if context.engine.program is None and own != ("off",):
+        demonstrations.offer([Path(one) for one in own] if own is not None else [assets_folder() / "demos"])
+    return demonstrations.listed
+
+
+def _keeps(settings: Settings) -> str:
+    """The key of the sentence on how long a Space keeps what is written there; "" elsewhere."""
+    if not settings.space_hosts:
+        return ""
+    return "hello.keeps" if bucket_of(settings) is not None else "hello.forgets"
 
 
 def _pass_on(tell: Callable[[Readiness], None], readiness: Readiness, owner: str | None, _: str | None) -> None:

@@ -33,12 +33,22 @@ class Owners:
         secret: Signs the cookies; also part of their name, so that two servers on one host keep apart.
         local: There is one local owner; cookies are looked at only for visitors.
         framed: The page lives in a frame of another site, as on a Space; its cookie must say so.
+        path: Under which the page is shown; "" for the root.
     """
 
-    def __init__(self, secret: str, *, local: bool, framed: bool = False) -> None:
+    def __init__(self, secret: str, *, local: bool, framed: bool = False, path: str = "") -> None:
         self.local = local
-        self.cookies = Cookies(secret, framed=framed)
+        self.cookies = Cookies(secret, framed=framed, path=path)
         self._signer = TimestampSigner(secret, salt="parlour.owner", digest_method=sha256)
+        self._in_pages = TimestampSigner(secret, salt="parlour.visitor", digest_method=sha256) if framed else None
+
+    def written(self, owner: str) -> str:
+        """What a page in a frame says with each request where its browser keeps no cookie; "" where none is framed."""
+        return self._in_pages.sign(owner).decode("ascii") if self._in_pages is not None else ""
+
+    def named(self, value: str) -> str | None:
+        """The owner that a page in a frame names; `None` where it names none."""
+        return (_unsigned(self._in_pages, value) or None) if self._in_pages is not None and value else None
 
     @property
     def cookie_name(self) -> str:
@@ -80,11 +90,16 @@ class Owners:
     def _read(self, value: str) -> str:
         # The signature alone counts. Its time would make strangers of whoever has a cookie from before the clock was
         # set back, or from long ago.
-        try:
-            owner = self._signer.unsign(value).decode("ascii")
-        except (BadSignature, ValueError):
-            return ""
-        return "" if owner == LOCAL_OWNER else owner  # no cookie makes anybody the owner of this machine
+        return _unsigned(self._signer, value)
+
+
+def _unsigned(signer: TimestampSigner, value: str) -> str:
+    """The owner whose name was signed; "" for any other value."""
+    try:
+        owner = signer.unsign(value).decode("ascii")
+    except (BadSignature, ValueError):
+        return ""
+    return "" if owner == LOCAL_OWNER else owner  # nothing signed makes anybody the owner of this machine
 
 
 class Hosts:
@@ -147,6 +162,7 @@ def _is_address(name: str) -> bool:
 
 _SECONDS = 400 * 24 * 3600  # the longest that browsers keep one; each visit begins it anew
 _HOST_PREFIX = "__Host-"
+_SECURE_PREFIX = "__Secure-"  # as safe from the network; one for the whole host must not name a path
 
 
 class Cookies:
@@ -155,11 +171,14 @@ class Cookies:
     Args:
         secret: Part of the names, so that two servers on one host keep apart.
         framed: The page lives in a frame of another site, as on a Space; its cookies must say so.
+        path: Under which the page is shown: other programs of the host do not get its cookies.
     """
 
-    def __init__(self, secret: str, *, framed: bool = False) -> None:
+    def __init__(self, secret: str, *, framed: bool = False, path: str = "") -> None:
         self.name = f"parlour-{sha256(secret.encode()).hexdigest()[:8]}"
         self._framed = framed
+        self._path = f"{path}/"
+        self._prefix = _SECURE_PREFIX if path else _HOST_PREFIX
 
     def values(self, cookies: str, kind: str = "") -> Iterator[str]:
         """What a `Cookie` header holds of a kind, the safest first.
@@ -170,15 +189,15 @@ class Cookies:
         # Not `SimpleCookie`: it gives up at the first cookie that it finds strange, and other programs of this host
         # set such ones; their readers would be new owners each time.
         pairs = [(name.strip(), value.strip()) for name, _, value in (one.partition("=") for one in cookies.split(";"))]
-        for wanted in (f"{_HOST_PREFIX}{self.name}{kind}", f"{self.name}{kind}"):
+        for wanted in (f"{self._prefix}{self.name}{kind}", f"{self.name}{kind}"):
             yield from (value for name, value in pairs if name == wanted)
 
     def header(self, value: str, kind: str = "", *, https: bool) -> str:
         """The `Set-Cookie` header for a value of a kind."""
         secure = https or self._framed
         parts = [
-            f"{_HOST_PREFIX if secure else ''}{self.name}{kind}={value}",
-            "Path=/",
+            f"{self._prefix if secure else ''}{self.name}{kind}={value}",
+            f"Path={self._path}",
             f"Max-Age={_SECONDS}",
             "HttpOnly",
         ]

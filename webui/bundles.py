@@ -32,6 +32,7 @@ STYLES = (
     "approval",
     "composer",
     "queue",
+    "demo",
     "meter",
     "evidence",
     "paper",

@@ -18,7 +18,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
-from core.errors import NotFoundError
+from core.errors import NotFoundError, ParlourError
 from core.models.model_name import INSTALLED, ModelName
 from core.models.own_models import is_local
 from core.readiness import Readiness
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from core.workspace.queue import Waiting
     from core.workspace.workspace import Workspace
     from webui.panels.top import Speakers, State
-    from webui.views import View, Views
+    from webui.views import View, Views, Watched
 
 _log = logging.getLogger(__name__)
 _Made = TypeVar("_Made")
@@ -98,6 +98,13 @@ class _Shown:
     fresh: bool = True  # not painted yet
     seconds: float = 0.0  # of CPU, for the entries of the last frame
     hears: bool = False  # whether the model takes recordings
+
+    def play(self, demo: Watched | None) -> None:
+        """What a demonstration has come to."""
+        if demo is not None:
+            self.thread = demo.player.thread()
+            told = ((turn, one.id) for turn, one in enumerate(self.thread) if one.role == "assistant")
+            self.replies = {one: demo.player.reply(turn) for turn, one in told}
 
     @property
     def second(self) -> StoredMessage | None:
@@ -155,9 +162,7 @@ class Frames:
                 while mine == view.generation:
                     view.wake.clear()
                     view.urgent.clear()
-                    if view.stale:
-                        shown = await self._read(workspace, view)
-                    await self._read_around(workspace, view, shown)
+                    shown = await self._now(workspace, view, shown)
                     if shown.conversation_id != view.conversation_id:  # the tab turned to another one meanwhile
                         continue
                     run = _follow_live(workspace, view, shown, watched)
@@ -169,13 +174,33 @@ class Frames:
                     if not view.wake.is_set() and not self._waits(workspace, view, shown):
                         return
                     news = _WHILE_READING if _readings(workspace, shown) else _KEEP_ALIVE
-                    await _until_next(view, apart(self._followers), news)
+                    await _until_next(view, apart(self._followers), _news_of(view.demo, news, apart(self._followers)))
                 if painted:
                     yield None
         finally:
             watched.turn_to()
             view.followers -= 1
             self._followers -= 1
+
+    async def _now(self, workspace: Workspace, view: View, shown: _Shown) -> _Shown:
+        """What the tab shows, read again where it may have changed."""
+        if view.wanted_demo:
+            await self._watch(view)
+        if view.stale:
+            shown = await self._read(workspace, view)
+        await self._read_around(workspace, view, shown)
+        shown.play(view.demo)
+        return shown
+
+    async def _watch(self, view: View) -> None:
+        """Turn to the demonstration that the tab's address names; to none where it is not there."""
+        wanted, view.wanted_demo = view.wanted_demo, ""
+        if self._engine.program is not None or view.conversation_id:
+            return
+        try:
+            view.watch(await self._engine.demonstrations.opened(wanted))
+        except ParlourError as error:
+            _log.info("A demonstration cannot be played: %s", error)
 
     async def _read_around(self, workspace: Workspace, view: View, shown: _Shown) -> None:
         """What stands around the conversation, from memory: the others, and the model."""
@@ -189,7 +214,7 @@ class Frames:
 
     async def _read(self, workspace: Workspace, view: View) -> _Shown:
         """What stands in the tables: read when it may have changed, not for each frame."""
-        shown = await self._opened(workspace, view)
+        shown = await (self._opened(workspace, view) if view.demo is None else self._watched(view))
         shown.speakers = await speakers(self._engine.program, workspace.conversation(shown.conversation_id))
         if self._engine.program is not None:
             return shown
@@ -200,6 +225,14 @@ class Frames:
         else:  # it is being made
             shown.switched = Switched()
         return shown
+
+    async def _watched(self, view: View) -> _Shown:
+        """What stands around a demonstration; its turns come with each frame."""
+        view.stale = False
+        async with self._engine.demonstrations.workspace() as kept:
+            documents = await kept.documents.list(view.shown_id)
+        # They were read when it was recorded: that they are read once more here is nobody's concern.
+        return _Shown(documents=[one for one in documents if one.status == "ready"])
 
     async def _opened(self, workspace: Workspace, view: View) -> _Shown:
         view.stale = False
@@ -289,7 +322,7 @@ class Frames:
             view.words,
             shown.readiness,
             current,
-            shown.current.title if shown.current else "",
+            _title(view, shown),
             empty=not shown.thread,
             state=self._state(view, shown, run),
             ended=_ended(shown),
@@ -305,6 +338,7 @@ class Frames:
             history=self._history(workspace, view, shown, live, unread),
             follow_ups=shown.follow_ups,
             switched=shown.switched,
+            demo=view.demo,
         )
         return Frame(chat, {panel.name: panel.draw(scene) for panel in PANELS})
 
@@ -356,12 +390,25 @@ class Frames:
         preparing = workspace.intake.preparing()
         return (
             bool(workspace.runs.live_conversations())
+            or (view.demo is not None and view.demo.player.is_playing)
             or workspace.services.is_adding
             or self._engine.chores.sending.is_sending(view.owner)
             or shown.readiness["model"].state == "loading"
             or self._views.is_being_created(view.owner, view.conversation_id)
             or any(document.status == "reading" or document.id in preparing for document in shown.documents)
         )
+
+
+def _title(view: View, shown: _Shown) -> str:
+    if view.demo is not None:
+        return view.demo.demonstration.about.title
+    return shown.current.title if shown.current else ""
+
+
+def _news_of(demo: Watched | None, latest: float, apart: float) -> float:
+    """Seconds until there is something to paint: a demonstration that is played knows when."""
+    then = demo.player.wait() if demo is not None else None
+    return latest if then is None else min(latest, max(apart, then))
 
 
 def _follow_live(workspace: Workspace, view: View, shown: _Shown, watched: _Watched) -> Run | None:

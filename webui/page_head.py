@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cache
 
-from webui.bundles import script, stylesheet
+from webui.bundles import assets_folder, script, stylesheet
 from webui.words import Words, script_words
 
 _GRADIO_APP = b"<gradio-app"  # in the page itself, and in no other document
@@ -60,7 +61,10 @@ DARK = Colours("#121412", "#191b19", "#222522", "#343832", "#74776c", "#e8e5da")
 _CHOOSE = (
     "(() => { const kept = (name) => { try { return localStorage.getItem(name); } catch { return null; } }; "
     "const root = document.documentElement, chosen = kept('p-theme'), size = kept('p-size'); "
-    "const dark = chosen ? chosen === 'dark' : matchMedia('(prefers-color-scheme: dark)').matches; "
+    "const asked = new URLSearchParams(location.search).get('__theme'); "
+    "if (parent !== self && ['dark', 'light'].includes(asked)) root.dataset.outer = asked; "
+    "const dark = (chosen || root.dataset.outer) ? (chosen || asked) === 'dark' "
+    ": matchMedia('(prefers-color-scheme: dark)').matches; "
     "root.classList.toggle('dark', dark); if (size) root.dataset.size = size; "
     "if (/\\/settings(\\/[a-z]*)?$/.test(location.pathname)) root.dataset.settings = 'open'; })();"
 )
@@ -73,6 +77,11 @@ _OUTLINE = (
     b'<div id="p-first" aria-hidden="true"><div class="p-first-side"><span>Parlour</span></div>'
     b'<div class="p-first-talk"><div></div></div></div>'
 )
+
+
+@cache
+def _framed() -> str:
+    return (assets_folder() / "framed" / "early.js").read_text("utf-8")
 
 
 def _tokens(colours: Colours, scheme: str) -> str:
@@ -102,18 +111,25 @@ height:98px;margin:auto;border:1px solid var(--f-edge);border-radius:10px;backgr
 _IN_HEAD = '<meta name="color-scheme" content="light dark"><style>{style}</style><script>{script}</script>'
 
 
-def with_first_paint(page: bytes, base: str = "./", language: str = "") -> bytes:
+def with_first_paint(
+    page: bytes, base: str = "./", language: str = "", *, framed: bool = False, visitor: str = ""
+) -> bytes:
     """The page with its outline; any other document as it is.
 
     Args:
         page: Gradio's document.
         base: The way from the page's address to its root: all its links are relative to that.
         language: The code that its reader chose; "" for the browser's own.
+        framed: It is asked for by a frame.
+        visitor: By which a reader is known whose browser keeps no cookies for a page in a frame.
     """
     if _GRADIO_APP not in page:
         return page
     page = _LINKED.sub(_ADDED, page)
     spoken = _SPEAK.format(lang=Words.named(language)("lang.tag")) if language else ""
     # The base stands before all that is relative to it.
-    head = f'<base href="{base}">' + _IN_HEAD.format(style=_STYLE, script=_CHOOSE + spoken)
+    known = f'<meta name="p-visitor" content="{visitor}">' if visitor else ""
+    head = f'<base href="{base}">{known}' + _IN_HEAD.format(
+        style=_STYLE, script=_CHOOSE + spoken + (_framed() if framed else "")
+    )
     return page.replace(_HEAD, _HEAD + head.encode(), 1).replace(_GRADIO_APP, _OUTLINE + _GRADIO_APP, 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from starlette.requests import ClientDisconnect
@@ -22,6 +23,7 @@ from webui.handlers.metering import MeterRoutes
 from webui.handlers.models import ModelRoutes
 from webui.handlers.pictures import PictureRoutes
 from webui.handlers.preferences import PreferenceRoutes
+from webui.handlers.public_ask import PublicAskRoutes
 from webui.handlers.queue import QueueRoutes
 from webui.handlers.replies import ReplyRoutes
 from webui.handlers.search import SearchRoutes
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.routing import BaseRoute
 
+    from core.workspace.workspace import Workspace
     from webui.context import WebContext
     from webui.uploads import Uploads
     from webui.views import Views
@@ -76,6 +79,7 @@ class Routes:
         self._meter = MeterRoutes(context)
         self._list = ListRoutes(context, views)
         self._search = SearchRoutes(context)
+        self._public_ask = PublicAskRoutes(context)
         self._queue = QueueRoutes(context)
         self._replies = ReplyRoutes(context)
         self._shares = ShareRoutes(context)
@@ -106,6 +110,7 @@ class Routes:
             *self._meter.table(),
             *self._list.table(),
             *self._search.table(),
+            *self._public_ask.table(),
             *self._queue.table(),
             *self._replies.table(),
             *self._shares.table(),
@@ -123,8 +128,8 @@ class Routes:
         if owner is None:
             return self._refused(request, 401, NotFoundError("There is no such file."))
         try:
-            async with self._engine.workspaces.open(owner) as workspace:
-                record, path = await workspace.files.get(request.path_params["file_id"])
+            wanted = request.path_params["file_id"]
+            record, path = await self._engine.demonstrations.also(owner, lambda one: one.files.get(wanted))
         except NotFoundError as error:
             return self._refused(request, 404, error)
         shown = record.media_type in _SHOWN and "download" not in request.query_params
@@ -143,12 +148,8 @@ class Routes:
             return self._refused(request, 401, NotFoundError("There is no such page."))
         document, page = request.path_params["document_id"], request.path_params["page"]
         try:
-            async with self._engine.workspaces.open(owner) as workspace:
-                # Asked first: an index is opened for whoever has documents in it, not for whoever knows an address.
-                if not await workspace.documents.owns_library_document(document):
-                    raise NotFoundError("There is no such document.")
-                library = await workspace.index()
-                picture = await library.apage_image(document, page, _zoom(request.query_params.get("zoom")))
+            drawn = partial(_drawn, document, page, _zoom(request.query_params.get("zoom")))
+            picture = await self._engine.demonstrations.also(owner, drawn)
         except (NotFoundError, DocumentError) as error:
             return self._refused(request, 404, error)
         return Response(picture, media_type="image/png", headers=_LONG)
@@ -199,6 +200,13 @@ class Routes:
     ) -> Response:
         words = self._words(request.headers.get("accept-language", ""))
         return PlainTextResponse(words.error(error), status, headers={"cache-control": "no-store", **(headers or {})})
+
+
+async def _drawn(document: str, page: int, zoom: float, workspace: Workspace) -> bytes:
+    # Asked first: an index is opened for whoever has documents in it, not for whoever knows an address.
+    if not await workspace.documents.owns_library_document(document):
+        raise NotFoundError("There is no such document.")
+    return await (await workspace.index()).apage_image(document, page, zoom)
 
 
 def _zoom(given: str | None) -> float:

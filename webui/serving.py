@@ -7,9 +7,11 @@ import logging
 import os
 from contextlib import contextmanager, suppress
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlencode
 
+from core.backup.bucket import bucket_of
 from core.errors import ParlourError
 from core.limits import TokenBuckets
 from core.net.addresses import serving
@@ -22,6 +24,7 @@ from webui.middleware.owner import OwnerMiddleware
 from webui.middleware.places import PlacesMiddleware
 from webui.middleware.proxy import ProxyMiddleware
 from webui.observing import observing
+from webui.middleware.root import RootMiddleware
 from webui.page_look import Look
 from webui.server import Server, address_of
 from webui.startup_app import StartupApp
@@ -29,7 +32,7 @@ from webui.terminal import Terminal
 
 if TYPE_CHECKING:
     import socket
-    from collections.abc import Callable, Generator
+    from collections.abc import Callable, Generator, Mapping
     from pathlib import Path
 
     from starlette.types import ASGIApp
@@ -47,6 +50,7 @@ def serve(
     sock: socket.socket,
     engine: Callable[[Settings], Engine] | None = None,
     look: Look = Look(),  # noqa: B008 - frozen
+    query: Mapping[str, str] = MappingProxyType({}),
 ) -> int:
     """Serve until a signal says stop.
 
@@ -54,6 +58,7 @@ def serve(
         secret: Signs the owner cookies.
         engine: Makes the engine, in a thread; Parlour's own if left out.
         look: What a program chose of the page.
+        query: What the printed address asks for besides, such as a demonstration.
 
     Returns:
         The exit code: 1 where the house could not be opened for a reason that was logged.
@@ -64,7 +69,8 @@ def serve(
     raise_descriptor_limit()
     port, address = sock.getsockname()[1], address_of(settings.host, sock)
     token = settings.page_token()
-    terminal = Terminal(f"{address}/?{urlencode({'token': token})}" if token else address)
+    asked = urlencode({**({"token": token} if token else {}), **query})
+    terminal = Terminal(f"{address}/?{asked}" if asked else address)
     failures: list[Exception] = []
 
     def failed(error: Exception) -> None:
@@ -85,7 +91,19 @@ def serve(
     return 1 if failures else 0
 
 
-def guarded(app: ASGIApp, settings: Settings, secret: str, token: str) -> ProxyMiddleware:
+def bring_back(settings: Settings) -> None:
+    """Make the data folder, and fill a fresh one with what a bucket keeps.
+
+    Raises:
+        SettingsError: It cannot be made.
+        StorageError: The bucket cannot be read.
+    """
+    settings.make_home()
+    if bucket := bucket_of(settings):
+        bucket.bring_back()
+
+
+def guarded(app: ASGIApp, settings: Settings, secret: str, token: str) -> RootMiddleware:
     """The app behind what looks at every request.
 
     Args:
@@ -93,15 +111,15 @@ def guarded(app: ASGIApp, settings: Settings, secret: str, token: str) -> ProxyM
         secret: Signs cookies.
         token: Opens the page; "" where nobody is asked for one.
     """
-    framed = bool(settings.space_hosts)
-    owners = Owners(secret, local=settings.has_local_owner, framed=framed)
+    owners = Owners(secret, local=settings.has_local_owner, framed=settings.is_framed, path=settings.root_path)
     allowed = (*settings.allowed_hosts, *settings.space_hosts)
     hosts = Hosts(settings.host, allowed, any_address=not settings.bound_to_this_machine)
     shown = PageToken(secret, token, for_everybody=settings.asks_everybody, cookies=owners.cookies)
     newcomers = TokenBuckets(settings.new_owners, 60.0, error="too_many_visitors", message="Too many new visitors.")
     owned = OwnerMiddleware(app, owners, hosts, shown, kept=not settings.asks_everybody, newcomers=newcomers)
-    frames = HeadersMiddleware(owned, _SPACE_FRAMES if framed else ())
-    return ProxyMiddleware(PlacesMiddleware(frames, owners.cookies), settings.trusted_proxies)
+    frames = HeadersMiddleware(owned, (*(_SPACE_FRAMES if settings.space_hosts else ()), *settings.frames))
+    placed = ProxyMiddleware(PlacesMiddleware(frames, owners.cookies), settings.trusted_proxies)
+    return RootMiddleware(placed, settings.root_path)
 
 
 _NAME = "address"

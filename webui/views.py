@@ -13,6 +13,7 @@ from urllib.parse import parse_qs, urlsplit
 from core.bridge.pool import BoundedDict
 from core.errors import NotFoundError
 from core.rag.citations import cited_numbers
+from core.runs.playing import Player
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping, Sequence
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     import gradio as gr
 
     from core.models.model_name import ModelName
+    from core.workspace.demonstrations import Demonstration
     from core.workspace.personas import Persona
     from webui.words import Words
 
@@ -102,6 +104,14 @@ class Panel:
         return "" if self.kind in {EVIDENCE, INSPECT} else self.kind
 
 
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """A demonstration that a tab plays."""
+
+    demonstration: Demonstration
+    player: Player
+
+
 @dataclass(eq=False, slots=True, weakref_slot=True)
 class View:
     """One tab.
@@ -109,6 +119,8 @@ class View:
     Args:
         conversation_id: What it shows; empty for a new conversation.
         address: The conversation that its address names: for a new one, the name that the page wishes for it.
+        demo: The demonstration that it plays in place of a conversation.
+        wanted_demo: The one that its address names, until it is opened.
         window: How many entries of the conversation it shows at least.
         archived: Whether it lists the archived ones.
         anchor: The message that the window begins with, so that it does not slide while a reply grows.
@@ -136,6 +148,8 @@ class View:
     words: Words
     conversation_id: str = ""
     address: str = ""
+    demo: Watched | None = None
+    wanted_demo: str = ""
     window: int = WINDOW
     archived: bool = False
     anchor: str | None = None
@@ -168,9 +182,20 @@ class View:
         self.stale = self.stale or stale
         self.wake.set()
 
+    @property
+    def shown_id(self) -> str:
+        """The conversation whose turns are in sight, also where they are those of a demonstration."""
+        return self.demo.demonstration.conversation_id if self.demo is not None else self.conversation_id
+
+    def watch(self, demonstration: Demonstration) -> None:
+        """Turn to a demonstration, at its beginning."""
+        self.show("")
+        self.demo = Watched(demonstration, Player(demonstration.tape))
+
     def show(self, conversation_id: str) -> None:
         """Turn to another conversation."""
         self.conversation_id = conversation_id
+        self.demo, self.wanted_demo = None, ""
         self.window, self.anchor = WINDOW, None
         self.stopping, self.libraries, self.model, self.draft = False, (), None, {}
         side = self.side
@@ -244,6 +269,7 @@ class Views:
         address = _named(headers.get("referer", ""))
         if view is None:
             view = View(owner, self._words(headers.get("accept-language", "")), address)
+            view.wanted_demo = _named(headers.get("referer", ""), "demo")
             self._views[session] = view
         elif view.owner != owner:
             raise NotFoundError("There is no such tab.")
@@ -284,7 +310,8 @@ class Views:
         for callback in self._listeners:
             callback(owner)
         for view in self._views.values():
-            if view.owner == owner and conversation_id in {None, view.conversation_id}:
+            mine = view.owner == owner and conversation_id in {None, view.conversation_id}
+            if mine or (view.demo is not None and conversation_id == view.shown_id):  # whose documents are being read
                 view.wake_up(urgent=conversation_id is not None, stale=conversation_id is not None)
 
     def deleted(self, owner: str, conversation_id: str) -> None:
@@ -324,7 +351,7 @@ class Views:
             del self._views[session]
 
 
-def _named(referer: str) -> str:
-    """The conversation in the page's address, which the browser sends along as the referer."""
-    found = parse_qs(urlsplit(referer).query).get("c", [])
+def _named(referer: str, what: str = "c") -> str:
+    """The conversation (or `demo`) in the page's address, which the browser sends along as the referer."""
+    found = parse_qs(urlsplit(referer).query).get(what, [])
     return found[0][:64] if found else ""

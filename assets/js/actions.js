@@ -4,6 +4,7 @@ import { ask } from './bus.js';
 import { runAgain, showLarge, showWhole } from './calls.js';
 import { closeChoosing, openChoosing, writeAgain } from './choosing.js';
 import { copy, copyMessage, done } from './copying.js';
+import { back, faster, forward, play, stand, stepTo, takeOver, watch } from './demo.js';
 import { closeMenu, openMenu, openSteering } from './dialogs.js';
 import { closeEdit, editInPlace, rewriteInPlace } from './editing.js';
 import { keepFocus } from './focus.js';
@@ -68,6 +69,14 @@ const BUTTONS = {
   'bar-code': press,
   'bar-libraries': libraryMenu,
   'bar-persona': personaMenu,
+  watch: (link) => watch(link.dataset.name),
+  'demo-play': play,
+  'demo-still': stand,
+  'demo-back': back,
+  'demo-on': forward,
+  'demo-step': (button) => stepTo(Number(button.dataset.n)),
+  'demo-speed': faster,
+  'demo-take': takeOver,
   tools: () => openTools(),
   'temporary-on': () => ask({ do: 'temporary', on: true }),
   'temporary-off': () => { ask({ do: 'temporary', on: false }); keepFocus('#top .p-passing', '#composer textarea'); },

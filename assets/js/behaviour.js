@@ -11,6 +11,7 @@ import { start as composer } from './composer.js';
 import { start as connection } from './connection.js';
 import { start as editing } from './editing.js';
 import { start as focus } from './focus.js';
+import { start as framed } from './framed.js';
 import { start as history } from './history.js';
 import { start as holding } from './holding.js';
 import { start as jump } from './jump.js';
@@ -19,6 +20,7 @@ import { start as keys } from './keys.js';
 import { start as mentions } from './mentions.js';
 import { start as list } from './list.js';
 import { start as meter } from './meter.js';
+import { start as demo } from './demo.js';
 import { start as dictation } from './dictation.js';
 import { start as microphone } from './microphone.js';
 import { start as notices } from './notices.js';
@@ -46,7 +48,7 @@ import { start as takingOver } from './taking_over.js';
 import { start as viewport } from './viewport.js';
 import { start as waiting } from './waiting.js';
 
-for (const start of [holding, bus, dictation, choices, selecting, takingOver, places, paper, list, history, keeping, bringing, queue, pressing, actions, keys, editing, pasting, approval, mentions, prompts, composer, connection, focus, meter, microphone, reading, rows, scrolling, selection, speech, tables, tabs, waiting, commands, jump, settings, code, side, viewport, notices, pictures, choosing, steering, offline]) {
+for (const start of [holding, bus, dictation, choices, selecting, takingOver, places, demo, framed, paper, list, history, keeping, bringing, queue, pressing, actions, keys, editing, pasting, approval, mentions, prompts, composer, connection, focus, meter, microphone, reading, rows, scrolling, selection, speech, tables, tabs, waiting, commands, jump, settings, code, side, viewport, notices, pictures, choosing, steering, offline]) {
   // What a browser refuses one part keeps no other from beginning.
   try { start(); } catch (error) { reportError(error); }
 }

@@ -10,7 +10,10 @@ const here = {};  // what was chosen since the page was opened: a browser may ke
 
 export const chosen = (name) => here[name] ?? local.get(NAMES[name]) ?? '';
 
-export const isDark = () => ({ dark: true, light: false })[chosen('theme')] ?? system.matches;
+// The page around the frame says which of the two it is.
+const surrounding = () => (root.dataset.outer ? root.dataset.outer === 'dark' : system.matches);
+
+export const isDark = () => ({ dark: true, light: false })[chosen('theme')] ?? surrounding();
 
 function paint() {
   // The whole canvas: what lies around and beneath the page, and the browser's own scrollbars.
@@ -30,7 +33,7 @@ export function choose(name, value) {
 
 export function toggleTheme() {
   const next = isDark() ? 'light' : 'dark';
-  choose('theme', (next === 'dark') === system.matches ? '' : next);
+  choose('theme', (next === 'dark') === surrounding() ? '' : next);
 }
 
 const field = (event) => event.key === 'Enter' && event.target.matches?.('#composer textarea');

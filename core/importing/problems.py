@@ -33,6 +33,9 @@ SENTENCES: Final[Mapping[str, tuple[str, str]]] = {
         "{file} holds more than the {most} messages that are taken in at once.",
         "Export less at a time; nothing was taken in.",
     ),
+    "demo_damaged": ("{file} is no recording, or was changed in line {line}.", "Record it again."),
+    "demo_newer": ("{file} was recorded by a newer Parlour.", "Update Parlour, then play it."),
+    "demo_too_large": ("{file} is larger than a recording may be, {size} MB.", "Record a shorter conversation."),
 }
 
 

@@ -31,6 +31,8 @@ TitledBy: TypeAlias = Literal["question", "model", "person"]
 _ID = re.compile(r"[A-Za-z0-9_-]{22}")
 
 LOCAL_OWNER = "local"
+DEMONSTRATIONS = "demonstrations"
+"""The owner of what everybody may watch; no cookie makes anybody this one."""
 FILE_ADDRESS = "/files/"
 
 

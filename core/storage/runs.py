@@ -14,7 +14,7 @@ from sqlalchemy.exc import IntegrityError
 
 from core.errors import LeaseLostError, NotFoundError, ParlourError
 from core.messages.message import Usage
-from core.storage import statements
+from core.storage import base, statements
 from core.storage.base import AgentThought, EventRow, Lease, RunRecord, StoredMessage, busy, file_ids, new_id
 from core.storage.conversations import clean, conversation_of, dumped, insert_message, message_of, use_files
 from core.storage.message_texts import keep_text, keep_title
@@ -516,7 +516,8 @@ class AllRuns:
         """
         goes = run_events.c.kind.not_in(keep)
         has_some = select(run_events.c.seq).where(run_events.c.run_id == runs.c.id, goes).exists()
-        query = select(runs.c.id).where(runs.c.finished_at < before, runs.c.status != "running", has_some)
+        offered = runs.c.owner_id == base.DEMONSTRATIONS  # played in their times for as long as they are offered
+        query = select(runs.c.id).where(runs.c.finished_at < before, runs.c.status != "running", has_some, ~offered)
         found = await self._database.read(lambda c: c.execute(query).scalars().all())
         for some in (found[at : at + _BATCH] for at in range(0, len(found), _BATCH)):
             deletion = delete(run_events).where(run_events.c.run_id.in_(some), goes)

@@ -91,10 +91,11 @@ class Taking:
         name: str = "",
         told: Callable[[float], None] = lambda _: None,
         used_at: float | None = None,
+        patience: float = _PATIENCE,
     ) -> Imported:
         """Take a file's conversations in, and read their documents; as `core.importing.importing.bring_in`.
 
-        It returns once they are read, and goes on without them after half a minute: the rest is read meanwhile.
+        It returns once they are read, and goes on without them after `patience` seconds: the rest is read meanwhile.
 
         Raises:
             NoSpaceError: The disk is full; nothing was taken in.
@@ -108,7 +109,7 @@ class Taking:
             document = await self._services.intake.add(conversation_id, file)
             read.setdefault(conversation_id, []).append(document.id)
         self._services.changed(None)
-        ends = time.monotonic() + _PATIENCE
+        ends = time.monotonic() + patience
         for conversation_id, documents in read.items():  # so that their marks lead to pages as soon as it is said
             with suppress(NotFoundError):  # deleted in another tab meanwhile
                 await self._services.intake.wait(conversation_id, documents, max(0.0, ends - time.monotonic()))

@@ -51,6 +51,14 @@ def add_allowed(parser: argparse.ArgumentParser) -> None:
     )
 
 
+_ID: Final = re.compile(r"-[\w-]{21}")
+
+
+def id_argument(text: str) -> str:
+    """An argument as argparse takes it: an id may look like an option, and gets a space in front."""
+    return f" {text}" if _ID.fullmatch(text) else text
+
+
 def positive_int(text: str) -> int:
     """A whole number from 1. Raises ArgumentTypeError."""
     try:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 import sys
 from contextlib import aclosing
 from datetime import UTC, datetime
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING
 from core.backup.restoring import restore_backup
 from core.backup.writing import write_backup
 from core.storage.base import LOCAL_OWNER
-from webui.commands.command_line import Parser, on_data_folder
+from webui.commands.command_line import Parser, id_argument, on_data_folder
 
 if TYPE_CHECKING:
     import argparse
@@ -77,9 +76,6 @@ def _restore(given: argparse.Namespace, settings: Settings, words: Words) -> lis
     return said
 
 
-_ID = re.compile(r"-[\w-]{21}")  # an id that looks like an option; argparse takes it with a space in front
-
-
 def export(arguments: Sequence[str]) -> int:
     """`parlour export`: write conversations, or list them all; returns the exit code of `on_data_folder`."""
     parser = Parser(
@@ -101,7 +97,7 @@ def export(arguments: Sequence[str]) -> int:
     )
     parser.add_argument("--out", type=Path, metavar="FILE", help="where to write it (the terminal)")
     parser.add_argument("--owner", default=LOCAL_OWNER, help="whose it is (the owner of this machine)")
-    return on_data_folder(parser, [f" {one}" if _ID.fullmatch(one) else one for one in arguments], _export)
+    return on_data_folder(parser, [id_argument(one) for one in arguments], _export)
 
 
 def _export(given: argparse.Namespace, settings: Settings, words: Words) -> tuple[str, ...]:

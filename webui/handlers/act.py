@@ -13,6 +13,7 @@ from core.workspace.comparing import with_second_model
 from webui.bundles import assets_folder
 from webui.context import text_of
 from webui.handlers.approval import allow, answer, refuse, rerun
+from webui.handlers.demo import ACTIONS as DEMO
 from webui.handlers.documents import ask_now, cancel, forget, read_again
 from webui.handlers.evidence import chosen, cited, listed, paged, tried
 from webui.handlers.inspecting import inspected
@@ -513,4 +514,5 @@ _ACTIONS: dict[str, Callable[[Desk, View, Asked], Awaitable[None]]] = {
     "rerun": _rerun,
     "inspect": _inspect,
     **STEERING,
+    **DEMO,
 }

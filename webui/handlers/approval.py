@@ -201,19 +201,25 @@ class CallRoutes:
         """Finds the call; whoever it does not belong to is told that there is none."""
 
         async def answer(request: Request) -> Response:
-            owner, asked = request.scope["owner"], request.query_params
+            owner = request.scope["owner"]
             if owner is None:
                 return PlainTextResponse("", 401, headers=_PRIVATE)
             try:
-                async with self._engine.workspaces.open(owner) as workspace:
-                    message = await workspace.conversations.message(asked.get("message", ""))
-                    call = call_of(await workspace.runs.reply(message), asked.get("call", ""))
-                    return await work(request, workspace, call)
+                return await self._engine.demonstrations.also(owner, partial(_answered, request, work))
             except ParlourError as error:
                 words = self._words(request.headers.get("accept-language", ""))
                 return PlainTextResponse(words.error(error), 404, headers=_PRIVATE)
 
         return answer
+
+
+async def _answered(
+    request: Request, work: Callable[[Request, Workspace, CallBlock], Awaitable[Response]], workspace: Workspace
+) -> Response:
+    asked = request.query_params
+    message = await workspace.conversations.message(asked.get("message", ""))
+    call = call_of(await workspace.runs.reply(message), asked.get("call", ""))
+    return await work(request, workspace, call)
 
 
 async def _whole(workspace: Workspace, call: CallBlock) -> str:

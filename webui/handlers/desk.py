@@ -37,6 +37,10 @@ class Desk:
         """What the owner of a tab has, while something is done in it. Raises StorageError."""
         return self.engine.workspaces.open(view.owner)
 
+    def reading(self, view: View) -> AbstractAsyncContextManager[Workspace]:
+        """Where what a tab shows is kept: with its owner, or with the demonstrations. Raises StorageError."""
+        return self.engine.demonstrations.workspace() if view.demo is not None else self.workspace(view)
+
     @asynccontextmanager
     async def conversation(self, view: View) -> AsyncGenerator[Conversation]:
         """The conversation that a tab shows, while something is done in it. Raises StorageError."""

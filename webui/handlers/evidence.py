@@ -54,7 +54,7 @@ async def cited(desk: Desk, view: View, message_id: str, number: int, occurrence
         NotFoundError: The reply is not part of the conversation that the tab shows, or has no such passage.
     """
     look = _begun(view)
-    async with desk.workspace(view) as workspace:
+    async with desk.reading(view) as workspace:
         reply = await _reply(desk, workspace, view, message_id)
         opened = next((passage for passage in reply.passages if passage["number"] == number), None)
         if opened is None:
@@ -91,7 +91,7 @@ async def paged(desk: Desk, view: View, document_id: str, number: int, part: int
         NotFoundError: No evidence is open, or the document is not part of it.
     """
     place, look = _open_place(view), _begun(view)
-    async with desk.workspace(view) as workspace:
+    async with desk.reading(view) as workspace:
         reply = await _reply(desk, workspace, view, place.message_id)
         if all(passage.get("document_id") != document_id for passage in reply.passages):
             raise NotFoundError("There is no such document.")
@@ -108,7 +108,7 @@ async def listed(desk: Desk, view: View, start: int) -> None:
         NotFoundError: No evidence is open.
     """
     place, look = _open_place(view), _begun(view)
-    async with desk.workspace(view) as workspace:
+    async with desk.reading(view) as workspace:
         if start == 0 and place.listing is None:
             start = await to_thread.run_sync(_first_of, await workspace.index(), place)
         reply = await _reply(desk, workspace, view, place.message_id)
@@ -122,7 +122,7 @@ async def chosen(desk: Desk, view: View, chunk: int) -> None:
         NotFoundError: No evidence is open, or the document has no such chunk.
     """
     place, look = _open_place(view), _begun(view)
-    async with desk.workspace(view) as workspace:
+    async with desk.reading(view) as workspace:
         library = await workspace.index()
         found = await to_thread.run_sync(library.pages.chunk, place.document_id, chunk)
         shown = replace(place, page=found.page, part=None, number=None, chunk=chunk)
@@ -167,7 +167,7 @@ async def _reply(desk: Desk, workspace: Workspace, view: View, message_id: str) 
             raise NotFoundError("This is not shown any more.")
         return place.found
     message = await workspace.conversations.message(replied)
-    if message.conversation_id != view.conversation_id:
+    if message.conversation_id != view.shown_id:
         raise NotFoundError("This reply is in another conversation.")
     reply = await workspace.runs.reply(message)
     if not claim:
@@ -178,6 +178,8 @@ async def _reply(desk: Desk, workspace: Workspace, view: View, message_id: str) 
     index = int(claim) if claim.isascii() and claim.isdigit() else len(said)
     if index >= len(said) or not said[index]:
         raise NotFoundError("There is no such sentence.")
+    if view.demo is not None:
+        raise NotFoundError("Nothing is searched in a demonstration.", key="demo_only")
     found = await _sought(desk, workspace, view, said[index])
     if not found.doubted and reply.claims[index].verdict != "supported":
         same = words_of(said[index])
@@ -224,8 +226,8 @@ def _found(sought: str, found: Sequence[Passage], among: tuple[str, ...] = ()) -
 async def _show(
     workspace: Workspace, view: View, reply: ShownReply, place: Place, look: _Look, *, only_if_there: bool = False
 ) -> None:
-    kept = await _kept_pages(workspace, view.conversation_id)
-    sound = await _sound(workspace, view.conversation_id, place.document_id)
+    kept = await _kept_pages(workspace, view.shown_id)
+    sound = await _sound(workspace, view.shown_id, place.document_id)
     drawn = await to_thread.run_sync(_drawn, await workspace.index(), reply, place, view.words, kept, sound)
     if view.looks != look.number or (only_if_there and not drawn.is_there):
         return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from anyio import to_thread
@@ -40,9 +41,9 @@ async def inspected(desk: Desk, view: View, message_id: str, call_id: str = "", 
     """
     view.looks += 1
     look = view.looks
-    async with desk.workspace(view) as workspace:
+    async with desk.reading(view) as workspace:
         message = await _reply(workspace, message_id)
-        if message.conversation_id != view.conversation_id:
+        if message.conversation_id != view.shown_id:
             raise NotFoundError("This reply is in another conversation.")
         looks = workspace.conversation(message.conversation_id).inspecting()
         calls = await looks.calls(message, only=call_id) if call_id else []
@@ -56,6 +57,11 @@ async def inspected(desk: Desk, view: View, message_id: str, call_id: str = "", 
     if view.looks == look:
         view.cover(view.panel, INSPECT)
         view.place, view.side, view.evidence = None, "", markup
+
+
+async def _file(message_id: str, workspace: Workspace) -> tuple[StoredMessage, bytes]:
+    message = await _reply(workspace, message_id)
+    return message, await workspace.conversation(message.conversation_id).inspecting().as_json(message)
 
 
 async def _reply(workspace: Workspace, message_id: str) -> StoredMessage:
@@ -84,9 +90,9 @@ class InspectRoutes:
         words = self._words(request.headers.get("accept-language", ""))
         failed: ParlourError | dict[str, Any]
         try:
-            async with self._engine.workspaces.open(owner) as workspace:
-                message = await _reply(workspace, request.path_params["message"])
-                file = await workspace.conversation(message.conversation_id).inspecting().as_json(message)
+            message, file = await self._engine.demonstrations.also(
+                owner, partial(_file, request.path_params["message"])
+            )
         except NotFoundError as error:
             return JSONResponse({"failed": words.error(error)}, 404, _PRIVATE)
         except ParlourError as error:

@@ -94,7 +94,7 @@ class Entrance:
         described = ' aria-describedby="problem" aria-invalid="true"' if problem else ""
         body = (
             f"<main><h1>{escape(words('entrance.title'))}</h1><p>{escape(words(self._sentence))}</p>{alert}"
-            f'<form method="post" action="{TOKEN_PATH}">'
+            f'<form method="post" action="{_from_here(scope, TOKEN_PATH)}">'
             f'<input type="hidden" name="c" value="{escape(asked.get("c", "")[:200])}">'
             f"<label>{escape(words('entrance.field'))}"
             f'<input type="password" name="token" autocomplete="current-password" required autofocus{described}>'
@@ -111,7 +111,8 @@ class Entrance:
         title = words("unread.title")
         body = (
             f"<main><h1>{escape(title)}</h1><p>{escape(words('unread.say'))}</p>"
-            f'<form method="post" action="{ANEW_PATH}"><button>{escape(words("unread.anew"))}</button></form></main>'
+            f'<form method="post" action="{_from_here(scope, ANEW_PATH)}">'
+            f"<button>{escape(words('unread.anew'))}</button></form></main>"
         )
         await answer(send, 409, plain_page(title, body, words), _HTML, [_NO_STORE])
 
@@ -163,6 +164,11 @@ class Entrance:
         else:
             self._guesses.count(guesser)
             await self.ask(scope, send, 401, words_of(scope)("entrance.wrong"))
+
+
+def _from_here(scope: Scope, path: str) -> str:
+    """A path of ours as a relative address: the page may lie below the root of its site."""
+    return f"{scope.get('base', './')}{path.removeprefix('/')}"
 
 
 def _guesser(scope: Scope) -> str:

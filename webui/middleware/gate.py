@@ -152,6 +152,7 @@ class GateMiddleware:
         uploads: Files on their way in.
         forgotten: Told of each session whose name is forgotten: what waits for it is not read any more.
         functions: How many functions the page has; `None` where that is not known.
+        public: Whether agents without a key may ask.
     """
 
     def __init__(
@@ -161,8 +162,10 @@ class GateMiddleware:
         *,
         forgotten: Callable[[str], None] | None = None,
         functions: int | None = None,
+        public: bool = False,
     ) -> None:
         self.app = app
+        self._public = public
         self._uploads = uploads
         self._functions = functions
         self._sessions = Claims(each=_MOST_SESSIONS, forgotten=forgotten)
@@ -179,6 +182,9 @@ class GateMiddleware:
             await (self.app(scope, receive, send) if known else refuse(scope, send, 404, _NOT_SERVED))
             return
         owner: str | None = scope["owner"]
+        if self._public and _is_public(path.removeprefix(_API)):
+            await self.app(scope, receive, send)
+            return
         if owner is None:
             await refuse(scope, send, 403, _NOT_YOURS)
             return
@@ -236,6 +242,11 @@ class GateMiddleware:
             await send(message)
 
         return note
+
+
+def _is_public(route: str) -> bool:
+    """Whether it is part of what agents without a key may use: routes of ours, never Gradio's own."""
+    return route == "info" or route in {"call/ask", "call/v2/ask"} or route.startswith(("call/ask/", "call/v2/ask/"))
 
 
 def _listens_to(route: str, scope: Scope) -> str | None:

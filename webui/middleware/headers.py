@@ -51,7 +51,7 @@ class HeadersMiddleware:
         clothed = _Clothed(scope, send, self._ancestors)
         if scope["path"] == "/":  # what is added goes into the page itself, so it must come here unpacked
             kept = [(name, value) for name, value in scope["headers"] if name != b"accept-encoding"]
-            scope = {**scope, "headers": kept}
+            scope = {**scope, "headers": kept, "page_notes": clothed.notes}
         await self.app(scope, receive, clothed)
 
 
@@ -64,6 +64,8 @@ class _Clothed:
         self._ancestors = ancestors
         self._start: Message | None = None
         self._pieces: list[bytes] = []
+        self.notes: dict[str, str] = {}
+        """What is inside says for the page: `visitor`, by which a browser without cookies is known."""
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
@@ -91,7 +93,13 @@ class _Clothed:
     async def _finish(self, start: Message) -> None:
         nonce = secrets.token_urlsafe(16)
         page = with_head(b"".join(self._pieces), words_of(self._scope).lang)
-        page = with_first_paint(page, self._scope.get("base", "./"), self._scope.get("language", ""))
+        page = with_first_paint(
+            page,
+            self._scope.get("base", "./"),
+            self._scope.get("language", ""),
+            framed=Headers(scope=self._scope).get("sec-fetch-dest") == "iframe",
+            visitor=self.notes.get("visitor", ""),
+        )
         page = page.replace(b"<script", f'<script nonce="{nonce}"'.encode())
         headers = self._dress(start, _PAGE_POLICY.format(nonce=nonce, ancestors=self._ancestors))
         coding = coding_for(Headers(scope=self._scope).get("accept-encoding", ""))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import parse_qs
 
@@ -11,7 +12,7 @@ from core.errors import TooManyRequestsError
 from core.net.addresses import MARK_HEADER, is_own_request
 from core.storage.base import LOCAL_OWNER
 from webui.auth import PageToken
-from webui.middleware.answers import refuse
+from webui.middleware.answers import answer, refuse
 from webui.middleware.entrance import ANEW_PATH, TOKEN_PATH, Entrance
 from webui.middleware.proxy import client_address, counted_as
 
@@ -26,6 +27,9 @@ _PROBES = frozenset({"/healthz", "/readyz"})
 SHARED = "/shared/"
 """Whoever has a link to a snapshot may read it: its address is the secret."""
 METRICS_PATH = "/metrics"
+VISITOR_HEADER = "x-parlour-visitor"
+"""Names the owner where a browser keeps no cookies for a page in a frame; other sites cannot send it along."""
+VISITOR_PATH = "/visitor"
 _OTHER_PROGRAMS = "/mcp"  # shows a token of its own
 
 
@@ -137,6 +141,9 @@ class OwnerMiddleware:
         cookies = Headers(scope=scope).get("cookie", "")
         direct_and_known = came.is_direct and (shown or not self._token.asked)
         owner = self._owners.of(cookies, visitor=not direct_and_known)
+        kept = owner is not None
+        if owner is None:  # its browser keeps no cookie in a frame
+            owner = self._owners.named(Headers(scope=scope).get(VISITOR_HEADER, ""))
         scope = {
             **scope,
             "owner": owner,
@@ -144,7 +151,10 @@ class OwnerMiddleware:
             "trusted": shown or owner == LOCAL_OWNER,
         }
         asked = (scope["method"], scope["path"])
-        if asked == ("GET", "/") and _names_token(scope) and self._token.asked:
+        if asked == ("GET", VISITOR_PATH):
+            told = json.dumps({"cookie": kept, "known": owner is not None})
+            await answer(send, 200, told, "application/json", [("cache-control", "no-store")])
+        elif asked == ("GET", "/") and _names_token(scope) and self._token.asked:
             await self._entrance.by_address(scope, send, known=True)
         elif asked == ("POST", ANEW_PATH) and owner is None:
             if not await self._one_too_many(scope, send):
@@ -164,6 +174,8 @@ class OwnerMiddleware:
             return
         https = scope["scheme"] == "https"
         owner = scope["owner"] or self._owners.new()
+        if scope["owner"] is None and Headers(scope=scope).get("sec-fetch-dest") == "iframe":
+            scope.setdefault("page_notes", {})["visitor"] = self._owners.written(owner)
         cookies = [] if owner == LOCAL_OWNER else [self._owners.cookie(owner, https=https)]
         if shown:
             cookies.append(self._token.proof(https=https))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from core.models.model_name import INSTALLED, ModelName
 from webui.panels.approval import announced, ask_html
+from webui.panels.demo import demo_html
 from webui.panels.queue import queue_html
 from webui.panels.toolbar import starters_html, temporary_html, toolbar_html
 from webui.panels.top import status_html, top_html
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from core.workspace.queue import Waiting
     from webui.panels.toolbar import Switched
     from webui.panels.top import Speakers, State
+    from webui.views import Watched
     from webui.words import Words
 
 
@@ -43,6 +45,7 @@ class Scene:
         history: Markup of the list of conversations, which is rendered only where it changed.
         follow_ups: Questions that were proposed after the last reply.
         switched: What the chips of the composer show; `None` on the page of a program, whose agents bring their own.
+        demo: The demonstration that is played in place of a conversation.
     """
 
     words: Words
@@ -64,6 +67,7 @@ class Scene:
     history: str = ""
     follow_ups: Sequence[str] = ()
     switched: Switched | None = None
+    demo: Watched | None = None
 
 
 class Panel(NamedTuple):
@@ -95,11 +99,12 @@ def _status(scene: Scene) -> str:
         hears=scene.hears,
         model=scene.model,
         second=scene.second,
+        demo=scene.demo.demonstration.name if scene.demo is not None else "",
     )
 
 
 def _top(scene: Scene) -> str:
-    steered = scene.switched is not None
+    steered = scene.switched is not None and scene.demo is None
     return top_html(
         scene.title,
         scene.readiness,
@@ -108,7 +113,8 @@ def _top(scene: Scene) -> str:
         scene.speakers,
         steered=steered,
         second=scene.second,
-        temporary=scene.switched.temporary if scene.switched is not None and not scene.conversation_id else None,
+        temporary=scene.switched.temporary if scene.switched and steered and not scene.conversation_id else None,
+        demo=scene.demo is not None,
     )
 
 
@@ -122,6 +128,10 @@ def _ask(scene: Scene) -> str:
 
 def _queue(scene: Scene) -> str:
     return queue_html(scene.waiting, scene.words, coming=scene.coming)
+
+
+def _demo(scene: Scene) -> str:
+    return demo_html(scene.demo, scene.words)
 
 
 def _temporary(scene: Scene) -> str:
@@ -148,5 +158,6 @@ PANELS: Final[tuple[Panel, ...]] = (
     Panel("ask", "below", _ask),
     Panel("queue", "below", _queue),
     Panel("temporary", "below", _temporary),
+    Panel("demo", "below", _demo),
     Panel("toolbar", "line", _toolbar),
 )

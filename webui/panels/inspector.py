@@ -105,7 +105,7 @@ def _head(words: Words) -> str:
 def _foot(message_id: str, words: Words) -> str:
     return (
         f'<footer><span>{escaped(words("inspect.hidden"))}</span><a class="p-download" download '
-        f'href="/inspect/{escaped(message_id)}.json">{escaped(words("inspect.download"))}</a></footer>'
+        f'href="./inspect/{escaped(message_id)}.json">{escaped(words("inspect.download"))}</a></footer>'
     )
 
 

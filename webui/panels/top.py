@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from core.agents.protocol import nested_agents
 from core.models.model_name import INSTALLED, ModelName
+from webui.panels.demo import demo_ready_html
 from webui.panels.libraries import uses_html
 from webui.render.entries import face
 from webui.render.markup import escaped, exact
@@ -92,6 +93,7 @@ def top_html(  # noqa: PLR0913 - each is a part of the line, by name
     steered: bool = False,
     temporary: bool | None = None,
     second: str = "",
+    demo: bool = False,
 ) -> str:
     """Markup for `#top`.
 
@@ -102,12 +104,13 @@ def top_html(  # noqa: PLR0913 - each is a part of the line, by name
         steered: Whether there is a button that opens the steering.
         temporary: Whether a new conversation will go by itself; `None` where that cannot be chosen any more.
         second: The label of the model that answers beside the first, if one does.
+        demo: Whether a demonstration is played: no model answers.
     """
     menu, evidence = escaped(words("top.menu")), escaped(words("top.evidence"))
     settings = escaped(words("models.settings"))
     choosing = (
         ""
-        if speakers is not None and speakers.brings_model
+        if demo or (speakers is not None and speakers.brings_model)
         else (
             f'<button type="button" class="p-icon p-open-models" data-do="models" aria-haspopup="dialog" '
             f'aria-label="{settings}" title="{settings}"></button>'
@@ -121,7 +124,7 @@ def top_html(  # noqa: PLR0913 - each is a part of the line, by name
         f'aria-controls="side"></button>'
         f'<h1 class="p-title" dir="auto">{escaped(title or words("top.untitled"))}</h1>'
         f"{uses_html(libraries, words)}"
-        f"{_ready_html(readiness, words, speakers, second)}"
+        f"{demo_ready_html(words) if demo else _ready_html(readiness, words, speakers, second)}"
         f"{_temporary_html(words, on=temporary) if temporary is not None else ''}"
         f"{choosing}{_steer_html(words) if steered else ''}"
         f'<button type="button" class="p-icon p-open-evidence" data-do="evidence" aria-label="{evidence}" '
@@ -283,6 +286,7 @@ def status_html(  # noqa: PLR0913 - each is an attribute of its own
     hears: bool = False,
     model: ModelName = INSTALLED,
     second: str = "",
+    demo: str = "",
 ) -> str:
     """Markup for `#status`.
 
@@ -295,13 +299,14 @@ def status_html(  # noqa: PLR0913 - each is an attribute of its own
         hears: The model takes recordings: the composer shows the button that makes one.
         model: Which one the next question will be answered by.
         second: The label of the one that answers beside it, if one does.
+        demo: The name of the demonstration that is played.
     """
     room = "empty" if empty else "full"
     said = (asks or _heard(state, ended, lang)) if conversation_id and not empty else ""
     attributes = f'data-state="{state}" data-conversation="{escaped(conversation_id)}" data-lang="{escaped(lang)}"'
     attributes += f' data-room="{room}" data-hears="{int(hears)}"'
     attributes += f' data-service="{exact(model.service)}" data-model="{exact(model.model)}"'
-    attributes += f' data-second="{exact(second)}"'
+    attributes += f' data-second="{exact(second)}" data-demo="{exact(demo)}"'
     return f'<div class="p-status" role="status" {attributes}>{escaped(said)}</div>'
 
 

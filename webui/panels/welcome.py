@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, TypeAlias
 
 import gradio as gr
 
 from webui.page_look import Look
+from webui.panels.demo import offered_html
 from webui.render.markup import escaped
 from webui.words import LANGUAGES, Words
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from gradio.i18n import I18nData
 
+    from core.importing.recording import About
+
+Offered: TypeAlias = "Callable[[str], Mapping[str, About]]"
 
 _KEYS = ("composer.label", "composer.placeholder", "chat.label", "foot.truth")
 STARTERS = (1, 2, 3, 4)
@@ -32,11 +37,18 @@ def starter(number: int, words: Words) -> tuple[str, str | None]:
     return words(f"starter.{number}.text"), words(f"starter.{number}.with") if number in _WITH_FILE else None
 
 
-def greeting_html(words: Words, suggestions: Sequence[str] | None = None) -> str:
+def greeting_html(
+    words: Words,
+    suggestions: Sequence[str] | None = None,
+    offered: Mapping[str, About] = MappingProxyType({}),
+    keeps: str = "",
+) -> str:
     """Markup for `#hello`. It has all greetings; the script knows the hour and the style shows the right one.
 
     Args:
         suggestions: Questions in place of Parlour's own; may be empty.
+        offered: The demonstrations that can be watched, by name.
+        keeps: The key of a sentence on how long things are kept; "" where that goes without saying.
     """
     ask = f"<span>{escaped(words('hello.ask'))}</span>"
     greetings = "".join(
@@ -48,8 +60,9 @@ def greeting_html(words: Words, suggestions: Sequence[str] | None = None) -> str
     else:
         starters = "".join(_suggestion_html(number, text) for number, text in enumerate(suggestions, 1))
     how = f'<p class="p-how">{escaped(words("hello.how"))}</p><div class="p-starters">{starters}</div>'
+    kept = f'<p class="p-keeps">{escaped(words(keeps))}</p>' if keeps else ""
     greeting = f"<h2>{greetings}{ask}</h2>"
-    return f'<div class="p-hello">{greeting}{how if starters else ""}</div>'
+    return f'<div class="p-hello">{greeting}{how if starters else ""}{offered_html(offered, words)}{kept}</div>'
 
 
 def _suggestion_html(number: int, text: str) -> str:
@@ -78,7 +91,7 @@ def brand_html(words: Words) -> str:
     )
 
 
-def _first_texts(lang: str, look: Look) -> dict[str, str]:
+def _first_texts(lang: str, look: Look, offered: Offered, keeps: str) -> dict[str, str]:
     words = Words(lang)
     own = {"composer.placeholder": look.placeholder} if look.placeholder else {}
     questions = None if look.suggestions is None else [one.text for one in look.suggestions]
@@ -86,13 +99,18 @@ def _first_texts(lang: str, look: Look) -> dict[str, str]:
         **{key: words(key) for key in _KEYS},
         **own,
         "house": brand_html(words),
-        "hello": greeting_html(words, questions),
+        "hello": greeting_html(words, questions, offered(lang), keeps),
     }
 
 
-def translations(look: Look) -> gr.I18n:
-    """The texts of the page before its first frame, by language; the browser chooses without a round trip."""
-    return gr.I18n(**{lang: _first_texts(lang, look) for lang in LANGUAGES})
+def translations(look: Look, offered: Offered = lambda _: {}, keeps: str = "") -> gr.I18n:
+    """The texts of the page before its first frame, by language; the browser chooses without a round trip.
+
+    Args:
+        offered: Gives the demonstrations that can be watched in a language.
+        keeps: As for `greeting_html`.
+    """
+    return gr.I18n(**{lang: _first_texts(lang, look, offered, keeps) for lang in LANGUAGES})
 
 
 I18N = translations(Look())

@@ -1,0 +1,114 @@
+"""A hundred visitors watch demonstrations: how long until each sees the first of it, and whether any model is asked."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import statistics
+import time
+from contextlib import aclosing
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+import httpx
+
+from bench.figures import Figure, report
+from bench.pages import Functions, RawPage
+from core.testing.behaviour import behave
+from core.testing.model_server import ModelServer
+from tests.e2e.app_process import AppProcess
+from webui.bundles import assets_folder
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+VISITORS = 100
+APART = 0.1  # seconds between two visitors: ten come each second
+NAMES = [one.stem for one in sorted((assets_folder() / "demos").glob("en-*.jsonl"))]
+
+
+class Visitor(RawPage):
+    """A tab whose address names a demonstration."""
+
+    def __init__(self, client: httpx.AsyncClient, functions: Functions, act: tuple[int, int]) -> None:
+        super().__init__(client, functions)
+        self._act = act
+
+    async def first_paint(self) -> float:
+        """Seconds from opening the page to the first frame with something of the demonstration."""
+        began = time.perf_counter()
+        await self._client.get("/")
+        for number in (self._functions.opened, self._functions.follow_opened):
+            async with aclosing(self._call(number, [])) as messages:
+                async for message in messages:
+                    if "p-asked" in json.dumps(message):
+                        return time.perf_counter() - began
+        raise RuntimeError("A visitor saw no demonstration.")
+
+    async def step(self) -> str:
+        """One step on; what was painted."""
+        seen = ""
+        for number, data in ((self._act[0], [json.dumps({"do": "demostep", "to": "on"})]), (self._act[1], [])):
+            async with aclosing(self._call(number, data)) as messages:
+                async for message in messages:
+                    seen = json.dumps(message)
+        return seen
+
+
+def _act(config: dict[str, Any]) -> tuple[int, int]:
+    """Gradio's numbers for what the script asks, and for the frames that follow it."""
+    button = next(part["id"] for part in config["components"] if part["props"].get("elem_id") == "bus-go")
+    after = {item.get("trigger_after"): item["id"] for item in config["dependencies"]}
+    asks = next(item["id"] for item in config["dependencies"] if any(part == button for part, _ in item["targets"]))
+    return int(asks), int(after[asks])
+
+
+async def _visit(app: AppProcess, functions: Functions, act: tuple[int, int], number: int) -> tuple[float, int]:
+    await asyncio.sleep(number * APART)
+    referer = f"{app.url}/?demo={NAMES[number % len(NAMES)]}"
+    async with httpx.AsyncClient(base_url=app.url, headers={"Referer": referer}, timeout=120) as client:
+        visitor = Visitor(client, functions, act)
+        first = await visitor.first_paint()
+        steps = 0
+        while steps < 12:
+            steps += 1
+            if 'aria-disabled=\\"true\\"' in (await visitor.step()).partition("p-demo-on")[2][:200]:
+                break
+        return first, steps
+
+
+async def _measured(app: AppProcess) -> Sequence[tuple[float, int]]:
+    async with httpx.AsyncClient(base_url=app.url, timeout=120) as client:
+        await client.get(app.address, follow_redirects=True)
+        config = (await client.get("/config")).json()
+    functions, act = Functions.read(config), _act(config)
+    for number in range(len(NAMES)):  # taken in by the first who watches
+        await _visit(app, functions, act, number)
+    return await asyncio.gather(*(_visit(app, functions, act, number) for number in range(VISITORS)))
+
+
+def main() -> None:
+    """Count and measure."""
+    with TemporaryDirectory() as folder, ModelServer(behave) as model:
+        settings = {"OWNERS": "cookie", "NEW_OWNERS_PER_MINUTE": "0"}
+        app = AppProcess(Path(folder) / "home", model, settings).start()
+        try:
+            visits = asyncio.run(_measured(app))
+            asked = len(model.requests)
+        finally:
+            app.stop()
+    firsts = sorted(first for first, _ in visits)
+    late = firsts[int(len(firsts) * 0.95)]
+    steps = sum(count for _, count in visits)
+    said = f"median {statistics.median(firsts) * 1000:.0f} ms; {VISITORS} visitors took {steps} steps"
+    report(
+        [
+            Figure("a demonstration's first paint, p95 of 100 visitors", late, 1.0, "s", said),
+            Figure("calls of a model while 100 visitors watch", float(asked), 0.0, "calls", "counted by the service"),
+        ]
+    )
+
+
+if __name__ == "__main__":
+    main()

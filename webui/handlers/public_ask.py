@@ -1,0 +1,127 @@
+"""What agents find of a Space by its address: one function, `ask`, in Gradio's own protocol, without a key.
+
+It is off until `PARLOUR_PUBLIC_ASK` allows it. Whoever asks has nothing here: no conversation is kept, tools that would
+ask first are refused, and each address may ask so often an hour.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from secrets import token_urlsafe
+from typing import TYPE_CHECKING, Any, Final
+
+from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from core.bridge.pool import BoundedDict
+from core.errors import NotFoundError, ParlourError, TooManyRequestsError
+from core.limits import TokenBuckets
+from webui.context import json_body, log_text, text_of
+from webui.middleware.proxy import client_address, counted_as
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from starlette.requests import Request
+    from starlette.routing import BaseRoute
+
+    from webui.context import WebContext
+
+_log = logging.getLogger(__name__)
+ASKING_AGENTS: Final = "agents"
+"""The owner in whose name they ask; no cookie makes anybody this one."""
+_LONGEST: Final = 8_000  # characters of a question
+_MOST: Final = 200  # answers that wait to be fetched
+_ALIVE: Final = 15.0
+_HOUR: Final = 3600.0
+_TEXT: Final = {"type": {"type": "string"}, "python_type": {"type": "str", "description": ""}, "component": "Textbox"}
+INFO: Final[dict[str, Any]] = {
+    "named_endpoints": {
+        "/ask": {
+            "description": "Ask the assistant of this Space a question; the answer names what it cites.",
+            "parameters": [
+                {
+                    "label": "Question",
+                    "parameter_name": "question",
+                    "parameter_has_default": False,
+                    "parameter_default": None,
+                    "example_input": "What is 1250 * 12?",
+                    **_TEXT,
+                }
+            ],
+            "returns": [{"label": "Answer", **_TEXT}],
+            "api_visibility": "public",
+        }
+    },
+    "unnamed_endpoints": {},
+}
+
+
+class PublicAskRoutes:
+    """`GET /gradio_api/info`, `POST /gradio_api/call/ask` and `/call/v2/ask`, and the stream that each names."""
+
+    def __init__(self, context: WebContext) -> None:
+        self._engine = context.engine
+        self._words = context.words
+        self._an_hour = context.settings.public_ask
+        self._rate = TokenBuckets(
+            self._an_hour or None, _HOUR, error="too_many_questions", message="Too many questions in one hour."
+        )
+        self._answers = BoundedDict[str, asyncio.Task[str]](_MOST)
+
+    def table(self) -> list[BaseRoute]:
+        """All of them; none where nobody may ask."""
+        if not self._an_hour:
+            return []
+        return [
+            Route("/gradio_api/info", self.info, methods=["GET"]),
+            Route("/gradio_api/call/ask", self.ask, methods=["POST"]),
+            Route("/gradio_api/call/v2/ask", self.ask, methods=["POST"]),
+            Route("/gradio_api/call/ask/{event}", self.answer, methods=["GET"]),
+            Route("/gradio_api/call/v2/ask/{event}", self.answer, methods=["GET"]),
+        ]
+
+    async def info(self, _: Request) -> Response:
+        """What can be called."""
+        return JSONResponse(INFO)
+
+    async def ask(self, request: Request) -> Response:
+        """Begin an answer: `{"data": [question]}`, or `{"question": …}`; it is fetched by its `event_id`."""
+        words = self._words(request.headers.get("accept-language", ""))
+        given = await json_body(request) or {}
+        data = given.get("data")
+        question = text_of(data[0] if isinstance(data, list) and data else given.get("question")).strip()  # pyright: ignore[reportUnknownArgumentType] - anything
+        if not 0 < len(question) <= _LONGEST:
+            return JSONResponse({"detail": words("ask.no_question", most=_LONGEST)}, 422)
+        try:
+            self._rate.take(counted_as(client_address(request)))
+        except TooManyRequestsError as error:
+            wait = {"retry-after": str(error.retry_after)}
+            return JSONResponse({"detail": words.error(error)}, 429, wait)
+        event = token_urlsafe(16)
+        self._answers[event] = asyncio.create_task(self._engine.outward.of(ASKING_AGENTS).ask(question))
+        return JSONResponse({"event_id": event})
+
+    async def answer(self, request: Request) -> Response:
+        """The stream of an answer: `complete` with a list of one text, or `error`; it can be fetched once."""
+        words = self._words(request.headers.get("accept-language", ""))
+        task = self._answers.pop(request.path_params["event"], None)
+        if task is None:
+            return PlainTextResponse(words.error(NotFoundError("There is no such event.", key="ask_gone")), 404)
+
+        async def told() -> AsyncIterator[str]:
+            try:
+                while not (await asyncio.wait({task}, timeout=_ALIVE))[0]:
+                    yield "event: heartbeat\ndata: null\n\n"
+                yield f"event: complete\ndata: {json.dumps([task.result()], ensure_ascii=False)}\n\n"
+            except ParlourError as error:
+                yield f"event: error\ndata: {json.dumps(words.error(error), ensure_ascii=False)}\n\n"
+            except Exception as error:
+                _log.error("A question from outside failed.\n%s", log_text(error))
+                yield f"event: error\ndata: {json.dumps(words.error({'key': 'unexpected'}), ensure_ascii=False)}\n\n"
+            finally:
+                task.cancel()
+
+        return StreamingResponse(told(), media_type="text/event-stream")
