@@ -36,7 +36,9 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument(
         "--model", dest="models", action="append", help="a model or agent that it may use, by its id (all)"
     )
-    parser.add_argument("--budget", type=float, metavar="DOLLARS", help="US dollars that it may cost a month (no limit)")
+    parser.add_argument(
+        "--budget", type=float, metavar="DOLLARS", help="US dollars that it may cost a month (no limit)"
+    )
     parser.add_argument("--days", type=positive_int, help="after how many days it ends (never)")
     parser.add_argument("--owner", default=LOCAL_OWNER, help="whose it is (the owner of this machine)")
     return on_data_folder(parser, arguments, _work)

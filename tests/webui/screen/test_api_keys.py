@@ -17,7 +17,9 @@ KEY = "pk-parlour-" + "7Qm2hT9x04VdLw8eZc51nR6a" + "A" * 19
 
 def row(name: str, **more: Any) -> dict[str, Any]:
     base = {"shown": "pk-…nR6a", "may": "may ask; any model", "month": "$1.27 of $10.00 this month", "requests": 4}
-    return {"id": name, "name": name, "made": 1_764_000_000.0, "used": None, "ends": None, "revoked": None} | base | more
+    return (
+        {"id": name, "name": name, "made": 1_764_000_000.0, "used": None, "ends": None, "revoked": None} | base | more
+    )
 
 
 KEYS = [row("weekly <b>report</b>"), row("editor", used=1_764_000_000.0), row("old laptop", revoked=1_764_000_000.0)]
