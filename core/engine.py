@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Self
 
 from core.bridge.pool import Listeners
+from core.doors.door import Doors
 from core.mcp_endpoint import McpAccess
 from core.models.loading import ModelLoader
 from core.models.pool import ActiveModel
@@ -42,6 +43,7 @@ class Engine:
 
     stores: Stores
     outward: McpAccess
+    doors: Doors
     chores: Chores
     demonstrations: Demonstrations
 
@@ -73,6 +75,7 @@ class Engine:
             opening.push_async_callback(database.aclose)
             await opening.enter_async_context(self._build(database))
             await opening.enter_async_context(self.outward)
+            await opening.enter_async_context(self.doors)
             if behind := await count_opening(database, home):
                 self.intake.keeps_unneeded = True
                 self.readiness.note("database_behind", asdict(behind))
@@ -115,6 +118,7 @@ class Engine:
         self.intake, self.runs, self.toolbox = self.services.intake, self.services.runs, self.services.toolbox
         agent = self.services.agents.outside
         self.outward = McpAccess(self.stores, self.workspaces, agent=agent, seconds=settings.reply_seconds)
+        self.doors = Doors(self.services, self.workspaces, self.program)
         self.chores = Chores(self.services, self.workspaces)
         self.demonstrations = Demonstrations(self.workspaces)
         return answering

@@ -12,6 +12,8 @@ from starlette.routing import Route
 
 from core.errors import DocumentError, NoSpaceError, NotFoundError, ParlourError, QuotaError, TooManyRequestsError
 from core.mcp_endpoint import PATH as MCP_PATH
+from webui.doors.routes import door_routes
+from webui.handlers.api_keys import ApiKeyRoutes
 from webui.handlers.approval import CallRoutes
 from webui.handlers.dictation import DictationRoutes
 from webui.handlers.documents import DocumentRoutes, LibraryRoutes
@@ -86,6 +88,8 @@ class Routes:
         self._preferences = PreferenceRoutes(context)
         self._dictation = DictationRoutes(context)
         self._pictures = PictureRoutes(context)
+        self._api_keys = ApiKeyRoutes(context)
+        self._doors = door_routes(context)
         self._steering = SteeringRoutes(context)
 
     def table(self) -> list[BaseRoute]:
@@ -117,6 +121,8 @@ class Routes:
             *self._preferences.table(),
             *self._dictation.table(),
             *self._pictures.table(),
+            *self._api_keys.table(),
+            *self._doors,
             *self._steering.table(),
             *offline_routes(),
             *asset_routes(),

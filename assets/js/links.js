@@ -12,12 +12,13 @@ export function about(one) {
 }
 
 // Without the newer way, which a page that is not encrypted lacks, a field beside `place` holds what is copied.
-export async function copyAddress(path, place) {
-  const address = addressOf(path);
+export const copyAddress = (path, place) => copyText(addressOf(path), place);
+
+export async function copyText(text, place) {
   try {
-    await navigator.clipboard.writeText(address);
+    await navigator.clipboard.writeText(text);
   } catch {
-    const field = make('textarea', { value: address, readOnly: true, className: 'p-sr' });
+    const field = make('textarea', { value: text, readOnly: true, className: 'p-sr' });
     place.after(field);
     field.select();
     document.execCommand('copy');

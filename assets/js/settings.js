@@ -1,4 +1,5 @@
 // The settings: a page in the middle column. The server draws it; here what is changed goes there, and is found.
+import { apiKeys } from './api_keys.js';
 import { ask } from './bus.js';
 import { choose, chosen } from './choices.js';
 import { question } from './dialogs.js';
@@ -181,6 +182,8 @@ const providers = services(redraw);
 
 const links = sharedLinks((said, kind = 'ok') => tell(said, kind));
 
+const programs = apiKeys((said, kind = 'ok') => tell(said, kind));
+
 // What was pressed is drawn anew; the keyboard goes to it, unless somebody went elsewhere meanwhile.
 async function redraw(said, back) {
   await draw(said);
@@ -208,6 +211,8 @@ async function draw(said = '') {
   providers.look(answer.services, () => { const words = find('.p-seek input').value; if (words) seek(words); });
   find('.p-links-here')?.replaceChildren(links.element);
   links.draw(answer.links);
+  find('.p-api-keys-here')?.replaceChildren(programs.element);
+  programs.draw(answer.keys ?? []);
   count();
   find('.p-scroll').addEventListener('scroll', scrolled, { passive: true });
   if (top) find('.p-scroll').scrollTop = top;
@@ -242,6 +247,7 @@ function close() {
   page.remove();
   page = null;
   providers.forget();
+  programs.forget();
   CSS.highlights?.delete('p-found');
   (from?.isConnected && from.checkVisibility() ? from : document.querySelector('#composer textarea'))?.focus();
 }

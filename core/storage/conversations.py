@@ -41,6 +41,7 @@ from core.storage.statements import (
 )
 from core.storage.tables import (
     allowances,
+    api_files,
     conversations,
     documents,
     file_uses,
@@ -59,9 +60,15 @@ if TYPE_CHECKING:
 
 
 def needed_files() -> CompoundSelect[Any]:
-    """The ids of all files that a conversation or a named library needs."""
+    """The ids of all files that a conversation, a named library or a program needs."""
     shelved = select(documents.c.file_id).where(documents.c.collection_id.is_not(None))
-    return union(select(file_uses.c.file_id), shelved)
+    return union(select(file_uses.c.file_id), shelved, select(api_files.c.file_id))
+
+
+def is_needed(connection: Connection, file_id: str) -> bool:
+    """Whether anything needs this file, inside a transaction."""
+    needed = needed_files().subquery()
+    return connection.execute(select(needed.c[0]).where(needed.c[0] == file_id)).first() is not None
 
 
 def freed_files(connection: Connection, candidates: Sequence[str]) -> list[FileRecord]:

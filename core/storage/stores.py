@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from core.storage.api_keys import AllApiKeys, ApiKeyStore
+from core.storage.api_state import ApiFileStore, ApiResponseStore
 from core.storage.arriving import ArrivingConversations
 from core.storage.conversation_list import ConversationList
 from core.storage.conversations import AllConversations, Allowances, ConversationStore, SummaryStore
@@ -44,7 +46,7 @@ class OwnerStores:
         summaries: Of what models cannot read any more.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 - what a store is made of
         self,
         database: Database,
         owner: str,
@@ -52,6 +54,7 @@ class OwnerStores:
         runs: RunStore,
         sealer: Sealer,
         shares: AllShares,
+        api_keys: AllApiKeys,
     ) -> None:
         self.owner = owner
         self.files = files
@@ -65,6 +68,7 @@ class OwnerStores:
         self._database = database
         self._sealer = sealer
         self._shares = shares
+        self._api_keys = api_keys
 
     @cached_property
     def shares(self) -> ShareStore:
@@ -112,6 +116,21 @@ class OwnerStores:
         return SpaceStore(self._database, self.owner, self.shares.used)
 
     @cached_property
+    def api_keys(self) -> ApiKeyStore:
+        """Which let the owner's programs in."""
+        return ApiKeyStore(self._database, self.owner, self._api_keys)
+
+    @cached_property
+    def api_files(self) -> ApiFileStore:
+        """Which of the files came from programs."""
+        return ApiFileStore(self._database, self.owner, self.files)
+
+    @cached_property
+    def api_responses(self) -> ApiResponseStore:
+        """Replies that programs may go on from."""
+        return ApiResponseStore(self._database, self.owner)
+
+    @cached_property
     def preferences(self) -> PreferenceStore:
         """What holds for all of the owner's conversations."""
         return PreferenceStore(self.settings)
@@ -143,6 +162,7 @@ class Stores:
         runs: The same.
         queued: The same.
         shares: The same.
+        api_keys: The same: they tell which owner a program asks for.
     """
 
     def __init__(self, database: Database, files: Path, sealer: Sealer, *, quota: int | None = None) -> None:
@@ -155,7 +175,9 @@ class Stores:
         self.files = AllFiles(database, files, quota=quota, beside=shares)
         self.runs = AllRuns(database)
         self.queued = AllQueuedMessages(database)
+        self.api_keys = AllApiKeys(database)
 
     def of(self, owner: str) -> OwnerStores:
         """Those of one owner, who need not be known yet."""
-        return OwnerStores(self.database, owner, self.files.of(owner), self.runs.of(owner), self._sealer, self.shares)
+        kept = (self.files.of(owner), self.runs.of(owner), self._sealer, self.shares, self.api_keys)
+        return OwnerStores(self.database, owner, *kept)

@@ -294,3 +294,54 @@ message_texts = Table(
     Column("title", Text, nullable=False),
     Column("words", Text, nullable=False),
 )
+
+# Keys that let an owner's programs in: `print` is a hash, `key_end` is what may be shown of the key.
+api_keys = Table(
+    "api_keys",
+    metadata,
+    Column("id", String, primary_key=True),
+    _owned(),
+    Column("name", Text, nullable=False),
+    Column("print", String, nullable=False),
+    Column("key_end", String, nullable=False),
+    Column("scopes", JSON, nullable=False),
+    Column("models", JSON(none_as_null=True)),
+    Column("budget", Float),
+    Column("created_at", Float, nullable=False),
+    Column("expires_at", Float),
+    Column("used_at", Float),
+    Column("revoked_at", Float),
+)
+Index("ix_api_keys_print", api_keys.c.print, unique=True)
+
+# What was used with a key, month by month ("2026-11").
+api_usage = Table(
+    "api_usage",
+    metadata,
+    Column("key_id", String, ForeignKey("api_keys.id", ondelete="CASCADE"), primary_key=True),
+    Column("month", String, primary_key=True),
+    _owned(),
+    Column("requests", Integer, nullable=False),
+    Column("prompt_tokens", Integer, nullable=False),
+    Column("completion_tokens", Integer, nullable=False),
+    Column("cost", Float, nullable=False),
+)
+
+# The files that came through the protocol: they stay until a program deletes them.
+api_files = Table(
+    "api_files",
+    metadata,
+    Column("file_id", String, ForeignKey("files.id", ondelete="CASCADE"), primary_key=True),
+    _owned(),
+    Column("purpose", String, nullable=False),
+)
+
+# Replies that a program may go on from, with all that was said before.
+api_responses = Table(
+    "api_responses",
+    metadata,
+    Column("id", String, primary_key=True),
+    _owned(),
+    Column("created_at", Float, nullable=False),
+    Column("body", JSON, nullable=False),
+)

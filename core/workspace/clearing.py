@@ -41,6 +41,10 @@ async def delete_everything(workspace: Workspace, *, notes: bool = False) -> int
     for folder in await workspace.folders.list():
         with suppress(NotFoundError):
             await workspace.folders.delete(folder.id)
+    await workspace.stores.api_responses.clear()
+    for one in await workspace.stores.api_files.list():
+        with suppress(NotFoundError):
+            await workspace.stores.api_files.delete(one.file.id)
     before = None
     while notes and (kept := await workspace.tools.notes.list()) and kept != before:  # of very many some at a time
         for note in kept:

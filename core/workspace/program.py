@@ -110,11 +110,15 @@ class Program:
             yield _Guest(self, conversation, chosen, lent)
 
     @asynccontextmanager
-    async def outside(self, services: OwnerServices, documents: Sequence[str]) -> AsyncGenerator[Any]:
-        """Who answers an owner's other programs: the first agent; what would be asked about is refused there."""
+    async def outside(self, services: OwnerServices, documents: Sequence[str], place: int = 0) -> AsyncGenerator[Any]:
+        """Who answers an owner's other programs; what would be asked about is refused there.
+
+        Args:
+            place: Which agent, from 0.
+        """
         model = await (await services.models.loader()).ready()
         async with services.index_for(documents) as library:
-            yield _placed(self.agents[0], model, library, documents)
+            yield _placed(self.agents[place], model, library, documents)
 
     async def chosen(self, conversation: Conversation) -> int:
         """The place of the agent that answers a conversation, from 0."""

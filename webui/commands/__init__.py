@@ -20,6 +20,7 @@ COMMANDS: Final[Mapping[str, str]] = {  # names to `module:function`
     "export": "webui.commands.data_folder:export",
     "import": "webui.commands.bringing:bring_in",
     "record": "webui.commands.recording:record",
+    "keys": "webui.commands.keys:main",
     "restore": "webui.commands.data_folder:restore",
     "schema": "webui.commands.agent_files:schema",
     "serve": "webui.commands.agent_files:serve",

@@ -19,6 +19,7 @@ from core.workspace.clearing import delete_everything
 from webui.context import answered_in_time, json_body, log_text, text_of
 from webui.handlers.models import known_services
 from webui.handlers.sharing import links_data
+from webui.panels.api_keys import keys_data
 from webui.panels.settings import ShownSettings, settings_html
 from webui.panels.tools import notes_data
 from webui.words import LANGUAGES
@@ -68,8 +69,8 @@ class PreferenceRoutes:
             if not shown.brings_model:
                 services = await known_services(workspace.models, self._engine.default_label, words)
             links = await links_data(workspace, words) if self._settings.share else []
-            notes = notes_data(shown.notes)
-            return {"markup": settings_html(shown, words), "notes": notes, "services": services, "links": links}
+            told = {"notes": notes_data(shown.notes), "services": services, "links": links}
+            return {"markup": settings_html(shown, words), "keys": await keys_data(workspace, words), **told}
 
         return await self._told(request, drawn)
 

@@ -36,7 +36,7 @@ _PAGES = frozenset(
 )
 _OURS = (
     *("models", "documents", "libraries", "tools", "calls", "conversations", "uploads", "inspect", "preferences"),
-    *("shares", "shared", "dictation"),
+    *("shares", "shared", "dictation", "keys", "v1"),
     "pictures",
     "steering",
 )

@@ -12,7 +12,7 @@ from core.errors import TooManyRequestsError
 from core.net.addresses import MARK_HEADER, is_own_request
 from core.storage.base import LOCAL_OWNER
 from webui.auth import PageToken
-from webui.middleware.answers import answer, refuse
+from webui.middleware.answers import answer, refuse, words_of
 from webui.middleware.entrance import ANEW_PATH, TOKEN_PATH, Entrance
 from webui.middleware.proxy import client_address, counted_as
 
@@ -31,6 +31,7 @@ VISITOR_HEADER = "x-parlour-visitor"
 """Names the owner where a browser keeps no cookies for a page in a frame; other sites cannot send it along."""
 VISITOR_PATH = "/visitor"
 _OTHER_PROGRAMS = "/mcp"  # shows a token of its own
+_DOORS = "/v1/"  # shows a key, by which alone it is known
 
 
 class _Came(NamedTuple):
@@ -84,6 +85,9 @@ class OwnerMiddleware:
             return
         headers = Headers(scope=scope)
         came = self._came(scope, headers)
+        if scope["path"].startswith(_DOORS):
+            await self._at_the_doors(scope, receive, send, came)
+            return
         shown = self._has_shown(scope, headers)
         if came.refused and scope["path"] not in _PROBES:
             await self._entrance.refuse(scope, send, came.refused)
@@ -136,6 +140,16 @@ class OwnerMiddleware:
             await self.app({**scope, "owner": None, "visitor": not came.is_direct, "trusted": False}, receive, send)
         else:
             await refuse(scope, send, 401, "entrance.needed")
+
+    async def _at_the_doors(self, scope: Scope, receive: Receive, send: Send, came: _Came) -> None:
+        """A program with a key: no cookie counts, so that no page of another site can ask in its reader's name."""
+        if came.refused:
+            said = words_of(scope)(came.refused)
+            told = {"message": said, "type": "invalid_request_error", "param": None, "code": came.refused}
+            body = json.dumps({"error": told}, ensure_ascii=False)
+            await answer(send, 403, body, "application/json", (("cache-control", "no-store"),))
+            return
+        await self.app({**scope, "owner": None, "visitor": not came.is_direct, "trusted": False}, receive, send)
 
     async def _let_in(self, scope: Scope, receive: Receive, send: Send, came: _Came, *, shown: bool) -> None:
         cookies = Headers(scope=scope).get("cookie", "")

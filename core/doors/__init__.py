@@ -1,0 +1,1 @@
+"""What an owner's other programs may use of Parlour, in OpenAI's protocol."""

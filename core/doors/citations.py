@@ -1,0 +1,56 @@
+"""Where an answer's marks lead, as annotations beside its plain text: document, page, and the rectangles there."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from core.messages.message import FUNCTION
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from core.messages.message import Message
+
+_MARK: Final = re.compile(r"\[(\d{1,3})\]")
+_LONGEST_QUOTE: Final = 2_000
+
+
+def annotations(reply: Sequence[Message], text: str, files: Mapping[str, str]) -> list[dict[str, Any]]:
+    """One for each mark in the text that leads to a passage.
+
+    Args:
+        reply: Its messages, with the passages that were found.
+        text: What the program is given; places in it count from 0.
+        files: The ids of files that the program brought, by the ids of their documents.
+    """
+    rows = [
+        cast("Mapping[str, Any]", row)
+        for message in reply
+        if message.role == FUNCTION
+        for row in (message.extra or {}).get("passages") or ()
+    ]
+    numbered = {int(row.get("number") or at): row for at, row in enumerate(rows, 1)}
+    found: list[dict[str, Any]] = []
+    for mark in _MARK.finditer(text):
+        row = numbered.get(int(mark[1]))
+        if row is not None:
+            found.append(_annotation(row, int(mark[1]), mark.start(), mark.end(), files))
+    return found
+
+
+def _annotation(row: Mapping[str, Any], number: int, start: int, end: int, files: Mapping[str, str]) -> dict[str, Any]:
+    place = {"start_index": start, "end_index": end}
+    if row.get("url"):
+        return {"type": "url_citation", "url_citation": {**place, "url": row["url"], "title": row.get("document") or ""}}
+    document = str(row.get("document_id") or "")
+    about = {
+        "number": number,
+        "filename": row.get("document") or "",
+        "document_id": document,
+        "page": row.get("page"),
+        "boxes": [list(one) for one in row.get("rectangles") or ()],
+        "quote": str(row.get("text") or "")[:_LONGEST_QUOTE],
+    }
+    named = {"file_id": files[document]} if document in files else {}
+    return {"type": "file_citation", "file_citation": {**place, **named, **about}}

@@ -1,0 +1,384 @@
+"""Programs at the door: whose key is shown, what it may ask, and the replies, which no page shows."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from copy import copy
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self
+
+from core.agents.conversation import language_of, this_turn
+from core.agents.limits import Budget
+from core.bridge.pool import BoundedDict
+from core.doors.account import Account
+from core.doors.catalog import Catalog
+from core.doors.guard import ClientTool, DoorGuard
+from core.errors import LimitReachedError, ModelServiceError, NotFoundError, ParlourError
+from core.llm.ledger import recorded_by
+from core.llm.parameters import generate_of
+from core.llm.request import ChatRequest
+from core.messages.events import CallStarted, MessageFinished, TextDelta, ToolFinished
+from core.messages.message import FUNCTION, Message
+from core.messages.transcript import Transcript
+from core.storage.base import LOCAL_OWNER
+from core.workspace.assistants import Steered
+from core.workspace.steering import PERSONA
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Coroutine, Mapping, Sequence
+
+    from core.agents.base import Agent
+    from core.doors.asked import Asked
+    from core.doors.catalog import Offered
+    from core.llm.base import BaseChatModel
+    from core.messages.events import Event
+    from core.messages.message import Usage
+    from core.storage.api_keys import ApiKey
+    from core.workspace.program import Program
+    from core.workspace.services import Services
+    from core.workspace.workspace import Workspace
+    from core.workspace.workspaces import Workspaces
+
+_LOG = logging.getLogger(__name__)
+_REMEMBERED: Final = 200  # replies that wait for what tools of programs gave
+_MOST_LETTERS: Final = 2_000_000
+
+
+class Sink(Protocol):
+    """Where the events of a reply go."""
+
+    @property
+    def full(self) -> bool:
+        """Whether it has taken in so much that `drained` is to be waited for."""
+        ...
+
+    def take(self, event: Event) -> None:
+        """Take in the next one."""
+        ...
+
+    async def drained(self) -> None:
+        """Wait until there is room."""
+        ...
+
+
+class Doors:
+    """What the programs of all owners share.
+
+    Args:
+        services: What every workspace works with.
+        program: A program's own agents, where they answer in the place of Parlour's assistant.
+
+    Attributes:
+        handed: Replies that wait for what a program's tools give, by owner and call. One that is forgotten is begun
+            anew: its search is made again.
+    """
+
+    def __init__(self, services: Services, workspaces: Workspaces, program: Program | None) -> None:
+        self.services = services
+        self.workspaces = workspaces
+        self.program = program
+        self.handed = BoundedDict[tuple[str, str], tuple[Message, ...]](_REMEMBERED)
+        self._late: set[asyncio.Task[None]] = set()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Wait until what was used is noted."""
+        if self._late:
+            await asyncio.wait(set(self._late), timeout=5.0)
+
+    async def owner_of_key(self, shown: str, *, visitor: bool) -> Door | None:
+        """What whoever shows a key may use; `None` where it is nobody's.
+
+        Args:
+            shown: The key.
+            visitor: It came through a proxy or by an allowed name: there the owner of this machine has no key, for the
+                assistant that answers may start that owner's programs.
+        """
+        key = await self.services.stores.api_keys.owner_of_key(shown)
+        return None if key is None or (visitor and key.owner_id == LOCAL_OWNER) else Door(self, key)
+
+    def later(self, work: Coroutine[Any, Any, None]) -> None:
+        """Let something be written down after a reply, which nobody waits for."""
+        task = asyncio.ensure_future(_noted(work))
+        self._late.add(task)
+        task.add_done_callback(self._late.discard)
+
+
+class Door:
+    """What one key may use.
+
+    Args:
+        key: The one that was shown; its owner decides about everything.
+    """
+
+    def __init__(self, doors: Doors, key: ApiKey) -> None:
+        self.doors = doors
+        self.key = key
+        self.owner = key.owner_id
+        self.stores = doors.services.stores.of(key.owner_id)
+
+    async def models(self) -> list[Offered]:
+        """What can be named as a model. Raises StorageError."""
+        async with self.doors.workspaces.open(self.owner) as workspace:
+            found = await Catalog(workspace, self.doors.program).all()
+        return [one for one in found if self.key.may_use(one.id)]
+
+    async def find(self, wanted: str) -> Offered:
+        """What an id names, if the key may use it. Raises NotFoundError."""
+        async with self.doors.workspaces.open(self.owner) as workspace:
+            return await self._found(workspace, wanted)
+
+    def note(self, usage: Usage | None) -> None:
+        """Add what a request took to the account of the key."""
+        self.doors.later(self.stores.api_keys.note_use(self.key.id, usage))
+
+    async def _found(self, workspace: Workspace, wanted: str) -> Offered:
+        if not self.key.may_use(wanted):
+            hint = "GET /v1/models lists those that this key may use."
+            raise NotFoundError(f"There is no model or agent {wanted!r}.", hint=hint, key="api_model", model=wanted)
+        return await Catalog(workspace, self.doors.program).find(wanted)
+
+
+class Answer:
+    """A reply to one question; it is made by one task, and ends with it.
+
+    Args:
+        asked: The question.
+        documents: Files that came with it: it is answered from these alone.
+        decided: What the program answered to questions about calls, by the call; the reply goes on where it asked.
+        may_ask: Whether the program answers such questions.
+
+    Attributes:
+        events: What happened.
+        account: What its model calls took.
+        reason: Why it ended.
+        earlier: What there was of the reply already, where it goes on.
+    """
+
+    def __init__(
+        self,
+        door: Door,
+        asked: Asked,
+        *,
+        documents: bool = False,
+        decided: Mapping[str, bool] | None = None,
+        may_ask: bool = False,
+    ) -> None:
+        self.door = door
+        self.asked = asked
+        self.events: list[Event] = []
+        self.account = Account()
+        self.reason = "stop"
+        self.lang = language_of(asked.messages)
+        self.earlier: tuple[Message, ...] = ()
+        self.guard: DoorGuard | None = None
+        self.offered: Offered | None = None
+        self._documents = documents
+        self._decided = decided
+        self._may_ask = may_ask
+        self._open: set[str] = set()
+        self._letters = 0
+        self._is_turn_over = False
+        self._is_handed = False
+        self._task: asyncio.Task[Any] | None = None
+        self.seconds = door.doors.services.settings.reply_seconds
+
+    async def run(self, sink: Sink) -> None:
+        """Make the reply; its events go to `sink`. Being cancelled ends the model and the tools.
+
+        Raises:
+            TooManyRequestsError: Too many replies of the owner wait for their turn already.
+            NotFoundError: There is no such model.
+            LimitReachedError: It took too long, or cost too much.
+            ParlourError: The model or a document cannot be had, or the reply failed.
+        """
+        self._task = asyncio.current_task()
+        slot = self.door.doors.services.runs.at_once.take(self.door.owner)
+        try:
+            await slot.wait()
+            with recorded_by(self.account):
+                async with asyncio.timeout(self.seconds):
+                    await self._pump(sink)
+        except TimeoutError as error:
+            text = f"The reply has taken {round(self.seconds / 60)} minutes and was ended."
+            raise LimitReachedError(text, hint="Ask for less.", key="time_limit") from error
+        except asyncio.CancelledError:
+            if not self._is_handed or self._task is None or self._task.uncancel() > 0:
+                raise
+            self.reason = "calls"
+        finally:
+            slot.release()
+            self.door.doors.later(self._count())
+
+    def messages(self) -> list[Message]:
+        """The reply, without what there was of it already."""
+        return Transcript(self.events).messages()
+
+    def remember(self) -> None:
+        """Keep what there is of a reply of an agent until the results of the program's own tools are there."""
+        if self.guard is not None and self.guard.handed:
+            whole = (*self.earlier, *self.messages())
+            for call_id in self.guard.handed:
+                self.door.doors.handed[self.door.owner, call_id] = whole
+
+    async def _count(self) -> None:
+        await self.door.stores.api_keys.note_use(self.door.key.id, await self.account.usage())
+
+    async def _pump(self, sink: Sink) -> None:
+        async with (
+            self.door.doors.workspaces.open(self.door.owner) as workspace,
+            self._speaking(workspace) as stream,
+            aclosing(stream) as events,
+        ):
+            keep, take = self.events.append, sink.take
+            async for event in events:
+                keep(event)
+                if type(event) is TextDelta:
+                    self._letters += len(event.text)
+                else:
+                    self._follow(event)
+                take(event)
+                if sink.full:
+                    await sink.drained()
+                if self._letters > _MOST_LETTERS:
+                    raise LimitReachedError("The reply became too long.", hint="Ask for less.", key="length_limit")
+
+    def _follow(self, event: Event) -> None:
+        match event:
+            case CallStarted(call_id, _):
+                self._open.add(call_id)
+                self._is_turn_over = False
+            case ToolFinished(call_id, _):
+                self._open.discard(call_id)
+                self._look()
+            case MessageFinished(reason, _, _):
+                self.reason = reason
+                self._is_turn_over = True
+            case _:
+                pass
+
+    def _look(self) -> None:
+        """End the reply where nothing is left to do but what the program does."""
+        guard = self.guard
+        waits = guard is not None and bool(guard.waiting) and self._open <= guard.waiting
+        if waits and self._is_turn_over and not self._is_handed and self._task is not None:
+            self._is_handed = True
+            self._task.cancel()
+
+    @asynccontextmanager
+    async def _speaking(self, workspace: Workspace) -> AsyncGenerator[AsyncGenerator[Event, None]]:
+        """The reply as it is made. Raises ParlourError."""
+        offered = self.offered = await self.door._found(workspace, self.asked.model)  # noqa: SLF001 - of this file
+        if self.door.doors.program is not None and offered.kind == "agent":
+            services, documents = workspace.services, await _documents(workspace)
+            async with self.door.doors.program.outside(services, documents, offered.place) as agent:
+                await self._guarded(workspace)
+                own = copy(agent)
+                yield self._of_agent(workspace, own, own)
+            return
+        loader = await workspace.models.loader(offered.model)
+        with loader.in_use():
+            model = await loader.ready()
+            try:
+                if offered.kind == "model" and not self._documents:
+                    yield self._of_model(model)
+                else:
+                    async with self._assistant(workspace, offered, model) as (agent, steered):
+                        yield self._of_agent(workspace, agent, steered)
+            except ModelServiceError as error:
+                loader.failed(error)
+                raise
+            loader.answered()
+
+    def _of_model(self, model: BaseChatModel) -> AsyncGenerator[Event, None]:
+        asked = self.asked
+        generate = {**asked.generate, "function_choice": asked.choice} if asked.tools else dict(asked.generate)
+        request = ChatRequest(
+            tuple(asked.messages), tuple(map(dict, asked.tools)), generate, self.lang, answers_calls=True
+        )
+        return model.stream(request)
+
+    def _of_agent(self, workspace: Workspace, agent: Agent, speaker: Any) -> AsyncGenerator[Event, None]:
+        """The reply of an agent, with its own tools and the program's."""
+        messages, kwargs = [*self.asked.messages], dict[str, Any]()
+        known = self._known(messages)
+        if known or self._decided is not None:
+            kwargs["may_have_run"] = frozenset[str]()  # it goes on: what was found before counts on
+            messages = known or messages
+        tools = {tool.name: tool for tool in map(ClientTool, self.asked.tools)}
+        agent.function_map = {**agent.function_map, **tools}
+        agent.extra_generate_cfg = {**agent.extra_generate_cfg, **self.asked.generate}
+        if tools and self.asked.choice != "auto":
+            agent.extra_generate_cfg["function_choice"] = self.asked.choice
+        cost = workspace.services.installation.reply_cost
+        if cost is not None:
+            kwargs["budget"] = Budget(cost)
+        return speaker.stream(messages, approval=self.guard, lang=self.lang, **kwargs)
+
+    def _known(self, messages: Sequence[Message]) -> list[Message]:
+        """The conversation, with all that there was of a reply that was handed to the program; empty for another."""
+        turn = this_turn(messages)
+        results = [one for one in turn if one.role == FUNCTION]
+        for one in reversed(results):
+            before = self.door.doors.handed.get((self.door.owner, str((one.extra or {}).get("function_id"))))
+            if before is not None:
+                self.earlier = before
+                answered = {(each.extra or {}).get("function_id") for each in before if each.role == FUNCTION}
+                fresh = [each for each in results if (each.extra or {}).get("function_id") not in answered]
+                self.earlier = (*before, *fresh)
+                return [*messages[: len(messages) - len(turn)], *before, *fresh]
+        return []
+
+    @asynccontextmanager
+    async def _assistant(
+        self, workspace: Workspace, offered: Offered, model: BaseChatModel
+    ) -> AsyncGenerator[tuple[Agent, Any]]:
+        """Parlour's assistant as it answers a program; over a model alone it has neither tools nor instructions."""
+        from core.agents.assistant import Assistant  # brings the document readers with it
+
+        services = workspace.services
+        most = services.installation.max_iteration
+        async with AsyncExitStack() as opened:
+            if offered.kind == "model":
+                agent = Assistant([], model, "", max_iteration=most)
+                await self._guarded(workspace)
+                yield agent, agent
+                return
+            draft = {PERSONA: offered.persona.as_dict()} if offered.persona is not None else {}
+            steering = await services.steering.of_draft(draft)
+            own = {str(one["name"]) for one in self.asked.tools}
+            given = await services.tools.for_model("", small=model.small, here=steering.tools)
+            tools = [one for one in given if not one.runs_code and one.name not in own]
+            more: dict[str, Any] = {}
+            if not self._documents:
+                wanted = offered.persona.level.libraries if offered.persona is not None else ()
+                documents = await _documents(workspace, wanted) if steering.uses_documents else []
+                library = await opened.enter_async_context(services.index_for(documents))
+                more = {"library": library, "documents": documents}
+            agent = Assistant(tools, model, max_iteration=most, **more)
+            agent.extra_generate_cfg = generate_of(steering.parameters, model.efforts)
+            await self._guarded(workspace)
+            yield agent, Steered(agent, steering)
+
+    async def _guarded(self, workspace: Workspace) -> None:
+        policy = workspace.rules.policy
+        self.guard = DoorGuard(await policy(), policy, parked=self._look, given=self._decided, may_ask=self._may_ask)
+
+
+async def _documents(workspace: Workspace, libraries: Sequence[str] = ()) -> list[str]:
+    """The documents of these of the owner's libraries, or of all, as the index knows them."""
+    known = {one.id for one in await workspace.libraries.list()}
+    wanted = [one for one in libraries if one in known] or ([] if libraries else list(known))
+    opened = [await workspace.libraries.opened(one) for one in wanted]
+    ids = (record.library_id for one in opened for record in one.documents if record.library_id is not None)
+    return list(dict.fromkeys(ids))
+
+
+async def _noted(work: Coroutine[Any, Any, None]) -> None:
+    try:
+        await work
+    except ParlourError as error:
+        _LOG.warning("What a program used could not be noted: %s", error)

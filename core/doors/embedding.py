@@ -1,0 +1,35 @@
+"""The embedding models of this machine, for programs. What they are made of is imported when it is asked for."""
+
+from __future__ import annotations
+
+import base64
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def embedding_models() -> list[str]:
+    """Their names, the best first; none where the documents' packages are not installed."""
+    try:
+        from core.rag.embedding.catalog import embedder_names
+    except ModuleNotFoundError:
+        return []
+    return embedder_names()
+
+
+def vectors(model: str, texts: Sequence[str], *, as_text: bool) -> list[Any]:
+    """A vector for each text; it takes a while.
+
+    Args:
+        as_text: As base64 of 32-bit floats, which is what OpenAI's package asks for; else as numbers.
+
+    Raises:
+        ParlourError: The model does not run here.
+    """
+    from core.rag.embedding.catalog import embedder_named
+
+    rows = embedder_named(model).passages(texts)
+    if as_text:
+        return [base64.b64encode(row.astype("<f4").tobytes()).decode("ascii") for row in rows]
+    return [row.tolist() for row in rows]

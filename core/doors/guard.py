@@ -1,0 +1,125 @@
+"""Stands before the calls of a program's question: its own tools are handed to it, ours run by the owner's rules."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from core.runs.approvals import RunGuard
+from core.tools.approval import Decision
+from core.tools.base import BaseTool
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable, Mapping
+
+    from core.languages import Lang
+    from core.messages.message import Message
+    from core.tools.approval import ApprovalRequest, Policy, Why
+
+_WHY: Mapping[Lang, Mapping[str, str]] = {
+    "en": {
+        "unattended": "(Not run: {name}. It would have to be agreed to, and nobody can be asked here.)",
+        "user": "(Not run: {name}. It was refused.)",
+        "rule": "(Not run: {name}. A rule of its owner forbids it.)",
+    },
+    "zh": {
+        "unattended": "（未执行：{name}。该操作需要同意，而这里无人可问。）",
+        "user": "（未执行：{name}。该操作被拒绝。）",
+        "rule": "（未执行：{name}。所有者的规则不允许。）",
+    },
+}
+
+
+class ClientTool(BaseTool):
+    """A tool that the program has: a model may call it, and nothing runs here.
+
+    Args:
+        given: `{"name", "description", "parameters"}`.
+    """
+
+    def __init__(self, given: Mapping[str, Any]) -> None:
+        self.name = str(given["name"])
+        self.description = str(given.get("description") or "")
+        self.parameters = dict(given["parameters"])
+        super().__init__()
+
+    def verify(self, arguments: dict[str, Any]) -> None:
+        """Nothing: the program checks what its own tools are given."""
+        del arguments
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A call that was not made: which tool, and who or what decided so."""
+
+    name: str
+    why: Why
+
+
+class DoorGuard(RunGuard):
+    """Lets the calls of a program's own tools wait until they are handed over; where it may ask, those it asks about.
+
+    Args:
+        policy: The rules.
+        rules: Reads them anew.
+        parked: Told whenever one more call waits.
+        given: What the program answered before, by the call.
+        may_ask: Whether the program answers questions: else what would be asked is refused.
+
+    Attributes:
+        handed: The calls of the program's own tools, by id.
+        asking: What the program is asked, by the call.
+        refused: What was not run.
+    """
+
+    def __init__(
+        self,
+        policy: Policy,
+        rules: Callable[[], Awaitable[Policy]] | None,
+        *,
+        parked: Callable[[], None],
+        given: Mapping[str, bool] | None = None,
+        may_ask: bool = False,
+    ) -> None:
+        super().__init__(policy, None, rules)
+        self._parked = parked
+        self._given = dict(given or {})
+        self._may_ask = may_ask
+        self._ask = self._asked if may_ask or given else None
+        self.handed: set[str] = set()
+        self.asking: dict[str, ApprovalRequest] = {}
+        self.refused: list[Refusal] = []
+
+    @property
+    def waiting(self) -> set[str]:
+        """The calls that wait for the program."""
+        return self.handed | self.asking.keys()
+
+    async def _decide(
+        self, tool: BaseTool, call_id: str, arguments: Mapping[str, Any], messages: Iterable[Message]
+    ) -> Decision:
+        if isinstance(tool, ClientTool):
+            self.handed.add(call_id)
+            self._parked()
+            await asyncio.Event().wait()  # until the reply is closed: the program makes this call
+        decision = await super()._decide(tool, call_id, arguments, messages)
+        if not decision.allowed:
+            self.refused.append(Refusal(tool.name, decision.why))
+        return decision
+
+    async def _asked(self, asking: ApprovalRequest) -> Decision:
+        answer = self._given.pop(asking.call_id, None)
+        if answer is not None:
+            return Decision(answer)
+        if not self._may_ask:
+            return Decision(allowed=False, why="unattended")
+        self.asking[asking.call_id] = asking
+        self._parked()
+        await asyncio.Event().wait()  # likewise: the program is asked, and goes on from there
+        raise asyncio.CancelledError
+
+    def told(self, lang: Lang) -> str:
+        """Sentences on what was not run; "" where all was."""
+        each = dict.fromkeys((one.name, one.why if one.why in _WHY[lang] else "unattended") for one in self.refused)
+        return "\n".join(_WHY[lang][why].format(name=name) for name, why in each)

@@ -1,0 +1,99 @@
+"""The real application behind its middleware on 127.0.0.1, in a thread of its own, with a scripted service behind it."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+from core.engine import Engine
+from core.settings import Settings
+from core.storage.api_keys import NewKey
+from core.testing.model_server import ModelServer
+from core.testing.script import Reply
+from tests.webui.server.served_app import served
+
+T = TypeVar("T")
+OWNER = "local"
+
+
+class House:
+    """What tests need of it.
+
+    Args:
+        model: The service that answers; its script is filled by each test.
+    """
+
+    def __init__(self, home: Path, model: ModelServer, **settings: Any) -> None:
+        self.model = model
+        self._home = home
+        self._settings = settings
+        self._ready = threading.Event()
+        self._over: asyncio.Event | None = None
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._live()), name="house")
+        self.engine: Engine
+        self.address = ""
+        self.loop: asyncio.AbstractEventLoop
+
+    @property
+    def base_url(self) -> str:
+        return f"{self.address}/v1"
+
+    def start(self) -> House:
+        self._thread.start()
+        assert self._ready.wait(60)
+        return self
+
+    def stop(self) -> None:
+        over = self._over
+        assert over is not None
+        self.loop.call_soon_threadsafe(over.set)
+        self._thread.join()
+
+    def do(self, work: Callable[[Engine], Awaitable[T]]) -> T:
+        """Do something on the loop of the house."""
+
+        async def done() -> T:
+            return await work(self.engine)
+
+        return asyncio.run_coroutine_threadsafe(done(), self.loop).result(60)
+
+    def key(self, name: str, owner: str = OWNER, **given: Any) -> str:
+        """A new key."""
+        wanted = NewKey.checked({"name": name, "scopes": ["chat", "files", "embeddings"], **given})
+        return self.do(lambda engine: engine.stores.of(owner).api_keys.create(wanted))[0]
+
+    def says(self, *replies: Reply | str) -> None:
+        """What the service answers next."""
+        self.model.requests.clear()
+        self.model._queue.clear()
+        self.model.add(*(Reply(text=one) if isinstance(one, str) else one for one in replies))
+
+    async def _live(self) -> None:
+        self.loop, self._over = asyncio.get_running_loop(), asyncio.Event()
+        settings = Settings(
+            home=self._home,
+            base_url=self.model.base_url,
+            model="scripted",
+            api_key="any",
+            retrieval="keyword",
+            check_claims=False,
+            **self._settings,
+        )
+        async with Engine(settings) as self.engine, served(self.engine, settings) as house:
+            self.address = house.address
+            self._ready.set()
+            await self._over.wait()
+
+
+@contextmanager
+def house_in(home: Path, **settings: Any) -> Iterator[House]:
+    with ModelServer([]) as model:
+        house = House(home, model, **settings).start()
+        try:
+            yield house
+        finally:
+            house.stop()

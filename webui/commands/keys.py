@@ -1,0 +1,72 @@
+"""`parlour keys`: the keys that let programs in, made, listed and revoked."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from core.storage.api_keys import SCOPES, NewKey
+from core.storage.base import LOCAL_OWNER
+from core.storage.database import Database
+from core.storage.sealing import Sealer
+from core.storage.stores import Stores
+from webui.commands.command_line import Parser, on_data_folder, positive_int
+from webui.panels.api_keys import key_data
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Sequence
+
+    from core.settings import Settings
+    from core.storage.api_keys import ApiKeyStore
+    from webui.words import Words
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Make a key, list the keys, or revoke one, also while Parlour runs; returns the exit code of `on_data_folder`."""
+    parser = Parser(
+        prog="parlour keys",
+        description="Keys that let programs in at /v1, as to any OpenAI-compatible server. A new key is printed once: "
+        "only its fingerprint is kept.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("act", choices=("create", "list", "revoke"), help="what to do")
+    parser.add_argument("name", nargs="?", default="", help="what the new key is called, or which one is revoked")
+    parser.add_argument("--for", dest="scopes", action="append", choices=SCOPES, help="what the key may do (chat)")
+    parser.add_argument(
+        "--model", dest="models", action="append", help="a model or agent that it may use, by its id (all)"
+    )
+    parser.add_argument(
+        "--budget", type=float, metavar="DOLLARS", help="US dollars that it may cost a month (no limit)"
+    )
+    parser.add_argument("--days", type=positive_int, help="after how many days it ends (never)")
+    parser.add_argument("--owner", default=LOCAL_OWNER, help="whose it is (the owner of this machine)")
+    return on_data_folder(parser, arguments, _work)
+
+
+def _work(given: argparse.Namespace, settings: Settings, words: Words) -> list[str]:
+    return asyncio.run(_done(given, settings, words))
+
+
+async def _done(given: argparse.Namespace, settings: Settings, words: Words) -> list[str]:
+    database = await Database.open(settings.make_home() / "parlour.db")
+    try:
+        stores = Stores(database, settings.home / "files", Sealer(settings.signing_secret()))
+        return await _lines(given, stores.of(given.owner).api_keys, words)
+    finally:
+        await database.aclose()
+
+
+async def _lines(given: argparse.Namespace, keys: ApiKeyStore, words: Words) -> list[str]:
+    if given.act == "create":
+        asked = {"name": given.name, "models": given.models, "budget": given.budget, "days": given.days}
+        key, kept = await keys.create(NewKey.checked({**asked, "scopes": given.scopes or ["chat"]}))
+        return [words("api_keys.made", name=kept.name), key]
+    there = await keys.list()
+    if given.act == "revoke":
+        named = (one.id for one in there if one.revoked_at is None and given.name in {one.id, one.name})
+        await keys.revoke(next(named, given.name))
+        return [words("api_keys.revoked")]
+    rows = [key_data(one, words) for one in there]
+    lines = [words("api_keys.line_revoked" if one["revoked"] else "api_keys.line", **one) for one in rows]
+    return lines or [words("api_keys.none")]

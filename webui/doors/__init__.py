@@ -1,0 +1,1 @@
+"""The doors for programs, over HTTP: `/v1` in OpenAI's protocol."""

@@ -1,0 +1,44 @@
+"""The routes below `/v1`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from starlette.routing import Route
+
+from webui.doors import chat, embeddings, files
+from webui.doors.entry import Entry
+from webui.doors.refusals import refusal
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+    from starlette.routing import BaseRoute
+
+    from webui.context import WebContext
+
+PLACE: Final = "/v1/"
+
+
+def door_routes(context: WebContext) -> list[BaseRoute]:
+    """All of them; each looks at the key by itself."""
+    engine = context.engine
+    may = Entry(engine.doors).guarded
+    store = files.FileRoutes(context.settings.max_upload_mb * 1024 * 1024, context.settings.home / "tmp")
+    return [
+        Route("/v1/models", may(chat.models, None), methods=["GET"]),
+        Route("/v1/models/{model:path}", may(chat.model, None), methods=["GET"]),
+        Route("/v1/chat/completions", may(chat.completions, "chat"), methods=["POST"]),
+        Route("/v1/embeddings", may(embeddings.embeddings, "embeddings"), methods=["POST"]),
+        Route("/v1/files", may(store.add, "files"), methods=["POST"]),
+        Route("/v1/files", may(store.all, "files"), methods=["GET"]),
+        Route("/v1/files/{file_id}", may(store.one, "files"), methods=["GET"]),
+        Route("/v1/files/{file_id}", may(store.delete, "files"), methods=["DELETE"]),
+        Route("/v1/files/{file_id}/content", may(store.content, "files"), methods=["GET"]),
+        Route("/v1/{rest:path}", _nothing, methods=["GET", "POST", "PUT", "PATCH", "DELETE"]),
+    ]
+
+
+async def _nothing(request: Request) -> Response:
+    said = f"There is no {request.method} {request.url.path} here."
+    return refusal(404, said, "unknown_url")
