@@ -1,7 +1,7 @@
 FROM python:3.11-slim
 
 ENV PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1 PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 \
-    PARLOUR_HOST=0.0.0.0 PARLOUR_PORT=7860 PARLOUR_HOME=/data XDG_CACHE_HOME=/data/cache HOME=/home/parlour
+    PARLOUR_HOST=0.0.0.0 PARLOUR_PORT=7860 PARLOUR_ACCOUNTS=guests PARLOUR_HOME=/data XDG_CACHE_HOME=/data/cache HOME=/home/parlour
 
 # OpenMP, which the built-in model computes with.
 RUN apt-get update && apt-get install -y --no-install-recommends libgomp1 && rm -rf /var/lib/apt/lists/*

@@ -67,6 +67,18 @@ def _listed(given: object) -> object:
 Names: TypeAlias = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_listed)]
 
 
+def _pair(given: object) -> object:
+    """Two numbers in a text, or one that stands for both."""
+    parts: list[object] = list(given.split(",")) if isinstance(given, str) else [given]
+    if isinstance(given, list | tuple):
+        parts = list(cast("list[object]", given))
+    return tuple(parts * 2 if len(parts) == 1 else parts)
+
+
+_AtLeastNone: TypeAlias = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Pair: TypeAlias = Annotated[tuple[_AtLeastNone, _AtLeastNone], NoDecode, BeforeValidator(_pair)]
+
+
 def _usual(name: str) -> AliasChoices:
     """The field's own name (arguments, the file) or the vendor's usual variable."""
     return AliasChoices(name, name.upper())
@@ -85,6 +97,13 @@ class Settings(BaseSettings):
         trusted_proxies: Addresses or networks of the proxies whose `X-Forwarded-*` headers count; written in the same
             way.
         owners: `cookie` makes each browser an owner of its own even where only this machine can reach the page.
+        accounts: Who comes by another address than this machine's: `guests`, each browser an owner of its own, or
+            `accounts`, people with names and passwords; on this machine's too where it is set. `auto` is guests in a
+            Space, and nobody elsewhere.
+        guests: With accounts, whoever has none may go on as a guest.
+        oidc_issuer, oidc_client_id, oidc_client_secret: A service of OpenID Connect that people may sign in by.
+        oidc_newcomers: The role of who comes by it uninvited; nobody may where it is left out.
+        openid_provider_url, oauth_client_id, oauth_client_secret: The same, as a Space with `hf_oauth` has them.
         space_host: The name of the Hugging Face Space that shows the page in its frame.
         model, model_type, base_url, api_key: The model that answers; left out, a vendor's key or the built-in one.
         model_options: Further keys for the model's back end, as it stands in the file's `[model_options]`.
@@ -113,6 +132,10 @@ class Settings(BaseSettings):
         files_mb: How much room the files of one browser may take, in MiB; 0 for no limit. The one local owner has no
             limit, here and in the next two.
         uploads_per_hour: How many files one browser may send in an hour; 0 for no limit.
+        messages_per_day: How many questions a guest and a member may ask in a day (UTC), as `200,0`; 0 for no limit.
+            Who looks after the house has none, nor has the one local owner.
+        tokens_per_month: How many tokens the model calls of their replies may take in a month, likewise.
+        cost_per_month: What those may cost in a month, in US dollars, likewise.
         new_owners_per_minute: How many browsers of one address may come for the first time in a minute; 0 for no limit.
             Left out it is 30, and 600 in a Space, whose visitors all come from its proxy unless that is trusted.
         write_seconds: How long a browser may take nothing of an answer before its connection is ended.
@@ -138,6 +161,15 @@ class Settings(BaseSettings):
     allowed_hosts: Names = ()
     trusted_proxies: Names = ()
     owners: Literal["auto", "cookie"] = "auto"
+    accounts: Literal["auto", "guests", "accounts"] = "auto"
+    guests: bool = False
+    oidc_issuer: str = ""
+    oidc_client_id: str = ""
+    oidc_client_secret: SecretStr | None = None
+    oidc_newcomers: Literal["guest", "member"] | None = None
+    openid_provider_url: str = Field(default="", validation_alias=_usual("openid_provider_url"))
+    oauth_client_id: str = Field(default="", validation_alias=_usual("oauth_client_id"))
+    oauth_client_secret: SecretStr | None = Field(default=None, validation_alias=_usual("oauth_client_secret"))
     space_host: str = Field(default="", validation_alias=_usual("space_host"))
     home: Path = Path("data")
     model: str | None = None
@@ -167,6 +199,9 @@ class Settings(BaseSettings):
     code_kernels: int = Field(default=1, ge=1)
     files_mb: int = Field(default=1024, ge=0)
     uploads_per_hour: int = Field(default=200, ge=0)
+    messages_per_day: Pair = (200, 0)
+    tokens_per_month: Pair = (0, 0)
+    cost_per_month: Pair = (0, 0)
     new_owners_per_minute: int | None = Field(default=None, ge=0)
     write_seconds: float = Field(default=300.0, gt=0)
     log_calls: bool = False
@@ -285,7 +320,35 @@ class Settings(BaseSettings):
     @property
     def has_local_owner(self) -> bool:
         """Whether there is one owner of this machine, and not each browser an owner of its own."""
-        return self.bound_to_this_machine and self.owners == "auto"
+        return self.bound_to_this_machine and self.owners == "auto" and self.accounts == "auto"
+
+    @property
+    def openid(self) -> tuple[str, str, str] | None:
+        """The address of a service that people may sign in by, what it calls this Parlour, and its secret."""
+        own = self.oidc_issuer, self.oidc_client_id, _shown(self.oidc_client_secret)
+        space = self.openid_provider_url, self.oauth_client_id, _shown(self.oauth_client_secret)
+        return next((one for one in (own, space) if one[0] and one[1]), None)
+
+    @property
+    def has_accounts(self) -> bool:
+        """Whether people sign in with names and passwords."""
+        return self.accounts == "accounts"
+
+    def check_open_to(self) -> None:
+        """Check that it was decided who may come, where others than this machine can reach the page.
+
+        Raises:
+            SettingsError: It was not.
+        """
+        decided = self.accounts != "auto" or self.owners == "cookie" or bool(self.space_hosts)
+        if not (decided or self.bound_to_this_machine):
+            raise SettingsError(
+                f"Others can reach {self.host}, and it is not said who may come in.",
+                hint="Set PARLOUR_ACCOUNTS=accounts for people with passwords, or PARLOUR_ACCOUNTS=guests to let in "
+                "whoever can reach it, each browser with conversations of its own.",
+                key="open_to_whom",
+                host=self.host,
+            )
 
     @property
     def may_move_port(self) -> bool:

@@ -45,6 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         settings = Settings.load(**given)
         if settings.log_calls:
             logging.getLogger("core.llm.calls").setLevel(logging.INFO)
+        settings.check_open_to()
         settings.make_home()
         secret = settings.signing_secret()
         sock = bind(settings.host, settings.port, next_free=settings.may_move_port)

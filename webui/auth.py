@@ -173,13 +173,13 @@ class Cookies:
         for wanted in (f"{_HOST_PREFIX}{self.name}{kind}", f"{self.name}{kind}"):
             yield from (value for name, value in pairs if name == wanted)
 
-    def header(self, value: str, kind: str = "", *, https: bool) -> str:
-        """The `Set-Cookie` header for a value of a kind."""
+    def header(self, value: str, kind: str = "", *, https: bool, seconds: int = _SECONDS) -> str:
+        """The `Set-Cookie` header for a value of a kind, kept for `seconds`; 0 takes it away."""
         secure = https or self._framed
         parts = [
             f"{_HOST_PREFIX if secure else ''}{self.name}{kind}={value}",
             "Path=/",
-            f"Max-Age={_SECONDS}",
+            f"Max-Age={seconds}",
             "HttpOnly",
         ]
         if self._framed:

@@ -20,6 +20,7 @@ from webui.handlers.inspecting import InspectRoutes
 from webui.handlers.listing import ListRoutes
 from webui.handlers.metering import MeterRoutes
 from webui.handlers.models import ModelRoutes
+from webui.handlers.people import accounts_of
 from webui.handlers.pictures import PictureRoutes
 from webui.handlers.preferences import PreferenceRoutes
 from webui.handlers.queue import QueueRoutes
@@ -83,6 +84,7 @@ class Routes:
         self._dictation = DictationRoutes(context)
         self._pictures = PictureRoutes(context)
         self._steering = SteeringRoutes(context)
+        self._accounts = accounts_of(context)
 
     def table(self) -> list[BaseRoute]:
         """All of them."""
@@ -113,6 +115,7 @@ class Routes:
             *self._dictation.table(),
             *self._pictures.table(),
             *self._steering.table(),
+            *(self._accounts.table() if self._accounts is not None else ()),
             *offline_routes(),
             *asset_routes(),
         ]

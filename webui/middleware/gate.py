@@ -32,13 +32,14 @@ _BODIES = frozenset({"queue/join", "cancel", "reset"})
 # Beside `/gradio_api/`: the page, what it is made of, and Parlour's own routes, which look at the owner themselves.
 _PAGES = frozenset(
     {"/", "/config", "/theme.css", "/favicon.ico", "/manifest.json", "/robots.txt", "/mcp", "/mcp/signed-in", "/search"}
-    | {"/meter", "/meter/save", "/offline.js"}
+    | {"/meter", "/meter/save", "/offline.js", "/sign-in", "/sign-out", "/guest", "/account", "/people"}
 )
 _OURS = (
     *("models", "documents", "libraries", "tools", "calls", "conversations", "uploads", "inspect", "preferences"),
     *("shares", "shared", "dictation"),
     "pictures",
     "steering",
+    *("link", "account", "people", "sign-in", "login"),
 )
 _FOLDERS = tuple(f"/{name}/" for name in ("assets", "static", "files", "pages", *_OURS))
 _LONGEST_NAME = 255  # bytes, in every file system
