@@ -74,9 +74,10 @@ async def open_app(
             gc.freeze()  # what was imported stays, so the collector need not walk it again
             async with app.router.lifespan_context(app):
                 warming = asyncio.create_task(opened.services.warm_up())  # the page is there first
-                gate = GateMiddleware(app, uploads, forgotten=forget, functions=functions)
+                accounts = settings.has_accounts
+                gate = GateMiddleware(app, uploads, forgotten=forget, functions=functions, accounts=accounts)
                 with watched(asyncio.get_running_loop()):
-                    yield await with_accounts(gate, context, first) if settings.has_accounts else gate
+                    yield await with_accounts(gate, context, first) if accounts else gate
                 await asyncio.wait({warming})
 
 

@@ -41,7 +41,7 @@ class Owners:
         self._signer = TimestampSigner(secret, salt="parlour.owner", digest_method=sha256)
 
     @property
-    def cookie_name(self) -> str:
+    def cookiehost_of(self) -> str:
         """The name of the cookie, without what HTTPS puts before it."""
         return self.cookies.name
 
@@ -109,12 +109,12 @@ class Hosts:
         Bound to a network, an address in figures is fine as well: a page of another site can make its own name
         point here, but never an address.
         """
-        name = _name(host)
+        name = host_of(host)
         return name in self._names or (self._any_address and _is_address(name))
 
     def is_this_machine(self, host: str) -> bool:
         """Whether a `Host` header is a name of this machine, and not one that a setting allows besides."""
-        name = _name(host)
+        name = host_of(host)
         return name in self._machine and name not in self._named
 
     def trusts(self, origin: str, host: str) -> bool:
@@ -122,7 +122,7 @@ class Hosts:
         scheme, _, place = origin.partition("://")
         if scheme not in {"http", "https"}:
             return False
-        return self.is_same(origin, host) or _name(place) in self._named
+        return self.is_same(origin, host) or host_of(place) in self._named
 
     def is_same(self, origin: str, host: str) -> bool:
         """Whether a page from `origin` is one of the very server that a `Host` header names."""
@@ -131,7 +131,7 @@ class Hosts:
         return place.lower().removesuffix(default) == host.lower().removesuffix(default)
 
 
-def _name(host: str) -> str:
+def host_of(host: str) -> str:
     """A host without its port, brackets and last dot; "" where it is not written as one, for it goes into the page."""
     found = _HOST_HEADER.fullmatch(host)
     return (found[1] or found[2]).lower().rstrip(".") if found else ""

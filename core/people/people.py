@@ -158,12 +158,12 @@ class People:
             StorageError: The database failed.
         """
         key = name_key(name)
-        self._tries.check(key, address)
+        self._tries.begin(key, address)
         person = await self.store.named(key)
         kept = person.password if person is not None else ""
         if not await self.passwords.matches(kept, password) or person is None:
-            self._tries.count(key, address)
             raise ParlourError("Name or password is wrong.", key="sign_in_wrong")
+        self._tries.was_right(key, address)
         if self.passwords.is_weak(kept):
             await self.store.rehash(person.id, await self.passwords.hashed(password))
         return await self.open_session(person, browser=browser, former=former)
@@ -209,10 +209,10 @@ class People:
             TooManyRequestsError: key `sign_in_often`.
         """
         person = await self.store.get(known.person.id)
-        self._tries.check(person.name_key, address)
+        self._tries.begin(person.name_key, address)
         if person.password and not await self.passwords.matches(person.password, password):
-            self._tries.count(person.name_key, address)
             raise ParlourError("The present password is wrong.", key="password_wrong")
+        self._tries.was_right(person.name_key, address)
         return person
 
     async def accept(self, token: str, name: str, password: str, *, browser: str, former: str = "") -> SignedIn:

@@ -32,8 +32,12 @@ class Tries:
         self._clock = clock
         self._wrong: OrderedDict[tuple[str, ...], list[float]] = OrderedDict()
 
-    def check(self, name_key: str, address: str) -> None:
-        """Whether another try may be made. Raises TooManyRequestsError (key `sign_in_often`)."""
+    def begin(self, name_key: str, address: str) -> None:
+        """Another try, counted as wrong until it was right: many at the same time are no more than one after another.
+
+        Raises:
+            TooManyRequestsError: key `sign_in_often`.
+        """
         seconds = max(self._wait(key, most) for key, most in _counted(name_key, address))
         if seconds:
             raise TooManyRequestsError(
@@ -44,14 +48,20 @@ class Tries:
                 seconds=seconds,
             )
 
-    def count(self, name_key: str, address: str) -> None:
-        """One was wrong."""
         now = self._clock()
-        for key, most in _counted(name_key, address):
-            self._wrong[key] = [*self._recent(key), now][-most:]
+        for key, _ in _counted(name_key, address):
+            self._wrong[key] = [*self._recent(key), now]
             self._wrong.move_to_end(key)
         while len(self._wrong) > _MOST_KEYS:
             self._wrong.popitem(last=False)
+
+    def was_right(self, name_key: str, address: str) -> None:
+        """The last one was right, and does not count."""
+        for key, _ in _counted(name_key, address):
+            if recent := self._recent(key)[:-1]:
+                self._wrong[key] = recent
+            else:
+                self._wrong.pop(key, None)
 
     def _recent(self, key: tuple[str, ...]) -> list[float]:
         since = self._clock() - WITHIN

@@ -381,6 +381,26 @@ class PeopleStore:
         values = {"issuer": issuer, "subject": subject, "person_id": person_id, "data": dict(data)}
         await self._database.write(lambda c: c.execute(insert(sign_ins).values(**values, created_at=time.time())))
 
+    async def sign_ins_of(self, person_id: str, issuer: str) -> dict[str, dict[str, Any]]:
+        """What is kept of a person's ways in by an issuer, by subject, the oldest first. Raises StorageError."""
+        query = select(sign_ins.c.subject, sign_ins.c.data).where(
+            sign_ins.c.person_id == person_id, sign_ins.c.issuer == issuer
+        )
+        rows = await self._database.read(lambda c: c.execute(query.order_by(sign_ins.c.created_at)).all())
+        return {row.subject: dict(row.data) for row in rows}
+
+    async def change_sign_in(self, issuer: str, subject: str, data: Mapping[str, Any]) -> None:
+        """Keep something else of a way in. Raises StorageError."""
+        this = update(sign_ins).where(sign_ins.c.issuer == issuer, sign_ins.c.subject == subject)
+        await self._database.write(lambda c: c.execute(this.values(data=dict(data))))
+
+    async def remove_sign_in(self, issuer: str, subject: str, person_id: str) -> None:
+        """Forget a way in of a person's own. Raises StorageError."""
+        this = delete(sign_ins).where(
+            sign_ins.c.issuer == issuer, sign_ins.c.subject == subject, sign_ins.c.person_id == person_id
+        )
+        await self._database.write(lambda c: c.execute(this))
+
     # ---- the audit
 
     async def audit(self, most: int = 200) -> list[Act]:

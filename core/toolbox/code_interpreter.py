@@ -126,7 +126,7 @@ class CodeInterpreters:
         """How code is run here for an owner, or why it is not."""
         told = self.as_dict()
         if self._needs_account and self._stores.people.roles.get(owner, "guest") == "guest":
-            return OwnerInterpreter(why="guest")
+            return OwnerInterpreter(why="guests run no code here")
         make = partial(self._tool, owner) if told["state"] == "ready" else None
         return OwnerInterpreter(make, str(told["driver"]), str(told["reason"]), partial(self._forget, owner))
 

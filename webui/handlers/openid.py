@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from core.people.people import SignedIn
     from core.settings import Settings
     from webui.auth import Cookies
-    from webui.handlers.people import PeopleRoutes
+    from webui.handlers.doors import Doors
 
 _KIND: Final = "-openid"
 _LASTS: Final = 600
@@ -41,7 +41,7 @@ class OpenIdRoutes:
         cookies: How cookies of this server are named and written.
     """
 
-    def __init__(self, service: OpenId, settings: Settings, doors: PeopleRoutes, cookies: Cookies) -> None:
+    def __init__(self, service: OpenId, settings: Settings, doors: Doors, cookies: Cookies) -> None:
         self.service = service
         self._newcomers = settings.oidc_newcomers
         self._doors = doors

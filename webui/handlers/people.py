@@ -12,11 +12,13 @@ from starlette.routing import Route
 
 from core.errors import NotFoundError, ParlourError, StorageError, TooManyRequestsError
 from core.limits import TokenBuckets
+from core.people.passkeys import ISSUER as PASSKEY
 from core.people.passwords import SHORTEST
 from core.people.roles import may
 from core.storage.use import day_of
 from webui.auth import Owners
 from webui.handlers.openid import OpenIdRoutes, service_of
+from webui.handlers.passkeys import PasskeyRoutes
 from webui.middleware.accounts import SESSION
 from webui.middleware.answers import read_body
 from webui.middleware.proxy import client_address, counted_as
@@ -67,6 +69,7 @@ class PeopleRoutes:
         self._owners = owners
         self._newcomers = newcomers
         self.people_here = self._people
+        self._settings = context.settings
         service = service_of(context.settings)
         self._outside = OpenIdRoutes(service, context.settings, self, owners.cookies) if service is not None else None
 
@@ -83,6 +86,7 @@ class PeopleRoutes:
             Route("/link/{token}", self.link, methods=["GET"]),
             Route("/link/{token}", self.use_link, methods=["POST"]),
             *(self._outside.table() if self._outside is not None else ()),
+            *PasskeyRoutes(self._settings, self, self._owners.cookies).table(),
             Route("/account", self.account, methods=["GET"]),
             *(Route(f"/account/{name}", self._mine(work), methods=["POST"]) for name, work in mine.items()),
             Route("/people", self.people, methods=["GET"]),
@@ -100,7 +104,7 @@ class PeopleRoutes:
     async def sign_in(self, request: Request) -> Response:
         """Sign in by what was typed."""
         form = await _form(request)
-        words = self._said_in(request)
+        words = self.words_of(request)
         name, password = form.get("name", ""), form.get("password", "")
         try:
             done = await self._people.sign_in(
@@ -126,7 +130,7 @@ class PeopleRoutes:
 
     async def as_guest(self, request: Request) -> Response:
         """Go on without an account: the browser is an owner of its own."""
-        words = self._said_in(request)
+        words = self.words_of(request)
         if not self._guests:
             return await self._door(request, 403, problem=words("account.no_guests"))
         answer = _to("./")
@@ -150,7 +154,7 @@ class PeopleRoutes:
 
     async def use_link(self, request: Request) -> Response:
         """Become somebody, or choose another password."""
-        form, token, words = await _form(request), request.path_params["token"], self._said_in(request)
+        form, token, words = await _form(request), request.path_params["token"], self.words_of(request)
         password, former = form.get("password", ""), self._token(request)
         try:
             invitation = await self._people.link(token)
@@ -247,7 +251,8 @@ class PeopleRoutes:
 
     # ---- inside
 
-    def _said_in(self, request: Request) -> Words:
+    def words_of(self, request: Request) -> Words:
+        """The words of the language that a request asks for."""
         return self._words(request.headers.get("accept-language", ""))
 
     async def _door(
@@ -258,23 +263,20 @@ class PeopleRoutes:
         problem: str = "",
         more: Mapping[str, str] | None = None,
     ) -> Response:
-        keepers = [one.name for one in await self._people.store.list() if one.role == "owner"]
-        shown = request.scope["known"] is None and len(keepers) == 1
         door = Door(
             request.headers.get("host", ""),
             name[:64],
             problem,
             guests=self._guests,
-            keepers=keepers if shown else (),
             outside=self._outside.service.name if self._outside is not None else "",
             base="../" if request.url.path.count("/") > 1 else "./",
         )
-        return _page(sign_in_page(door, self._said_in(request)), status, more)
+        return _page(sign_in_page(door, self.words_of(request)), status, more)
 
     def _link_page(
         self, request: Request, invitation: Invitation, status: int = 200, name: str = "", problem: str = ""
     ) -> Response:
-        words = self._said_in(request)
+        words = self.words_of(request)
         kind = "recovery" if invitation.person_id else "first" if not invitation.made_by else "invited"
         outside = self._outside.service.name if self._outside is not None and kind != "recovery" else ""
         door = Door(
@@ -288,14 +290,14 @@ class PeopleRoutes:
         return _page(link_page(kind, door, words(f"role.{invitation.role}"), words), status)
 
     def _link_failed(self, request: Request, error: ParlourError) -> Response:
-        words = self._said_in(request)
+        words = self.words_of(request)
         happened, remedy = words.error_parts(error)
         return _page(told_page(happened, remedy, words), 404 if isinstance(error, NotFoundError) else 503)
 
     async def refused(self, request: Request, error: ParlourError) -> Response:
         """The page to sign in, with why that did not work elsewhere."""
         status = 404 if isinstance(error, NotFoundError) else 503 if error.words_key == "openid_away" else 400
-        return await self._door(request, status, problem=self._said_in(request).error(error))
+        return await self._door(request, status, problem=self.words_of(request).error(error))
 
     def of_browser(self, request: Request) -> dict[str, str]:
         """What the browser says that it is, and the session that it has."""
@@ -320,7 +322,7 @@ class PeopleRoutes:
 
     async def _account(self, request: Request, status: int = 200, *, problem: str = "", said: str = "") -> Response:
         known: Known = request.scope["known"]
-        words = self._said_in(request)
+        words = self.words_of(request)
         shown = ShownAccount(
             known.person,
             known.session.id,
@@ -328,6 +330,7 @@ class PeopleRoutes:
             problem,
             words(said, n=SHORTEST) if said else "",
             keeps=may(known.person.role, "house"),
+            passkeys=await self._people.store.sign_ins_of(known.person.id, PASSKEY),
         )
         return _page(account_page(shown, words), status, place=request.scope["path"])
 
@@ -335,7 +338,7 @@ class PeopleRoutes:
         self, request: Request, status: int = 200, *, token: str = "", problem: str = "", said: str = ""
     ) -> Response:
         known: Known = request.scope["known"]
-        words, store = self._said_in(request), self._people.store
+        words, store = self.words_of(request), self._people.store
         scheme, host = request.scope["scheme"], request.headers.get("host", "")
         everybody = await store.list()
         shown = ShownPeople(
@@ -373,7 +376,7 @@ class PeopleRoutes:
                 status = 404 if isinstance(error, NotFoundError) else 503 if type(error) is StorageError else 400
                 if isinstance(error, TooManyRequestsError):
                     status = 429
-                return await page(request, status, problem=self._said_in(request).error(error))
+                return await page(request, status, problem=self.words_of(request).error(error))
 
         return answer
 

@@ -32,15 +32,16 @@ _BODIES = frozenset({"queue/join", "cancel", "reset"})
 # Beside `/gradio_api/`: the page, what it is made of, and Parlour's own routes, which look at the owner themselves.
 _PAGES = frozenset(
     {"/", "/config", "/theme.css", "/favicon.ico", "/manifest.json", "/robots.txt", "/mcp", "/mcp/signed-in", "/search"}
-    | {"/meter", "/meter/save", "/offline.js", "/sign-in", "/sign-out", "/guest", "/account", "/people"}
+    | {"/meter", "/meter/save", "/offline.js"}
 )
+_PAGES_OF_PEOPLE = frozenset({"/sign-in", "/sign-out", "/guest", "/account", "/people"})
 _OURS = (
     *("models", "documents", "libraries", "tools", "calls", "conversations", "uploads", "inspect", "preferences"),
     *("shares", "shared", "dictation"),
     "pictures",
     "steering",
-    *("link", "account", "people", "sign-in", "login"),
 )
+_FOLDERS_OF_PEOPLE = ("/link/", "/account/", "/people/", "/sign-in/", "/login/")
 _FOLDERS = tuple(f"/{name}/" for name in ("assets", "static", "files", "pages", *_OURS))
 _LONGEST_NAME = 255  # bytes, in every file system
 _LONGEST_SESSION = 64  # letters; those of Gradio's client have some ten
@@ -153,6 +154,7 @@ class GateMiddleware:
         uploads: Files on their way in.
         forgotten: Told of each session whose name is forgotten: what waits for it is not read any more.
         functions: How many functions the page has; `None` where that is not known.
+        accounts: People sign in, and have pages for that.
     """
 
     def __init__(
@@ -162,10 +164,13 @@ class GateMiddleware:
         *,
         forgotten: Callable[[str], None] | None = None,
         functions: int | None = None,
+        accounts: bool = False,
     ) -> None:
         self.app = app
         self._uploads = uploads
         self._functions = functions
+        self._pages = _PAGES | _PAGES_OF_PEOPLE if accounts else _PAGES
+        self._folders = (*_FOLDERS, *_FOLDERS_OF_PEOPLE) if accounts else _FOLDERS
         self._sessions = Claims(each=_MOST_SESSIONS, forgotten=forgotten)
         self._events = Claims()
 
@@ -176,7 +181,7 @@ class GateMiddleware:
             return
         path: str = scope["path"]
         if not path.startswith(_API):
-            known = path in _PAGES or (path.startswith(_FOLDERS) and _may_exist(path))
+            known = path in self._pages or (path.startswith(self._folders) and _may_exist(path))
             await (self.app(scope, receive, send) if known else refuse(scope, send, 404, _NOT_SERVED))
             return
         owner: str | None = scope["owner"]

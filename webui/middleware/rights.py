@@ -33,7 +33,15 @@ ROUTES: Final[Mapping[str, Needed]] = {
         (
             *("/favicon.ico", "/robots.txt", "/manifest.json", "/offline.js", "/theme.css"),
             *("/assets/{name}", "/assets/{name:path}", "/static/{path:path}", "/mcp", "/shared/{token}"),
-            *("/sign-in", "/sign-in/openid", "/login/callback", "/sign-out", "/guest", "/link/{token}"),
+            *(
+                "/sign-in",
+                "/sign-in/openid",
+                "/login/callback",
+                *_below("sign-in/passkey", "begin done"),
+                "/sign-out",
+                "/guest",
+                "/link/{token}",
+            ),
         ),
         "nothing",
     ),
@@ -55,7 +63,9 @@ ROUTES: Final[Mapping[str, Needed]] = {
         ),
         "talk",
     ),
-    **dict.fromkeys(("/account", *_below("account", "password end delete")), "account"),
+    **dict.fromkeys(
+        ("/account", *_below("account", "password end delete passkey/begin passkey/add passkey/remove")), "account"
+    ),
     **dict.fromkeys(
         (
             "/conversations/import",

@@ -10,8 +10,6 @@ from core.people.passwords import SHORTEST
 from webui.middleware.entrance import plain_page
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from webui.words import Words
 
 # The reader's own choice of theme, where the browser keeps one.
@@ -39,6 +37,7 @@ input, select { display: block; width: 100%; margin-top: 4px; font-size: 16px; b
   background: var(--sheet); color: inherit; }
 button { font-size: 14px; border: 0; background: var(--accent); color: var(--on); cursor: pointer; }
 a { color: var(--accent); }
+[hidden] { display: none !important; }
 main.door button { width: 100%; margin-top: 20px; }
 .other { background: transparent; color: var(--ink); border: 1px solid var(--edge); }
 a.other { display: block; margin-top: 20px; padding: 11px; border-radius: 6px; font-size: 14px; text-align: center;
@@ -54,6 +53,50 @@ p { margin: 0; color: var(--ink-2); }
 footer { margin-top: 32px; }
 @media (max-width: 420px) { main { padding: 24px 20px; } }
 """
+# Buttons are shown where the browser can, which it does over HTTPS and at localhost alone.
+PASSKEYS: Final = """<script>
+(() => {
+  const told = document.getElementById('passkey-told');
+  const ask = async (path, body) => {
+    const answer = await fetch(path, {
+      method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body),
+    });
+    const said = await answer.json();
+    if (!answer.ok) throw new Error(said.failed);
+    return said;
+  };
+  const press = (button, work) => {
+    button.hidden = false;
+    button.addEventListener('click', async () => {
+      told.hidden = true;
+      try {
+        location.assign((await work()).to);
+      } catch (error) {
+        if (error.name === 'NotAllowedError') return;
+        told.textContent = error.message;
+        told.hidden = false;
+      }
+    });
+  };
+  for (const button of document.querySelectorAll('[data-forget]')) {
+    press(button, () => ask('./account/passkey/remove', { id: button.dataset.forget }));
+  }
+  if (!window.PublicKeyCredential?.parseCreationOptionsFromJSON) return;
+  const add = document.getElementById('add-passkey'), use = document.getElementById('use-passkey');
+  if (add) {
+    press(add, async () => {
+      const publicKey = PublicKeyCredential.parseCreationOptionsFromJSON(await ask('./account/passkey/begin', {}));
+      return ask('./account/passkey/add', (await navigator.credentials.create({ publicKey })).toJSON());
+    });
+  }
+  if (use) {
+    press(use, async () => {
+      const publicKey = PublicKeyCredential.parseRequestOptionsFromJSON(await ask('./sign-in/passkey/begin', {}));
+      return ask('./sign-in/passkey/done', (await navigator.credentials.get({ publicKey })).toJSON());
+    });
+  }
+})();
+</script>"""
 _MARK: Final = (
     '<svg viewBox="0 0 32 32" fill="none" stroke-width="2.8" stroke-linecap="round" aria-hidden="true">'
     '<path d="M7 28V10.5A6.5 6.5 0 0 1 13.5 4H15a4 4 0 0 1 4 4" stroke="currentColor"/>'
@@ -72,7 +115,6 @@ class Door:
         problem: What is wrong with it.
         said: What went well.
         guests: Whether one may go on without an account.
-        keepers: Who can help whoever forgot a password.
         outside: Another service that one may sign in by; "" for none.
         base: The way to the page's root.
         link: The token of the one-time link that one came by.
@@ -83,7 +125,6 @@ class Door:
     problem: str = ""
     said: str = ""
     guests: bool = False
-    keepers: Sequence[str] = ()
     outside: str = ""
     base: str = "./"
     link: str = ""
@@ -101,13 +142,17 @@ def sign_in_page(door: Door, words: Words) -> str:
         'type="password" autocomplete="current-password"' + (focus if door.name else ""),
     )
     guest = _outside(door, words)
+    if door.base == "./":
+        guest += (
+            f'<button type="button" class="other" id="use-passkey" hidden>{escape(words("account.passkey"))}</button>'
+            f'<p id="passkey-told" role="alert" hidden></p>{PASSKEYS}'
+        )
     if door.guests:
         guest += (
             f'<div class="or">{escape(words("account.or"))}</div><form method="post" action="{door.base}guest">'
             f'<button class="other">{escape(words("account.as_guest"))}</button></form>'
         )
-    who = words("attach.comma").join(door.keepers)
-    foot = words("account.forgotten", who=who) if who else words("account.forgotten_nobody")
+    foot = words("account.forgotten")
     body = (
         f'<form method="post" action="{door.base}sign-in">{fields}{_told(door.problem, door.said)}'
         f"<button>{escape(words('account.sign_in'))}</button></form>{guest}<footer>{escape(foot)}</footer>"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime
 from html import escape
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from core.people.passwords import SHORTEST
 from core.people.people import LIMITED
@@ -13,7 +13,7 @@ from core.people.roles import RIGHTS, may_set
 from core.storage.people import ROLES
 from core.storage.use import Use
 from webui.middleware.entrance import plain_page
-from webui.panels.door import LOOK, THEME
+from webui.panels.door import LOOK, PASSKEYS, THEME
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -110,6 +110,8 @@ class ShownAccount:
 
     Args:
         session: The one that looks at it.
+        keeps: They look after the house.
+        passkeys: What is kept of their passkeys, by id.
     """
 
     me: Person
@@ -118,6 +120,7 @@ class ShownAccount:
     problem: str = ""
     said: str = ""
     keeps: bool = False
+    passkeys: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
 
 
 def account_page(shown: ShownAccount, words: Words) -> str:
@@ -139,6 +142,7 @@ def account_page(shown: ShownAccount, words: Words) -> str:
         f'<form class="form" method="post" action="./account/password">{fields}'
         f'<p class="note">{escape(words("account.how", n=SHORTEST))}</p>'
         f"<button>{escape(words('account.change_do'))}</button></form>"
+        f"{_passkeys(shown, words)}"
         f"<h2>{escape(words('account.leave'))}</h2><p>{escape(words('account.leave_say'))}</p>"
         '<p class="row">'
         + "".join(
@@ -154,6 +158,21 @@ def account_page(shown: ShownAccount, words: Words) -> str:
 
 
 # ---- parts
+
+
+def _passkeys(shown: ShownAccount, words: Words) -> str:
+    rows = "".join(
+        f"<tr><td>{escape(str(data.get('browser') or words('account.a_device')))}</td>"
+        f'<td class="right"><button type="button" data-forget="{escape(one)}">'
+        f"{escape(words('account.passkey_remove'))}</button></td></tr>"
+        for one, data in shown.passkeys.items()
+    )
+    return (
+        f"<h2>{escape(words('account.passkeys'))}</h2><p>{escape(words('account.passkeys_say'))}</p>"
+        f"<table><tbody>{rows}</tbody></table>"
+        f'<p class="row"><button type="button" id="add-passkey" hidden>{escape(words("account.passkey_add"))}</button>'
+        f'</p><p id="passkey-told" role="alert" hidden></p>{PASSKEYS}'
+    )
 
 
 def _person_row(one: Person, shown: ShownPeople, words: Words) -> str:

@@ -94,7 +94,9 @@ async def house(home: Path, *replies: str, **settings: Any) -> AsyncGenerator[Ho
     async with Engine(read, model=ScriptedModel(*(replies or ("Yes.",) * 20))) as engine:
         context, uploads = WebContext(engine, read, Words.of), Uploads(home / "tmp", 1024 * 1024)
         routes = [Route("/", _page), *Routes(context, uploads, Views(Words.of)).table()]
-        inner = await with_accounts(GateMiddleware(Starlette(routes=routes), uploads), context, told.append)
+        inner = await with_accounts(
+            GateMiddleware(Starlette(routes=routes), uploads, accounts=True), context, told.append
+        )
         made = House(engine, guarded(inner, read, "key", read.page_token()), inner, "".join(told))
         try:
             yield made

@@ -46,7 +46,8 @@ GRADIO = {
 
 @pytest.fixture
 async def here(tmp_path: Path) -> AsyncIterator[House]:
-    async with house(tmp_path, guests=True) as made:
+    outside = {"oidc_issuer": "http://127.0.0.1:9", "oidc_client_id": "parlour"}
+    async with house(tmp_path, guests=True, **outside) as made:
         yield made
 
 
