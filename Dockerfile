@@ -13,7 +13,7 @@ LABEL org.opencontainers.image.title="Parlour" \
       org.opencontainers.image.documentation="docs/self-hosting.md"
 # Nothing is written but below /data and /tmp, so the rest can be mounted read-only.
 ENV PATH=/opt/parlour/bin:$PATH PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1 HOME=/tmp MPLCONFIGDIR=/tmp/matplotlib \
-    PARLOUR_HOST=0.0.0.0 PARLOUR_PORT=7860 PARLOUR_HOME=/data XDG_CACHE_HOME=/data/cache
+    PARLOUR_HOST=0.0.0.0 PARLOUR_PORT=7860 PARLOUR_ACCOUNTS=guests PARLOUR_HOME=/data XDG_CACHE_HOME=/data/cache
 # OpenMP, which the built-in model computes with.
 RUN apt-get update && apt-get install -y --no-install-recommends libgomp1 && rm -rf /var/lib/apt/lists/*
 RUN useradd --no-create-home --uid 1000 parlour && mkdir -p /data && chown parlour:parlour /data

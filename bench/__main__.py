@@ -26,6 +26,7 @@ NAMES = (
     "sandbox",
     "starting",
     "owners",
+    "signing_in",
     "pages",
     "demos",
     "idle",

@@ -21,7 +21,12 @@ from core.testing.model_server import ModelServer
 from core.testing.script import Reply, Request
 from tests.e2e.app_process import ROOT, AppProcess, free_port
 
-SETTINGS = {"HOST": "0.0.0.0", "TOKEN": "off", "RETRIEVAL": "keyword"}  # each browser an owner of its own
+SETTINGS = {
+    "HOST": "0.0.0.0",
+    "ACCOUNTS": "guests",
+    "TOKEN": "off",
+    "RETRIEVAL": "keyword",
+}  # each browser an owner of its own
 WORDS, PACE = 300, 1 / 30
 APART = 20.0  # seconds within which each user asks once
 

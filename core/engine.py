@@ -12,14 +12,17 @@ from core.doors.door import Doors
 from core.mcp_endpoint import McpAccess
 from core.models.loading import ModelLoader
 from core.models.pool import ActiveModel
+from core.people.people import People
 from core.readiness import Readiness
 from core.resources import descriptors_check, disk_check
 from core.storage.database import Database, count_opening
 from core.storage.sealing import Sealer
 from core.storage.stores import Stores
+from core.storage.use import Limits, UsualLimits
 from core.workspace.answering import Answering
 from core.workspace.chores import Chores
 from core.workspace.demonstrations import Demonstrations
+from core.workspace.joining import Belongings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,6 +47,8 @@ class Engine:
     stores: Stores
     outward: McpAccess
     doors: Doors
+    people: People
+    belongings: Belongings
     chores: Chores
     demonstrations: Demonstrations
 
@@ -73,13 +78,16 @@ class Engine:
                 await opening.enter_async_context(self.program)
             database = await Database.open(home / "parlour.db")
             opening.push_async_callback(database.aclose)
-            await opening.enter_async_context(self._build(database))
+            answering = self._build(database)
+            await self.stores.people.list()  # whose machine it is, is asked without asking the database
+            await opening.enter_async_context(answering)
             await opening.enter_async_context(self.outward)
             await opening.enter_async_context(self.doors)
             if behind := await count_opening(database, home):
                 self.intake.keeps_unneeded = True
                 self.readiness.note("database_behind", asdict(behind))
             await opening.enter_async_context(self.chores)
+            await opening.enter_async_context(self.belongings)
             self._open = opening.pop_all()
         self.readiness.mark("database", "ready")
         self._loader.start()
@@ -111,7 +119,9 @@ class Engine:
     def _build(self, database: Database) -> Answering:
         """Everything by its parts; nothing of it is begun yet."""
         settings, sealer = self.settings, Sealer(self.settings.signing_secret())
-        self.stores = Stores(database, settings.home / "files", sealer, quota=settings.files_mb * _MIB or None)
+        room = settings.files_mb * _MIB or None
+        self.stores = Stores(database, settings.home / "files", sealer, quota=room, limits=_limits(settings))
+        self.people = People(self.stores.people)
         model = ActiveModel(self._loader, self.readiness)
         answering = Answering(settings, self.stores, sealer, model, program=self.program, changed=self._changes)
         self.services, self.workspaces = answering.services, answering.workspaces
@@ -121,9 +131,16 @@ class Engine:
         self.doors = Doors(self.services, self.workspaces, self.program)
         self.chores = Chores(self.services, self.workspaces)
         self.demonstrations = Demonstrations(self.workspaces)
+        self.belongings = Belongings(self.stores, self.workspaces, self.intake, settings.home)
         return answering
 
     def _make_model(self) -> BaseChatModel:
         from core.llm.open_model import get_chat_model
 
         return get_chat_model(self.settings.model_cfg())
+
+
+def _limits(settings: Settings) -> UsualLimits:
+    each = zip(settings.messages_per_day, settings.tokens_per_month, settings.cost_per_month, strict=True)
+    guest, member = (Limits(*most) for most in each)
+    return UsualLimits(guest, member)

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 PACKAGES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "page": (
-            *("alembic", "brotli", "fastapi", "gradio", "itsdangerous", "python_multipart", "sqlalchemy", "starlette"),
-            "uvicorn",
+            *("alembic", "argon2", "authlib", "brotli", "fastapi", "gradio", "itsdangerous", "joserfc"),
+            *("python_multipart", "sqlalchemy", "starlette", "uvicorn", "webauthn"),
         ),
         "documents": (
             *("docx", "lxml", "msoffcrypto", "numpy", "olefile", "oxmsg", "pptx", "pymupdf", "pypdfium2"),

@@ -115,7 +115,8 @@ class McpAccess:
         owner = _named(parts[1]) if len(token) <= _LONGEST_TOKEN and len(parts) == 3 else ""
         access = self.of(owner)
         known = bool(owner) and await access.knows(token)
-        return access if known and not (visitor and owner == LOCAL_OWNER) else None
+        barred = (visitor and owner == LOCAL_OWNER) or self._stores.people.roles.get(owner) == "guest"
+        return access if known and not barred else None
 
 
 class OwnerMcpAccess:

@@ -9,14 +9,12 @@ import logging
 import os
 import re
 import secrets
-import tomllib
-from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, cast, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, cast
 from urllib.parse import urlsplit
 
 from platformdirs import user_cache_path
-from pydantic import AliasChoices, BeforeValidator, Field, SecretStr, ValidationError, field_validator
+from pydantic import AliasChoices, BeforeValidator, Field, SecretStr, field_validator
 from pydantic_settings import (
     BaseSettings,
     NoDecode,
@@ -25,13 +23,12 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
+from core.complaints import complaint
 from core.errors import SettingsError
 from core.known_hosts import is_dashscope
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
-
-    from pydantic.fields import FieldInfo
+    from collections.abc import Collection
 
     from core.languages import Lang
 
@@ -71,6 +68,18 @@ def _listed(given: object) -> object:
 Names: TypeAlias = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_listed)]
 
 
+def _pair(given: object) -> object:
+    """Two numbers in a text, or one that stands for both."""
+    parts: list[object] = list(given.split(",")) if isinstance(given, str) else [given]
+    if isinstance(given, list | tuple):
+        parts = list(cast("list[object]", given))
+    return tuple(parts * 2 if len(parts) == 1 else parts)
+
+
+_AtLeastNone: TypeAlias = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Pair: TypeAlias = Annotated[tuple[_AtLeastNone, _AtLeastNone], NoDecode, BeforeValidator(_pair)]
+
+
 def _usual(name: str) -> AliasChoices:
     """The field's own name (arguments, the file) or the vendor's usual variable."""
     return AliasChoices(name, name.upper())
@@ -90,6 +99,13 @@ class Settings(BaseSettings):
             way.
         owners: `cookie` makes each browser an owner of its own even where only this machine can reach the page.
         root_path: The path under which a proxy shows the page, such as `/chat`; "" for the root of its site.
+        accounts: Who comes by another address than this machine's: `guests`, each browser an owner of its own, or
+            `accounts`, people with names and passwords; on this machine's too where it is set. `auto` is guests in a
+            Space, and nobody elsewhere.
+        guests: With accounts, whoever has none may go on as a guest.
+        oidc_issuer, oidc_client_id, oidc_client_secret: A service of OpenID Connect that people may sign in by.
+        oidc_newcomers: The role of who comes by it uninvited; nobody may where it is left out.
+        openid_provider_url, oauth_client_id, oauth_client_secret: The same, as a Space with `hf_oauth` has them.
         space_host: The name of the Hugging Face Space that shows the page in its frame.
         frames: Other sites that may show the page in a frame, such as `https://blog.example.com`; it has to be served
             over HTTPS then.
@@ -123,6 +139,10 @@ class Settings(BaseSettings):
         files_mb: How much room the files of one browser may take, in MiB; 0 for no limit. The one local owner has no
             limit, here and in the next two.
         uploads_per_hour: How many files one browser may send in an hour; 0 for no limit.
+        messages_per_day: How many questions a guest and a member may ask in a day (UTC), as `200,0`; 0 for no limit.
+            Who looks after the house has none, nor has the one local owner.
+        tokens_per_month: How many tokens the model calls of their replies may take in a month, likewise.
+        cost_per_month: What those may cost in a month, in US dollars, likewise.
         new_owners_per_minute: How many browsers of one address may come for the first time in a minute; 0 for no limit.
             Left out it is 30, and 600 in a Space, whose visitors all come from its proxy unless that is trusted.
         write_seconds: How long a browser may take nothing of an answer before its connection is ended.
@@ -157,6 +177,15 @@ class Settings(BaseSettings):
     allowed_hosts: Names = ()
     trusted_proxies: Names = ()
     owners: Literal["auto", "cookie"] = "auto"
+    accounts: Literal["auto", "guests", "accounts"] = "auto"
+    guests: bool = False
+    oidc_issuer: str = ""
+    oidc_client_id: str = ""
+    oidc_client_secret: SecretStr | None = None
+    oidc_newcomers: Literal["guest", "member"] | None = None
+    openid_provider_url: str = Field(default="", validation_alias=_usual("openid_provider_url"))
+    oauth_client_id: str = Field(default="", validation_alias=_usual("oauth_client_id"))
+    oauth_client_secret: SecretStr | None = Field(default=None, validation_alias=_usual("oauth_client_secret"))
     space_host: str = Field(default="", validation_alias=_usual("space_host"))
     root_path: str = ""
     frames: Names = ()
@@ -190,6 +219,9 @@ class Settings(BaseSettings):
     code_kernels: int = Field(default=1, ge=1)
     files_mb: int = Field(default=1024, ge=0)
     uploads_per_hour: int = Field(default=200, ge=0)
+    messages_per_day: Pair = (200, 0)
+    tokens_per_month: Pair = (0, 0)
+    cost_per_month: Pair = (0, 0)
     new_owners_per_minute: int | None = Field(default=None, ge=0)
     write_seconds: float = Field(default=300.0, gt=0)
     public_ask: int = Field(default=0, ge=0)
@@ -348,7 +380,35 @@ class Settings(BaseSettings):
     @property
     def has_local_owner(self) -> bool:
         """Whether there is one owner of this machine, and not each browser an owner of its own."""
-        return self.bound_to_this_machine and self.owners == "auto"
+        return self.bound_to_this_machine and self.owners == "auto" and self.accounts == "auto"
+
+    @property
+    def openid(self) -> tuple[str, str, str] | None:
+        """The address of a service that people may sign in by, what it calls this Parlour, and its secret."""
+        own = self.oidc_issuer, self.oidc_client_id, _shown(self.oidc_client_secret)
+        space = self.openid_provider_url, self.oauth_client_id, _shown(self.oauth_client_secret)
+        return next((one for one in (own, space) if one[0] and one[1]), None)
+
+    @property
+    def has_accounts(self) -> bool:
+        """Whether people sign in with names and passwords."""
+        return self.accounts == "accounts"
+
+    def check_open_to(self) -> None:
+        """Check that it was decided who may come, where others than this machine can reach the page.
+
+        Raises:
+            SettingsError: It was not.
+        """
+        decided = self.accounts != "auto" or self.owners == "cookie" or bool(self.space_hosts)
+        if not (decided or self.bound_to_this_machine):
+            raise SettingsError(
+                f"Others can reach {self.host}, and it is not said who may come in.",
+                hint="Set PARLOUR_ACCOUNTS=accounts for people with passwords, or PARLOUR_ACCOUNTS=guests to let in "
+                "whoever can reach it, each browser with conversations of its own.",
+                key="open_to_whom",
+                host=self.host,
+            )
 
     @property
     def may_move_port(self) -> bool:
@@ -510,20 +570,6 @@ def _kept_secret(path: Path) -> str:
     return kept
 
 
-_MUST_BE = {
-    "int": "must be a whole number",
-    "float": "must be a number",
-    "bool": "must be true or false",
-    "string": "must be a text",
-    "path": "must be a path",
-    "tuple": "must be a list",
-    "list": "must be a list",
-    "dict": "must be a section of names and values",
-}
-_BOUNDS = {"ge": "{} or more", "gt": "above {}", "le": "{} or less"}
-_PLACE = re.compile(r"(?P<what>.*?) \(at (?P<where>[^()]+)\)")
-
-
 def check_address(address: str | None) -> str | None:
     """The address of a service, as it is given.
 
@@ -540,54 +586,3 @@ def check_address(address: str | None) -> str | None:
     if not fine or re.search(r"\s", address):
         raise ValueError("must be an address such as http://127.0.0.1:8000/v1")
     return address
-
-
-def complaint(error: Exception, file: Path | None, fields: Mapping[str, FieldInfo]) -> str:
-    """The sentence.
-
-    Args:
-        error: As it came from reading or checking the settings.
-        fields: All settings by their names, to find out which one was meant and what it may be.
-    """
-    if isinstance(error, ValidationError):
-        first = error.errors(include_url=False, include_input=False)[0]
-        return _wrong(cast("Mapping[str, Any]", first), fields)
-    if isinstance(error, tomllib.TOMLDecodeError):
-        place = _PLACE.fullmatch(str(error))
-        where, what = (f" at {place['where']}", place["what"]) if place else ("", str(error))
-        return f"The settings file {file} cannot be read{where}: {what[:1].lower()}{what[1:]}."
-    field = re.search(r'field "(\w+)"', str(error))
-    if field:
-        return f"The setting {field[1]!r} must be written as JSON."
-    return f"The settings file {file} cannot be read: {error}."
-
-
-def _wrong(first: Mapping[str, Any], fields: Mapping[str, FieldInfo]) -> str:
-    loc: tuple[int | str, ...] = first["loc"]
-    name, kind = ".".join(str(part) for part in loc).lower(), str(first["type"])
-    if kind == "extra_forbidden":
-        near = get_close_matches(name, fields, n=2)
-        return f"There is no setting {name!r}." + (f" Did you mean {' or '.join(map(repr, near))}?" if near else "")
-    return f"The setting {name!r} {_demand(fields.get(name), kind, first.get('ctx', {}))}."
-
-
-def _demand(field: FieldInfo | None, kind: str, context: Mapping[str, Any]) -> str:
-    if kind == "value_error":
-        return str(context["error"])
-    if kind == "literal_error":
-        return f"must be {context['expected']}"
-    if field is not None and (bounds := _bounds(field)):
-        return _number_within(field, bounds)
-    return _MUST_BE.get(kind.partition("_")[0], "is of the wrong kind")
-
-
-def _bounds(field: FieldInfo) -> dict[str, Any]:
-    """What a number may be: its `ge`, `gt` and `le`, as far as it has them."""
-    return {name: getattr(one, name) for one in field.metadata for name in _BOUNDS if hasattr(one, name)}
-
-
-def _number_within(field: FieldInfo, bounds: Mapping[str, Any]) -> str:
-    demand = _MUST_BE["int" if int in (field.annotation, *get_args(field.annotation)) else "float"]
-    if set(bounds) == {"ge", "le"}:
-        return f"{demand} from {bounds['ge']} to {bounds['le']}"
-    return f"{demand}, {' and '.join(_BOUNDS[name].format(bound) for name, bound in bounds.items())}"

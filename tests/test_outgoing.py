@@ -26,6 +26,7 @@ MAY: dict[str, tuple[set[str], str]] = {
     "core/llm/": ({"httpx", "httpx2"}, "models and weights, at addresses of the owner's settings"),
     "core/llm/local_files.py": ({"urllib.request"}, "how a system writes paths; it opens nothing"),
     "core/rag/json_service.py": ({"httpx"}, "models for vectors and ranks, at addresses of the owner's settings"),
+    "core/people/openid.py": ({"httpx"}, "the service that people sign in by, at the address of the settings"),
     "core/mcp/": ({"httpx2"}, "MCP servers that an owner added"),
     "core/net/unpacking.py": ({"httpx2"}, "unpacks the body of an answer; it opens nothing"),
     "core/testing/": ({"socket"}, "servers of tests"),

@@ -49,6 +49,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if settings.log_calls:
             logging.getLogger("core.llm.calls").setLevel(logging.INFO)
         bring_back(settings)
+        settings.check_open_to()
+        settings.make_home()
         secret = settings.signing_secret()
         sock = bind(settings.host, settings.port, next_free=settings.may_move_port)
         code = serve(settings, secret, sock)

@@ -15,9 +15,11 @@ from anyio import to_thread
 from core.backup.bucket import bucket_of, keeping
 from core.bridge.watchdog import watched
 from core.limits import TokenBuckets
+from webui.auth import Cookies
 from webui.bundles import assets_folder
 from webui.context import WebContext
 from webui.gradio_patches import lean_import, prepare
+from webui.middleware.accounts import AccountsMiddleware
 from webui.middleware.gate import GateMiddleware
 from webui.observing import gauges
 from webui.page_look import Look
@@ -50,6 +52,7 @@ async def open_app(
     *,
     engine: Callable[[Settings], Engine] | None = None,
     look: Look = Look(),  # noqa: B008 - frozen
+    first: Callable[[str], None] | None = None,
 ) -> AsyncGenerator[ASGIApp]:
     """Open the engine, build the application, and close both again.
 
@@ -58,6 +61,7 @@ async def open_app(
         take: Is given the engine's readiness as soon as there is one.
         engine: Makes the engine; Parlour's own if left out.
         look: What a program chose of the page.
+        first: Is given the token of the link that makes the first owner, where people have accounts and nobody has one.
 
     Raises:
         ParlourError: The data folder or the database cannot be used.
@@ -78,10 +82,25 @@ async def open_app(
             gc.freeze()  # what was imported stays, so the collector need not walk it again
             async with app.router.lifespan_context(app):
                 warming = asyncio.create_task(opened.services.warm_up())  # the page is there first
+                accounts = settings.has_accounts
+                public = settings.public_ask > 0
+                gate = GateMiddleware(
+                    app, uploads, forgotten=forget, functions=functions, public=public, accounts=accounts
+                )
                 with watched(asyncio.get_running_loop()):
-                    public = settings.public_ask > 0
-                    yield GateMiddleware(app, uploads, forgotten=forget, functions=functions, public=public)
+                    yield await with_accounts(gate, context, first) if accounts else gate
                 await asyncio.wait({warming})
+
+
+async def with_accounts(app: ASGIApp, context: WebContext, first: Callable[[str], None] | None) -> AccountsMiddleware:
+    """The application for people who sign in. Raises MissingExtraError, StorageError."""
+    people, settings = context.engine.people, context.settings
+    await people.begin()
+    token = await people.first_link()
+    if token is not None and first is not None:
+        first(token)
+    cookies = Cookies(settings.signing_secret(), framed=bool(settings.space_hosts))
+    return AccountsMiddleware(app, people, cookies, guests=settings.guests)
 
 
 class Built(NamedTuple):

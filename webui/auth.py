@@ -124,12 +124,12 @@ class Hosts:
         Bound to a network, an address in figures is fine as well: a page of another site can make its own name
         point here, but never an address.
         """
-        name = _name(host)
+        name = host_of(host)
         return name in self._names or (self._any_address and _is_address(name))
 
     def is_this_machine(self, host: str) -> bool:
         """Whether a `Host` header is a name of this machine, and not one that a setting allows besides."""
-        name = _name(host)
+        name = host_of(host)
         return name in self._machine and name not in self._named
 
     def trusts(self, origin: str, host: str) -> bool:
@@ -137,7 +137,7 @@ class Hosts:
         scheme, _, place = origin.partition("://")
         if scheme not in {"http", "https"}:
             return False
-        return self.is_same(origin, host) or _name(place) in self._named
+        return self.is_same(origin, host) or host_of(place) in self._named
 
     def is_same(self, origin: str, host: str) -> bool:
         """Whether a page from `origin` is one of the very server that a `Host` header names."""
@@ -146,7 +146,7 @@ class Hosts:
         return place.lower().removesuffix(default) == host.lower().removesuffix(default)
 
 
-def _name(host: str) -> str:
+def host_of(host: str) -> str:
     """A host without its port, brackets and last dot; "" where it is not written as one, for it goes into the page."""
     found = _HOST_HEADER.fullmatch(host)
     return (found[1] or found[2]).lower().rstrip(".") if found else ""
@@ -192,13 +192,13 @@ class Cookies:
         for wanted in (f"{self._prefix}{self.name}{kind}", f"{self.name}{kind}"):
             yield from (value for name, value in pairs if name == wanted)
 
-    def header(self, value: str, kind: str = "", *, https: bool) -> str:
-        """The `Set-Cookie` header for a value of a kind."""
+    def header(self, value: str, kind: str = "", *, https: bool, seconds: int = _SECONDS) -> str:
+        """The `Set-Cookie` header for a value of a kind, kept for `seconds`; 0 takes it away."""
         secure = https or self._framed
         parts = [
             f"{self._prefix if secure else ''}{self.name}{kind}={value}",
             f"Path={self._path}",
-            f"Max-Age={_SECONDS}",
+            f"Max-Age={seconds}",
             "HttpOnly",
         ]
         if self._framed:

@@ -20,7 +20,6 @@ from weakref import WeakKeyDictionary
 
 from core.errors import NotFoundError, ParlourError
 from core.models.model_name import INSTALLED, ModelName
-from core.models.own_models import is_local
 from core.readiness import Readiness
 from core.runs.afterwards import proposed
 from core.storage.base import History
@@ -376,7 +375,11 @@ class Frames:
 
     def _warned(self, view: View) -> str:
         """Why conversations may be missing, for whoever runs Parlour: it names a place of the machine."""
-        behind = self._engine.readiness.notes.get("database_behind") if is_local(view.owner) else None
+        behind = (
+            self._engine.readiness.notes.get("database_behind")
+            if self._engine.stores.people.keeps_house(view.owner)
+            else None
+        )
         return view.words("ready.behind", **behind) if behind else ""
 
     def _state(self, view: View, shown: _Shown, run: Run | None) -> State:

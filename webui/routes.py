@@ -23,6 +23,7 @@ from webui.handlers.inspecting import InspectRoutes
 from webui.handlers.listing import ListRoutes
 from webui.handlers.metering import MeterRoutes
 from webui.handlers.models import ModelRoutes
+from webui.handlers.people import accounts_of
 from webui.handlers.pictures import PictureRoutes
 from webui.handlers.preferences import PreferenceRoutes
 from webui.handlers.public_ask import PublicAskRoutes
@@ -91,6 +92,7 @@ class Routes:
         self._api_keys = ApiKeyRoutes(context)
         self._doors = door_routes(context)
         self._steering = SteeringRoutes(context)
+        self._accounts = accounts_of(context)
 
     def table(self) -> list[BaseRoute]:
         """All of them."""
@@ -124,6 +126,7 @@ class Routes:
             *self._api_keys.table(),
             *self._doors,
             *self._steering.table(),
+            *(self._accounts.table() if self._accounts is not None else ()),
             *offline_routes(),
             *asset_routes(),
         ]

@@ -23,8 +23,8 @@ from webui.middleware.headers import HeadersMiddleware
 from webui.middleware.owner import OwnerMiddleware
 from webui.middleware.places import PlacesMiddleware
 from webui.middleware.proxy import ProxyMiddleware
-from webui.observing import observing
 from webui.middleware.root import RootMiddleware
+from webui.observing import observing
 from webui.page_look import Look
 from webui.server import Server, address_of
 from webui.startup_app import StartupApp
@@ -78,7 +78,8 @@ def serve(
         server.should_exit = True
 
     measurements = observing(settings)
-    app = StartupApp(partial(open_app, settings, terminal.tell, engine=engine, look=look), failed, measurements)
+    opening = partial(open_app, settings, terminal.tell, engine=engine, look=look, first=terminal.first_owner)
+    app = StartupApp(opening, failed, measurements)
     server = Server(guarded(app, settings, secret, token), app.close, write_seconds=settings.write_seconds)
     with opened_at(settings.home, address) as beside, serving(port, secret):
         taken = settings.port if settings.port not in {0, port} else 0
@@ -116,7 +117,15 @@ def guarded(app: ASGIApp, settings: Settings, secret: str, token: str) -> RootMi
     hosts = Hosts(settings.host, allowed, any_address=not settings.bound_to_this_machine)
     shown = PageToken(secret, token, for_everybody=settings.asks_everybody, cookies=owners.cookies)
     newcomers = TokenBuckets(settings.new_owners, 60.0, error="too_many_visitors", message="Too many new visitors.")
-    owned = OwnerMiddleware(app, owners, hosts, shown, kept=not settings.asks_everybody, newcomers=newcomers)
+    owned = OwnerMiddleware(
+        app,
+        owners,
+        hosts,
+        shown,
+        kept=not settings.asks_everybody,
+        newcomers=newcomers,
+        accounts=settings.has_accounts,
+    )
     frames = HeadersMiddleware(owned, (*(_SPACE_FRAMES if settings.space_hosts else ()), *settings.frames))
     placed = ProxyMiddleware(PlacesMiddleware(frames, owners.cookies), settings.trusted_proxies)
     return RootMiddleware(placed, settings.root_path)
@@ -146,6 +155,13 @@ def opened_at(home: Path, address: str) -> Generator[str]:
         if _read(note).get("worker") == me:
             with suppress(OSError):
                 note.unlink()
+
+
+def address_of_open(settings: Settings) -> str:
+    """Where Parlour is open on a data folder, or would be by these settings."""
+    host = settings.host.strip("[]")
+    shown = f"[{host}]" if ":" in host else host
+    return _read(settings.home / _NAME).get("url") or f"http://{shown}:{settings.port}"
 
 
 def _write(note: Path, text: str) -> None:

@@ -52,6 +52,11 @@ class Terminal:
             self._line(_OPEN_TO_ALL)
         self._line(f"Parlour is opening at {self._address}")
 
+    def first_owner(self, token: str) -> None:
+        """Say where the first owner makes an account; whoever reads the terminal keeps the machine."""
+        where = f"{self._address.partition('/?')[0]}/link/{token}"
+        self._line(f"Nobody has an account yet. Make the owner's, once, within seven days: {where}")
+
     def tell(self, readiness: Readiness) -> None:
         """Say what is new."""
         if readiness.ready and "ready" not in self._told:

@@ -76,6 +76,8 @@ class WebUI:
         if share:
             _log.warning("share=True opens no tunnel here; server_name='0.0.0.0' serves the network you are in.")
         settings = Settings.load(host=server_name, port=server_port, log_calls=self.look.verbose or None)
+        if settings.accounts == "auto" and not settings.bound_to_this_machine:  # the program itself opened it to others
+            settings = settings.model_copy(update={"accounts": "guests"})
         if settings.log_calls:
             logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
             logging.getLogger("core.llm.calls").setLevel(logging.INFO)

@@ -39,7 +39,6 @@ from core.models.pool import ActiveModel, Choice, ModelPool
 from core.models.remembered import ModelNotes
 from core.readiness import Readiness
 from core.settings import NO_KEY
-from core.storage.base import LOCAL_OWNER
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -113,6 +112,10 @@ class AllModels:
         self.listing = 0
         self._stores = stores
 
+    def keeps_house(self, owner: str) -> bool:
+        """Whether the machine, its network and its keys are this owner's to use: the local owner's, or a keeper's."""
+        return self._stores.people.keeps_house(owner)
+
     def of(self, owner: str) -> OwnerModels:
         """Those of one owner."""
         stores = self._stores.of(owner)
@@ -136,7 +139,7 @@ class OwnerModels:
         self._pool = shared.pool
         self._owner = owner
         self._store = store
-        self.is_local = is_local(owner)
+        self.is_local = shared.keeps_house(owner)
 
     # ---- the one that answers
 
@@ -552,11 +555,6 @@ class OwnerModels:
                 return await _loaded_tried(loader)
         await _look_for(choice)
         raise SettingsError("It is not loaded yet.", hint="Use it; it is fetched then.", key="built_in_not_loaded")
-
-
-def is_local(owner: str) -> bool:
-    """Whether it is the one who runs Parlour, at this machine; readers of a shared page have names of their own."""
-    return owner == LOCAL_OWNER
 
 
 async def _look_for(choice: Choice) -> None:

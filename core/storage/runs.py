@@ -20,6 +20,7 @@ from core.storage.conversations import clean, conversation_of, dumped, insert_me
 from core.storage.message_texts import keep_text, keep_title
 from core.storage.queued_messages import take_queued
 from core.storage.tables import message_agent_thoughts, messages, run_events, runs
+from core.storage.use import UNLIMITED, UsualLimits, check_use, count_use
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -210,11 +211,11 @@ class RunStore:
 
     Args:
         together: Stores checkpoints, those of other owners' runs along with them.
+        limits: How much may be asked.
     """
 
-    def __init__(self, database: Database, owner: str, together: Checkpoints) -> None:
-        self._database = database
-        self._owner = owner
+    def __init__(self, database: Database, owner: str, together: Checkpoints, limits: UsualLimits) -> None:
+        self._database, self._owner, self._limits = database, owner, limits
         self._together = together
         self.thoughts = ThoughtStore(database, owner)
 
@@ -244,6 +245,7 @@ class RunStore:
         Raises:
             ConflictError: key `busy`: the conversation has a live run; `queue_changed`: what waits was changed.
             NotFoundError: The conversation or the parent is not the owner's, or the message does not wait any more.
+            TooManyRequestsError: A limit is reached, as `check_use` says.
         """
         lease = Lease(worker, time.time() + LEASE_SECONDS)
         now, run_id = time.time(), new_id()
@@ -261,6 +263,8 @@ class RunStore:
                 reply = replace(place, parent_id=asked.id)
             insert_message(connection, self._owner, reply)
             _insert_run(connection, record, lease)
+            check_use(connection, self._owner, now, self._limits)
+            count_use(connection, self._owner, record.started_at, messages=1)
             named = {"conversation": conversation_id, "named": clean(title)}
             connection.execute(statements.NAME_UNNAMED, named)
             if retitled:
@@ -378,6 +382,8 @@ class RunStore:
             keep_text(connection, self._owner, record.conversation_id, record.message_id, "assistant", parts)
             insert_thoughts(connection, self._owner, record.message_id, thoughts)
             use_files(connection, self._owner, record.conversation_id, file_ids(parts))  # what the model made
+            if usage is not None:
+                count_use(connection, self._owner, time.time(), tokens=usage.total_tokens, cost=usage.cost or 0.0)
 
         await self._database.write(end)
 
@@ -438,13 +444,13 @@ class RunStore:
 class AllRuns:
     """The runs of all owners: for whoever renews their leases, and picks up what a dead process left."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    def __init__(self, database: Database, limits: UsualLimits = UNLIMITED) -> None:
+        self._database, self._limits = database, limits
         self._together = Checkpoints(database)
 
     def of(self, owner: str) -> RunStore:
         """Those of one owner."""
-        return RunStore(self._database, owner, self._together)
+        return RunStore(self._database, owner, self._together, self._limits)
 
     async def running(self) -> list[tuple[RunRecord, Lease]]:
         """Every run that is marked as running, of all owners, each with who holds it: to find what was left behind."""

@@ -16,6 +16,7 @@ from core.storage.folders import FolderStore
 from core.storage.mcp_servers import McpServerStore
 from core.storage.model_services import ModelServiceStore
 from core.storage.owner_settings import OwnerSettings
+from core.storage.people import PeopleStore
 from core.storage.preferences import PreferenceStore
 from core.storage.queued_messages import AllQueuedMessages, QueuedMessages
 from core.storage.runs import AllRuns
@@ -23,6 +24,7 @@ from core.storage.search import SearchStore
 from core.storage.second_replies import SecondReplyStore
 from core.storage.shares import AllShares, ShareStore
 from core.storage.space import SpaceStore
+from core.storage.use import UNLIMITED, UseStore, UsualLimits
 from core.storage.whole_conversations import WholeConversations
 
 if TYPE_CHECKING:
@@ -153,6 +155,7 @@ class Stores:
         database: Has the rows.
         files: Has a folder for the files of each owner.
         sealer: Seals keys.
+        limits: What owners may ask in a day and a month, the local owner excepted.
         quota: Bytes that the files and snapshots of one owner may take, the local owner excepted; no limit if left out.
 
     Attributes:
@@ -163,9 +166,19 @@ class Stores:
         queued: The same.
         shares: The same.
         api_keys: The same: they tell which owner a program asks for.
+        people: Who has an account, and with which role.
+        use: How much owners used.
     """
 
-    def __init__(self, database: Database, files: Path, sealer: Sealer, *, quota: int | None = None) -> None:
+    def __init__(
+        self,
+        database: Database,
+        files: Path,
+        sealer: Sealer,
+        *,
+        quota: int | None = None,
+        limits: UsualLimits = UNLIMITED,
+    ) -> None:
         self.database = database
         self._sealer = sealer
         self.conversations = AllConversations(database)
@@ -173,9 +186,11 @@ class Stores:
         shares = files.parent / "shares"
         self.shares = AllShares(shares, sealer)
         self.files = AllFiles(database, files, quota=quota, beside=shares)
-        self.runs = AllRuns(database)
+        self.runs = AllRuns(database, limits)
         self.queued = AllQueuedMessages(database)
         self.api_keys = AllApiKeys(database)
+        self.people = PeopleStore(database)
+        self.use = UseStore(database)
 
     def of(self, owner: str) -> OwnerStores:
         """Those of one owner, who need not be known yet."""

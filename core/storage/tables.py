@@ -345,3 +345,80 @@ api_responses = Table(
     Column("created_at", Float, nullable=False),
     Column("body", JSON, nullable=False),
 )
+# People with accounts; the id is that of the owner whose world is theirs. `name_key` tells names apart that look alike.
+people = Table(
+    "people",
+    metadata,
+    Column("id", String, ForeignKey("owners.id", ondelete="CASCADE"), primary_key=True),
+    Column("name", Text, nullable=False),
+    Column("name_key", Text, nullable=False, unique=True),
+    Column("role", String, nullable=False),
+    # A hash of argon2; "" for who signs in otherwise.
+    Column("password", Text, nullable=False),
+    Column("limits", JSON, nullable=False, server_default="{}"),
+    Column("created_at", Float, nullable=False),
+    Column("seen_at", Float),
+)
+
+
+def _of_person(*, nullable: bool = False) -> Column[str]:
+    return Column("person_id", String, ForeignKey("people.id", ondelete="CASCADE"), nullable=nullable, index=True)
+
+
+# Other ways in than a password: the account at an issuer of OpenID Connect, or a passkey.
+sign_ins = Table(
+    "sign_ins",
+    metadata,
+    Column("issuer", Text, primary_key=True),
+    Column("subject", Text, primary_key=True),
+    _of_person(),
+    Column("data", JSON, nullable=False, server_default="{}"),
+    Column("created_at", Float, nullable=False),
+)
+
+# Browsers that are signed in; the id is the hash of what the browser's cookie holds.
+sessions = Table(
+    "sessions",
+    metadata,
+    Column("id", String, primary_key=True),
+    _of_person(),
+    Column("browser", Text, nullable=False),
+    Column("created_at", Float, nullable=False),
+    Column("seen_at", Float, nullable=False),
+)
+
+# One-time links: to become somebody with a role, or, where there is a person, to choose a new password. The id is the
+# hash of the link's token.
+invitations = Table(
+    "invitations",
+    metadata,
+    Column("id", String, primary_key=True),
+    Column("role", String, nullable=False),
+    _of_person(nullable=True),
+    Column("made_by", Text, nullable=False),
+    Column("created_at", Float, nullable=False),
+    Column("ends_at", Float, nullable=False),
+)
+
+# What administrators did; names as they were then, for people may be gone.
+audit = Table(
+    "audit",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("at", Float, nullable=False),
+    Column("by", Text, nullable=False),
+    Column("did", String, nullable=False),
+    Column("to", Text, nullable=False),
+    Column("details", JSON, nullable=False),
+)
+
+# What an owner used on a day (UTC), in sums: it stays when the conversations that it was used in are deleted.
+used = Table(
+    "used",
+    metadata,
+    Column("owner_id", String, ForeignKey("owners.id", ondelete="CASCADE"), primary_key=True),
+    Column("day", String, primary_key=True),
+    Column("messages", Integer, nullable=False),
+    Column("tokens", Integer, nullable=False),
+    Column("cost", Float, nullable=False),
+)

@@ -92,6 +92,7 @@ class CodeInterpreters:
         changed: Callable[[], None],
     ) -> None:
         self._stores = stores
+        self._needs_account = settings.has_accounts
         home = settings.home.absolute()
         known = home / "sandbox.json"
         self.kernels = Kernels(
@@ -124,6 +125,8 @@ class CodeInterpreters:
     def of(self, owner: str) -> OwnerInterpreter:
         """How code is run here for an owner, or why it is not."""
         told = self.as_dict()
+        if self._needs_account and self._stores.people.roles.get(owner, "guest") == "guest":
+            return OwnerInterpreter(why="guests run no code here")
         make = partial(self._tool, owner) if told["state"] == "ready" else None
         return OwnerInterpreter(make, str(told["driver"]), str(told["reason"]), partial(self._forget, owner))
 

@@ -219,7 +219,8 @@ class AllMcpServers:
 
     def of(self, owner: str) -> OwnerMcpServers:
         """Those of one owner."""
-        programs = owner == LOCAL_OWNER and self._settings.bound_to_this_machine
+        keeps = self._stores.people.keeps_house(owner)
+        programs = keeps and (owner != LOCAL_OWNER or self._settings.bound_to_this_machine)
         return OwnerMcpServers(self, self._stores.of(owner), may_start_programs=programs)
 
     async def wake(self) -> None:
@@ -259,7 +260,8 @@ class OwnerMcpServers:
     Args:
         shared: What runs of all owners.
         stores: What their owner set up.
-        may_start_programs: Whether it is the owner of the machine, at a page that nobody else can reach.
+        may_start_programs: Whether it is the owner of the machine, at a page that nobody else can reach, or a person
+            who looks after the house.
     """
 
     def __init__(self, shared: AllMcpServers, stores: OwnerStores, *, may_start_programs: bool) -> None:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from core.storage.base import DocumentRecord
     from core.storage.conversation_list import ConversationList
     from core.storage.folders import FolderStore
+    from core.storage.people import Role
     from core.storage.preferences import PreferenceStore
     from core.storage.search import SearchStore
     from core.workspace.dictation import OwnerDictation
@@ -42,6 +43,7 @@ class Workspace:
         services: What it works with, of its owner.
         open_index: Opens the index of the owner's documents.
         close_index: Closes it.
+        role: The role that its owner had when it was opened; `None` without an account.
 
     Attributes:
         conversations: The owner's conversations, with their turns.
@@ -63,9 +65,11 @@ class Workspace:
         *,
         open_index: Callable[[Workspace], Awaitable[Library]],
         close_index: Callable[[Library], Awaitable[None]],
+        role: Role | None = None,
     ) -> None:
         self.services = services
         self.owner = services.owner
+        self.role = role
         self.stores = services.stores
         self.conversations = self.stores.conversations
         self.documents = self.stores.documents

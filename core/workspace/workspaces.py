@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from core.rag.library import Library
     from core.settings import Settings
+    from core.storage.people import Role
     from core.workspace.services import Services
 
 _LOG = logging.getLogger(__name__)
@@ -59,7 +60,7 @@ class Workspaces:
         self._pool: Pool[Workspace] = Pool(
             self._made,
             Workspace.aclose,
-            intact=lambda workspace: workspace.is_intact,
+            intact=lambda workspace: workspace.is_intact and workspace.role == self._role(workspace.owner),
             kept=lambda workspace: workspace.is_open,
             idle=idle,
             most=most,
@@ -74,7 +75,8 @@ class Workspaces:
     async def open(self, owner: str) -> AsyncGenerator[Workspace]:
         """The workspace of an owner, which stays open to the end of the block.
 
-        One whose index was deleted, emptied or replaced on disk is opened anew, and restored.
+        One whose index was deleted, emptied or replaced on disk is opened anew, and restored; so is one whose owner has
+        another role by now.
 
         Raises:
             StorageError: All is being closed (key `library_closed`).
@@ -97,7 +99,15 @@ class Workspaces:
         self._threads.shutdown(wait=False)
 
     async def _made(self, owner: str) -> Workspace:
-        return Workspace(self._services.of(owner), open_index=self._open_index, close_index=self._close_index)
+        return Workspace(
+            self._services.of(owner),
+            open_index=self._open_index,
+            close_index=self._close_index,
+            role=self._role(owner),
+        )
+
+    def _role(self, owner: str) -> Role | None:
+        return self._services.stores.people.roles.get(owner)
 
     async def _open_index(self, workspace: Workspace) -> Library:
         loop = asyncio.get_running_loop()

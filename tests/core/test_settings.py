@@ -306,3 +306,37 @@ def test_a_token_is_there_for_the_owner_of_a_loopback_address_alone(tmp_path: Pa
     assert Settings.load(home=tmp_path, token="given-by-hand").page_token() == "given-by-hand"
     for settings in ({"token": "off"}, {"host": "0.0.0.0"}, {"owners": "cookie"}):
         assert Settings.load(home=tmp_path, **settings).page_token() == ""
+
+
+@pytest.mark.parametrize(
+    ("settings", "opens"),
+    [
+        *(({}, True), ({"host": "0.0.0.0"}, False), ({"host": "0.0.0.0", "token": "a long token"}, False)),
+        *(({"host": "0.0.0.0", "accounts": one}, True) for one in ("guests", "accounts")),
+        ({"host": "0.0.0.0", "space_host": "a.hf.space"}, True),
+        ({"host": "0.0.0.0", "owners": "cookie"}, True),
+    ],
+)
+def test_what_others_can_reach_opens_only_where_it_was_said_who_may_come_in(
+    settings: dict[str, str], opens: bool
+) -> None:
+    read = Settings.load(**settings)
+    if opens:
+        read.check_open_to()
+    else:
+        with pytest.raises(SettingsError, match="PARLOUR_ACCOUNTS=accounts"):
+            read.check_open_to()
+    assert read.has_local_owner == (settings == {})
+
+
+@pytest.mark.parametrize(("typed", "read"), [("5", (5, 5)), ("50,500", (50, 500)), (7, (7, 7)), ([1, 2], (1, 2))])
+def test_a_limit_is_a_number_for_guests_and_one_for_members_or_one_for_both(
+    typed: object, read: tuple[float, float]
+) -> None:
+    assert Settings.load(messages_per_day=typed).messages_per_day == read
+
+
+@pytest.mark.parametrize("typed", ["", "1,2,3", "-1", "many", "nan"])
+def test_a_limit_that_is_none_is_named(typed: str) -> None:
+    with pytest.raises(SettingsError, match="messages_per_day"):
+        Settings.load(messages_per_day=typed)

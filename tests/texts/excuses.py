@@ -32,6 +32,9 @@ _LISTED: Mapping[str, str] = {
         core.storage.preferences: PreferenceStore.*
         core.storage.queued_messages: QueuedMessages.*
         core.storage.runs: RunStore.* AllRuns.*
+        core.storage.people: PeopleStore.*
+        core.storage.use: UseStore.* UsualLimits.of
+        core.storage.moving: move_conversations
         core.storage.second_replies: SecondReplyStore.*
         core.storage.shares: ShareStore.*
         core.storage.whole_conversations: WholeConversations.*
@@ -49,6 +52,11 @@ _LISTED: Mapping[str, str] = {
         core.importing.importing: bring_in
         core.importing.stage: Stage.*
         core.workspace.taking: Taking.*
+        core.workspace.joining: Belongings.*
+        core.people.people: People.*
+        core.people.outside: sign_in_outside
+        core.people.passwords: Passwords.*
+        webui.handlers.people: PeopleRoutes.come_in
         core.reading.attachments: for_model
         core.reading.intake: Intake.take_out take_out
         core.reading.job: read is_known
@@ -291,6 +299,7 @@ _LISTED: Mapping[str, str] = {
         webui.panels.approval: form_html
         webui.panels.evidence_page: paper
         webui.panels.dictation: choice_html
+        webui.panels.door: link_page
         webui.panels.history: history_html rows_html
         webui.panels.model_menu: choices_data
         webui.panels.inspector: inspector_html

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 COMMANDS: Final[Mapping[str, str]] = {  # names to `module:function`
+    "audit": "webui.commands.people:audit",
     "backup": "webui.commands.data_folder:backup",
     "batch": "webui.commands.batch:main",
     "check": "webui.commands.agent_files:check",
@@ -24,6 +25,7 @@ COMMANDS: Final[Mapping[str, str]] = {  # names to `module:function`
     "restore": "webui.commands.data_folder:restore",
     "schema": "webui.commands.agent_files:schema",
     "serve": "webui.commands.agent_files:serve",
+    "users": "webui.commands.people:users",
 }
 
 

@@ -38,7 +38,12 @@ def body(message: str, kind: str, code: str | None, param: str | None = None) ->
 
 
 def refusal(
-    status: int, message: str, code: str, *, kind: str = "invalid_request_error", headers: Mapping[str, str] | None = None
+    status: int,
+    message: str,
+    code: str,
+    *,
+    kind: str = "invalid_request_error",
+    headers: Mapping[str, str] | None = None,
 ) -> JSONResponse:
     """An answer that says what is wrong."""
     return JSONResponse(body(message, kind, code), status, {"cache-control": "no-store", **(headers or {})})
@@ -53,7 +58,9 @@ def refused(error: Exception) -> JSONResponse:
 def told_of(error: Exception) -> tuple[int, dict[str, Any], dict[str, str]]:
     """Status, body and headers for an error; what nobody foresaw is told without its words."""
     if not isinstance(error, ParlourError):
-        told = body("Something unexpected went wrong; the log of Parlour has the details.", "server_error", "unexpected")
+        told = body(
+            "Something unexpected went wrong; the log of Parlour has the details.", "server_error", "unexpected"
+        )
         return 500, told, {}
     status, kind, code = _status(error)
     param = error.param if isinstance(error, BadRequestError) else None

@@ -179,7 +179,13 @@ class ReplyStream(Response):
                 begun = True
                 headers = [(b"content-type", b"text/event-stream; charset=utf-8"), (b"cache-control", b"no-cache")]
                 await send({"type": "http.response.start", "status": 200, "headers": headers})
-            await send({"type": "http.response.body", "body": data or b"" if is_over else data or _ALIVE, "more_body": not is_over})
+            await send(
+                {
+                    "type": "http.response.body",
+                    "body": data or b"" if is_over else data or _ALIVE,
+                    "more_body": not is_over,
+                }
+            )
             if is_over:
                 return
 

@@ -21,6 +21,7 @@ from webui.handlers.queue import move_queued, send_queued, unqueue
 from webui.handlers.send import drop, start
 from webui.handlers.steering import ACTIONS as STEERING
 from webui.handlers.steering import draw
+from webui.middleware.rights import ACTIONS as RIGHTS
 from webui.panels.welcome import starter
 from webui.views import WINDOW
 
@@ -57,8 +58,10 @@ async def act(desk: Desk, view: View, message: str) -> str:
         asked = None
     if isinstance(asked, dict):
         request = cast("Asked", asked)
-        action = _ACTIONS.get(str(request.get("do")))
+        name = str(request.get("do"))
+        action = ACTIONS.get(name)
         if action is not None:
+            desk.engine.people.check_may(view.owner, RIGHTS[name])
             async with view.choosing if request["do"] in _CHOICES else nullcontext():
                 await action(desk, view, request)
     if view.side and not view.evidence:  # the tab turned to another conversation, or what stood over it was closed
@@ -462,7 +465,7 @@ async def _inspect(desk: Desk, view: View, asked: Asked) -> None:
     await inspected(desk, view, _text(asked, "message"), _text(asked, "call"), _text(asked, "stage"))
 
 
-_ACTIONS: dict[str, Callable[[Desk, View, Asked], Awaitable[None]]] = {
+ACTIONS: dict[str, Callable[[Desk, View, Asked], Awaitable[None]]] = {
     "open": _open,
     "new": _new,
     "rename": _rename,

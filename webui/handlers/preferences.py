@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from core.llm.base import BaseChatModel
     from core.messages.message import Usage
+    from core.storage.people import Person
     from core.workspace.workspace import Workspace
     from webui.context import WebContext
     from webui.words import Words
@@ -140,10 +141,17 @@ class PreferenceRoutes:
             space=await workspace.stores.space.used(),
             notes=await workspace.tools.notes.list(),
             backed_up=await asyncio.to_thread(last_backup, self._settings.home),
-            may_back_up=self._settings.has_local_owner,
+            may_back_up=self._engine.stores.people.keeps_house(workspace.owner),
             version=_version(),
             may_share=self._settings.share,
+            person=await self._person(workspace),
+            keeps_house=self._settings.has_accounts and self._engine.people.may(workspace.owner, "house"),
+            is_guest=not self._settings.has_local_owner and workspace.role is None,
         )
+
+    async def _person(self, workspace: Workspace) -> Person | None:
+        """Whose account it is; `None` without one."""
+        return await self._engine.people.store.get(workspace.owner) if workspace.role is not None else None
 
     async def _told(self, request: Request, work: Callable[[Workspace, Words], Awaitable[dict[str, Any]]]) -> Response:
         """Does the work, and tells what went wrong in a sentence."""

@@ -230,16 +230,17 @@ button { border: 0; background: light-dark(#1d5a49, #8fc9b2); color: light-dark(
 """
 
 
-def plain_page(title: str, body: str, words: Words, head: str = "") -> str:
+def plain_page(title: str, body: str, words: Words, head: str = "", style: str = _STYLE) -> str:
     """A whole document.
 
     Args:
         title: Text.
         body: Markup.
         head: Markup for the head.
+        style: How it looks.
     """
     return (
         f'<!doctype html>\n<html lang="{words("lang.tag")}"><head><meta charset="utf-8">{head}'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{escape(title)}</title><style>{_STYLE}</style></head><body>{body}</body></html>\n"
+        f"<title>{escape(title)}</title><style>{style}</style></head><body>{body}</body></html>\n"
     )

@@ -34,12 +34,14 @@ _PAGES = frozenset(
     {"/", "/config", "/theme.css", "/favicon.ico", "/manifest.json", "/robots.txt", "/mcp", "/mcp/signed-in", "/search"}
     | {"/meter", "/meter/save", "/offline.js"}
 )
+_PAGES_OF_PEOPLE = frozenset({"/sign-in", "/sign-out", "/guest", "/account", "/people"})
 _OURS = (
     *("models", "documents", "libraries", "tools", "calls", "conversations", "uploads", "inspect", "preferences"),
     *("shares", "shared", "dictation", "keys", "v1"),
     "pictures",
     "steering",
 )
+_FOLDERS_OF_PEOPLE = ("/link/", "/account/", "/people/", "/sign-in/", "/login/")
 _FOLDERS = tuple(f"/{name}/" for name in ("assets", "static", "files", "pages", *_OURS))
 _LONGEST_NAME = 255  # bytes, in every file system
 _LONGEST_SESSION = 64  # letters; those of Gradio's client have some ten
@@ -153,6 +155,7 @@ class GateMiddleware:
         forgotten: Told of each session whose name is forgotten: what waits for it is not read any more.
         functions: How many functions the page has; `None` where that is not known.
         public: Whether agents without a key may ask.
+        accounts: People sign in, and have pages for that.
     """
 
     def __init__(
@@ -163,11 +166,14 @@ class GateMiddleware:
         forgotten: Callable[[str], None] | None = None,
         functions: int | None = None,
         public: bool = False,
+        accounts: bool = False,
     ) -> None:
         self.app = app
         self._public = public
         self._uploads = uploads
         self._functions = functions
+        self._pages = _PAGES | _PAGES_OF_PEOPLE if accounts else _PAGES
+        self._folders = (*_FOLDERS, *_FOLDERS_OF_PEOPLE) if accounts else _FOLDERS
         self._sessions = Claims(each=_MOST_SESSIONS, forgotten=forgotten)
         self._events = Claims()
 
@@ -178,7 +184,7 @@ class GateMiddleware:
             return
         path: str = scope["path"]
         if not path.startswith(_API):
-            known = path in _PAGES or (path.startswith(_FOLDERS) and _may_exist(path))
+            known = path in self._pages or (path.startswith(self._folders) and _may_exist(path))
             await (self.app(scope, receive, send) if known else refuse(scope, send, 404, _NOT_SERVED))
             return
         owner: str | None = scope["owner"]

@@ -53,9 +53,10 @@ class OwnerMiddleware:
         token: Opens the page.
         kept: The token is one that Parlour made and keeps in its data folder.
         newcomers: Limits how many browsers of one address may be new.
+        accounts: People sign in; no browser is made an owner of its own by opening the page.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - each by name
         self,
         app: ASGIApp,
         owners: Owners,
@@ -64,6 +65,7 @@ class OwnerMiddleware:
         *,
         kept: bool = False,
         newcomers: RateLimiter | None = None,
+        accounts: bool = False,
     ) -> None:
         self.app = app
         self._owners = owners
@@ -71,6 +73,7 @@ class OwnerMiddleware:
         self._token = token or PageToken("", cookies=owners.cookies)
         self._entrance = Entrance(self._token, owners, kept=kept)
         self._newcomers = newcomers
+        self._accounts = accounts
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -184,6 +187,9 @@ class OwnerMiddleware:
 
     async def _open(self, scope: Scope, receive: Receive, send: Send, *, shown: bool) -> None:
         """The page: who has no owner yet gets one; cookies are renewed, so that they never end on who comes again."""
+        if scope["owner"] is None and self._accounts:
+            await self.app(scope, receive, send)
+            return
         if scope["owner"] is None and await self._one_too_many(scope, send):
             return
         https = scope["scheme"] == "https"

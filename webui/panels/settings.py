@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from core.runs.log import ModelCalled
+    from core.storage.people import Person
     from core.toolbox.server_form import Trouble
     from core.tools.notes import Note
     from webui.words import Words
@@ -58,6 +59,9 @@ class ShownSettings:
         may_back_up: Whether that is the reader's concern: the installation is theirs.
         version: Of Parlour; "" where it is not known.
         may_share: The installation lets conversations be shared by links.
+        person: Whose account it is; `None` without one.
+        keeps_house: They look after people and their roles.
+        is_guest: The browser is an owner of its own, without an account.
     """
 
     preferences: Preferences = field(default_factory=Preferences)
@@ -85,6 +89,9 @@ class ShownSettings:
     may_back_up: bool = False
     version: str = ""
     may_share: bool = True
+    person: Person | None = None
+    keeps_house: bool = False
+    is_guest: bool = False
 
 
 def settings_html(shown: ShownSettings, words: Words) -> str:
@@ -235,7 +242,7 @@ def _dictation(shown: ShownSettings, words: Words) -> list[str]:
 
 
 def _you(shown: ShownSettings, words: Words) -> str:
-    return (
+    return _who(shown, words) + (
         f'<p class="p-about" id="p-n-about_me">{escaped(words("settings.about_note"))}</p>'
         f'<textarea id="p-v-about_me" data-set="about_me" rows="4" maxlength="{LONGEST_ABOUT}" dir="auto" '
         f'aria-label="{escaped(words("settings.you"))}" aria-describedby="p-n-about_me" '
@@ -243,6 +250,20 @@ def _you(shown: ShownSettings, words: Words) -> str:
         f'<p class="p-beneath"><span class="p-letters" data-most="{LONGEST_ABOUT}"></span>'
         f"<span>{escaped(words('settings.kept_as_you_type'))}</span></p>"
     )
+
+
+def _who(shown: ShownSettings, words: Words) -> str:
+    """The account, and the way to it; of a guest, what that means."""
+    if shown.is_guest:
+        return _row("guest", "", words)
+    if shown.person is None:
+        return ""
+    note = words("settings.account_note", name=shown.person.name, role=words(f"role.{shown.person.role}"))
+    open_ = escaped(words("settings.account_open"))
+    rows = [_row("account", f'<a class="p-button" href="./account">{open_}</a>', words, note=note)]
+    if shown.keeps_house:
+        rows.append(_row("people_row", f'<a class="p-button" href="./people">{open_}</a>', words))
+    return "".join(rows)
 
 
 def _models(shown: ShownSettings, words: Words) -> str:

@@ -22,6 +22,7 @@ from core.storage.mcp_servers import McpServerStore
 from core.storage.migrations import steps
 from core.storage.model_services import ModelServiceStore
 from core.storage.owner_settings import OwnerSettings
+from core.storage.people import PeopleStore
 from core.storage.queued_messages import QueuedMessages
 from core.storage.runs import AllRuns, ThoughtStore
 from core.storage.sealing import Sealer
@@ -146,6 +147,12 @@ async def test_folders_pins_and_waiting_messages_of_every_released_schema_are_th
     assert [(one.id, one.name, dict(one.settings)) for one in await FolderStore(database, LOCAL_OWNER).list()] == [
         (kept[name], kept["folder_name"], {"instructions": "Answer briefly."}) for name in ("folder",) if name in kept
     ]
+    people = PeopleStore(database)
+    person = told.get("people") or {}
+    assert [(one.id, one.name, one.role) for one in await people.list()] == [tuple(person.values())] * bool(person)
+    if person:
+        assert [one.browser for one in await people.sessions_of(person["id"])] == ["Firefox, Linux"]
+        assert [one.made_by for one in await people.invitations()] == [person["name"]]
     waiting = await QueuedMessages(database, LOCAL_OWNER).list(talk)
     assert [one.text for one in waiting] == [kept[name] for name in ("waiting",) if name in kept]
     await database.aclose()

@@ -65,7 +65,7 @@ def test_a_port_that_is_no_number_is_said_plainly(capsys: pytest.CaptureFixture[
     [
         (["--port", "99999"], "port"),
         (["--config", "missing.toml"], "missing.toml"),
-        (["--host", "203.0.113.9"], "--host"),
+        (["--host", "203.0.113.9"], "PARLOUR_ACCOUNTS=guests"),
     ],
 )
 def test_a_setting_that_is_wrong_is_named(

@@ -214,6 +214,20 @@ async def kept(database: Any, talk: str) -> dict[str, Any]:
     return {"folder": folder.id, "folder_name": folder.name, "waiting": waiting.text}
 
 
+async def people(database: Any) -> dict[str, Any]:
+    """Somebody with an account, signed in by one browser, who invited somebody else."""
+    if not has("people"):
+        return {}
+    kept = import_module("core.storage.people")
+    everybody = kept.PeopleStore(database)
+    jan = await everybody.add(
+        kept.Person("p-jan", "Jan 扬", "jan 扬", "owner", "$argon2id$", {}, 1.0, None), "terminal"
+    )
+    await everybody.open_session(kept.Session("0" * 64, jan.id, "Firefox, Linux", 1.0, 4e9))
+    await everybody.invite(kept.Invitation("1" * 64, "member", None, jan.name, 1.0, 4e9))
+    return {"id": jan.id, "name": jan.name, "role": jan.role}
+
+
 def conversations_of(path: Path) -> dict[str, Any]:
     """Every conversation as the tables hold it, with its turns and the events of its replies."""
     with closing(sqlite3.connect(path)) as connection:
@@ -246,6 +260,7 @@ async def fill(path: Path) -> dict[str, Any]:
         told["documents"] = await documents(database, path.parent / "files")
         told["choices"] = await choices(database, told["documents"]["id"])
         told["kept"] = await kept(database, told["replies"]["id"])
+        told["people"] = await people(database)
     finally:
         await database.aclose()
     return {"told": told, "conversations": conversations_of(path)}

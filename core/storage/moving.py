@@ -1,0 +1,97 @@
+"""What one owner has, given to another: a guest who signs in takes her conversations along."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+from typing import TYPE_CHECKING, Any, Final
+
+from sqlalchemy import Table, bindparam, delete, func, select, update
+
+from core.storage.base import folder_name
+from core.storage.conversations import insert_owner
+from core.storage.data_folder import translated
+from core.storage.message_texts import owner_key
+from core.storage.tables import (
+    allowances,
+    conversation_libraries,
+    conversations,
+    documents,
+    file_uses,
+    files,
+    folders,
+    libraries,
+    message_agent_thoughts,
+    message_texts,
+    messages,
+    owners,
+    queued_messages,
+    run_events,
+    runs,
+    summaries,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from sqlalchemy import Connection
+
+    from core.storage.database import Database
+
+# All that conversations are made of; what was chosen, and keys, stay with whom they were sealed for.
+_MOVED: Final[tuple[Table, ...]] = (
+    *(folders, conversations, queued_messages, messages, runs, run_events, files, file_uses, libraries),
+    *(conversation_libraries, documents, allowances, message_agent_thoughts, summaries, message_texts),
+)
+
+
+async def move_conversations(database: Database, folder: Path, giver: str, taker: str) -> int:
+    """Give all conversations of an owner, with their files, documents and libraries, to another owner.
+
+    The giver is forgotten with what is left. No reply may be written and no document read of the giver's.
+
+    Args:
+        folder: Has a folder for the bytes of each owner's files.
+
+    Returns:
+        How many conversations were moved.
+
+    Raises:
+        StorageError: The database or the folder failed; nothing was moved.
+    """
+    here, there = folder / folder_name(giver), folder / folder_name(taker)
+
+    def moved(connection: Connection) -> int:
+        mine = select(func.count()).select_from(conversations).where(conversations.c.owner_id == giver)
+        count = int(connection.execute(mine).scalar_one())
+        insert_owner(connection, taker)
+        for table in _MOVED:
+            values: dict[str, Any] = {"owner_id": taker}
+            if table is message_texts:
+                values["owner_key"] = owner_key(taker)
+            whose = table.c.owner_id == bindparam("giver")
+            connection.execute(update(table).where(whose).values(**values), {"giver": giver})
+        _copy(here, there)
+        connection.execute(delete(owners).where(owners.c.id == giver))
+        return count
+
+    try:
+        count = await database.write(moved)
+    except OSError as error:
+        raise translated(error, there) from error
+    await asyncio.to_thread(shutil.rmtree, here, ignore_errors=True)
+    return count
+
+
+def _copy(here: Path, there: Path) -> None:
+    """The same files in both folders, by links where the file system has them: those of one go when all is stored."""
+    if not here.is_dir():
+        return
+    there.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for path in here.iterdir():
+        if path.is_file() and not (there / path.name).exists():
+            try:
+                os.link(path, there / path.name)
+            except OSError:
+                shutil.copy2(path, there / path.name)

@@ -1,0 +1,485 @@
+"""People with accounts, their sessions, the one-time links that let them in, and what administrators did."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+
+from sqlalchemy import Connection, Row, Select, bindparam, delete, func, insert, select, update
+
+from core.errors import ConflictError, NotFoundError
+from core.storage.base import LOCAL_OWNER
+from core.storage.conversations import insert_owner
+from core.storage.tables import audit, invitations, owners, people, sessions, sign_ins
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from core.storage.database import Database
+
+Role: TypeAlias = Literal["guest", "member", "administrator", "owner"]
+ROLES: Final[tuple[Role, ...]] = ("guest", "member", "administrator", "owner")
+_KEEPERS: Final = frozenset({"administrator", "owner"})
+TERMINAL: Final = "terminal"
+"""Who did something that was done in the terminal, in the audit."""
+_SESSION: Final = select(sessions).where(sessions.c.id == bindparam("session"))
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """Somebody with an account.
+
+    Args:
+        id: Also that of the owner whose world is theirs; it never changes.
+        name: As they wrote it.
+        name_key: What tells names apart.
+        password: A hash; "" for who signs in otherwise.
+        limits: What they may use, where that is not what their role may: see `core.people.quotas`.
+        created_at: Unix seconds.
+        seen_at: When they were last there; `None` for never.
+    """
+
+    id: str
+    name: str
+    name_key: str
+    role: Role
+    password: str = field(repr=False)
+    limits: Mapping[str, float]
+    created_at: float
+    seen_at: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A browser that is signed in; `id` is the hash of what its cookie holds, `browser` what it says that it is."""
+
+    id: str
+    person_id: str
+    browser: str
+    created_at: float
+    seen_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Invitation:
+    """A one-time link; `person_id` names whose password it renews, where it makes nobody new."""
+
+    id: str
+    role: Role
+    person_id: str | None
+    made_by: str
+    created_at: float
+    ends_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """What an administrator did; names as they were then."""
+
+    at: float
+    by: str
+    did: str
+    to: str
+    details: Mapping[str, Any]
+
+
+class PeopleStore:
+    """All people of an installation.
+
+    Attributes:
+        roles: The role of each person by id, as the database last said: what decides in between reads no database.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self.roles: dict[str, Role] = {}
+
+    def keeps_house(self, person_id: str) -> bool:
+        """Whether this is the one owner of the machine, or a person who looks after the house."""
+        return person_id == LOCAL_OWNER or self.roles.get(person_id) in _KEEPERS
+
+    # ---- people
+
+    async def list(self) -> list[Person]:
+        """All of them, the oldest first. Raises StorageError."""
+        found = await self._database.read(lambda c: c.execute(select(people).order_by(people.c.created_at)).all())
+        everybody = [_person(row) for row in found]
+        self.roles = {one.id: one.role for one in everybody}
+        return everybody
+
+    async def count(self) -> int:
+        """How many there are. Raises StorageError."""
+        return await self._database.read(
+            lambda c: int(c.execute(select(func.count()).select_from(people)).scalar_one())
+        )
+
+    async def get(self, person_id: str) -> Person:
+        """One of them. Raises NotFoundError, StorageError."""
+        return await self._one(select(people).where(people.c.id == person_id))
+
+    async def named(self, name_key: str) -> Person | None:
+        """Who has this name; `None` for nobody. Raises StorageError."""
+        query = select(people).where(people.c.name_key == name_key)
+        row = await self._database.read(lambda c: c.execute(query).first())
+        return None if row is None else self._known(row)
+
+    async def accept(self, invitation_id: str, person: Person, outside: tuple[str, str] | None = None) -> Person:
+        """Make a person of an invitation, which counts no more.
+
+        Args:
+            outside: The issuer and the subject of the account elsewhere that they sign in by.
+
+        Returns:
+            Who was made, with the role of the invitation.
+
+        Raises:
+            ConflictError: key `name_taken`.
+            NotFoundError: key `link_gone`: there is no such invitation, or its time is up.
+            StorageError: The database failed.
+        """
+
+        def made(connection: Connection) -> Person:
+            link = _live(connection, invitation_id)
+            if link.person_id is not None:
+                raise _gone()
+            _check_free(connection, person.name_key)
+            connection.execute(delete(invitations).where(invitations.c.id == invitation_id))
+            new = _with_role(person, link.role)
+            _insert(connection, new, outside)
+            _note(connection, new.name, "joined", new.name, {"role": new.role})
+            return new
+
+        return self._kept(await self._database.write(made))
+
+    async def add(self, person: Person, by: str, outside: tuple[str, str] | None = None) -> Person:
+        """Make a person; `outside` as for `accept`. Raises ConflictError (`name_taken`), StorageError."""
+
+        def made(connection: Connection) -> Person:
+            _check_free(connection, person.name_key)
+            _insert(connection, person, outside)
+            _note(connection, by, "joined", person.name, {"role": person.role})
+            return person
+
+        return self._kept(await self._database.write(made))
+
+    async def renew(self, invitation_id: str, password: str) -> Person:
+        """Give the person whom a link names another password, and end all their sessions; the link counts no more.
+
+        Raises:
+            NotFoundError: key `link_gone`.
+            StorageError: The database failed.
+        """
+
+        def renewed(connection: Connection) -> Person:
+            link = _live(connection, invitation_id)
+            if link.person_id is None:
+                raise _gone()
+            connection.execute(delete(invitations).where(invitations.c.person_id == link.person_id))
+            _change(connection, link.person_id, password=password)
+            connection.execute(delete(sessions).where(sessions.c.person_id == link.person_id))
+            return _get(connection, link.person_id)
+
+        return self._kept(await self._database.write(renewed))
+
+    async def set_password(self, person_id: str, password: str, *, but: str = "") -> None:
+        """Another password; all sessions end but one. Raises NotFoundError, StorageError."""
+
+        def changed(connection: Connection) -> None:
+            _change(connection, person_id, password=password)
+            connection.execute(delete(sessions).where(sessions.c.person_id == person_id, sessions.c.id != but))
+
+        await self._database.write(changed)
+
+    async def rehash(self, person_id: str, password: str) -> None:
+        """The same password, hashed anew. Raises NotFoundError, StorageError."""
+        await self._database.write(lambda connection: _change(connection, person_id, password=password))
+
+    async def set_role(self, person_id: str, role: Role, by: str) -> Person:
+        """Another role.
+
+        Raises:
+            ConflictError: key `last_owner`: nobody would be left who keeps the house.
+            NotFoundError: There is no such person.
+            StorageError: The database failed.
+        """
+
+        def changed(connection: Connection) -> Person:
+            was = _get(connection, person_id)
+            if was.role == "owner" != role:
+                _check_another_owner(connection, person_id)
+            _change(connection, person_id, role=role)
+            _note(connection, by, "role", was.name, {"from": was.role, "to": role})
+            return _with_role(was, role)
+
+        return self._kept(await self._database.write(changed))
+
+    async def set_limits(self, person_id: str, limits: Mapping[str, float], by: str) -> None:
+        """What a person may use. Raises NotFoundError, StorageError."""
+
+        def changed(connection: Connection) -> None:
+            was = _get(connection, person_id)
+            _change(connection, person_id, limits=dict(limits))
+            _note(connection, by, "limits", was.name, dict(limits))
+
+        await self._database.write(changed)
+
+    async def remove(self, person_id: str, by: str) -> Person:
+        """Take somebody's account away, with all sessions; what they own is there until it is deleted.
+
+        Raises:
+            ConflictError: key `last_owner`.
+            NotFoundError: There is no such person.
+            StorageError: The database failed.
+        """
+
+        def removed(connection: Connection) -> Person:
+            was = _get(connection, person_id)
+            if was.role == "owner":
+                _check_another_owner(connection, person_id)
+            connection.execute(delete(people).where(people.c.id == person_id))
+            _note(connection, by, "deleted", was.name, {})
+            return was
+
+        gone = await self._database.write(removed)
+        self.roles.pop(person_id, None)
+        return gone
+
+    async def forget(self, person_id: str) -> None:
+        """Delete the owner that somebody was, with all rows that are left. Raises StorageError."""
+        await self._database.write(lambda c: c.execute(delete(owners).where(owners.c.id == person_id)))
+
+    async def left_behind(self, beginning: str) -> list[str]:
+        """Owners whose ids begin so, and who have no account any more. Raises StorageError."""
+        query = select(owners.c.id).where(
+            owners.c.id.startswith(beginning, autoescape=True), owners.c.id.not_in(select(people.c.id))
+        )
+        return list(await self._database.read(lambda c: c.execute(query).scalars().all()))
+
+    # ---- sessions
+
+    async def open_session(self, session: Session, instead_of: str = "") -> None:
+        """Sign a browser in; the session that it had ends. Raises StorageError."""
+
+        def opened(connection: Connection) -> None:
+            connection.execute(delete(sessions).where(sessions.c.id == instead_of))
+            values = {name: getattr(session, name) for name in Session.__slots__}
+            connection.execute(insert(sessions).values(**values))
+            _change(connection, session.person_id, seen_at=session.seen_at)
+
+        await self._database.write(opened)
+
+    async def session(self, session_id: str, seen_since: float) -> tuple[Session, Person] | None:
+        """A session with whose it is; `None` where there is none, or it was not used for long. Raises StorageError."""
+
+        def read(connection: Connection) -> tuple[Session, Person] | None:
+            row = connection.execute(_SESSION, {"session": session_id}).first()
+            if row is None or row.seen_at < seen_since:
+                return None
+            found = Session(row.id, row.person_id, row.browser, row.created_at, row.seen_at)
+            return found, _get(connection, row.person_id)
+
+        both = await self._database.read(read)
+        if both is not None:
+            self.roles[both[1].id] = both[1].role
+        return both
+
+    async def seen(self, session_id: str, person_id: str, now: float) -> None:
+        """Note that a session is used. Raises StorageError."""
+
+        def noted(connection: Connection) -> None:
+            connection.execute(update(sessions).where(sessions.c.id == session_id).values(seen_at=now))
+            connection.execute(update(people).where(people.c.id == person_id).values(seen_at=now))
+
+        await self._database.write(noted, durable=False)
+
+    async def sessions_of(self, person_id: str) -> list[Session]:
+        """The sessions of a person, the latest used first. Raises StorageError."""
+        query = select(sessions).where(sessions.c.person_id == person_id).order_by(sessions.c.seen_at.desc())
+        rows = await self._database.read(lambda c: c.execute(query).all())
+        return [Session(row.id, row.person_id, row.browser, row.created_at, row.seen_at) for row in rows]
+
+    async def end_session(self, person_id: str, session_id: str) -> None:
+        """End one session of a person. Raises StorageError."""
+        this = delete(sessions).where(sessions.c.id == session_id, sessions.c.person_id == person_id)
+        await self._database.write(lambda c: c.execute(this))
+
+    async def end_sessions(self, person_id: str, by: str) -> None:
+        """End all sessions of a person. Raises NotFoundError, StorageError."""
+
+        def ended(connection: Connection) -> None:
+            _note(connection, by, "sessions", _get(connection, person_id).name, {})
+            connection.execute(delete(sessions).where(sessions.c.person_id == person_id))
+
+        await self._database.write(ended)
+
+    # ---- invitations
+
+    async def invite(self, invitation: Invitation, *, replace: bool = False) -> None:
+        """Keep a one-time link.
+
+        Args:
+            replace: Those like it count no more: for the same person, or for the first owner.
+
+        Raises:
+            StorageError: The database failed.
+        """
+
+        def kept(connection: Connection) -> None:
+            if replace:
+                connection.execute(
+                    delete(invitations).where(
+                        invitations.c.person_id.is_(invitation.person_id)
+                        if invitation.person_id is None
+                        else invitations.c.person_id == invitation.person_id,
+                        invitations.c.made_by == invitation.made_by,
+                    )
+                )
+            values = {name: getattr(invitation, name) for name in Invitation.__slots__}
+            connection.execute(insert(invitations).values(**values))
+            if invitation.made_by:
+                to = _get(connection, invitation.person_id).name if invitation.person_id else ""
+                did = "recovery" if invitation.person_id else "invited"
+                _note(connection, invitation.made_by, did, to, {"role": invitation.role})
+
+        await self._database.write(kept)
+
+    async def invitation(self, invitation_id: str) -> Invitation:
+        """A link that still counts. Raises NotFoundError (`link_gone`), StorageError."""
+        return await self._database.read(lambda connection: _live(connection, invitation_id))
+
+    async def invitations(self) -> list[Invitation]:
+        """All that still count, the latest first. Raises StorageError."""
+        query = select(invitations).where(invitations.c.ends_at > time.time(), invitations.c.made_by != "")
+        rows = await self._database.read(lambda c: c.execute(query.order_by(invitations.c.created_at.desc())).all())
+        return [Invitation(*row) for row in rows]
+
+    async def revoke(self, invitation_id: str, by: str) -> None:
+        """Let a link count no more. Raises NotFoundError (`link_gone`), StorageError."""
+
+        def revoked(connection: Connection) -> None:
+            link = _live(connection, invitation_id)
+            connection.execute(delete(invitations).where(invitations.c.id == invitation_id))
+            _note(connection, by, "revoked", "", {"role": link.role})
+
+        await self._database.write(revoked)
+
+    # ---- other ways in
+
+    async def signed_in_as(self, issuer: str, subject: str) -> tuple[Person, dict[str, Any]] | None:
+        """Who an issuer's account, or a passkey, belongs to, and what is kept of it. Raises StorageError."""
+        query = select(sign_ins).where(sign_ins.c.issuer == issuer, sign_ins.c.subject == subject)
+
+        def read(connection: Connection) -> tuple[Person, dict[str, Any]] | None:
+            row = connection.execute(query).first()
+            return None if row is None else (_get(connection, row.person_id), dict(row.data))
+
+        return await self._database.read(read)
+
+    async def add_sign_in(self, issuer: str, subject: str, person_id: str, data: Mapping[str, Any]) -> None:
+        """Keep another way in. Raises ConflictError where it is somebody's already, StorageError."""
+        values = {"issuer": issuer, "subject": subject, "person_id": person_id, "data": dict(data)}
+        await self._database.write(lambda c: c.execute(insert(sign_ins).values(**values, created_at=time.time())))
+
+    async def sign_ins_of(self, person_id: str, issuer: str) -> dict[str, dict[str, Any]]:
+        """What is kept of a person's ways in by an issuer, by subject, the oldest first. Raises StorageError."""
+        query = select(sign_ins.c.subject, sign_ins.c.data).where(
+            sign_ins.c.person_id == person_id, sign_ins.c.issuer == issuer
+        )
+        rows = await self._database.read(lambda c: c.execute(query.order_by(sign_ins.c.created_at)).all())
+        return {row.subject: dict(row.data) for row in rows}
+
+    async def change_sign_in(self, issuer: str, subject: str, data: Mapping[str, Any]) -> None:
+        """Keep something else of a way in. Raises StorageError."""
+        this = update(sign_ins).where(sign_ins.c.issuer == issuer, sign_ins.c.subject == subject)
+        await self._database.write(lambda c: c.execute(this.values(data=dict(data))))
+
+    async def remove_sign_in(self, issuer: str, subject: str, person_id: str) -> None:
+        """Forget a way in of a person's own. Raises StorageError."""
+        this = delete(sign_ins).where(
+            sign_ins.c.issuer == issuer, sign_ins.c.subject == subject, sign_ins.c.person_id == person_id
+        )
+        await self._database.write(lambda c: c.execute(this))
+
+    # ---- the audit
+
+    async def audit(self, most: int = 200) -> list[Act]:
+        """What was done, the latest first. Raises StorageError."""
+        query = select(audit).order_by(audit.c.id.desc()).limit(most)
+        rows = await self._database.read(lambda c: c.execute(query).all())
+        return [Act(*row[1:]) for row in rows]
+
+    # ---- inside
+
+    async def _one(self, query: Select[Any]) -> Person:
+        row = await self._database.read(lambda c: c.execute(query).first())
+        if row is None:
+            raise _nobody()
+        return self._known(row)
+
+    def _known(self, row: Row[Any]) -> Person:
+        return self._kept(_person(row))
+
+    def _kept(self, person: Person) -> Person:
+        self.roles[person.id] = person.role
+        return person
+
+
+def _person(row: Row[Any]) -> Person:
+    return Person(*row)
+
+
+def _with_role(person: Person, role: Role) -> Person:
+    return replace(person, role=role)
+
+
+def _get(connection: Connection, person_id: str) -> Person:
+    row = connection.execute(select(people).where(people.c.id == person_id)).first()
+    if row is None:
+        raise _nobody()
+    return _person(row)
+
+
+def _insert(connection: Connection, person: Person, outside: tuple[str, str] | None = None) -> None:
+    insert_owner(connection, person.id)
+    connection.execute(insert(people).values(**{name: getattr(person, name) for name in Person.__slots__}))
+    if outside is not None:
+        issuer, subject = outside
+        values = {"issuer": issuer, "subject": subject, "person_id": person.id, "data": {}}
+        connection.execute(insert(sign_ins).values(**values, created_at=person.created_at))
+
+
+def _change(connection: Connection, person_id: str, **values: Any) -> None:
+    if not connection.execute(update(people).where(people.c.id == person_id).values(**values)).rowcount:
+        raise _nobody()
+
+
+def _check_free(connection: Connection, name_key: str) -> None:
+    if connection.execute(select(people.c.id).where(people.c.name_key == name_key)).first() is not None:
+        raise ConflictError("This name is taken.", hint="Choose another one.", key="name_taken")
+
+
+def _check_another_owner(connection: Connection, person_id: str) -> None:
+    others = select(people.c.id).where(people.c.role == "owner", people.c.id != person_id)
+    if connection.execute(others).first() is None:
+        hint = "Make somebody else an owner first."
+        raise ConflictError("There must be an owner.", hint=hint, key="last_owner")
+
+
+def _live(connection: Connection, invitation_id: str) -> Invitation:
+    row = connection.execute(select(invitations).where(invitations.c.id == invitation_id)).first()
+    if row is None or row.ends_at <= time.time():
+        raise _gone()
+    return Invitation(*row)
+
+
+def _note(connection: Connection, by: str, did: str, to: str, details: Mapping[str, Any]) -> None:
+    connection.execute(insert(audit).values(at=time.time(), by=by, did=did, to=to, details=dict(details)))
+
+
+def _nobody() -> NotFoundError:
+    return NotFoundError("There is no such person.", key="no_person")
+
+
+def _gone() -> NotFoundError:
+    return NotFoundError("This link leads nowhere any more.", hint="Ask for a new one.", key="link_gone")

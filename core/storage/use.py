@@ -1,0 +1,169 @@
+"""How much owners used on each day: questions, tokens and money, in sums that outlive the conversations."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import bindparam, func, select
+from sqlalchemy.dialects.sqlite import insert as insert_or
+
+from core.errors import TooManyRequestsError
+from core.storage.base import LOCAL_OWNER
+from core.storage.tables import files, people, used
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from sqlalchemy import Connection
+
+    from core.storage.database import Database
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """Sums of somebody's use.
+
+    Args:
+        messages: Questions that were answered.
+        tokens: Of the model calls of their replies.
+        cost: In US dollars, as far as prices are known.
+        bytes: Of files that are there now.
+    """
+
+    messages: int = 0
+    tokens: int = 0
+    cost: float = 0.0
+    bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What somebody may use; 0 for no limit.
+
+    Args:
+        messages: Questions in a day (UTC).
+        tokens: Of the model calls of their replies, in a month.
+        cost: In US dollars, in a month.
+    """
+
+    messages: float = 0
+    tokens: float = 0
+    cost: float = 0
+
+
+@dataclass(frozen=True, slots=True)
+class UsualLimits:
+    """Those of a role; who looks after the house has none."""
+
+    guest: Limits = Limits()
+    member: Limits = Limits()
+
+    def of(self, role: str | None, own: Mapping[str, float]) -> Limits:
+        """Those of somebody, of whom some may be their own; without an account they are a guest."""
+        usual = {"guest": self.guest, None: self.guest, "member": self.member}.get(role, Limits())
+        given = {name: own[name] for name in ("messages", "tokens", "cost") if name in own}
+        return replace(usual, **given)
+
+
+UNLIMITED = UsualLimits()
+
+
+def day_of(seconds: float) -> str:
+    """The day (UTC) of a time in Unix seconds, as it is kept: `2026-11-28`."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d")
+
+
+_ADDING = insert_or(used)
+_ADD = _ADDING.on_conflict_do_update(
+    index_elements=["owner_id", "day"],
+    set_={
+        "messages": used.c.messages + _ADDING.excluded.messages,
+        "tokens": used.c.tokens + _ADDING.excluded.tokens,
+        "cost": used.c.cost + _ADDING.excluded.cost,
+    },
+)
+
+
+def count_use(connection: Connection, person_id: str, at: float, **more: Any) -> None:
+    """Add to what somebody used, inside a transaction.
+
+    Args:
+        at: When, in Unix seconds.
+        more: `messages`, `tokens` and `cost`, as far as there are any.
+    """
+    values = {"messages": 0, "tokens": 0, "cost": 0.0, **more}
+    connection.execute(_ADD, {"owner_id": person_id, "day": day_of(at), **values})
+
+
+def check_use(connection: Connection, person_id: str, at: float, usual: UsualLimits) -> None:
+    """Whether somebody may ask once more, inside the transaction that stores the question.
+
+    Raises:
+        TooManyRequestsError: key `quota_messages`, `quota_tokens` or `quota_cost`.
+    """
+    if person_id == LOCAL_OWNER:
+        return
+    row = connection.execute(select(people.c.role, people.c.limits).where(people.c.id == person_id)).first()
+    limits = usual.of(row.role, row.limits) if row is not None else usual.of(None, {})
+    if limits == Limits():
+        return
+    today = day_of(at)
+    month = connection.execute(_SINCE, {"person": person_id, "day": f"{today[:7]}-01"}).one()
+    day = connection.execute(_SINCE, {"person": person_id, "day": today}).one()
+    for name, spent, most, ends in (
+        ("messages", day[0], limits.messages, _next_day(at)),
+        ("tokens", month[1], limits.tokens, _next_month(at)),
+        ("cost", month[2], limits.cost, _next_month(at)),
+    ):
+        if most and (spent or 0) >= most:
+            seconds = max(1, math.ceil(ends - at))
+            raise TooManyRequestsError(
+                f"The limit of {most:g} is reached ({name}).",
+                hint=f"It begins anew in {math.ceil(seconds / 3600)} hours; an administrator can raise it.",
+                key=f"quota_{name}",
+                retry_after=seconds,
+                limit=f"{most:,g}",
+                hours=math.ceil(seconds / 3600),
+                days=math.ceil(seconds / 86_400),
+            )
+
+
+def _next_day(at: float) -> float:
+    day = datetime.fromtimestamp(at, UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    return (day + timedelta(days=1)).timestamp()
+
+
+def _next_month(at: float) -> float:
+    first = datetime.fromtimestamp(at, UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+    return (first + timedelta(days=32)).replace(day=1).timestamp()
+
+
+_SINCE = select(func.sum(used.c.messages), func.sum(used.c.tokens), func.sum(used.c.cost)).where(
+    used.c.owner_id == bindparam("person"), used.c.day >= bindparam("day")
+)
+
+
+class UseStore:
+    """The sums of all owners."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def since(self, day: str) -> dict[str, Use]:
+        """What everybody used from a day on, by id. Raises StorageError."""
+        summed = (
+            select(used.c.owner_id, func.sum(used.c.messages), func.sum(used.c.tokens), func.sum(used.c.cost))
+            .where(used.c.day >= day)
+            .group_by(used.c.owner_id)
+        )
+        sizes = select(files.c.owner_id, func.sum(files.c.size)).group_by(files.c.owner_id)
+
+        def read(connection: Connection) -> dict[str, Use]:
+            sums = {row[0]: row[1:] for row in connection.execute(summed)}
+            held = {row[0]: int(row[1] or 0) for row in connection.execute(sizes)}
+            return {one: Use(*sums.get(one, (0, 0, 0.0)), held.get(one, 0)) for one in {*sums, *held}}
+
+        return await self._database.read(read)

@@ -1,0 +1,125 @@
+"""Names that look alike are one name; passwords that are tried first will not do, and wrong ones are counted."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.errors import ParlourError, TooManyRequestsError
+from core.people.names import checked_name, name_key
+from core.people.passwords import Passwords, check_password
+from core.people.tries import OF_ADDRESS, OF_BOTH, OF_NAME, WITHIN, Tries
+
+LIKE_JAN = ["jan", "JAN", " Jan ", "Ｊａｎ", "ja\u200bn", "j\u0430n", "jan\u202e", "\u0458an"]
+
+
+@pytest.mark.parametrize("name", LIKE_JAN)
+def test_names_that_differ_by_case_width_or_lookalikes_are_the_same_name(name: str) -> None:
+    assert name_key(name) == name_key("jan")
+
+
+@pytest.mark.parametrize(("one", "other"), [("jan", "jana"), ("李伟", "李玮"), ("jose", "josé"), ("Straße", "strase")])
+def test_other_names_stay_apart(one: str, other: str) -> None:
+    assert name_key(one) != name_key(other)
+
+
+@pytest.mark.parametrize(
+    ("name", "key"),
+    [
+        *(("", "name_empty"), (" \t ", "name_empty"), ("a" * 65, "name_long"), ("x" * 1_000_000, "name_long")),
+        *(("j\u0430n", "name_odd"), ("a\u202eb", "name_odd"), ("a\0b", "name_odd"), ("a\ud800", "name_odd")),
+        ("a\u200bb", "name_odd"),
+    ],
+)
+def test_a_name_that_could_deceive_is_refused(name: str, key: str) -> None:
+    with pytest.raises(ParlourError) as refused:
+        checked_name(name)
+    assert refused.value.words_key == key
+
+
+@pytest.mark.parametrize("name", ["Jan Hinrichs", "李伟", "José", "Ｊａｎ", "Ольга", "Ἀθηνᾶ", "O’Brien", "jan_2"])
+def test_names_of_one_script_are_fine(name: str) -> None:
+    assert name_key(checked_name(name)) == name_key(name)
+
+
+@given(st.text())
+def test_any_text_has_a_key_that_can_be_stored(text: str) -> None:
+    name_key(text).encode()
+
+
+@pytest.mark.parametrize(
+    ("password", "key"),
+    [
+        *(("short", "password_short"), ("elevenchars", "password_short"), ("x" * 1_000_000, "password_long")),
+        *(
+            ("password1234", "password_common"),
+            ("!!Password!!", "password_common"),
+            ("qwertyqwerty", "password_common"),
+        ),
+        *(
+            ("123456789012", "password_common"),
+            ("aaaaaaaaaaaa", "password_common"),
+            ("janhinrichs1", "password_common"),
+        ),
+        ("ｐａｓｓｗｏｒｄ１２３４", "password_common"),
+    ],
+)
+def test_passwords_that_are_tried_first_are_refused(password: str, key: str) -> None:
+    with pytest.raises(ParlourError) as refused:
+        check_password(password, "JanHinrichs")
+    assert refused.value.words_key == key
+
+
+@pytest.mark.parametrize(
+    "password", ["a sentence is good", "correct horse battery", "Tr0ub4dor&3xyz", "密码是一句很长的话而已呀"]
+)
+def test_a_sentence_will_do(password: str) -> None:
+    check_password(password, "jan")
+
+
+@pytest.mark.anyio
+async def test_an_unknown_name_takes_as_long_as_a_wrong_password() -> None:
+    passwords = Passwords()
+    kept = await passwords.hashed("a sentence is good")
+    assert kept.startswith("$argon2id$")
+    assert await passwords.matches(kept, "a sentence is good")
+    seconds: list[float] = []
+    for known in (kept, ""):
+        assert not await passwords.matches(known, "another sentence")
+        begun = time.process_time()
+        for _ in range(3):
+            await passwords.matches(known, "another sentence")
+        seconds.append(time.process_time() - begun)
+    assert 0.4 < seconds[0] / seconds[1] < 2.5
+    assert not await passwords.matches("", "the password of nobody")
+    assert not await passwords.matches("no hash", "x" * 1_000_000)
+
+
+def test_wrong_passwords_are_counted_by_name_by_address_and_by_both_and_right_ones_are_not() -> None:
+    now = 0.0
+    tries = Tries(lambda: now)
+
+    def fails(name: str, address: str, count: int) -> None:
+        for _ in range(count):
+            tries.begin(name, address)
+        with pytest.raises(TooManyRequestsError):
+            tries.begin(name, address)
+
+    fails("jan", "a", OF_BOTH)
+    for _ in range(2 * OF_ADDRESS):  # a whole office signs in
+        tries.begin("mara", "b")
+        tries.was_right("mara", "b")
+    for number in range(OF_ADDRESS):  # one password at every name
+        tries.begin(f"name {number}", "sprays")
+    with pytest.raises(TooManyRequestsError):
+        tries.begin("mara", "sprays")
+    for number in range(OF_NAME):  # one name from everywhere
+        tries.begin("tom", f"from {number}")
+    with pytest.raises(TooManyRequestsError) as refused:
+        tries.begin("tom", "another")
+    assert 0 < refused.value.retry_after <= WITHIN
+    now = WITHIN + 1
+    tries.begin("tom", "another")

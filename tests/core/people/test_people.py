@@ -1,0 +1,112 @@
+"""Rules that hold whatever happens at the same time: links count once, and there is always an owner."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from core.errors import ConflictError, NotFoundError, ParlourError
+from core.people.people import People, new_person
+from core.people.roles import RIGHTS, may_set
+from core.storage.database import Database
+from core.storage.people import ROLES, PeopleStore, Person, Role
+
+pytestmark = pytest.mark.anyio
+GOOD = "a sentence that nobody guesses"
+
+
+@pytest.fixture
+async def people(tmp_path: Path) -> AsyncIterator[People]:
+    database = await Database.open(tmp_path / "parlour.db")
+    yield People(PeopleStore(database))
+    await database.aclose()
+
+
+async def made(people: People, name: str, role: Role) -> Person:
+    return await people.store.add(new_person(name, role), "terminal")
+
+
+async def test_a_link_counts_once_though_two_use_it_at_the_same_moment(people: People) -> None:
+    token = await people.invite(None, "member")
+    done = await asyncio.gather(
+        *(people.accept(token, name, GOOD, browser="") for name in ("Ann", "Ben")), return_exceptions=True
+    )
+    assert sorted(isinstance(one, NotFoundError) for one in done) == [False, True]
+    assert [one.role for one in await people.store.list()] == ["member"]
+
+
+async def test_a_link_whose_time_is_up_or_that_was_revoked_makes_nobody(people: People) -> None:
+    for token in (await people.invite(None, "member", seconds=-1), "", "guessed", "x" * 1_000_000):
+        with pytest.raises(NotFoundError):
+            await people.accept(token, "Eve", GOOD, browser="")
+    token = await people.invite(None, "owner")
+    (kept,) = await people.store.invitations()
+    await people.revoke(None, kept.id)
+    with pytest.raises(NotFoundError):
+        await people.accept(token, "Eve", GOOD, browser="")
+    recovery = await people.recovery_link(None, (await made(people, "Ann", "member")).id)
+    with pytest.raises(NotFoundError, match="nowhere"):
+        await people.accept(recovery, "Eve", GOOD, browser="")
+
+
+async def test_a_taken_name_leaves_the_link_as_it_was(people: People) -> None:
+    await made(people, "Ann", "member")
+    token = await people.invite(None, "member")
+    with pytest.raises(ConflictError):
+        await people.accept(token, "ＡＮＮ", GOOD, browser="")
+    assert (await people.accept(token, "Anna", GOOD, browser="")).person.name == "Anna"
+
+
+async def test_two_owners_who_demote_or_delete_each_other_at_once_leave_one(people: People) -> None:
+    ann, ben = [await made(people, name, "owner") for name in ("Ann", "Ben")]
+    await asyncio.gather(
+        people.set_role(ann, ben.id, "member"), people.set_role(ben, ann.id, "member"), return_exceptions=True
+    )
+    assert [one.role for one in await people.store.list()].count("owner") == 1
+    (left,) = [one for one in await people.store.list() if one.role == "owner"]
+    for act in (people.set_role(None, left.id, "guest"), people.remove(None, left.id), people.remove(left, left.id)):
+        with pytest.raises(ConflictError, match="must be an owner"):
+            await act
+
+
+async def test_who_was_just_demoted_does_nothing_more_with_the_role_that_she_had(people: People) -> None:
+    ann, ben, cleo = [await made(people, name, "owner") for name in ("Ann", "Ben", "Cleo")]
+    await people.set_role(ann, ben.id, "member")
+    with pytest.raises(ParlourError, match="role"):
+        await people.set_role(ben, cleo.id, "member")  # with what his page still holds
+
+
+async def test_a_recovery_link_ends_all_sessions_and_the_links_before_it(people: People) -> None:
+    joined = await people.accept(await people.invite(None, "member"), "Ann", GOOD, browser="")
+    ended: list[bool] = []
+    people.ended.add(lambda one: ended.append(one.covers(joined.session)))
+    first, second = [await people.recovery_link(None, joined.person.id) for _ in range(2)]
+    assert await people.by_session([joined.token]) is not None
+    with pytest.raises(NotFoundError):
+        await people.recover(first, GOOD, browser="")
+    renewed = await people.recover(second, f"{GOOD} twice", browser="")
+    assert await people.by_session([joined.token]) is None
+    assert ended == [True]
+    assert (await people.by_session([renewed.token, joined.token])) is not None
+    with pytest.raises(NotFoundError):
+        await people.recover(second, GOOD, browser="")
+
+
+async def test_what_is_stored_opens_nothing(people: People, tmp_path: Path) -> None:
+    joined = await people.accept(await people.invite(None, "member"), "Ann", GOOD, browser="")
+    pending = await people.invite(None, "owner")
+    kept = b"".join(path.read_bytes() for path in tmp_path.glob("parlour.db*"))
+    for secret in (joined.token, pending, GOOD):
+        assert secret.encode() not in kept
+
+
+@pytest.mark.parametrize("mine", ROLES)
+def test_nobody_gives_a_right_that_is_above_their_own(mine: Role) -> None:
+    for theirs in ROLES:
+        for to in ROLES:
+            allowed = may_set(mine, theirs, to)
+            assert allowed == (mine == "owner" or (mine == "administrator" and {theirs, to} <= {"guest", "member"}))
+    assert RIGHTS["guest"] < RIGHTS["member"] < RIGHTS["administrator"] <= RIGHTS["owner"]

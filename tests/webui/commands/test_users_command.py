@@ -1,0 +1,61 @@
+"""`parlour users` and `parlour audit`: for scripts, and for whoever has lost the way in; also while Parlour runs."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from core.people.people import People
+from core.storage.conversations import ConversationStore
+from core.storage.database import Database
+from core.storage.people import PeopleStore
+from webui.__main__ import main
+
+GOOD = "a sentence that nobody guesses"
+
+
+async def joins(home: Path, token: str, name: str) -> str:
+    database = await Database.open(home / "parlour.db")
+    try:
+        done = await People(PeopleStore(database)).accept(token, name, GOOD, browser="")
+        await ConversationStore(database, done.person.id).create("A secret")
+        return done.person.id
+    finally:
+        await database.aclose()
+
+
+def test_people_are_invited_listed_changed_helped_and_deleted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    home = ["--home", str(tmp_path), "--lang", "en"]
+
+    def said(*words: str, code: int = 0) -> str:
+        assert main([*words, *home]) == code
+        out = capsys.readouterr()
+        return out.err if code else out.out
+
+    assert "There is no data" in said("users", "list", code=1)
+    asyncio.run(Database.open(tmp_path / "parlour.db")).path.touch()
+    for name, role in (("Jan", "owner"), ("Mara", "member")):
+        link = said("users", "invite", "--role", role, "--days", "1")
+        found = re.fullmatch(r"http://127\.0\.0\.1:7860/link/(\S+)\n", link)
+        assert found is not None
+        asyncio.run(joins(tmp_path, found[1], name))
+    listed = said("users", "list")
+    assert re.search(r"^Jan  owner  \S+ \S+  0 questions", listed, re.MULTILINE)
+    assert "A secret" not in listed
+    assert said("users", "role", "MARA", "administrator") == "Mara has another role now: Administrator.\n"
+    assert "/link/" in said("users", "reset", "mara")
+    assert "There must be an owner" in said("users", "role", "jan", "guest", code=1)
+    assert "There is no such person" in said("users", "reset", "nobody", code=1)
+    kept = tmp_path / "mara.zip"
+    assert "deleted" in said("users", "delete", "mara", "--export", str(kept))
+    assert zipfile.ZipFile(kept).namelist()
+    assert "Mara" not in said("users", "list")
+    acts = said("audit", "--last", "3")
+    assert "terminal deleted the account of Mara." in acts
+    assert acts.count("\n") == 3

@@ -1,0 +1,224 @@
+"""People come by a link, sign in by name and password, and nobody gets in by trying, planting or replaying."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from core.people.people import hash_of
+from core.people.tries import OF_BOTH
+from core.storage.base import folder_name
+from tests.webui.server.people_app import GOOD, House, house, signed_in
+
+pytestmark = pytest.mark.anyio
+OTHER = f"{GOOD}, another one"
+
+
+@pytest.fixture
+async def here(tmp_path: Path) -> AsyncIterator[House]:
+    async with house(tmp_path, guests=True) as made:
+        yield made
+
+
+async def may_open_account(client: httpx.AsyncClient) -> bool:
+    return (await client.get("/account")).status_code == 200
+
+
+async def test_the_printed_link_makes_the_owner_once_and_whoever_has_no_account_is_led_to_sign_in(here: House) -> None:
+    stranger = here.browser(accept="text/html")
+    answer = await stranger.get("/")
+    assert (answer.status_code, answer.headers["location"]) == (303, "./sign-in")
+    assert (await stranger.get("/files/x", headers={"accept": "*/*"})).status_code == 401
+    assert "Who keeps this room?" in (await stranger.get(f"/link/{here.first}")).text
+    owner = await here.owner("Jan")
+    assert (await here.id_of(owner)).startswith("p-")
+    again = await stranger.post(f"/link/{here.first}", data={"name": "Eve", "password": GOOD})
+    assert again.status_code == 404
+    assert await here.engine.people.first_link() is None
+    assert [(one.name, one.role) for one in await here.engine.people.store.list()] == [("Jan", "owner")]
+
+
+async def test_signing_in_always_gives_a_new_session_and_signing_out_ends_it(here: House) -> None:
+    await here.owner()
+    client, planted, kept = here.browser(), here.browser(), here.browser()
+    assert (await signed_in(client, "jan")).status_code == 303
+    (first,) = client.cookies.items()
+    assert (await signed_in(client, "ＪＡＮ")).status_code == 303
+    (second,) = client.cookies.items()
+    planted.cookies.set(*first)
+    kept.cookies.set(*second)
+    assert not await may_open_account(planted), "what was planted before signing in is worth nothing after it"
+    assert await may_open_account(kept)
+    assert (await client.get("/sign-out")).status_code == 405, "a picture of another page signs nobody out"
+    await client.post("/sign-out")
+    assert not await may_open_account(kept)
+    invented = here.browser()
+    invented.cookies.set(first[0], "fixed-by-an-attacker")
+    given = (await signed_in(invented, "jan")).headers["set-cookie"]
+    assert "fixed-by-an-attacker" not in given
+    assert {"HttpOnly", "SameSite=Lax", "Path=/"} <= set(given.split("; "))
+
+
+async def test_no_other_site_signs_anybody_in_or_does_anything_for_who_is(here: House) -> None:
+    owner = await here.owner()
+    person = (await here.engine.people.store.list())[0]
+    for headers in ({"origin": "https://evil.example"}, {"origin": "null"}, {"origin": ""}):
+        for path in ("/sign-in", "/people/role", "/account/password", "/sign-out", "/guest", f"/link/{here.first}"):
+            data = {"name": "Jan", "password": GOOD, "person": person.id, "role": "guest"}
+            assert (await owner.post(path, data=data, headers=headers)).status_code == 403
+    bare = here.browser()
+    del bare.headers["origin"]
+    assert (await signed_in(bare, "jan")).status_code == 403, "a browser names its origin with every form"
+    bare.headers["sec-fetch-site"] = "same-origin"
+    assert (await signed_in(bare, "jan")).status_code == 303
+
+
+async def test_a_wrong_password_and_an_unknown_name_are_answered_alike_until_there_were_too_many(here: House) -> None:
+    await here.owner()
+    client = here.browser()
+
+    async def told(name: str, password: str) -> tuple[int, str]:
+        answer = await signed_in(client, name, password)
+        return answer.status_code, re.sub(rf' nonce="[^"]*"|value="{name}"', "", answer.text)
+
+    assert await told("jan", "wrong") == await told("nobody", "wrong") == await told("nobody", GOOD)
+    assert (await told("jan", "wrong"))[0] == 401
+    for _ in range(OF_BOTH):
+        await signed_in(client, "jan", "wrong")
+    last = await signed_in(client, "jan", "wrong")
+    assert last.status_code == 429
+    assert int(last.headers["retry-after"]) > 0
+    assert (await signed_in(client, "jan")).status_code == 429, "the right one, too: else trying goes on unseen"
+    assert (await signed_in(here.browser("10.0.0.77"), "jan")).status_code == 303, "from elsewhere its owner comes in"
+
+
+@pytest.mark.parametrize("path", ["/sign-in", "/link/{first}", "/account/password", "/people/invite", "/people/role"])
+async def test_malformed_and_giant_forms_are_answered_with_a_page_and_change_nothing(here: House, path: str) -> None:
+    owner, huge = await here.owner(), "x" * 1_000_000
+    token = await here.engine.people.invite(None, "member")
+    before = await here.engine.people.store.list()
+    kinds = ["application/x-www-form-urlencoded", "application/json", "multipart/form-data", ""]
+    bodies = [b"", b"\xff\xfe%zz&&==", f"name={huge}&password={huge}".encode(), b"a=" + b"&a=" * 2000, b'{"name": []}']
+    bodies += [f"name=Eve&password={GOOD}&role=owner&person=%00".encode() if "link" not in path else b"name=Eve"]
+    for kind in kinds:
+        for body in bodies:
+            headers = {"content-type": kind}
+            answer = await owner.post(path.format(first=token), content=body, headers=headers)
+            assert answer.status_code in {200, 303, 400, 401, 404, 429}, (kind, body[:40])
+    now = await here.engine.people.store.list()
+    assert [(one.id, one.role, one.password) for one in now] == [(one.id, one.role, one.password) for one in before]
+
+
+async def test_a_guest_who_signs_in_takes_her_conversations_and_files_along(here: House, tmp_path: Path) -> None:
+    await here.owner()
+    guest = here.browser()
+    assert (await guest.post("/guest")).status_code == 303
+    owner_id = await here.id_of(guest)
+    async with here.engine.workspaces.open(owner_id) as workspace:
+        talk = await workspace.conversations.create("Lighthouses")
+        file = await workspace.files.put("notes.md", b"950 stamps")
+        await (await workspace.conversation(talk.id).ask("Where?", [file.id])).wait()
+    assert (await signed_in(guest, "jan")).status_code == 303
+    person_id = await here.id_of(guest)
+    async with here.engine.workspaces.open(person_id) as workspace:
+        assert [one.title for one in await workspace.conversations.list()] == ["Lighthouses"]
+        assert [one.role for one in await workspace.conversations.thread(talk.id)] == ["user", "assistant"]
+        assert (await workspace.files.get(file.id))[1].read_bytes() == b"950 stamps"
+        assert [one.conversation.id for one in (await workspace.search.find("where")).conversations] == [talk.id]
+    assert not (tmp_path / "files" / folder_name(owner_id)).exists()
+    async with here.engine.workspaces.open(owner_id) as workspace:
+        assert await workspace.conversations.list() == []
+
+
+async def test_a_role_that_is_changed_in_mid_reply_counts_for_the_next_question_and_the_reply_goes_on(
+    here: House,
+) -> None:
+    owner, mara = await here.owner(), await here.person("Mara", "administrator")
+    mara_id = await here.id_of(mara)
+    async with here.engine.workspaces.open(mara_id) as workspace:
+        assert workspace.models.is_local
+        talk = await workspace.conversations.create("A question")
+        run = await workspace.conversation(talk.id).ask("Where?")
+        changed = await owner.post("/people/role", data={"person": mara_id, "role": "guest"})
+        assert changed.status_code == 303
+        await run.wait()
+        assert (await mara.get("/people")).status_code == 403
+        assert (await mara.post("/models/fetch", json={})).status_code == 403
+    async with here.engine.workspaces.open(mara_id) as workspace:
+        assert not workspace.models.is_local
+        assert not workspace.tools.servers.may_start_programs
+        assert (await workspace.conversations.thread(talk.id))[-1].status == "complete"
+
+
+async def test_somebody_who_is_deleted_in_mid_reply_is_out_at_once_and_nothing_of_theirs_is_left(
+    here: House, tmp_path: Path
+) -> None:
+    owner, tom = await here.owner(), await here.person("Tom")
+    tom_id = await here.id_of(tom)
+    async with here.engine.workspaces.open(tom_id) as workspace:
+        talk = await workspace.conversations.create("The secret word is xylophone")
+        file = await workspace.files.put("xylophone.md", b"xylophone")
+        await workspace.conversation(talk.id).ask("Say xylophone.", [file.id])
+    refused = await owner.post("/people/delete", data={"person": tom_id, "name": "Tim"})
+    assert refused.status_code == 400
+    assert (await owner.post("/people/delete", data={"person": tom_id, "name": "Tom"})).status_code == 200
+    assert not await may_open_account(tom)
+    assert (await signed_in(here.browser(), "tom")).status_code == 401
+    for kind in ("files", "libraries", "notes", "shares"):
+        assert not (tmp_path / kind / folder_name(tom_id)).exists()
+    database = here.engine.stores.database
+    left = await database.read(
+        lambda c: c.exec_driver_sql("SELECT count(*) FROM owners WHERE id = ?", (tom_id,)).scalar()
+    )
+    assert left == 0
+    shown = (await owner.get("/people")).text
+    assert "Jan deleted the account of Tom." in shown
+    assert "xylophone" not in shown
+
+
+async def test_a_stream_ends_with_the_session_that_opened_it(here: House) -> None:
+    owner, mara = await here.owner(), await here.person("Mara")
+    begun, left = asyncio.Event(), asyncio.Event()
+
+    async def endless(scope: object, receive: object, send: object) -> None:
+        del scope, send
+        begun.set()
+        while (await receive())["type"] != "http.disconnect":  # type: ignore[operator]
+            pass
+        left.set()
+
+    accounts = here.accounts
+    inside, accounts.app = accounts.app, endless
+    reading = asyncio.create_task(mara.get("/search"))
+    await asyncio.wait_for(begun.wait(), 10)
+    accounts.app = inside
+    mara_id = next(one.id for one in await here.engine.people.store.list() if one.name == "Mara")
+    await owner.post("/people/end", data={"person": mara_id})
+    await asyncio.wait_for(left.wait(), 10)
+    reading.cancel()
+    assert not await may_open_account(mara)
+
+
+async def test_ones_own_account_lists_browsers_changes_the_password_and_ends_the_others(here: House) -> None:
+    jan, second = await here.owner(), here.browser(**{"user-agent": "Mozilla/5.0 (X11; Linux) Firefox/140.0"})
+    await signed_in(second, "jan")
+    page = (await jan.get("/account")).text
+    assert "Firefox, Linux" in page
+    wrong = await jan.post("/account/password", data={"old": "wrong", "new": OTHER})
+    assert (wrong.status_code, await may_open_account(second)) == (400, True)
+    assert (await jan.post("/account/password", data={"old": GOOD, "new": OTHER})).status_code == 200
+    assert (await may_open_account(jan), await may_open_account(second)) == (True, False)
+    assert (await signed_in(second, "jan", GOOD)).status_code == 401
+    assert (await signed_in(second, "jan", OTHER)).status_code == 303
+    ids = re.findall(r'name="session" value="(\w+)"', (await jan.get("/account")).text)
+    mine = hash_of(next(iter(jan.cookies.values())))
+    await jan.post("/account/end", data={"session": next(one for one in ids if one != mine)})
+    assert (await may_open_account(jan), await may_open_account(second)) == (True, False)
+    mara = await here.person("Mara")
+    await mara.post("/account/end", data={"session": mine})
+    assert await may_open_account(jan), "nobody ends another's session by its name"

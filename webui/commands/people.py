@@ -1,0 +1,129 @@
+"""The commands about people: `parlour users` and `parlour audit`."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from core.errors import NotFoundError
+from core.people.names import name_key
+from core.people.people import People
+from core.storage.database import Database
+from core.storage.people import ROLES, PeopleStore
+from core.storage.use import Use, UseStore
+from webui.commands.command_line import Parser, on_data_folder, positive_int
+from webui.panels.people import said_of
+from webui.serving import address_of_open
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import AsyncGenerator, Sequence
+
+    from core.settings import Settings
+    from core.storage.people import Person
+    from webui.words import Words
+
+_DAY: Final = 24 * 3600.0
+_MIB: Final = 1024 * 1024
+
+
+def users(arguments: Sequence[str]) -> int:
+    """`parlour users`: who has an account; returns the exit code of `on_data_folder`."""
+    parser = Parser(
+        prog="parlour users",
+        description="List people with accounts, invite, change a role, make a recovery link, delete.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("do", choices=("list", "invite", "role", "reset", "delete"), help="what to do")
+    parser.add_argument("name", nargs="?", default="", help="whose account: for role, reset and delete")
+    parser.add_argument("role", nargs="?", choices=ROLES, help="for role, and with --role for invite")
+    parser.add_argument("--role", dest="invited", choices=ROLES, default="member", help="of who is invited (member)")
+    parser.add_argument("--days", type=positive_int, default=7, help="how long a link counts (7)")
+    parser.add_argument(
+        "--export", type=Path, metavar="FILE", help="with delete: first write their conversations into a ZIP, for them"
+    )
+    return on_data_folder(parser, arguments, _users)
+
+
+def audit(arguments: Sequence[str]) -> int:
+    """`parlour audit`: what administrators did; returns the exit code of `on_data_folder`."""
+    parser = Parser(prog="parlour audit", description="List what was done about people.", allow_abbrev=False)
+    parser.add_argument("--last", type=positive_int, default=100, help="how many at most (100)")
+    return on_data_folder(parser, arguments, _audit)
+
+
+def _users(given: argparse.Namespace, settings: Settings, words: Words) -> list[str]:
+    return asyncio.run(_done(given, settings, words))
+
+
+async def _done(given: argparse.Namespace, settings: Settings, words: Words) -> list[str]:
+    async with _people(settings) as (people, use):
+        if given.do == "list":
+            used = await use.since("")
+            return [_line(one, used.get(one.id, Use()), words) for one in await people.store.list()]
+        if given.do == "invite":
+            return [_link(settings, await people.invite(None, given.invited, seconds=given.days * _DAY))]
+        person = await people.store.named(name_key(given.name))
+        if person is None:
+            raise NotFoundError("There is no such person.", hint="`parlour users list` lists all.", key="no_person")
+        if given.do == "reset":
+            return [_link(settings, await people.recovery_link(None, person.id, seconds=given.days * _DAY))]
+        if given.do == "role":
+            await people.set_role(None, person.id, given.role or "")
+            return [words("users.role", name=person.name, role=words(f"role.{given.role}"))]
+        if given.export is not None:
+            await _export(settings, person, given.export, words)
+        await people.remove(None, person.id)
+        return [words("users.deleted", name=person.name)]
+
+
+def _audit(given: argparse.Namespace, settings: Settings, words: Words) -> list[str]:
+    async def read() -> list[str]:
+        async with _people(settings) as (people, _):
+            acts = await people.store.audit(given.last)
+            return [f"{_when(one.at)}  {said_of(one, words)}" for one in acts]
+
+    return asyncio.run(read())
+
+
+@asynccontextmanager
+async def _people(settings: Settings) -> AsyncGenerator[tuple[People, UseStore], None]:
+    path = settings.home / "parlour.db"
+    if not path.is_file():
+        raise NotFoundError(f"There is no data in {settings.home}.", hint="Name its folder with --home.")
+    database = await Database.open(path)
+    try:
+        yield People(PeopleStore(database)), UseStore(database)
+    finally:
+        await database.aclose()
+
+
+async def _export(settings: Settings, person: Person, file: Path, words: Words) -> None:
+    """All conversations of somebody, whole, in one file."""
+    from core.export.bundle import bundled  # much to import: other commands do without
+    from core.export.exporting import conversations_at_rest
+
+    async with conversations_at_rest(settings, person.id) as (stores, exporting):
+        every = [one.id for one in await stores.conversations.list()]
+        with file.open("wb") as out:
+            async for piece in bundled(exporting, stores, every, words.spoken):
+                out.write(piece)
+
+
+def _line(person: Person, used: Use, words: Words) -> str:
+    seen = _when(person.seen_at) if person.seen_at is not None else words("people.not_yet")
+    sums = words(
+        "people.used", messages=used.messages, tokens=f"{used.tokens:,}", cost=f"{used.cost:.2f}", mb=used.bytes // _MIB
+    )
+    return f"{person.name}  {person.role}  {seen}  {sums}"
+
+
+def _link(settings: Settings, token: str) -> str:
+    return f"{address_of_open(settings)}/link/{token}"
+
+
+def _when(seconds: float) -> str:
+    return f"{datetime.fromtimestamp(seconds).astimezone():%Y-%m-%d %H:%M}"

@@ -1,0 +1,425 @@
+"""The way in by an account, one's own account, and what administrators do about others': pages and forms."""
+
+from __future__ import annotations
+
+import re
+import time
+from typing import TYPE_CHECKING, Final
+from urllib.parse import parse_qsl
+
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.routing import Route
+
+from core.errors import NotFoundError, ParlourError, StorageError, TooManyRequestsError
+from core.limits import TokenBuckets
+from core.people.passkeys import ISSUER as PASSKEY
+from core.people.passwords import SHORTEST
+from core.people.roles import may
+from core.storage.use import day_of
+from webui.auth import Owners
+from webui.handlers.openid import OpenIdRoutes, service_of
+from webui.handlers.passkeys import PasskeyRoutes
+from webui.middleware.accounts import SESSION
+from webui.middleware.answers import read_body
+from webui.middleware.proxy import client_address, counted_as
+from webui.panels.door import Door, link_page, sign_in_page, told_page
+from webui.panels.people import ShownAccount, ShownPeople, account_page, people_page
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+
+    from starlette.requests import Request
+    from starlette.routing import BaseRoute
+
+    from core.limits import RateLimiter
+    from core.people.people import Known, SignedIn
+    from core.storage.people import Invitation
+    from webui.context import WebContext
+    from webui.words import Words
+
+    Form = Mapping[str, str]
+
+_FORM_LIMIT: Final = 8 * 1024
+_MOST_DAYS: Final = 30
+_DAY: Final = 24 * 3600.0
+_PRIVATE: Final = {"cache-control": "no-store", "referrer-policy": "same-origin"}
+_SYSTEMS: Final = ("Windows", "Android", "iPhone", "iPad", "Mac OS X", "CrOS", "Linux")
+_BROWSERS: Final = (
+    ("Edg/", "Edge"),
+    ("OPR/", "Opera"),
+    ("Firefox/", "Firefox"),
+    ("Chrome/", "Chrome"),
+    ("Safari/", "Safari"),
+)
+
+
+class PeopleRoutes:
+    """Routes about people; each answers with a page, or leads to one.
+
+    Args:
+        owners: Makes the cookies of browsers.
+        newcomers: Limits how many browsers of one address may come as new guests.
+    """
+
+    def __init__(self, context: WebContext, owners: Owners, newcomers: RateLimiter) -> None:
+        self._engine = context.engine
+        self._people = context.engine.people
+        self._guests = context.settings.guests
+        self._words = context.words
+        self._owners = owners
+        self._newcomers = newcomers
+        self.people_here = self._people
+        self._settings = context.settings
+        service = service_of(context.settings)
+        self._outside = OpenIdRoutes(service, context.settings, self, owners.cookies) if service is not None else None
+
+    def table(self) -> list[BaseRoute]:
+        """All of them."""
+        mine = {"password": self.change_password, "end": self.end_mine, "delete": self.leave}
+        theirs = {"invite": self.invite, "role": self.role, "recover": self.recover, "end": self.end_theirs}
+        theirs |= {"delete": self.delete, "revoke": self.revoke, "limits": self.limits}
+        return [
+            Route("/sign-in", self.door, methods=["GET"]),
+            Route("/sign-in", self.sign_in, methods=["POST"]),
+            Route("/sign-out", self.sign_out, methods=["POST"]),
+            Route("/guest", self.as_guest, methods=["POST"]),
+            Route("/link/{token}", self.link, methods=["GET"]),
+            Route("/link/{token}", self.use_link, methods=["POST"]),
+            *(self._outside.table() if self._outside is not None else ()),
+            *PasskeyRoutes(self._settings, self, self._owners.cookies).table(),
+            Route("/account", self.account, methods=["GET"]),
+            *(Route(f"/account/{name}", self._mine(work), methods=["POST"]) for name, work in mine.items()),
+            Route("/people", self.people, methods=["GET"]),
+            *(Route(f"/people/{name}", self._theirs(work), methods=["POST"]) for name, work in theirs.items()),
+        ]
+
+    # ---- the way in
+
+    async def door(self, request: Request) -> Response:
+        """The page to sign in; who has signed in is led on."""
+        if request.scope["known"] is not None:
+            return _to("./")
+        return await self._door(request)
+
+    async def sign_in(self, request: Request) -> Response:
+        """Sign in by what was typed."""
+        form = await _form(request)
+        words = self.words_of(request)
+        name, password = form.get("name", ""), form.get("password", "")
+        try:
+            done = await self._people.sign_in(
+                name, password, address=_address(request), browser=_browser(request), former=self._token(request)
+            )
+        except TooManyRequestsError as error:
+            wait = {"retry-after": str(error.retry_after)}
+            return await self._door(request, 429, name, words.error(error), wait)
+        except StorageError as error:
+            return await self._door(request, 503, name, words.error(error))
+        except ParlourError as error:
+            return await self._door(request, 401, name, words.error(error))
+        return await self.come_in(request, done, "./")
+
+    async def sign_out(self, request: Request) -> Response:
+        """End the session of this browser."""
+        known: Known | None = request.scope["known"]
+        if known is not None:
+            await self._people.sign_out(known)
+        answer = _to("./sign-in")
+        self._give(request, answer, "")
+        return answer
+
+    async def as_guest(self, request: Request) -> Response:
+        """Go on without an account: the browser is an owner of its own."""
+        words = self.words_of(request)
+        if not self._guests:
+            return await self._door(request, 403, problem=words("account.no_guests"))
+        answer = _to("./")
+        if request.scope["guest"] is None:
+            try:
+                self._newcomers.take(counted_as(_address(request)))
+            except TooManyRequestsError as error:
+                return await self._door(request, 429, problem=words.error(error))
+            answer.headers.append(
+                "set-cookie", self._owners.cookie(self._owners.new(), https=request.scope["scheme"] == "https")
+            )
+        return answer
+
+    async def link(self, request: Request) -> Response:
+        """What a one-time link is for."""
+        try:
+            invitation = await self._people.link(request.path_params["token"])
+        except ParlourError as error:
+            return self._link_failed(request, error)
+        return self._link_page(request, invitation)
+
+    async def use_link(self, request: Request) -> Response:
+        """Become somebody, or choose another password."""
+        form, token, words = await _form(request), request.path_params["token"], self.words_of(request)
+        password, former = form.get("password", ""), self._token(request)
+        try:
+            invitation = await self._people.link(token)
+        except ParlourError as error:
+            return self._link_failed(request, error)
+        try:
+            if invitation.person_id is not None:
+                done = await self._people.recover(token, password, browser=_browser(request), former=former)
+            else:
+                name = form.get("name", "")
+                done = await self._people.accept(token, name, password, browser=_browser(request), former=former)
+        except NotFoundError as error:  # somebody else was quicker
+            return self._link_failed(request, error)
+        except ParlourError as error:
+            return self._link_page(request, invitation, 400, form.get("name", ""), words.error(error))
+        return await self.come_in(request, done, "../")
+
+    # ---- one's own account
+
+    async def account(self, request: Request) -> Response:
+        """One's own account."""
+        return await self._account(request)
+
+    async def change_password(self, request: Request, known: Known, form: Form) -> Response:
+        """Another password, for who knows the old one."""
+        await self._people.change_password(known, form.get("old", ""), form.get("new", ""), address=_address(request))
+        return await self._account(request, said="account.changed")
+
+    async def end_mine(self, request: Request, known: Known, form: Form) -> Response:
+        """End one of one's own sessions."""
+        del request
+        session = form.get("session", "")
+        await self._people.end_session(known.person, session)
+        return _to("../sign-in") if session == known.session.id else _to("../account")
+
+    async def leave(self, request: Request, known: Known, form: Form) -> Response:
+        """Delete one's own account with everything."""
+        await self._people.check_password_of(known, form.get("password", ""), address=_address(request))
+        gone = await self._people.remove(known.person, known.person.id)
+        await self._engine.belongings.delete(gone.id)
+        answer = _to("../sign-in")
+        self._give(request, answer, "")
+        return answer
+
+    # ---- others' accounts
+
+    async def people(self, request: Request) -> Response:
+        """Who has an account."""
+        return await self._listed(request)
+
+    async def invite(self, request: Request, known: Known, form: Form) -> Response:
+        """A link that makes somebody new."""
+        days = form.get("days", "")
+        seconds = min(int(days[:4]), _MOST_DAYS) * _DAY if re.fullmatch("[1-9][0-9]*", days) else 7 * _DAY
+        token = await self._people.invite(known.person, form.get("role", ""), seconds=seconds)
+        return await self._listed(request, token=token)
+
+    async def role(self, request: Request, known: Known, form: Form) -> Response:
+        """Another role for somebody."""
+        del request
+        await self._people.set_role(known.person, form.get("person", ""), form.get("role", ""))
+        return _to("../people")
+
+    async def recover(self, request: Request, known: Known, form: Form) -> Response:
+        """A link that lets somebody choose a new password."""
+        token = await self._people.recovery_link(known.person, form.get("person", ""))
+        return await self._listed(request, token=token)
+
+    async def end_theirs(self, request: Request, known: Known, form: Form) -> Response:
+        """End all sessions of somebody."""
+        await self._people.end_sessions(known.person, form.get("person", ""))
+        return await self._listed(request, said="people.ended")
+
+    async def revoke(self, request: Request, known: Known, form: Form) -> Response:
+        """Let a link count no more."""
+        del request
+        await self._people.revoke(known.person, form.get("link", ""))
+        return _to("../people")
+
+    async def limits(self, request: Request, known: Known, form: Form) -> Response:
+        """What somebody may use, where that is not what their role may."""
+        del request
+        await self._people.set_limits(known.person, form.get("person", ""), form)
+        return _to("../people")
+
+    async def delete(self, request: Request, known: Known, form: Form) -> Response:
+        """Delete somebody with everything, where their name was typed."""
+        person = await self._people.store.get(form.get("person", ""))
+        if form.get("name", "").strip() != person.name:
+            raise ParlourError("The name was not typed.", key="name_not_typed", name=person.name)
+        gone = await self._people.remove(known.person, person.id)
+        await self._engine.belongings.delete(gone.id)
+        return await self._listed(request, said="people.gone")
+
+    # ---- inside
+
+    def words_of(self, request: Request) -> Words:
+        """The words of the language that a request asks for."""
+        return self._words(request.headers.get("accept-language", ""))
+
+    async def _door(
+        self,
+        request: Request,
+        status: int = 200,
+        name: str = "",
+        problem: str = "",
+        more: Mapping[str, str] | None = None,
+    ) -> Response:
+        door = Door(
+            request.headers.get("host", ""),
+            name[:64],
+            problem,
+            guests=self._guests,
+            outside=self._outside.service.name if self._outside is not None else "",
+            base="../" if request.url.path.count("/") > 1 else "./",
+        )
+        return _page(sign_in_page(door, self.words_of(request)), status, more)
+
+    def _link_page(
+        self, request: Request, invitation: Invitation, status: int = 200, name: str = "", problem: str = ""
+    ) -> Response:
+        words = self.words_of(request)
+        kind = "recovery" if invitation.person_id else "first" if not invitation.made_by else "invited"
+        outside = self._outside.service.name if self._outside is not None and kind != "recovery" else ""
+        door = Door(
+            request.headers.get("host", ""),
+            name[:64],
+            problem,
+            outside=outside,
+            base="../",
+            link=request.path_params["token"],
+        )
+        return _page(link_page(kind, door, words(f"role.{invitation.role}"), words), status)
+
+    def _link_failed(self, request: Request, error: ParlourError) -> Response:
+        words = self.words_of(request)
+        happened, remedy = words.error_parts(error)
+        return _page(told_page(happened, remedy, words), 404 if isinstance(error, NotFoundError) else 503)
+
+    async def refused(self, request: Request, error: ParlourError) -> Response:
+        """The page to sign in, with why that did not work elsewhere."""
+        status = 404 if isinstance(error, NotFoundError) else 503 if error.words_key == "openid_away" else 400
+        return await self._door(request, status, problem=self.words_of(request).error(error))
+
+    def of_browser(self, request: Request) -> dict[str, str]:
+        """What the browser says that it is, and the session that it has."""
+        return {"browser": _browser(request), "former": self._token(request)}
+
+    async def come_in(self, request: Request, done: SignedIn, to: str) -> Response:
+        """Give the browser its session, and the person what she had as a guest."""
+        guest = request.scope["guest"]
+        if guest is not None:
+            await self._engine.belongings.take_along(guest, done.person.id)
+        answer = _to(to)
+        self._give(request, answer, done.token)
+        return answer
+
+    def _give(self, request: Request, answer: Response, token: str) -> None:
+        https = request.scope["scheme"] == "https"
+        seconds = {} if token else {"seconds": 0}
+        answer.headers.append("set-cookie", self._owners.cookies.header(token, SESSION, https=https, **seconds))
+
+    def _token(self, request: Request) -> str:
+        return next(self._owners.cookies.values(request.headers.get("cookie", ""), SESSION), "")
+
+    async def _account(self, request: Request, status: int = 200, *, problem: str = "", said: str = "") -> Response:
+        known: Known = request.scope["known"]
+        words = self.words_of(request)
+        shown = ShownAccount(
+            known.person,
+            known.session.id,
+            await self._people.store.sessions_of(known.person.id),
+            problem,
+            words(said, n=SHORTEST) if said else "",
+            keeps=may(known.person.role, "house"),
+            passkeys=await self._people.store.sign_ins_of(known.person.id, PASSKEY),
+        )
+        return _page(account_page(shown, words), status, place=request.scope["path"])
+
+    async def _listed(
+        self, request: Request, status: int = 200, *, token: str = "", problem: str = "", said: str = ""
+    ) -> Response:
+        known: Known = request.scope["known"]
+        words, store = self.words_of(request), self._people.store
+        scheme, host = request.scope["scheme"], request.headers.get("host", "")
+        everybody = await store.list()
+        shown = ShownPeople(
+            next((one for one in everybody if one.id == known.person.id), known.person),
+            everybody,
+            await self._engine.stores.use.since(f"{day_of(time.time())[:7]}-01"),
+            await store.invitations(),
+            await store.audit(),
+            link=f"{scheme}://{host}/link/{token}" if token else "",
+            problem=problem,
+            said=words(said) if said else "",
+        )
+        return _page(people_page(shown, words), status, place=request.scope["path"])
+
+    def _mine(
+        self, work: Callable[[Request, Known, Form], Awaitable[Response]]
+    ) -> Callable[[Request], Awaitable[Response]]:
+        return self._answering(work, self._account)
+
+    def _theirs(
+        self, work: Callable[[Request, Known, Form], Awaitable[Response]]
+    ) -> Callable[[Request], Awaitable[Response]]:
+        return self._answering(work, self._listed)
+
+    def _answering(
+        self,
+        work: Callable[[Request, Known, Form], Awaitable[Response]],
+        page: Callable[..., Awaitable[Response]],
+    ) -> Callable[[Request], Awaitable[Response]]:
+        async def answer(request: Request) -> Response:
+            form = await _form(request)
+            try:
+                return await work(request, request.scope["known"], form)
+            except ParlourError as error:
+                status = 404 if isinstance(error, NotFoundError) else 503 if type(error) is StorageError else 400
+                if isinstance(error, TooManyRequestsError):
+                    status = 429
+                return await page(request, status, problem=self.words_of(request).error(error))
+
+        return answer
+
+
+def accounts_of(context: WebContext) -> PeopleRoutes | None:
+    """The routes about people; `None` where nobody has an account."""
+    settings = context.settings
+    if not settings.has_accounts:
+        return None
+    owners = Owners(settings.signing_secret(), local=False, framed=bool(settings.space_hosts))
+    newcomers = TokenBuckets(settings.new_owners, 60.0, error="too_many_visitors", message="Too many new visitors.")
+    return PeopleRoutes(context, owners, newcomers)
+
+
+async def _form(request: Request) -> dict[str, str]:
+    """The fields of a form; none where it is too long, or no form."""
+    if not request.headers.get("content-type", "").startswith("application/x-www-form-urlencoded"):
+        return {}
+    body = await read_body(request.receive, _FORM_LIMIT)
+    try:
+        pairs = parse_qsl((body or b"").decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=10)
+    except ValueError:
+        return {}
+    return dict(pairs)
+
+
+def _to(place: str) -> RedirectResponse:
+    return RedirectResponse(place, 303, headers=_PRIVATE)
+
+
+def _page(markup: str, status: int = 200, more: Mapping[str, str] | None = None, place: str = "") -> Response:
+    if place.count("/") > 1:  # the answer to a form: links of the page are relative to what it stands at
+        markup = markup.replace("<head>", '<head><base href="../">', 1)
+    return HTMLResponse(markup, status, headers={**_PRIVATE, **(more or {})})
+
+
+def _address(request: Request) -> str:
+    return counted_as(client_address(request))
+
+
+def _browser(request: Request) -> str:
+    """What a browser says that it is, in two words."""
+    said = request.headers.get("user-agent", "")
+    name = next((name for sign, name in _BROWSERS if sign in said), "")
+    system = next((name for name in _SYSTEMS if name in said), "").replace("Mac OS X", "macOS")
+    return ", ".join(part for part in (name, system) if part)
