@@ -1,7 +1,7 @@
 """Runs the tests in processes that are forked from the one that has found them: to find them takes half a minute.
 
 `python -m pytest -p tests.forked --forks 2` does so. Each process takes the next few tests of a file when it is done
-with those it has, and tells the first one how they went.
+with those it has, and tells the first one how they went. Their session is that of a process.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ _MOST = 40  # tests that one process takes at once: at the end, none waits long 
 _NUMBER = struct.Struct("=I")
 _PIPE = 60_000  # bytes that a pipe holds without a reader
 _SOON = 1.0  # seconds between two looks whether a process that says nothing is still there
+_APPS = "origin"  # a fixture of the session that takes seconds: all tests that want it run in one process
 _TOLD = 0.5  # seconds from which on it is told how long a test was set up or taken down
 
 
@@ -85,11 +86,9 @@ class _Parent:
         self._left = set(range(len(session.items)))  # places of tests of which it is not known how they went
 
     def run(self) -> None:
-        queue, adding = os.pipe()
         found = batches(self._session.items)
-        assert len(found) * _NUMBER.size < _PIPE, "More tests than a pipe holds: let each process take more of them."
-        os.write(adding, b"".join(map(_NUMBER.pack, range(len(found)))))
-        os.close(adding)
+        with_apps = [at for at, places in enumerate(found) if self._wants_apps(places)]
+        first, queue = _queue(with_apps), _queue(sorted({*range(len(found))} - {*with_apps}))
         temporary = self._config._tmp_path_factory.getbasetemp()
         sys.stdout.flush()
         sys.stderr.flush()
@@ -102,9 +101,10 @@ class _Parent:
                 if pid == 0:
                     os.close(told)
                     self._config.option.basetemp = temporary / f"forked-{number}"
-                    _run(self._session, found, queue, telling)
+                    _run(self._session, found, [queue] if number else [first, queue], telling)
                 os.close(telling)
                 self._children.append(_Child(pid, told))
+            os.close(first)
             os.close(queue)
             self._hear(found)
             for at in sorted(self._left):
@@ -114,6 +114,10 @@ class _Parent:
                 with suppress(ProcessLookupError, ChildProcessError):
                     os.kill(child.pid, signal.SIGTERM)
                     os.waitpid(child.pid, 0)
+
+    def _wants_apps(self, places: range) -> bool:
+        items: Any = self._session.items
+        return any(_APPS in items[at].fixturenames for at in places)
 
     def _hear(self, found: list[range]) -> None:
         with selectors.DefaultSelector() as waiting:
@@ -183,13 +187,22 @@ class _Telling:
         self.tell("report", self._config.hook.pytest_report_to_serializable(config=self._config, report=report))
 
 
-def _run(session: pytest.Session, found: list[range], queue: int, pipe: int) -> None:
-    """Run batches until none is left, and end this process."""
+def _queue(numbers: list[int]) -> int:
+    """A pipe that holds these numbers; whoever reads one has it alone."""
+    queue, adding = os.pipe()
+    assert len(numbers) * _NUMBER.size < _PIPE, "More tests than a pipe holds: let each process take more of them."
+    os.write(adding, b"".join(map(_NUMBER.pack, numbers)))
+    os.close(adding)
+    return queue
+
+
+def _run(session: pytest.Session, found: list[range], queues: list[int], pipe: int) -> None:
+    """Run what the queues hold, one after another, and end this process."""
     status = 1
     try:
         telling = _Telling(session.config, pipe)
         _become_another(session.config, telling)
-        _run_batches(session, found, queue, telling)
+        _run_batches(session, found, queues, telling)
         status = 0
     except BaseException:
         traceback.print_exc(file=sys.__stderr__)
@@ -214,14 +227,14 @@ def _become_another(config: pytest.Config, telling: _Telling) -> None:
     plugins.register(telling, "telling")
 
 
-def _run_batches(session: pytest.Session, found: list[range], queue: int, telling: _Telling) -> None:
+def _run_batches(session: pytest.Session, found: list[range], queues: list[int], telling: _Telling) -> None:
     def take() -> list[int]:
-        came = os.read(queue, _NUMBER.size)
-        if not came:
-            return []
-        number = _NUMBER.unpack(came)[0]
-        telling.tell("taken", number)
-        return list(found[number])
+        for queue in queues:
+            if came := os.read(queue, _NUMBER.size):
+                number = _NUMBER.unpack(came)[0]
+                telling.tell("taken", number)
+                return list(found[number])
+        return []
 
     left = take()
     while left:

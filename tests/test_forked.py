@@ -46,6 +46,20 @@ def test_leaves_a_process_behind():
     with open(os.environ["LEFT"], "w") as file:
         file.write(str(pid))
 """
+APPS = """
+import os
+import pytest
+
+
+@pytest.fixture(scope="session")
+def origin(tmp_path_factory):
+    (tmp_path_factory.mktemp("own").parent.parent / f"started-{os.getpid()}").touch()
+
+
+@pytest.mark.parametrize("number", range(100))
+def test_with_apps(number, origin):
+    pass
+"""
 DIES = "import os\n\n\ndef test_dies():\n    os._exit(7)\n\n\ndef test_after():\n    pass\n"
 
 
@@ -64,15 +78,16 @@ def said_of(folder: Path, **files: str) -> str:
 
 
 def test_each_test_is_run_once_in_another_process_and_told_as_if_it_ran_here(tmp_path: Path) -> None:
-    said = said_of(tmp_path, several=SEVERAL)
+    said = said_of(tmp_path, apps=APPS, several=SEVERAL)
     os.kill(int((tmp_path / "left").read_text("utf-8")), signal.SIGKILL)
     assert "FAILED at once: test_several.py::test_wrong" in said
     assert "SystemError: wrong" in said
     assert "seen" in said.partition("Captured stdout call")[2]
-    assert "1 failed, 101 passed, 1 skipped" in said
+    assert "1 failed, 201 passed, 1 skipped" in said
     made = list((tmp_path / "temporary").glob("forked-*/made0/*"))
     assert sorted(int(one.name) for one in made) == list(range(100))
     assert len(list((tmp_path / "temporary").glob("taken-down-*"))) == len({one.parent for one in made})
+    assert len(list((tmp_path / "temporary").glob("started-*"))) == 1
 
 
 def test_what_a_process_took_has_failed_when_it_ends_and_the_others_are_run(tmp_path: Path) -> None:
