@@ -53,7 +53,7 @@ def with_one_name(source: str) -> str:
         before, after = _split(lines, line - 1, column, len(old))
         lines[line - 1 :] = (before + new + after).splitlines(keepends=True)
     written = "".join(lines)
-    for node in ast.walk(ast.parse(written)):
+    for node in _statements(ast.parse(written)):
         match node:
             case ast.Import(names=imported):
                 names = [one.name for one in imported]
@@ -65,6 +65,14 @@ def with_one_name(source: str) -> str:
             said = f"Line {node.lineno}: the import of {left!r} must stand on a line of its own, after nothing else."
             raise ValueError(said)
     return written
+
+
+def _statements(tree: ast.AST) -> Iterator[ast.AST]:
+    """Each statement; an import stands within no expression, and most of a tree are those."""
+    for name in ("body", "orelse", "finalbody", "handlers", "cases"):
+        for node in getattr(tree, name, ()):
+            yield node
+            yield from _statements(node)
 
 
 def _split(lines: list[str], line: int, column: int, length: int) -> tuple[str, str]:

@@ -19,8 +19,11 @@ import fast
 _ROOT = Path(__file__).resolve().parent.parent
 _PYTHON = sys.executable
 _BIN = Path(_PYTHON).parent
-# Each process of the browser's tests has a browser and an app of its own.
-_ON_ALL_CORES = ["-n", "auto", "--maxprocesses=4", "--dist=worksteal"]
+_MOST_PROCESSES = 4
+# Each process finds all tests for itself, which takes half a minute of each; but they are counted when they are traced.
+_ON_ALL_CORES = ["-n", "auto", f"--maxprocesses={_MOST_PROCESSES}", "--dist=worksteal"]
+# Forked from one that has found them.
+_FORKED = ["-p", "tests.forked", "--forks", str(min(os.cpu_count() or 1, _MOST_PROCESSES))]
 # Of examples that are made up, three of ten; `make test-all` tries all.
 _FEW_EXAMPLES = ["--hypothesis-profile=gate"]
 _SLOWEST = ["--durations=10", "--durations-min=1"]  # they are candidates for `tests/slow.txt`
@@ -44,11 +47,13 @@ def stages(*, everything: bool) -> list[list[Lane]]:
     )
     # Tracing every line makes the tests a third slower, so it is left to `make test-all`.
     coverage = ["--cov=core", "--cov=webui", "--cov-report=term"] if everything else []
-    unit = [*pytest, *_ON_ALL_CORES, "--ignore=tests/e2e", "--ignore=tests/webui/screen", *coverage, "tests"]
+    several = _ON_ALL_CORES if everything or sys.platform != "linux" else _FORKED
+    unit = [*pytest, *several, "--ignore=tests/e2e", "--ignore=tests/webui/screen", *coverage, "tests"]
     # Unit tests wait for processes and time now and then, a browser for its page: side by side they leave no core idle.
-    # The tests of the page have one app and one browser for all of them, each of which takes seconds to start.
-    page = [*pytest, *(_ON_ALL_CORES if everything else ["-n", "0"]), "tests/e2e"]
-    screen = [*pytest, *_ON_ALL_CORES, "tests/webui/screen"]
+    # In the browser's two lanes one app and one browser serve all tests, each of which takes seconds to start.
+    alone = _ON_ALL_CORES if everything else ["-n", "0"]
+    page = [*pytest, *alone, "tests/e2e"]
+    screen = [*pytest, *alone, "tests/webui/screen"]
     return [
         *stages_of_lint(),
         [

@@ -201,14 +201,34 @@ VARIABLES: dict[str, tuple[str, str, int | None, object]] = {  # value, what sho
 }
 
 
+# One process imports all of the library, and is forked for each variable before the compatible names are imported.
+EACH_VARIABLE = """
+import os, sys
+import core as library
+everything = [getattr(library, name) for name in library.__all__]
+for variable, value in VARIABLES.items():
+    if not os.fork():
+        os.environ |= {variable: value} if variable else {}
+        exec(EACH)
+        sys.stdout.flush()
+        os._exit(0)
+    assert os.wait()[1] == 0, variable
+"""
+
+
 @cache
-def each_agent(variable: str = "") -> dict[str, dict[str, Any]]:
-    program = EACH.replace("import core as library", f"import {library.__name__} as library")
-    environment = {**os.environ, variable: VARIABLES[variable][0]} if variable else dict(os.environ)
-    command = [sys.executable, "-c", f"NOT_ASKED = {NOT_ASKED}\n{program}"]
-    done = subprocess.run(command, cwd=ROOT, env=environment, text=True, capture_output=True, timeout=120, check=False)
+def of_each_variable() -> dict[str, dict[str, Any]]:
+    given = {"": "", **{name: row[0] for name, row in VARIABLES.items()}}
+    program = f"NOT_ASKED, VARIABLES = {NOT_ASKED}, {given}\nEACH = {EACH!r}\n{EACH_VARIABLE}"
+    program = program.replace("import core as library", f"import {library.__name__} as library")
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, cwd=ROOT, text=True, capture_output=True, timeout=120, check=False)
     assert not done.returncode, done.stderr
-    return json.loads(done.stdout)
+    return dict(zip(given, map(json.loads, done.stdout.splitlines()), strict=True))
+
+
+def each_agent(variable: str = "") -> dict[str, dict[str, Any]]:
+    return of_each_variable()[variable]
 
 
 @pytest.mark.parametrize("name", AGENTS)
