@@ -13,10 +13,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from core.agents.asks import Partial as Partial
     from core.agents.assistant import Assistant as Assistant
     from core.agents.base import Agent as Agent
     from core.agents.basic import BasicAgent as BasicAgent
     from core.agents.basic import FnCallAgent as FnCallAgent
+    from core.agents.cited import Cited as Cited
     from core.agents.compat.articles import ArticleAgent as ArticleAgent
     from core.agents.compat.articles import WriteFromScratch as WriteFromScratch
     from core.agents.compat.dialogue_retrieval import DialogueRetrievalAgent as DialogueRetrievalAgent
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
     from core.agents.compat.writing_steps import ContinueWriting as ContinueWriting
     from core.agents.compat.writing_steps import ExpandWriting as ExpandWriting
     from core.agents.compat.writing_steps import OutlineWriting as OutlineWriting
+    from core.agents.conduct import Confirm as Confirm
+    from core.agents.conduct import Stop as Stop
     from core.agents.config.schema import AgentConfig as AgentConfig
     from core.agents.config.schema import GenerateConfig as GenerateConfig
     from core.agents.config.schema import LLMConfig as LLMConfig
@@ -37,9 +41,16 @@ if TYPE_CHECKING:
     from core.agents.hub import MultiAgentHub as MultiAgentHub
     from core.agents.hub import UserAgent as UserAgent
     from core.agents.memory import Memory as Memory
+    from core.agents.output import OutputError as OutputError
     from core.agents.react import ReActChat as ReActChat
     from core.agents.react_parser import OutputParser as OutputParser
+    from core.agents.reply import Citation as Citation
+    from core.agents.reply import Reply as Reply
+    from core.agents.reply import ToolCall as ToolCall
+    from core.agents.reply import afold as afold
+    from core.agents.reply import fold as fold
     from core.agents.router import Router as Router
+    from core.agents.session import Session as Session
     from core.errors import ModelServiceError as ModelServiceError
     from core.errors import ParlourError as ParlourError
     from core.judging.run import aevaluate as aevaluate
@@ -89,6 +100,9 @@ if TYPE_CHECKING:
     from core.tools.catalog import TOOL_REGISTRY as TOOL_REGISTRY
     from core.tools.catalog import register_tool as register_tool
     from core.tools.from_function import tool as tool
+    from core.tools.run_context import ModelRetry as ModelRetry
+    from core.tools.run_context import RunContext as RunContext
+    from core.tools.run_state import Limits as Limits
 
 _NAMES = {
     "core.agents.compat.articles": ["ArticleAgent", "WriteFromScratch"],
@@ -143,6 +157,14 @@ _NAMES = {
     "core.tools.builtin.skills": ["skills_in"],
     "core.tools.catalog": ["TOOL_REGISTRY", "register_tool"],
     "core.tools.from_function": ["tool"],
+    "core.agents.asks": ["Partial"],
+    "core.agents.cited": ["Cited"],
+    "core.agents.conduct": ["Confirm", "Stop"],
+    "core.agents.output": ["OutputError"],
+    "core.agents.reply": ["Citation", "Reply", "ToolCall", "afold", "fold"],
+    "core.agents.session": ["Session"],
+    "core.tools.run_context": ["ModelRetry", "RunContext"],
+    "core.tools.run_state": ["Limits"],
 }
 _HOME = {name: module for module, names in _NAMES.items() for name in names}
 

@@ -261,10 +261,12 @@ class FetchError(DocumentError):
 class LimitReachedError(ParlourError):
     """A reply has used what it may use; it can go on when told to.
 
-    Its key is `call_limit`, `time_limit`, `length_limit` or `cost_limit`.
+    Its key is `call_limit`, `time_limit`, `length_limit`, `token_limit` or `cost_limit`. Where `ask` raises it, `reply`
+    is the `Reply` as far as it has come.
     """
 
     key = "call_limit"
+    reply: Any = None
 
 
 class TooManyRequestsError(ParlourError):

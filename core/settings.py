@@ -201,7 +201,6 @@ class Settings(BaseSettings):
     openai_base_url: str | None = Field(default=None, validation_alias=_usual("openai_base_url"))
     dashscope_api_key: SecretStr | None = Field(default=None, validation_alias=_usual("dashscope_api_key"))
     secret: SecretStr | None = None
-    oauth_client_secret: SecretStr | None = Field(default=None, validation_alias=_usual("oauth_client_secret"))
     weights_dir: Path = Field(default_factory=lambda: user_cache_path("parlour", appauthor=False) / "weights")
     lang: Literal["auto", "en", "zh"] = "auto"
     max_upload_mb: int = Field(default=50, ge=1)

@@ -31,6 +31,16 @@ def checked_int(field: str, given: object, minimum: int, maximum: int | None = N
 
 _ALWAYS: Final = ("approval", "knowledge", "lang", "progress")
 _NEAR: Final = 0.82
+_ELSEWHERE: Final = {
+    **dict.fromkeys(("output", "output_model", "output_schema", "response_format", "response_model"), "output_type"),
+    **dict.fromkeys(("result_type", "schema", "text_format"), "output_type"),
+    **dict.fromkeys(("max_retries", "result_retries", "retries"), "output_retries"),
+    **dict.fromkeys(("context", "ctx", "dependencies"), "deps"),
+    **dict.fromkeys(("max_steps", "max_turns", "timeout", "usage_limits"), "limits"),
+    **dict.fromkeys(("chat_history", "message_history", "messages", "reset"), "history"),
+    **dict.fromkeys(("attachments", "documents", "images"), "files"),
+}
+"""What other libraries call the keywords of `ask`."""
 _APPROVAL: Final = ("approval", "approve")  # it decides what may run, so its likely names are caught, too
 _NEAR_APPROVAL: Final = 0.8
 _HOOKS: Final = ("_stream_reply", "_run")
@@ -59,6 +69,11 @@ def check_keywords(
         raise SettingsError(said, hint=f"Did you mean {meant!r}?", name=name, meant=meant)
 
 
+def takes_any(function: Any) -> bool:
+    """Whether a function takes keywords that it does not name."""
+    return any(one.kind is one.VAR_KEYWORD for one in inspect.signature(function).parameters.values())
+
+
 def accepted_keywords(agent: object, given: Mapping[str, Any]) -> dict[str, Any]:
     """The keywords that another agent may pass on to this one: without those that it would refuse as misspelt."""
     tools: Mapping[str, BaseTool] = getattr(agent, "function_map", {})
@@ -76,7 +91,10 @@ def _misspelt(
     unknown = given.keys() - ours
     if unknown:
         unknown -= _parameter_names(tool.call for tool in tools)
-    meant = {name: _suggestion(name, given[name], ours) for name in sorted(unknown)}
+    meant = {
+        name: elsewhere if (elsewhere := _ELSEWHERE.get(name, "")) in ours else _suggestion(name, given[name], ours)
+        for name in sorted(unknown)
+    }
     return {name: one for name, one in meant.items() if one}
 
 

@@ -10,7 +10,8 @@ from functools import partial
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias, cast, overload
 
-from core.agents.arguments import check_keywords
+from core.agents.arguments import check_keywords, takes_any
+from core.agents.asks import Asks
 from core.agents.conversation import language_of, prepend_system
 from core.agents.mapping import map_questions
 from core.agents.sync_run import run_events
@@ -29,22 +30,26 @@ from core.tools.approval import Guarded, LoopBoundGuard, events_under, guard_for
 from core.tools.runner import ToolRunner
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+    from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from core.agents.config.schema import AgentConfig
+    from core.agents.extras import Extras
     from core.agents.mapping import Answer, MapProgress, Question
+    from core.agents.reply import Reply
+    from core.agents.session import Session
     from core.errors import ParlourError
     from core.languages import Lang
     from core.llm.base import BaseChatModel
     from core.llm.request import Stream
     from core.messages.content import ContentItem
+    from core.messages.events import Event
     from core.tools.approval import Ask, Guard, Policy
 
 Given: TypeAlias = Message | dict[str, Any]
 
 
-class Agent:
+class Agent(Asks):
     """Something that answers a conversation.
 
     Args:
@@ -65,6 +70,8 @@ class Agent:
     config_fields: ClassVar[frozenset[str]] = frozenset()
     """Arguments of its constructor, beyond those of `AgentConfig`, that a configuration may give; it checks them."""
 
+    extras: Extras | None = None
+    """What a program has added to this one: hooks, guards, instructions and toolsets."""
     prompt_messages: tuple[Message, ...] = ()  # examples between the system message and the conversation
     _guard: Guard | None = None  # set on the copy that makes a guarded reply
 
@@ -133,7 +140,7 @@ class Agent:
         """
         asked, _ = self._checked(messages, kwargs)
         guard = guard_for(approval)
-        make = self._seed_events if self._is_synchronous() else self._events
+        make = self._seed_events if self._is_plain_seed(kwargs) else self._events
         events = make(asked, guard, **kwargs)
         return events if is_within() else released_events(events)
 
@@ -154,7 +161,7 @@ class Agent:
         """
         asked, as_dicts = self._checked(messages, kwargs)
         guard = guard_for(approval)
-        if self._is_synchronous():
+        if self._is_plain_seed(kwargs):
             growing = self._run_seed(asked, guard, **kwargs)
         else:
             growing = snapshots(partial(self._events, asked, guard, **kwargs))
@@ -174,7 +181,7 @@ class Agent:
         """The whole reply to `messages`. `approval` and the rest are as of `stream`."""
         asked, as_dicts = self._checked(messages, kwargs)
         guard = guard_for(approval)
-        if self._is_synchronous():
+        if self._is_plain_seed(kwargs):
             reply: list[Message] = []
             for reply in self._run_seed(asked, guard, **kwargs):  # noqa: B007 - the last one is the whole
                 pass
@@ -223,6 +230,42 @@ class Agent:
         """As `amap`, from synchronous code; interrupting it stops every reply."""
         options: dict[str, Any] = {"progress": progress, "approval": approval, **kwargs}
         return run(map_questions(self, questions, concurrency=concurrency, keep_errors=keep_errors, **options))
+
+    def session(
+        self,
+        store: str | Path | None = None,
+        name: str = "session",
+        *,
+        approval: Guard | Policy | Ask | None = None,
+    ) -> Session:
+        """A conversation with this agent that goes on from question to question.
+
+        Args:
+            store: An SQLite file, in which it outlives the program; left out, it is kept in memory. It is made where it
+                is not there, and may hold many sessions.
+            name: Which of the file's sessions; one that is there goes on.
+            approval: As of `stream`, for all its questions. In a file, what a `Policy` would ask about waits for
+                `Session.decide`, in this process or another.
+
+        Raises:
+            SettingsError: `store` is no path, or `name` no text.
+            MissingExtraError: What keeps files is not installed.
+        """
+        from core.agents.session import session_of  # few programs have sessions
+
+        return session_of(self, store, name, approval)
+
+    async def _answered(self, question: Question, options: Mapping[str, Any]) -> Reply[Any]:
+        from core.agents.asking import answered  # brings what only typed replies need
+
+        return await answered(self, question, options)
+
+    def _event_stream(
+        self, question: Question, options: Mapping[str, Any], whole: list[Any] | None = None
+    ) -> AsyncGenerator[Event, None]:
+        from core.agents.asking import event_stream
+
+        return event_stream(self, question, options, whole)
 
     # -- what a subclass implements -------------------------------------------------------------------------------
 
@@ -275,11 +318,15 @@ class Agent:
 
     def _checked(self, messages: Sequence[Given], kwargs: Mapping[str, Any]) -> tuple[list[Message], bool]:
         """The checked messages, and whether all were given as dicts."""
-        check_keywords(self, self.function_map.values(), kwargs)
+        self.check_options(kwargs)
         asked, as_dicts = as_messages(messages)
         if not asked:
             raise no_messages()
         return asked, as_dicts
+
+    def check_options(self, given: Mapping[str, Any], known: Iterable[str] = ()) -> None:
+        """Refuse keywords of a reply that are misspelt; `known` are further ones. Raises SettingsError."""
+        check_keywords(self, self.function_map.values(), given, known)
 
     def _model(self) -> BaseChatModel:
         if self.llm is None:
@@ -293,7 +340,36 @@ class Agent:
                 events = self._guarded(guard)._events(asked, None, approval=guard, **kwargs)  # noqa: SLF001 - its own copy
             return events_under(within, events)
         lang = kwargs.pop("lang", None) or language_of(asked)
+        if self.extras is not None or "run_state" in kwargs:
+            from core.agents.conduct import conducted  # brings what only few replies need
+
+            return conducted(self, asked, lang, kwargs)
         return self._stream_reply(self._prompted(asked, lang), lang=lang, **kwargs)
+
+    def prompted(self, asked: list[Message], lang: Lang) -> list[Message]:
+        """The conversation with the system prompt and the examples."""
+        return self._prompted(asked, lang)
+
+    def reply_to(self, messages: list[Message], *, lang: Lang, **kwargs: Any) -> Stream:
+        """The reply to a conversation that has its prompt, from whichever hook the agent has."""
+        if self._is_synchronous():
+            return self._seed_reply(messages, lang, kwargs)
+        return self._stream_reply(messages, lang=lang, **kwargs)
+
+    def _is_plain_seed(self, kwargs: Mapping[str, Any]) -> bool:
+        """Whether Qwen-Agent's hook makes the reply, and nothing else has to be done for it."""
+        return self.extras is None and "run_state" not in kwargs and self._is_synchronous()
+
+    async def _seed_reply(self, messages: list[Message], lang: Lang, kwargs: dict[str, Any]) -> Stream:
+        """The reply of Qwen-Agent's hook to a conversation that has its prompt."""
+        here = None if self._guard is None else LoopBoundGuard(self._guard)  # the hook runs in a thread
+        own = {**kwargs, "lang": lang, "is_prompted": True}
+        own.pop("approval", None)
+        if not takes_any(self._run):
+            own.pop("run_state", None)
+        async with aclosing(run_events(partial(self._run_seed, messages, here, **own), self.name)) as events:
+            async for event in events:
+                yield event
 
     def _prompted(self, asked: list[Message], lang: Lang) -> list[Message]:
         """The conversation with the system prompt and the examples."""
@@ -332,7 +408,8 @@ class Agent:
         # Qwen-Agent's hooks may change what they are given.
         own = [Message(**message.model_dump()) for message in asked]
         lang = kwargs.pop("lang", None) or language_of(own)
-        replies: Any = self._run(self._prompted(own, lang), lang=lang, **kwargs)
+        told = own if kwargs.pop("is_prompted", False) else self._prompted(own, lang)
+        replies: Any = self._run(told, lang=lang, **kwargs)
         for reply in cast("Iterable[Any]", replies) if isinstance(replies, Iterable) else [replies]:
             yield [self._signed(message) for message in self._read(reply)]
 

@@ -25,9 +25,9 @@ class BasicAgent(Agent):
     calls_tools = False
 
     def _stream_reply(self, messages: list[Message], *, lang: Lang, **kwargs: Any) -> Stream:
-        del kwargs
         loop = ToolLoop(self._model(), {}, speaker=self.name, generate=self.extra_generate_cfg)
-        return loop.reply(messages, lang=lang)
+        state = {"run_state": kwargs["run_state"]} if "run_state" in kwargs else {}
+        return loop.reply(messages, lang=lang, **state)
 
 
 class FnCallAgent(Agent):

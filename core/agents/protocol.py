@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from core.agents.extras import Extras
+    from core.languages import Lang
+    from core.llm.base import BaseChatModel
     from core.llm.request import Stream
     from core.messages.message import Message
     from core.tools.approval import Ask, Guard, Policy
@@ -29,6 +32,26 @@ class AgentProtocol(Protocol):
         **kwargs: Any,
     ) -> Stream:
         """The reply as events."""
+        ...
+
+
+class ExtensibleAgent(AgentProtocol, Protocol):
+    """An agent to which a program may add; `core.agents.base.Agent` says what each member means."""
+
+    leads_agents: ClassVar[bool]
+    llm: BaseChatModel | None
+    extras: Extras | None
+
+    def check_options(self, given: Mapping[str, Any], known: Iterable[str] = ()) -> None:
+        """Refuse misspelt keywords."""
+        ...
+
+    def prompted(self, asked: list[Message], lang: Lang) -> list[Message]:
+        """The conversation with the system prompt and the examples."""
+        ...
+
+    def reply_to(self, messages: list[Message], *, lang: Lang, **kwargs: Any) -> Stream:
+        """The reply to a conversation that has its prompt."""
         ...
 
 

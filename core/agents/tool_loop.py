@@ -31,6 +31,7 @@ from core.messages.transcript import Transcript, call_message, edited_call, spen
 from core.rag.citations import CitingStream
 from core.tools.approval import Guard, Policy, guard_for
 from core.tools.arguments import read_arguments
+from core.tools.run_state import state_of
 from core.tools.runner import ToolRunner
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from core.rag.document import Passage
     from core.tools.approval import Ask
     from core.tools.base import BaseTool
+    from core.tools.run_state import RunState
 
 LAST_CALL: Mapping[Lang, str] = {
     "en": "You have used all the tool calls of this reply. Answer now with what you have found, "
@@ -132,6 +134,7 @@ class _State:
     repeats: Repeats = field(default_factory=Repeats)
     unreadable: int = 0  # turns with a call that could not be read even leniently
     over: bool = False
+    sent_back: str = ""  # what the model is told of an answer that does not fit
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,13 +209,12 @@ class ToolLoop:
                         event = self._with_name(event)  # noqa: PLW2901 - the same event, with a name
                     turn.apply(event)
                     yield event
-            if calls := turn.unanswered():
-                state.called = True
+            if calls := await self._ended(turn, state):
                 async with aclosing(self._run_calls(calls, turn, runner, state, last=last)) as events:
                     async for event in events:
                         yield event
             state.budget.pay(turn.usage)
-            if state.over or not calls:
+            if state.over or not (calls or state.sent_back):
                 return
 
     async def _before_model(
@@ -295,18 +297,48 @@ class ToolLoop:
     def _model_turn(self, state: _State, *, last: bool) -> Stream:
         """The model's next turn."""
         names = self.tools if self.offered is None else self.offered
-        functions = tuple(self.tools[name].function for name in names)
+        # An answer that is sent back needs no tools: it is to be written otherwise, in the form that is wanted.
+        functions = () if state.sent_back else tuple(self.tools[name].function for name in names)
         generate, messages = self.generate, state.history
+        run = state_of(state.context)
+        if run is not None:
+            run.meter.check()
+            run.messages = state.history
+        if run is not None and run.output is not None:
+            generate = {**generate, **run.output.generate(self.model, offers_tools=bool(functions))}
         if state.called and named_choice(ChatRequest((), generate={**self.model.generate_cfg, **generate})):
             generate = {**generate, "function_choice": "auto"}  # the forced call was made; now the model may answer
         if last and functions:
             generate = {**generate, "function_choice": "none"}
             messages = [*messages, Message(USER, LAST_CALL[state.lang])]
-        events = self.model.stream(ChatRequest(tuple(messages), functions, generate, state.lang, answers_calls=True))
-        if not state.evidence:
+        request = ChatRequest(tuple(messages), functions, generate, state.lang, answers_calls=True)
+        events = self.model.stream(request) if run is None or not run.hooks.before_model else self._hooked(request, run)
+        if not state.evidence or (run is not None and run.output is not None and run.output.is_data):
             return events
         question = next((one.get_text_content() for one in reversed(state.history) if one.role == USER), "")
         return with_citations(events, state.evidence, question)
+
+    @staticmethod
+    async def _ended(turn: Transcript, state: _State) -> list[Message]:
+        """The calls of a turn that is over; an answer that does not fit is sent back."""
+        run, calls = state_of(state.context), turn.unanswered()
+        state.called = state.called or bool(calls)
+        if run is None:
+            return calls
+        run.meter.pay(turn.usage)
+        await run.after_model(turn)
+        if not calls and run.output is not None:
+            if not state.sent_back:
+                run.evidence = state.evidence or passages_found(state.history)
+            state.sent_back = await run.output.sent_back(_text(turn), run)
+            state.history += [*turn.messages(), Message(USER, state.sent_back)] if state.sent_back else []
+        return calls
+
+    async def _hooked(self, request: ChatRequest, run: RunState) -> Stream:
+        """The turn for a request that the program's functions have seen."""
+        async with aclosing(self.model.stream(await run.before_model(request))) as events:
+            async for event in events:
+                yield event
 
     async def _make_opening_call(self, opening: OpeningCall, runner: ToolRunner, state: _State) -> Stream:
         """Make the opening call as if the model had made it."""
@@ -366,6 +398,10 @@ def _without_asking(guard: Guard | None) -> Guard | None:
     free = Guard(Policy("never", deny=guard.policy.deny))
     free.outer = guard
     return free
+
+
+def _text(turn: Transcript) -> str:
+    return "".join(one.get_text_content() for one in turn.messages() if one.function_call is None)
 
 
 def _has_failed(result: Message) -> bool:

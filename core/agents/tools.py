@@ -19,6 +19,7 @@ from core.messages.transcript import Transcript
 from core.tools.base import BaseTool, ToolResult
 from core.tools.catalog import TOOL_REGISTRY
 from core.tools.from_function import FunctionTool
+from core.tools.run_state import state_of
 from core.tools.taint import Taint
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ ASK_AGENT: Mapping[Lang, str] = {
 }
 _DEEPEST = 5  # nested calls of agents
 _SHOWN = 200  # characters of its text in a progress report
-_OWN = frozenset({"call_id", "messages", "cut_off"})  # of the caller's context, not for the agent
+_OWN = frozenset({"call_id", "messages", "cut_off", "run_context"})  # of the caller's context, not for the agent
 _log = logging.getLogger(__name__)
 _depth: ContextVar[int] = ContextVar("depth of agents that call agents", default=0)
 
@@ -186,6 +187,8 @@ class AgentTool(BaseTool):
         extra = {"heard": True, "files": [""]} if Taint.of(messages).private else {"heard": True}
         asked = Message(USER, question, extra=extra)
         lang = lang or language_of([asked])
+        if (run := state_of(context)) is not None:
+            context["run_state"] = run.inner()
         context = {key: value for key, value in context.items() if key not in _OWN}
         tell = _under_call(context, call_id)
         token = _depth.set(deep + 1)

@@ -62,6 +62,8 @@ class BaseChatModel:
     native_calls: bool = False
     in_process: bool = False
     keeps_prompt: bool = False
+    takes_schema: bool = False
+    """Whether its service holds answers to a JSON schema (`response_format` of the type `json_schema`)."""
     tokens_per_message: int = 0
     default_model: ClassVar[str] = ""
     service_address: ClassVar[str] = ""

@@ -558,7 +558,7 @@ class Runs:
         try:
             if resume is not None and resumable is not None and await self._goes_on(resume, resumable):
                 return
-            await self._interrupt(record, lease)
+            await self.interrupt(record, lease)
         except ConflictError:
             _LOG.info("Run %s is picked up by another process, or lives.", record.id)
         except NotFoundError:
@@ -576,7 +576,8 @@ class Runs:
         _LOG.info("Run %s goes on where it was.", resumable.record.id)
         return True
 
-    async def _interrupt(self, record: RunRecord, lease: Lease) -> None:
+    async def interrupt(self, record: RunRecord, lease: Lease) -> None:
+        """End a run that a dead process has left; what there is of its reply is kept. Raises ConflictError."""
         taken = await self.take_over(record, lease)
         logged = await self.of(record.owner_id).events(
             record.id, whole=True

@@ -258,6 +258,11 @@ class Run:
         return self._record.epoch
 
     @property
+    def seconds(self) -> float:
+        """How long it may take."""
+        return self._terms.seconds
+
+    @property
     def shown_in(self) -> str:
         """The conversation that shows the reply."""
         return self._terms.shown_in or self.conversation_id

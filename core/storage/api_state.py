@@ -11,12 +11,12 @@ from sqlalchemy import Connection, delete, insert, select
 from sqlalchemy.dialects.sqlite import insert as insert_or
 
 from core.errors import NotFoundError
-from core.storage.base import FileRecord
 from core.storage.conversations import insert_owner, is_needed
 from core.storage.files import file_record
 from core.storage.tables import api_files, api_responses, files
 
 if TYPE_CHECKING:
+    from core.storage.base import FileRecord
     from collections.abc import Mapping
     from pathlib import Path
 

@@ -188,6 +188,11 @@ class Guard:
             case _:
                 raise SettingsError("`approval` is a Guard, a Policy, or a function that decides.")
 
+    @property
+    def asks(self) -> Ask | None:
+        """Who is asked; `None` where nobody is there."""
+        return self._ask
+
     async def rules(self) -> Policy:
         """The rules as they are now."""
         return self.policy
@@ -216,7 +221,7 @@ class Guard:
             if self._ask is None:
                 return Decision(allowed=False, why="unattended")
             asking = _asking(tool, call_id, arguments, verdict)
-            decision = await _asked(self._ask, asking)
+            decision = await decided_by(self._ask, asking)
             # While the user thinks, rules may change, and what a server says of its tool: another question then.
             verdict = (await self.rules()).verdict(tool, arguments, seen)
             if not decision.allowed or verdict != "changed" or _asking(tool, call_id, arguments, verdict) == asking:
@@ -235,7 +240,7 @@ def escape_pattern(name: str) -> str:
     return "".join(f"[{sign}]" if sign in "*?[" else sign for sign in name)
 
 
-async def _asked(ask: Ask, asking: ApprovalRequest) -> Decision:
+async def decided_by(ask: Ask, asking: ApprovalRequest) -> Decision:
     """The user's decision; whatever is not plainly a yes is a no.
 
     Raises:

@@ -42,12 +42,14 @@ class ToolResult:
         items: Pictures, files and sounds that belong to the result.
         passages: Evidence with an address, as `Passage.as_dict()` gives it.
         extra: Anything else, kept in `Message.extra` of the result.
+        data: For the program alone: `Reply.calls` has it. Where it can be JSON it is kept in `extra["data"]`, too.
     """
 
     text: str = ""
     items: tuple[ContentItem, ...] = ()
     passages: tuple[dict[str, Any], ...] = ()
     extra: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    data: Any = None
 
 
 Returned: TypeAlias = str | list[ContentItem] | dict[str, Any] | ToolResult | None

@@ -3,24 +3,43 @@
 from __future__ import annotations
 
 import inspect
+import json
 import re
-from functools import update_wrapper
-from typing import TYPE_CHECKING, Annotated, Any, Generic, ParamSpec, TypeVar, cast, get_type_hints, overload
+from contextlib import aclosing
+from copy import copy
+from dataclasses import is_dataclass
+from functools import partial, update_wrapper
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Concatenate,
+    Generic,
+    ParamSpec,
+    TypeVar,
+    cast,
+    get_type_hints,
+    overload,
+)
 
 from pydantic import BaseModel, ConfigDict, Field, PydanticUserError, ValidationError, create_model
+from pydantic_core import to_jsonable_python
 
 from core.errors import BadArgumentsError, SettingsError
 from core.tools.arguments import read_arguments
-from core.tools.base import BaseTool, Returned
+from core.tools.base import BaseTool, Returned, ToolResult
+from core.tools.run_context import RETRIES, RunContext, check_deps, context_parameter, parameters_of
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
 
     from pydantic_core import ErrorDetails
 
 P = ParamSpec("P")
+Q = ParamSpec("Q")
 R = TypeVar("R")
 
+_GATHERS = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 _EMPTY: Mapping[str, Any] = {"type": "object", "properties": {}, "required": []}
 _ARGS_HEADING = re.compile(r"^\s*(args|arguments|parameters|参数)\s*[:：]\s*$", re.IGNORECASE)
 _OTHER_HEADING = re.compile(r"^\s*(returns?|raises|yields|examples?|notes?|返回|异常)\s*[:：]", re.IGNORECASE)
@@ -33,13 +52,18 @@ class FunctionTool(BaseTool, Generic[P, R]):
 
     Args:
         function: Its parameters need types. A parameter that starts with `_` is not for a model: it is given what the
-            agent passes along under that name (`_lang`, `_messages`, `_progress`), else it needs a default.
+            agent passes along under that name (`_lang`, `_messages`, `_progress`), else it needs a default. A first
+            parameter of the type `RunContext[...]` is given the reply, with the program's `deps`. One that is a method
+            is a tool of each object that has it. One that yields tells its progress; what it returns is its result, of
+            an asynchronous one the last thing that it yields.
         name: Its name for models, the function's by default.
         description: What it does, the beginning of the docstring by default.
         cfg: Options as of every tool.
+        timeout: Seconds that a call may take, 60 by default.
+        retries: How often in one reply a call that raises `ModelRetry` is sent back to the model.
 
     Raises:
-        SettingsError: A parameter has no type, or one that no JSON can fill.
+        SettingsError: A parameter has no type, or one that no JSON can fill, or a number makes no sense.
     """
 
     def __init__(
@@ -49,16 +73,38 @@ class FunctionTool(BaseTool, Generic[P, R]):
         name: str | None = None,
         description: str | None = None,
         cfg: Mapping[str, Any] | None = None,
+        timeout: float | None = None,
+        retries: int = RETRIES,
     ) -> None:
         said, of_arguments = _read_docstring(inspect.getdoc(function) or "")
         self._function = function
-        self._hidden = [name for name in (one.name for one in _parameters(function)) if name.startswith("_")]
-        self._model = _model_of(function, of_arguments)
+        self._of_method = _is_method(function)
+        self._hidden = [name for name in (one.name for one in parameters_of(function)) if name.startswith("_")]
+        self._wants = context_parameter(function, _hints(function))
+        self._model = _model_of(function, of_arguments, {self._wants[0]} if self._wants else set())
         self.name = name or function.__name__
         self.description = description or said or self.name
-        self.parameters = _plain_schema(self._model)
-        super().__init__(cfg)
+        self.parameters = plain_schema(self._model)
+        self.retries = _checked("retries", retries, self.name, whole=True)
+        super().__init__(
+            cfg if timeout is None else {**(cfg or {}), "timeout": _checked("timeout", timeout, self.name)}
+        )
         update_wrapper(cast("Callable[..., Any]", self), function, updated=())
+
+    @overload
+    def __get__(self, instance: None, owner: type | None = None) -> FunctionTool[P, R]: ...
+    @overload
+    def __get__(
+        self: FunctionTool[Concatenate[Any, Q], R], instance: object, owner: type | None = None
+    ) -> FunctionTool[Q, R]: ...
+    def __get__(self, instance: object, owner: type | None = None) -> FunctionTool[Any, R]:
+        """The tool of one object, where it was made of a method."""
+        if instance is None or not self._of_method:
+            return self
+        bound = copy(self)
+        # Its own copy: the function is filled in with its object.
+        vars(bound).update(_of_method=False, _function=partial(cast("Callable[..., Any]", self._function), instance))
+        return bound
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the function itself."""
@@ -67,7 +113,8 @@ class FunctionTool(BaseTool, Generic[P, R]):
     @property
     def is_async(self) -> bool:
         """Whether the function is `async def`."""
-        return inspect.iscoroutinefunction(self._function)
+        function = _plain(self._function)
+        return inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)
 
     def verify(self, arguments: dict[str, Any]) -> None:
         """Check by the function's types; a number written as text is understood."""
@@ -75,9 +122,27 @@ class FunctionTool(BaseTool, Generic[P, R]):
 
     def call(self, params: str | dict[str, Any], **kwargs: Any) -> Returned | Awaitable[Returned]:
         """Call the function with the arguments in their Python types."""
+        if self._of_method:
+            said = f"The tool {self.name!r} is a method, and was given without its object."
+            raise SettingsError(said, hint=f"Write function_list=[the_object.{self.name}].")
         hidden = {name: kwargs[name[1:]] for name in self._hidden if name[1:] in kwargs}
+        if self._wants is not None:
+            hidden[self._wants[0]] = self._context(kwargs)
+        function: Any = _plain(self._function)
         result: Any = self._function(**self._values(read_arguments(params)), **hidden)  # type: ignore[call-arg]
-        return result if inspect.isawaitable(result) or _is_returnable(result) else str(result)
+        if inspect.isasyncgenfunction(function):
+            return _last(result, kwargs.get("progress"))
+        if inspect.isgeneratorfunction(function):
+            return _returnable(_returned(result, kwargs.get("progress")))
+        return _awaited(result) if inspect.isawaitable(result) else _returnable(result)
+
+    def _context(self, kwargs: Mapping[str, Any]) -> RunContext[Any]:
+        """The reply, for the function. Raises SettingsError where its deps are of another type."""
+        told: RunContext[Any] | None = kwargs.get("run_context")
+        if told is None:
+            told = RunContext(None, tool=self.name, call_id=str(kwargs.get("call_id", "")))
+        check_deps(self._function, self._wants[1] if self._wants else Any, told.deps)
+        return told.reporting(kwargs.get("progress"))
 
     def _values(self, arguments: dict[str, Any]) -> dict[str, Any]:
         try:
@@ -92,7 +157,12 @@ class FunctionTool(BaseTool, Generic[P, R]):
 def tool(function: Callable[P, R], /) -> FunctionTool[P, R]: ...
 @overload
 def tool(
-    *, name: str | None = None, description: str | None = None, cfg: Mapping[str, Any] | None = None
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    cfg: Mapping[str, Any] | None = None,
+    timeout: float | None = None,
+    retries: int = RETRIES,
 ) -> Callable[[Callable[P, R]], FunctionTool[P, R]]: ...
 def tool(
     function: Callable[P, R] | None = None,
@@ -101,6 +171,8 @@ def tool(
     name: str | None = None,
     description: str | None = None,
     cfg: Mapping[str, Any] | None = None,
+    timeout: float | None = None,
+    retries: int = RETRIES,
 ) -> FunctionTool[P, R] | Callable[[Callable[P, R]], FunctionTool[P, R]]:
     """Make a tool of a function, with or without options.
 
@@ -112,27 +184,33 @@ def tool(
         name: Its name for models, the function's by default.
         description: What it does, the beginning of the docstring by default.
         cfg: Options as of every tool.
+        timeout: Seconds that a call may take, 60 by default.
+        retries: How often in one reply a call that raises `ModelRetry` is sent back to the model.
 
     Raises:
-        SettingsError: A parameter has no type, or one that no JSON can fill.
+        SettingsError: A parameter has no type, or one that no JSON can fill, or a number makes no sense.
     """
 
     def make(inner: Callable[P, R]) -> FunctionTool[P, R]:
-        return FunctionTool(inner, name=name, description=description, cfg=cfg)
+        return FunctionTool(inner, name=name, description=description, cfg=cfg, timeout=timeout, retries=retries)
 
     return make if function is None else make(function)
 
 
-def _model_of(function: Callable[..., Any], of_arguments: Mapping[str, str]) -> type[BaseModel]:
+def _hints(function: Callable[..., Any]) -> dict[str, Any]:
     try:
-        hints = get_type_hints(function, include_extras=True)
+        return get_type_hints(function, include_extras=True)
     except NameError as error:
         raise SettingsError(f"A type of the tool {function.__name__!r} is not known: {error}.") from error
     except TypeError as error:
         raise SettingsError(f"This is no function that can be a tool: {function!r}.") from error
+
+
+def _model_of(function: Callable[..., Any], of_arguments: Mapping[str, str], hidden: set[str]) -> type[BaseModel]:
+    hints = _hints(function)
     fields: dict[str, Any] = {}
-    for parameter in _parameters(function):
-        if parameter.name.startswith("_") or parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+    for parameter in parameters_of(function)[_is_method(function) :]:
+        if parameter.name.startswith("_") or parameter.name in hidden or parameter.kind in _GATHERS:
             continue
         if parameter.kind is parameter.POSITIONAL_ONLY or parameter.name not in hints:
             raise SettingsError(
@@ -147,12 +225,24 @@ def _model_of(function: Callable[..., Any], of_arguments: Mapping[str, str]) -> 
         raise SettingsError(f"The parameters of the tool {function.__name__!r} do not work: {said}") from error
 
 
-def _parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:
-    try:
-        return list(inspect.signature(function).parameters.values())
-    except ValueError as error:
-        hint = "Write a function around it whose parameters have types."
-        raise SettingsError(f"Python does not tell the parameters of {function!r}.", hint=hint) from error
+def _is_method(function: Callable[..., Any]) -> bool:
+    """Whether it is the function of a method, as it stands in a class: its first parameter has no type."""
+    first = next(iter(parameters_of(function)), None)
+    inside = getattr(function, "__qualname__", "").rpartition(".")[0]
+    is_self = first is not None and first.name == "self" and first.annotation is first.empty
+    return is_self and bool(inside) and not inside.endswith("<locals>")
+
+
+def _plain(function: Callable[..., Any]) -> Callable[..., Any]:
+    return function.func if isinstance(function, partial) else function
+
+
+def _checked(name: str, given: object, tool: str, *, whole: bool = False) -> Any:
+    if not isinstance(given, bool) and isinstance(given, int if whole else (int, float)) and given >= 0:
+        return given
+    kind = "a whole number from 0" if whole else "a number of seconds"
+    said = f"{name} of the tool {tool!r} must be {kind}, not {given!r}."
+    raise SettingsError(said, hint=f"Write @tool({name}={2 if whole else 30}).")
 
 
 def _field(parameter: inspect.Parameter, hint: Any, documented: str | None) -> tuple[Any, Any]:
@@ -165,10 +255,10 @@ def _field(parameter: inspect.Parameter, hint: Any, documented: str | None) -> t
     return hint, ... if parameter.default is parameter.empty else parameter.default
 
 
-def _plain_schema(model: type[BaseModel]) -> dict[str, Any]:
+def plain_schema(model: type[BaseModel]) -> dict[str, Any]:
     """The schema without pydantic's titles, which only cost a model tokens."""
     try:
-        schema = cast("dict[str, Any]", _untitled(model.model_json_schema()))
+        schema = cast("dict[str, Any]", untitled(model.model_json_schema()))
     except PydanticUserError as error:
         said = str(error).partition("\n")[0]
         raise SettingsError(f"The parameters of the tool {model.__name__!r} have no JSON Schema: {said}") from error
@@ -177,16 +267,17 @@ def _plain_schema(model: type[BaseModel]) -> dict[str, Any]:
     return {**_EMPTY, **schema}
 
 
-def _untitled(schema: Any, *, names: bool = False) -> Any:
+def untitled(schema: Any, *, names: bool = False) -> Any:
+    """The schema without the titles that pydantic makes."""
     if isinstance(schema, dict):
         entries = cast("dict[str, Any]", schema)
         return {
-            key: _untitled(value, names=key in ("properties", "$defs") and not names)
+            key: untitled(value, names=key in ("properties", "$defs") and not names)
             for key, value in entries.items()
             if names or key != "title"
         }
     if isinstance(schema, list):
-        return [_untitled(value) for value in cast("list[Any]", schema)]
+        return [untitled(value) for value in cast("list[Any]", schema)]
     return schema
 
 
@@ -227,5 +318,45 @@ def _sentence(error: ErrorDetails) -> str:
             return f"The field {field!r} does not fit: {said}." if field else f"The arguments do not fit: {said}."
 
 
-def _is_returnable(result: object) -> bool:
-    return result is None or not isinstance(result, (int, float, complex, bytes))
+async def _awaited(result: Awaitable[Any]) -> Any:
+    return _returnable(await result)
+
+
+def _returnable(result: Any) -> Any:
+    """What a function gave, as a tool may return it: values with fields as JSON, numbers as text."""
+    if isinstance(result, BaseModel) or (is_dataclass(result) and not isinstance(result, type | ToolResult)):
+        return ToolResult(_as_text(result), data=result)
+    return str(result) if isinstance(result, int | float | complex | bytes) else result
+
+
+def _as_text(value: Any) -> str:
+    return json.dumps(to_jsonable_python(value, fallback=str), ensure_ascii=False)
+
+
+def _returned(steps: Generator[Any, None, Any], report: Callable[..., None] | None) -> Any:
+    """What a generator returns; what it yields is its progress."""
+    while True:
+        try:
+            step = next(steps)
+        except StopIteration as end:
+            return end.value
+        _tell(report, step)
+
+
+async def _last(steps: AsyncGenerator[Any, None], report: Callable[..., None] | None) -> Any:
+    """The last thing that an asynchronous generator yields; what comes before is its progress."""
+    waiting: list[Any] = []
+    async with aclosing(steps):
+        async for step in steps:
+            for before in waiting:
+                _tell(report, before)
+            waiting = [step]
+    return _returnable(waiting[0]) if waiting else None
+
+
+def _tell(report: Callable[..., None] | None, step: Any) -> None:
+    """A text, or a text with what is done and the total."""
+    if report is None:
+        return
+    told = cast("tuple[Any, ...]", step) if isinstance(step, tuple) else (step,)
+    report(str(told[0]), *told[1:3])

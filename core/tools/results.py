@@ -11,6 +11,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from pydantic_core import to_jsonable_python
+
 from core.errors import BadArgumentsError, ParlourError, ToolError
 from core.llm.media import kind_of
 from core.messages.content import ContentItem
@@ -68,6 +70,8 @@ def as_message(name: str, result: ToolResult, limit: int, **about: Any) -> Messa
     text, size = truncate_middle(seen, limit)
     items = [_as_it_is(item) for item in result.items]
     extra = {**_plain(result.extra), **about}
+    if result.data is not None:
+        extra["data"] = _kept(result.data)
     if result.passages:
         extra["passages"] = list(result.passages)
     if removed:
@@ -103,6 +107,14 @@ def _plain(extra: Mapping[str, Any]) -> dict[str, Any]:
         return json.loads(json.dumps(dict(extra), default=str))
     except (TypeError, ValueError, RecursionError):  # keys that are no text, circles
         return {str(key): str(value) for key, value in extra.items()}
+
+
+def _kept(data: object) -> Any:
+    """What a tool gave the program, as JSON; what is none becomes text."""
+    try:
+        return to_jsonable_python(data, fallback=str)
+    except (ValueError, RecursionError):  # circles
+        return str(data)
 
 
 def _items(returned: list[object]) -> list[ContentItem]:

@@ -24,6 +24,8 @@ from core.tools.approval import ApprovalFailedError, Decision, Guarded, OneQuest
 from core.tools.arguments import ArgumentText, read_arguments
 from core.tools.base import BaseTool
 from core.tools.results import as_message, as_result, exit_refused, failure, refusal, with_note
+from core.tools.run_context import RETRIES, ModelRetry
+from core.tools.run_state import RunState, state_of
 from core.tools.taint import mark_of_stranger
 from core.tools.threads import ProgressReporter, ToolThreads
 
@@ -215,6 +217,7 @@ class ToolRunner:
             raise BadArgumentsError("The reply was cut off in the middle of this call.")
         arguments = read_arguments(requested.arguments)
         tool.verify(arguments)
+        arguments = await self._changed(tool, arguments, _call_id(call), turn)
         await tool.prepare_call(arguments)
         decision = await self._decided(tool, _call_id(call), arguments, turn)
         if decision.allowed is not True:
@@ -229,8 +232,30 @@ class ToolRunner:
                 arguments = _as_edited(tool, decision, arguments, about)
             turn.events.put_nowait(ToolStarted(_call_id(call)))
             with _observed(tool, _call_id(call)):
-                result = await self._within_deadline(tool, arguments, _call_id(call), turn)
+                result = await self._hooked(tool, arguments, _call_id(call), turn)
         return with_note(result, arguments, turn.lang) if "arguments" in about else result
+
+    async def _changed(self, tool: BaseTool, arguments: dict[str, Any], call_id: str, turn: _Turn) -> dict[str, Any]:
+        """The arguments as the program's functions want them, before anybody decides about the call."""
+        run = state_of(turn.context)
+        changed = arguments if run is None else await run.before_tool(tool.name, call_id, arguments)
+        if changed is not arguments:
+            tool.verify(changed)
+        return changed
+
+    async def _hooked(self, tool: BaseTool, arguments: dict[str, Any], call_id: str, turn: _Turn) -> ToolResult:
+        """The call, with the program's functions after it; what its tool gives the program is kept."""
+        run = state_of(turn.context)
+        if run is None:
+            return await self._within_deadline(tool, arguments, call_id, turn)
+        try:
+            result = await self._within_deadline(tool, arguments, call_id, turn)
+        except ModelRetry as error:
+            raise sent_back(tool, error, run) from error
+        result = await run.after_tool(tool.name, call_id, result)
+        if result.data is not None:
+            run.data[call_id] = result.data
+        return result
 
     async def _decided(self, tool: BaseTool, call_id: str, arguments: dict[str, Any], turn: _Turn) -> Decision:
         if turn.guard is None:
@@ -258,6 +283,8 @@ class ToolRunner:
         told = ProgressReporter(call_id, _follower(tool.name, turn))
         within = None if turn.guard is None else OneQuestion(turn.guard, call_id)
         context = {**turn.context, "call_id": call_id, "progress": told, "approval": within}
+        if (run := state_of(context)) is not None:
+            context["run_context"] = run.context(tool.name, call_id, run.attempts[tool.name])
         with under(None if within is None else Guarded(within, list(turn.messages))):
             task = asyncio.create_task(_call(tool, arguments, context, turn.credentials))
         try:
@@ -352,6 +379,16 @@ async def _call(
             return await result if inspect.isawaitable(result) else result
         except SystemExit as error:  # `sys.exit` in a tool, or `argparse`: the model can do without this one
             raise exit_refused(tool.name) from error
+
+
+def sent_back(tool: BaseTool, error: ModelRetry, run: RunState) -> ToolError:
+    """What the model is told of a call that it is to make otherwise; the last time, that it is not to."""
+    run.attempts[tool.name] += 1
+    tries, most = run.attempts[tool.name], int(getattr(tool, "retries", RETRIES))
+    said = str(error)
+    if tries <= most:
+        return ToolError(f"{said} Call it again with corrected arguments.", tool=tool.name)
+    return ToolError(f"{said} This was the last try of {tries}: answer without it.", tool=tool.name)
 
 
 def _refused(tool: BaseTool, decision: Decision, turn: _Turn) -> ToolResult:

@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, assert_type
+
+from pydantic import BaseModel
 
 from parlour import (
     ASSISTANT,
@@ -41,7 +44,10 @@ from parlour import (
     BaseTool,
     BaseToolWithFileAccess,
     BasicAgent,
+    Citation,
+    Cited,
     Claim,
+    Confirm,
     ContentItem,
     ContinueWriting,
     Decision,
@@ -54,25 +60,34 @@ from parlour import (
     GroupChatCreator,
     Guard,
     Library,
+    Limits,
     LLMConfig,
     MCPClient,
     MCPManager,
     Memory,
     Message,
     ModelResponse,
+    ModelRetry,
     ModelServiceError,
     MultiAgentHub,
     OutlineWriting,
+    OutputError,
     OutputParser,
     ParallelDocQA,
     ParlourError,
+    Partial,
     Policy,
     RAGConfig,
     ReActChat,
+    Reply,
     Router,
+    RunContext,
+    Session,
+    Stop,
     Suite,
     TIRMathAgent,
     TokenBufferMemory,
+    ToolCall,
     ToolResult,
     Usage,
     UserAgent,
@@ -80,8 +95,10 @@ from parlour import (
     WriteFromScratch,
     acheck_claims,
     aevaluate,
+    afold,
     check_claims,
     evaluate,
+    fold,
     get_chat_model,
     register_llm,
     register_tool,
@@ -257,6 +274,61 @@ async def followed(agent: Agent) -> None:
     print(tools, run)
 
 
+class Invoice(BaseModel):
+    """What an answer shall be."""
+
+    total: Cited[float]
+    items: list[str]
+
+
+@dataclass
+class Shop:
+    """What the program's own tools work with."""
+
+    prices: dict[str, float]
+
+    @tool(timeout=5, retries=1)
+    def price(self, context: RunContext[int], name: str) -> float:
+        """What something costs."""
+        if name not in self.prices:
+            raise ModelRetry(f"There is only {', '.join(self.prices)}; this was try {context.attempt}.")
+        return self.prices[name]
+
+
+def sum_of(a: float, b: float) -> float:
+    """Add two numbers."""
+    return a + b
+
+
+async def typed(agent: Agent, shop: Shop) -> None:
+    reply = agent.ask("How much?", output_type=Invoice, deps=1, limits=Limits(calls=5, cost=0.1))
+    assert_type(reply, Reply[Invoice])
+    assert_type(reply.output.total.value, float)
+    assert_type(agent.ask("Hello?"), Reply[str])
+    assert_type(await agent.aask("Which?", output_type=list[Invoice], history=reply), Reply[list[Invoice]])
+    assert_type(agent.ask("Which?", output_type=Literal["a", "b"]).output, Literal["a", "b"])
+    assert_type(agent.ask("Which?", output_type=Invoice | int).output, Invoice | int)
+    assert_type(agent.ask("Add.", output_type=sum_of), Reply[float])
+    cited: list[Citation] = reply.citations
+    calls: list[ToolCall] = reply.calls
+    print(cited, calls, reply.passages, reply.claims, reply.usage, reply.cost, reply.stop_reason, reply.log)
+    print(fold(reply.log).text, (await afold(agent.events("Hello?"))).text, shop.price(1, "tea"))
+    async for partial in agent.partials("How much?", Invoice):
+        assert_type(partial, Partial[Invoice])
+        print(partial.value, partial.done)
+    async with agent.session("talks.db", approval=Policy()) as session:
+        await talked(session)
+
+
+async def talked(session: Session) -> None:
+    try:
+        for asked in session.waiting:
+            await session.adecide(asked.call_id, True)
+        assert_type(await session.aask("How much?", output_type=Invoice), Reply[Invoice])
+    except OutputError as error:
+        print(error.problems, Stop("No."), Confirm("go on"))
+
+
 def pieces(parser: OutputParser) -> list[str]:
     return [repr(piece) for piece in [*parser.feed("Thought: hm"), *parser.close()]]
 
@@ -270,6 +342,7 @@ def main() -> None:
     everyone = agents(model)
     print(remembered(model), found(Path("library")), hub_of(everyone[0]), CONSTANTS)
     asyncio.run(followed(everyone[0]))
+    asyncio.run(typed(FnCallAgent([Shop({"tea": 2.5}).price], llm=model), Shop({})))
     print(check_claims("It rains [1].", [{"text": "It rains."}], "Does it rain?")[0].judge)
     print(evaluate("suite.yaml", agent=everyone[0]))
     WebUI(everyone, chatbot_config={"prompt.suggestions": ["Hello"]}).run(server_port=7860)

@@ -94,6 +94,7 @@ class LlamaCppModel(BaseChatModel):
     model_type = "llama_cpp"
     in_process = True
     keeps_prompt = True
+    takes_schema = True
     tokens_per_message = 5  # the marks around each: the context is small and must not overflow
     small = True
 

@@ -70,6 +70,7 @@ class OpenAIModel(BaseChatModel):
 
     model_type = "openai"
     default_model = "gpt-5-mini"
+    takes_schema = True
     config_class: ClassVar[type[OpenAIConfig]] = OpenAIConfig
     usual_address: ClassVar[str] = OFFICIAL
     service_address: ClassVar[str] = OFFICIAL

@@ -1,0 +1,224 @@
+"""What `ask` was told, checked, and the reply that an agent makes of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
+
+from core.agents.conversation import append_system
+from core.agents.mapping import conversation_of
+from core.agents.output import OutputType, TypedOutput, checked_retries
+from core.agents.reply import Reply, ReplyFold
+from core.bridge.cancellation import released_events
+from core.bridge.snapshots import as_messages
+from core.errors import LimitReachedError, ModelMisbehavedError, SettingsError
+from core.llm.request import ChatRequest
+from core.messages.content import ContentItem
+from core.messages.message import ASSISTANT, USER, Message, Usage
+from core.messages.transcript import Transcript
+from core.tools.run_context import called
+from core.tools.run_state import Limits, Meter, RunState, out_of_time
+
+if TYPE_CHECKING:
+    from core.agents.mapping import Question
+    from core.agents.protocol import ExtensibleAgent
+    from core.languages import Lang
+    from core.messages.events import Event
+
+History: TypeAlias = "Reply[Any] | Sequence[Message | dict[str, Any]]"
+KEYWORDS: Final = ("output_type", "output_retries", "deps", "limits", "history", "files")
+_NO_JSON: Final[Mapping[Lang, str]] = {
+    "en": "Give the answer that you have reached as it is wanted.",
+    "zh": "请把已得出的答案按要求的形式给出。",
+}
+
+
+@dataclass(slots=True, eq=False)
+class Asking:
+    """One question to an agent.
+
+    Args:
+        agent: Who answers.
+        asked: The conversation, the question last.
+        state: Of the reply.
+        output: What the answer must be.
+        approval: As of `Agent.stream`.
+        options: The other keywords of `Agent.stream`.
+        folded: What has come of the reply.
+    """
+
+    agent: ExtensibleAgent
+    asked: list[Message]
+    state: RunState
+    output: TypedOutput
+    approval: Any
+    options: dict[str, Any]
+    folded: ReplyFold
+
+    @classmethod
+    def of(cls, agent: ExtensibleAgent, question: Question, given: Mapping[str, Any]) -> Asking:
+        """The question, checked.
+
+        Raises:
+            SettingsError: An argument is misspelt, or makes no sense.
+            BadMessagesError: The question or the history is none.
+        """
+        options = {name: value for name, value in given.items() if name not in {*KEYWORDS, "approval"}}
+        agent.check_options(options, KEYWORDS)
+        limits: object = given.get("limits") or Limits()
+        if not isinstance(limits, Limits):
+            said = f"limits must be a Limits, not {type(limits).__name__}."
+            raise SettingsError(said, hint="Write limits=Limits(calls=5).", name="limits")
+        asked = [*_history(given.get("history")), *_with_files(conversation_of(question), given.get("files"))]
+        kind = OutputType.of(given.get("output_type", str))
+        output = TypedOutput(kind, checked_retries(given.get("output_retries", TypedOutput().retries)))
+        has_checks = agent.extras is not None and bool(agent.extras.hooks.check)
+        wanted = output if kind is not None or has_checks else None
+        state = RunState(given.get("deps"), Meter(limits), output=wanted, messages=asked)
+        return cls(agent, asked, state, output, given.get("approval"), options, ReplyFold(asked))
+
+    async def events(self) -> AsyncGenerator[Event, None]:
+        """The reply as events, which are folded as they pass.
+
+        Raises:
+            LimitReachedError: Its `reply` is what there is.
+            OutputError: The answer does not fit.
+        """
+        limit = self.state.meter.limits.seconds
+        deadline = None if limit is None else asyncio.get_running_loop().time() + limit
+        source = self._whole()
+        try:
+            async with aclosing(source):
+                while True:
+                    clock = asyncio.timeout_at(deadline)
+                    try:
+                        async with clock:
+                            event = await anext(source)
+                    except StopAsyncIteration:
+                        return
+                    except TimeoutError:
+                        if limit is None or not clock.expired():
+                            raise
+                        raise out_of_time(limit) from None
+                    self.folded.apply(event)
+                    yield event
+        except LimitReachedError as error:
+            error.reply = self.reply()
+            raise
+
+    async def _whole(self) -> AsyncGenerator[Event, None]:
+        """The agent's reply; where it is not what was asked for and nobody has looked yet, the model writes it anew."""
+        stream = self.agent.stream(self.asked, approval=self.approval, run_state=self.state, **self.options)
+        async with aclosing(stream) as events:
+            async for event in events:
+                yield event
+        output = self.state.output
+        if output is None or output.settled or self.state.stopped:
+            return
+        extras = self.agent.extras
+        state = self.state if extras is None else self.state.with_hooks(extras.hooks)
+        while said := await output.sent_back(self.folded.reply().text or _NO_JSON[state.lang], state):
+            async with aclosing(self._again(said, state)) as events:
+                async for event in events:
+                    yield event
+
+    async def _again(self, said: str, state: RunState) -> AsyncGenerator[Event, None]:
+        """The model's answer, for an agent that does not ask it through the loop of tools."""
+        model = self.agent.llm
+        if model is None:
+            raise ModelMisbehavedError(message=f"The answer does not fit: {said}", hint="Pass llm=... to the agent.")
+        state.meter.check()
+        answer = self.folded.reply().text
+        messages = [*self.asked, Message(ASSISTANT, answer), Message(USER, said)]
+        if self.output.kind is not None:
+            messages = append_system(messages, self.output.kind.instruction(state.lang))
+        generate = dict(self.output.generate(model, offers_tools=False))
+        turn = Transcript()
+        async with aclosing(model.stream(ChatRequest(tuple(messages), (), generate, state.lang))) as events:
+            async for event in events:
+                turn.apply(event)
+                yield event
+        state.meter.pay(turn.usage)
+
+    def reply(self) -> Reply[Any]:
+        """The reply so far, with its output if that is known."""
+        made: Reply[Any] = self.folded.reply()
+        state = self.state
+        settled = self.output.settled
+        return replace(
+            made,
+            output=self.output.value if settled else made.text if self.output.kind is None else None,
+            usage=made.usage if made.usage != Usage() else state.meter.usage or Usage(),
+            stop_reason="guard" if state.stopped else made.stop_reason,
+            given=state.data,
+        )
+
+    async def finished(self) -> Reply[Any]:
+        """The whole reply, as the program's functions leave it."""
+        made = self.reply()
+        if self.output.kind is not None and not self.output.settled and not self.state.stopped:
+            raise ModelMisbehavedError(message="The agent ended its reply without an answer.", hint="Ask again.")
+        extras = self.agent.extras
+        for hook in extras.hooks.after_reply if extras is not None else ():
+            found: object = await called(hook, self.state.context(), made)
+            if found is not None and not isinstance(found, Reply):
+                name = getattr(hook, "__name__", type(hook).__name__)
+                said = (
+                    f"after_reply: {name!r} returned {type(found).__name__}, and a Reply takes the place of the reply."
+                )
+                raise SettingsError(said, hint="Return dataclasses.replace(reply, output=...), or None.")
+            made = made if found is None else cast("Reply[Any]", found)
+        return made
+
+
+async def answered(agent: ExtensibleAgent, question: Question, given: Mapping[str, Any]) -> Reply[Any]:
+    """The reply of an agent to one question. Raises as `Asks.ask`."""
+    asking = Asking.of(agent, question, given)
+    async with aclosing(asking.events()) as events:
+        async for _ in events:
+            pass
+    return await asking.finished()
+
+
+def event_stream(
+    agent: ExtensibleAgent, question: Question, given: Mapping[str, Any], whole: list[Any] | None = None
+) -> AsyncGenerator[Event, None]:
+    """The events of the same; the reply is put into `whole` at their end. Raises as `Asks.events`."""
+    asking = Asking.of(agent, question, given)
+
+    async def events() -> AsyncGenerator[Event, None]:
+        async with aclosing(asking.events()) as source:
+            async for event in source:
+                yield event
+        made = await asking.finished()
+        if whole is not None:
+            whole.append(made)
+
+    return released_events(events())
+
+
+def _history(given: object) -> list[Message]:
+    """The earlier conversation. Raises BadMessagesError."""
+    if isinstance(given, Reply):
+        return cast("Reply[Any]", given).history
+    return [] if given is None else as_messages(cast("Any", given))[0]
+
+
+def _with_files(asked: list[Message], files: object) -> list[Message]:
+    """The conversation whose question has these files. Raises SettingsError."""
+    if files is None:
+        return asked
+    if isinstance(files, str) or not isinstance(files, Sequence):
+        shown = repr(files) if isinstance(files, str) else '"manual.pdf"'
+        said = f"files must be a list, not {type(files).__name__}."
+        raise SettingsError(said, hint=f"Write files=[{shown}].", name="files")
+    given = cast("Sequence[object]", files)
+    if not asked or asked[-1].role != USER or not all(isinstance(one, str) for one in given):
+        raise SettingsError(
+            "files are paths and addresses that belong to a question.", hint='Write files=["manual.pdf"].'
+        )
+    items = [*asked[-1].items, *(ContentItem(file=str(one)) for one in given)]
+    return [*asked[:-1], asked[-1].model_copy(update={"content": items})] if given else asked

@@ -1,0 +1,142 @@
+"""Sessions: a conversation goes on from question to question, in a file also after the end of the process."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core import Policy, Reply, tool
+from core.agents.basic import BasicAgent, FnCallAgent
+from core.errors import ConflictError, LimitReachedError, SettingsError
+from core.testing.script import Reply as Said
+from core.testing.scripted_model import ScriptedModel
+from core.tools.run_state import Limits
+
+ROOT = Path(__file__).resolve().parents[3]
+RAN: list[int] = []
+
+
+@tool
+def refund(order: int) -> str:
+    """Give the money back."""
+    RAN.append(order)
+    return "done"
+
+
+refund.writes = True
+CALL = Said(calls=[("refund", {"order": 17})])
+
+
+def clerk(*turns: Any) -> FnCallAgent:
+    return FnCallAgent([refund], ScriptedModel(*turns))
+
+
+def test_each_question_goes_on_from_the_one_before():
+    model = ScriptedModel("Hello Ann.", "You are Ann.")
+    with BasicAgent(llm=model).session() as session:
+        session.ask("I am Ann.")
+        assert session.ask("Who am I?").text == "You are Ann."
+        assert len(session.messages) == 4
+    assert [one.content for one in model.requests[1].messages] == ["I am Ann.", "Hello Ann.", "Who am I?"]
+
+
+@pytest.mark.anyio
+async def test_a_session_in_a_file_goes_on_in_the_next_program(tmp_path: Path):
+    store = tmp_path / "talks.db"
+    async with BasicAgent(llm=ScriptedModel("Hello Ann.")).session(store, "ann") as session:
+        first = await session.aask("I am Ann.")
+        assert (first.text, first.usage.total_tokens > 0) == ("Hello Ann.", True)
+    model = ScriptedModel("3", "4")
+    async with BasicAgent(llm=model).session(str(store), "ann") as session:
+        reply = await session.aask("How old am I?", output_type=int)
+        assert (reply.output, reply.output + 1, len(session.messages)) == (3, 4, 4)
+    async with BasicAgent(llm=model).session(store, "ben") as session:
+        assert session.messages == []
+        assert [event.kind async for event in session.events("Hello?")][-1] == "message_finished"
+
+
+def test_a_call_waits_for_its_decision_in_another_program(tmp_path: Path):
+    store = tmp_path / "talks.db"
+    RAN.clear()
+    with clerk(CALL).session(store, approval=Policy()) as session:
+        reply = session.ask("Refund order 17.")
+        assert (reply.stop_reason, reply.waiting[0].arguments) == ("approval", {"order": 17})
+        with pytest.raises(ConflictError, match=r"session\.decide"):
+            session.ask("And now?")
+    with clerk("It is refunded.").session(store, approval=Policy()) as session:
+        assert not RAN
+        session.decide(session.waiting[0].call_id, True, {"order": 18})
+        reply = session.resume()
+        assert (reply.text, reply.calls[0].result, RAN) == (
+            "It is refunded.",
+            '(The user changed the arguments to {"order": 18}.)\ndone',
+            [18],
+        )
+        assert (reply.question, len(reply.asked)) == ("Refund order 17.", 1)
+        with pytest.raises(ConflictError, match="waits for a decision"):
+            session.decide("call_1", True)
+        with pytest.raises(SettingsError, match="nothing to resume"):
+            session.resume()
+
+
+def test_who_is_there_decides_at_once(tmp_path: Path):
+    RAN.clear()
+    with clerk(CALL, "No.").session(tmp_path / "talks.db", approval=lambda asking: False) as session:
+        reply = session.ask("Refund order 17.")
+    assert (reply.text, RAN, reply.calls[0].failed) == ("No.", [], "refused")
+
+
+CRASHES = """
+import os, sys
+from core import BasicAgent
+from core.testing.script import Reply
+from core.testing.scripted_model import ScriptedModel
+
+def dies(request):
+    os._exit(9)
+
+agent = BasicAgent(llm=ScriptedModel("Hello.", dies))
+with agent.session(sys.argv[1]) as session:
+    session.ask("Hello?")
+    session.ask("Still there?")
+"""
+
+
+def test_what_a_crash_broke_off_is_answered_after_it(tmp_path: Path):
+    store = tmp_path / "talks.db"
+    died = subprocess.run([sys.executable, "-c", CRASHES, str(store)], cwd=ROOT, check=False)
+    assert died.returncode == 9
+    with BasicAgent(llm=ScriptedModel("Yes.")).session(store) as session:
+        reply: Reply[Any] = session.resume()
+        assert (reply.text, reply.question) == ("Yes.", "Still there?")
+        assert [one.content for one in session.messages] == ["Hello?", "Hello.", "Still there?", "Yes."]
+
+
+def test_a_limit_ends_a_reply_of_a_file_as_any_other(tmp_path: Path):
+    with clerk(CALL, "Done.").session(tmp_path / "talks.db") as session:
+        with pytest.raises(LimitReachedError) as error:
+            session.ask("Refund order 17.", limits=Limits(calls=1))
+        assert error.value.reply.calls[0].result == "done"
+        assert session.resume().text == "Done."
+
+
+@pytest.mark.parametrize(
+    ("wrong", "sentence"),
+    [
+        ({"store": 3}, 'store must be the path of a file, not int. Write session(store="talks.db"), or leave it out.'),
+        ({"store": "t.db", "name": " "}, "name must be a text, not ' '. Write session(..., name=\"order 17\")."),
+    ],
+)
+def test_what_is_no_place_for_a_session_is_refused(wrong: dict[str, Any], sentence: str):
+    with pytest.raises(SettingsError) as error:
+        BasicAgent(llm=ScriptedModel("Yes.")).session(**wrong)
+    assert str(error.value) == sentence
+
+
+def test_a_session_has_its_history():
+    with pytest.raises(SettingsError, match=r"^A session has its history"):
+        BasicAgent(llm=ScriptedModel("Yes.")).session().ask("Hello?", history=[])
