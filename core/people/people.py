@@ -9,7 +9,7 @@ from functools import cached_property
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from core.bridge.listeners import Listeners
+from core.bridge.pool import Listeners
 from core.errors import NotFoundError, ParlourError
 from core.people.names import checked_name, name_key
 from core.people.passwords import Passwords, check_password
