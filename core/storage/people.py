@@ -445,7 +445,7 @@ def _insert(connection: Connection, person: Person, outside: tuple[str, str] | N
     connection.execute(insert(people).values(**{name: getattr(person, name) for name in Person.__slots__}))
     if outside is not None:
         issuer, subject = outside
-        values = {"issuer": issuer, "subject": subject, "person_id": person.id, "data": {}}
+        values: dict[str, Any] = {"issuer": issuer, "subject": subject, "person_id": person.id, "data": {}}
         connection.execute(insert(sign_ins).values(**values, created_at=person.created_at))
 
 
