@@ -178,7 +178,9 @@ class PeopleStore:
             connection.execute(delete(invitations).where(invitations.c.person_id == link.person_id))
             _change(connection, link.person_id, password=password)
             connection.execute(delete(sessions).where(sessions.c.person_id == link.person_id))
-            return _get(connection, link.person_id)
+            person = _get(connection, link.person_id)
+            _note(connection, person.name, "recovered", person.name, {})
+            return person
 
         return self._kept(await self._database.write(renewed))
 
