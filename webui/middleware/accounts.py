@@ -89,7 +89,9 @@ class AccountsMiddleware:
         if not nobody:
             await refuse(scope, send, 403, "account.not_your_role")
         elif is_page or (scope["path"] == "/" and scope["method"] in _SAFE):
-            place = ("location", scope.get("base", "./") + SIGN_IN)
+            path = str(scope["path"])
+            root = scope.get("base", "./") if path == "/" else "../" * (path.count("/") - 1) or "./"
+            place = ("location", root + SIGN_IN)
             await answer(send, 303, "", headers=[place, ("cache-control", "no-store")])
         else:
             await refuse(scope, send, 401, "account.needed")

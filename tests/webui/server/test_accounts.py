@@ -34,6 +34,8 @@ async def test_the_printed_link_makes_the_owner_once_and_whoever_has_no_account_
     answer = await stranger.get("/")
     assert (answer.status_code, answer.headers["location"]) == (303, "./sign-in")
     assert (await stranger.get("/files/x", headers={"accept": "*/*"})).status_code == 401
+    led = [(await stranger.get(path)).headers["location"] for path in ("/settings/you", "/files/x", "/account")]
+    assert led == ["../sign-in", "../sign-in", "./sign-in"]
     assert "Who keeps this room?" in (await stranger.get(f"/link/{here.first}")).text
     owner = await here.owner("Jan")
     assert (await here.id_of(owner)).startswith("p-")
