@@ -87,7 +87,8 @@ class Engine:
                 self.intake.keeps_unneeded = True
                 self.readiness.note("database_behind", asdict(behind))
             await opening.enter_async_context(self.chores)
-            await opening.enter_async_context(self.belongings)
+            if self.settings.has_accounts:
+                await opening.enter_async_context(self.belongings)
             self._open = opening.pop_all()
         self.readiness.mark("database", "ready")
         self._loader.start()

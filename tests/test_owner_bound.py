@@ -67,8 +67,6 @@ ALLOWED = {
     "webui.views.Views.creating": NEWS,
     "webui.views.Views.unread": NEWS,
     "webui.handlers.send._Into.expected": NEWS,
-    "core.models.own_models.AllModels.keeps_house": MACHINE,
-    "core.workspace.workspaces.Workspaces._role": POOL,
     "core.toolbox.code_interpreter.CodeInterpreters.__init__": MACHINE,
     "core.models.pool.ModelPool.drop": SHARES,
     "core.models.pool.ModelPool.get": SHARES,

@@ -377,7 +377,7 @@ class Frames:
         """Why conversations may be missing, for whoever runs Parlour: it names a place of the machine."""
         behind = (
             self._engine.readiness.notes.get("database_behind")
-            if self._engine.stores.people.keeps_house(view.owner)
+            if view.owner in self._engine.stores.people.keepers
             else None
         )
         return view.words("ready.behind", **behind) if behind else ""

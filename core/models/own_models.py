@@ -90,6 +90,7 @@ class AllModels:
         trying: The owners who test one.
         silent: The owners and services where nobody answered last, and when.
         listing: How many services are being asked for their models.
+        keepers: Whose the machine, its network and its keys are to use.
     """
 
     def __init__(
@@ -111,10 +112,7 @@ class AllModels:
         self.silent = BoundedDict[tuple[str, str], float](_REMEMBERED)
         self.listing = 0
         self._stores = stores
-
-    def keeps_house(self, owner: str) -> bool:
-        """Whether the machine, its network and its keys are this owner's to use: the local owner's, or a keeper's."""
-        return self._stores.people.keeps_house(owner)
+        self.keepers = stores.people.keepers
 
     def of(self, owner: str) -> OwnerModels:
         """Those of one owner."""
@@ -139,7 +137,7 @@ class OwnerModels:
         self._pool = shared.pool
         self._owner = owner
         self._store = store
-        self.is_local = shared.keeps_house(owner)
+        self.is_local = owner in shared.keepers
 
     # ---- the one that answers
 

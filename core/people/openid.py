@@ -81,13 +81,15 @@ class OpenId:
         Raises:
             ParlourError: key `openid_away` or `openid_wrong`.
         """
-        begun = Begun(*(secrets.token_urlsafe(32) for _ in range(3)), back, link, time.time())
+        state, nonce, verifier = (secrets.token_urlsafe(32) for _ in range(3))
+        begun = Begun(state, nonce, verifier, back, link, time.time())
         about = await self._about()
         with extra_for("Signing in by another service"):
             from authlib.integrations.httpx_client import AsyncOAuth2Client
 
-        async with AsyncOAuth2Client(self._id, scope="openid profile", code_challenge_method="S256") as client:
-            address, _ = cast("Any", client).create_authorization_url(
+        client: Any = AsyncOAuth2Client(self._id, scope="openid profile", code_challenge_method="S256")
+        async with client:
+            address, _ = client.create_authorization_url(
                 about["authorization_endpoint"],
                 state=begun.state,
                 nonce=begun.nonce,
@@ -130,14 +132,15 @@ class OpenId:
 
         how = about.get("token_endpoint_auth_methods_supported") or ["client_secret_basic"]
         method = "client_secret_basic" if "client_secret_basic" in how else "client_secret_post"
+        client: Any = AsyncOAuth2Client(
+            self._id,
+            self._secret or None,
+            token_endpoint_auth_method=method if self._secret else "none",
+            timeout=_SECONDS,
+        )
         try:
-            async with AsyncOAuth2Client(
-                self._id,
-                self._secret or None,
-                token_endpoint_auth_method=method if self._secret else "none",
-                timeout=_SECONDS,
-            ) as client:
-                given = await cast("Any", client).fetch_token(
+            async with client:
+                given = await client.fetch_token(
                     about["token_endpoint"],
                     grant_type="authorization_code",
                     code=code,

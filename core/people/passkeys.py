@@ -123,11 +123,10 @@ class Passkeys:
         import webauthn
         from webauthn.helpers.exceptions import WebAuthnException
 
-        subject = given.get("id")
-        store = self._people.store
-        found = (
-            await store.signed_in_as(ISSUER, subject) if isinstance(subject, str) and not challenge.person_id else None
-        )
+        subject, store = given.get("id"), self._people.store
+        if not isinstance(subject, str) or challenge.person_id:  # that one was for adding a passkey
+            raise _wrong()
+        found = await store.signed_in_as(ISSUER, subject)
         if found is None:
             raise _wrong()
         person, data = found

@@ -8,9 +8,12 @@ import re
 import unicodedata
 from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from core.errors import ParlourError, extra_for
+
+if TYPE_CHECKING:
+    from argon2 import PasswordHasher
 
 SHORTEST: Final = 12
 _LONGEST: Final = 1000
@@ -51,13 +54,20 @@ def check_password(password: str, name: str = "") -> None:
 
 
 class Passwords:
-    """Hashes of argon2id, of the cost that its package recommends."""
+    """Hashes of argon2id.
 
-    def __init__(self) -> None:
+    Args:
+        hasher: Makes and compares them; of the cost that its package recommends if left out.
+
+    Raises:
+        MissingExtraError: The package is not installed.
+    """
+
+    def __init__(self, hasher: PasswordHasher | None = None) -> None:
         with extra_for("Accounts"):
             from argon2 import PasswordHasher
 
-        self._hasher = PasswordHasher()
+        self._hasher = hasher or PasswordHasher()
         self._places = asyncio.Semaphore(_AT_ONCE)
         self._nobodys = ""
 

@@ -267,7 +267,7 @@ class People:
             ParlourError: key `role_forbidden`.
         """
         wanted = checked_role(role)
-        _check_may(me, wanted, wanted)
+        _check_may(await self._fresh(me), wanted, wanted)
         return await self._invited(wanted, _by(me), seconds)
 
     async def recovery_link(self, me: Person | None, person_id: str, *, seconds: float = INVITED_FOR) -> str:
@@ -278,7 +278,7 @@ class People:
             ParlourError: key `role_forbidden`.
         """
         person = await self.store.get(person_id)
-        _check_may(me, person.role, person.role)
+        _check_may(await self._fresh(me), person.role, person.role)
         token, now = secrets.token_urlsafe(32), time.time()
         made = Invitation(hash_of(token), person.role, person.id, _by(me), now, now + seconds)
         await self.store.invite(made, replace=True)
@@ -287,7 +287,7 @@ class People:
     async def revoke(self, me: Person | None, invitation_id: str) -> None:
         """Let a link count no more. Raises NotFoundError (`link_gone`), ParlourError (`role_forbidden`)."""
         invitation = await self.store.invitation(invitation_id)
-        _check_may(me, invitation.role, invitation.role)
+        _check_may(await self._fresh(me), invitation.role, invitation.role)
         await self.store.revoke(invitation_id, _by(me))
 
     async def set_role(self, me: Person | None, person_id: str, role: str) -> Person:
@@ -308,7 +308,7 @@ class People:
     async def end_sessions(self, me: Person | None, person_id: str) -> None:
         """End all sessions of somebody. Raises NotFoundError, ParlourError (`role_forbidden`)."""
         person = await self.store.get(person_id)
-        _check_may(me, person.role, person.role)
+        _check_may(await self._fresh(me), person.role, person.role)
         await self.store.end_sessions(person_id, _by(me))
         self._drop(person_id)
 

@@ -89,15 +89,13 @@ class PeopleStore:
 
     Attributes:
         roles: The role of each person by id, as the database last said: what decides in between reads no database.
+        keepers: Who may use the machine itself: the local owner, and people who look after the house.
     """
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self.roles: dict[str, Role] = {}
-
-    def keeps_house(self, person_id: str) -> bool:
-        """Whether this is the one owner of the machine, or a person who looks after the house."""
-        return person_id == LOCAL_OWNER or self.roles.get(person_id) in _KEEPERS
+        self.keepers = {LOCAL_OWNER}
 
     # ---- people
 
@@ -105,8 +103,9 @@ class PeopleStore:
         """All of them, the oldest first. Raises StorageError."""
         found = await self._database.read(lambda c: c.execute(select(people).order_by(people.c.created_at)).all())
         everybody = [_person(row) for row in found]
-        self.roles = {one.id: one.role for one in everybody}
-        return everybody
+        for gone in set(self.roles) - {one.id for one in everybody}:
+            self._forget(gone)
+        return [self._kept(one) for one in everybody]
 
     async def count(self) -> int:
         """How many there are. Raises StorageError."""
@@ -178,7 +177,9 @@ class PeopleStore:
             connection.execute(delete(invitations).where(invitations.c.person_id == link.person_id))
             _change(connection, link.person_id, password=password)
             connection.execute(delete(sessions).where(sessions.c.person_id == link.person_id))
-            return _get(connection, link.person_id)
+            person = _get(connection, link.person_id)
+            _note(connection, person.name, "recovered", person.name, {})
+            return person
 
         return self._kept(await self._database.write(renewed))
 
@@ -242,7 +243,7 @@ class PeopleStore:
             return was
 
         gone = await self._database.write(removed)
-        self.roles.pop(person_id, None)
+        self._forget(person_id)
         return gone
 
     async def forget(self, person_id: str) -> None:
@@ -281,7 +282,7 @@ class PeopleStore:
 
         both = await self._database.read(read)
         if both is not None:
-            self.roles[both[1].id] = both[1].role
+            self._kept(both[1])
         return both
 
     async def seen(self, session_id: str, person_id: str, now: float) -> None:
@@ -422,7 +423,12 @@ class PeopleStore:
 
     def _kept(self, person: Person) -> Person:
         self.roles[person.id] = person.role
+        (self.keepers.add if person.role in _KEEPERS else self.keepers.discard)(person.id)
         return person
+
+    def _forget(self, person_id: str) -> None:
+        self.roles.pop(person_id, None)
+        self.keepers.discard(person_id)
 
 
 def _person(row: Row[Any]) -> Person:
@@ -445,7 +451,7 @@ def _insert(connection: Connection, person: Person, outside: tuple[str, str] | N
     connection.execute(insert(people).values(**{name: getattr(person, name) for name in Person.__slots__}))
     if outside is not None:
         issuer, subject = outside
-        values = {"issuer": issuer, "subject": subject, "person_id": person.id, "data": {}}
+        values: dict[str, Any] = {"issuer": issuer, "subject": subject, "person_id": person.id, "data": {}}
         connection.execute(insert(sign_ins).values(**values, created_at=person.created_at))
 
 

@@ -219,7 +219,7 @@ class AllMcpServers:
 
     def of(self, owner: str) -> OwnerMcpServers:
         """Those of one owner."""
-        keeps = self._stores.people.keeps_house(owner)
+        keeps = owner in self._stores.people.keepers
         programs = keeps and (owner != LOCAL_OWNER or self._settings.bound_to_this_machine)
         return OwnerMcpServers(self, self._stores.of(owner), may_start_programs=programs)
 

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from core.rag.library import Library
     from core.settings import Settings
-    from core.storage.people import Role
     from core.workspace.services import Services
 
 _LOG = logging.getLogger(__name__)
@@ -54,13 +53,14 @@ class Workspaces:
     ) -> None:
         self._folder = folder
         self._services = services
+        self._roles = roles = services.stores.people.roles
         self._indexed = indexed
         # Threads of their own: whoever waits for one of these must not hold up what else runs in threads.
         self._threads = ThreadPoolExecutor(_AT_ONCE, "library-opener")
         self._pool: Pool[Workspace] = Pool(
             self._made,
             Workspace.aclose,
-            intact=lambda workspace: workspace.is_intact and workspace.role == self._role(workspace.owner),
+            intact=lambda workspace: workspace.is_intact and workspace.role == roles.get(workspace.owner),
             kept=lambda workspace: workspace.is_open,
             idle=idle,
             most=most,
@@ -103,11 +103,8 @@ class Workspaces:
             self._services.of(owner),
             open_index=self._open_index,
             close_index=self._close_index,
-            role=self._role(owner),
+            role=self._roles.get(owner),
         )
-
-    def _role(self, owner: str) -> Role | None:
-        return self._services.stores.people.roles.get(owner)
 
     async def _open_index(self, workspace: Workspace) -> Library:
         loop = asyncio.get_running_loop()

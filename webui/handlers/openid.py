@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from core.people.people import SignedIn
     from core.settings import Settings
+    from core.storage.people import Role
     from webui.auth import Cookies
     from webui.handlers.doors import Doors
 
@@ -43,7 +44,7 @@ class OpenIdRoutes:
 
     def __init__(self, service: OpenId, settings: Settings, doors: Doors, cookies: Cookies) -> None:
         self.service = service
-        self._newcomers = settings.oidc_newcomers
+        self._newcomers: Role | None = settings.oidc_newcomers
         self._doors = doors
         self._cookies = cookies
         self._kept = URLSafeSerializer(

@@ -141,7 +141,7 @@ class PreferenceRoutes:
             space=await workspace.stores.space.used(),
             notes=await workspace.tools.notes.list(),
             backed_up=await asyncio.to_thread(last_backup, self._settings.home),
-            may_back_up=self._engine.stores.people.keeps_house(workspace.owner),
+            may_back_up=workspace.owner in self._engine.stores.people.keepers,
             version=_version(),
             may_share=self._settings.share,
             person=await self._person(workspace),

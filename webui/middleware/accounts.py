@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from starlette.datastructures import Headers, MutableHeaders
 
 from core.errors import StorageError
-from webui.middleware.answers import answer, refuse
+from webui.middleware.answers import answer, refuse, words_of
 from webui.middleware.rights import lets, needed
 
 if TYPE_CHECKING:
@@ -87,12 +88,14 @@ class AccountsMiddleware:
     async def _refuse(self, scope: Scope, send: Send, *, nobody: bool) -> None:
         is_page = scope["method"] in _SAFE and "text/html" in Headers(scope=scope).get("accept", "")
         if not nobody:
-            await refuse(scope, send, 403, "account.not_your_role")
+            await _say(scope, send, 403, "account.not_your_role", page=is_page)
         elif is_page or (scope["path"] == "/" and scope["method"] in _SAFE):
-            place = ("location", scope.get("base", "./") + SIGN_IN)
+            path = str(scope["path"])
+            root = scope.get("base", "./") if path == "/" else "../" * (path.count("/") - 1) or "./"
+            place = ("location", root + SIGN_IN)
             await answer(send, 303, "", headers=[place, ("cache-control", "no-store")])
         else:
-            await refuse(scope, send, 401, "account.needed")
+            await _say(scope, send, 401, "account.needed", page=False)
 
     def _renewing(self, token: str, scope: Scope, send: Send) -> Send:
         """A `send` that begins the time of the cookie anew."""
@@ -162,6 +165,15 @@ class _Stream:
         """Wait for nothing more."""
         if self._next is not None:
             self._next.cancel()
+
+
+async def _say(scope: Scope, send: Send, status: int, key: str, *, page: bool) -> None:
+    """Refuse in the form that whoever asks reads: the page's script takes `{"failed": sentence}`."""
+    if page or str(scope["path"]).startswith("/gradio_api/"):
+        await refuse(scope, send, status, key)
+        return
+    told = json.dumps({"failed": words_of(scope)(key)}, ensure_ascii=False)
+    await answer(send, status, told, "application/json", [("cache-control", "no-store")])
 
 
 async def _one(receive: Receive) -> Message:

@@ -178,7 +178,7 @@ class OwnerMiddleware:
                 await self._entrance.begin_afresh(scope, send)
         elif asked == ("POST", TOKEN_PATH) and self._token.asked:
             await self._entrance.by_form(scope, receive, send)
-        elif asked == ("GET", "/") and owner is None and self._owners.unread(cookies):
+        elif asked == ("GET", "/") and owner is None and not self._accounts and self._owners.unread(cookies):
             await self._entrance.say_unread(scope, send)
         elif asked == ("GET", "/"):
             await self._open(scope, receive, send, shown=shown)

@@ -34,7 +34,7 @@ label { display: block; margin-top: 16px; font-size: 13px; color: var(--ink-2); 
 input, select, button { font: inherit; box-sizing: border-box; min-height: 44px; padding: 8px 12px;
   border-radius: 6px; }
 input, select { display: block; width: 100%; margin-top: 4px; font-size: 16px; border: 1px solid var(--edge);
-  background: var(--sheet); color: inherit; }
+  background: var(--sheet); color: var(--ink); }
 button { font-size: 14px; border: 0; background: var(--accent); color: var(--on); cursor: pointer; }
 a { color: var(--accent); }
 [hidden] { display: none !important; }
@@ -53,7 +53,7 @@ p { margin: 0; color: var(--ink-2); }
 footer { margin-top: 32px; }
 @media (max-width: 420px) { main { padding: 24px 20px; } }
 """
-# Buttons are shown where the browser can, which it does over HTTPS and at localhost alone.
+# Shown where the browser has them: over HTTPS and at localhost, and for a host that has a name.
 PASSKEYS: Final = """<script>
 (() => {
   const told = document.getElementById('passkey-told');
@@ -81,7 +81,9 @@ PASSKEYS: Final = """<script>
   for (const button of document.querySelectorAll('[data-forget]')) {
     press(button, () => ask('./account/passkey/remove', { id: button.dataset.forget }));
   }
-  if (!window.PublicKeyCredential?.parseCreationOptionsFromJSON) return;
+  const named = !/^[\\d.]+$|:/.test(location.hostname);
+  if (!named || !window.PublicKeyCredential?.parseCreationOptionsFromJSON) return;
+  document.getElementById('passkeys')?.removeAttribute('hidden');
   const add = document.getElementById('add-passkey'), use = document.getElementById('use-passkey');
   if (add) {
     press(add, async () => {
@@ -171,7 +173,7 @@ def link_page(kind: str, door: Door, role: str, words: Words) -> str:
     if kind != "recovery":
         typed = 'autocomplete="username" maxlength="64"' + ("" if door.name else " autofocus")
         field_name = _field("name", words("account.name"), door.name, typed)
-    typed = 'type="password" autocomplete="new-password" aria-describedby="how"'
+    typed = 'type="password" autocomplete="new-password" aria-describedby="how"' + (" autofocus" if door.name else "")
     password = _field("password", words("account.password"), "", typed)
     foot = f"<footer>{escape(words(f'account.{kind}_foot'))}</footer>"
     body = (

@@ -44,8 +44,12 @@ td select, td button, td input, .row button, .row select { display: inline-block
 td button, button.plain { background: transparent; color: var(--ink); border: 1px solid var(--edge); }
 button.danger { color: var(--bad); border-color: var(--bad); }
 .row { display: flex; flex-wrap: wrap; gap: 8px; align-items: center; margin-top: 12px; }
-details { display: inline-block; }
-summary { cursor: pointer; padding: 8px; font-size: 13px; color: var(--ink-2); }
+tr:has(+ tr.more) td { border-bottom: 0; padding-bottom: 0; }
+tr.more td { padding-top: 0; }
+td label { margin: 0; }
+td form { flex-wrap: wrap; align-items: end; }
+details div { max-width: 640px; }
+summary { cursor: pointer; padding: 8px 0; font-size: 13px; color: var(--ink-2); }
 details div { display: flex; flex-wrap: wrap; gap: 8px; padding: 8px 0; }
 .made { border: 1px solid var(--accent); border-radius: 10px; padding: 16px; background: var(--sheet);
   margin-top: 16px; overflow-wrap: anywhere; }
@@ -57,8 +61,9 @@ details div { display: flex; flex-wrap: wrap; gap: 8px; padding: 8px 0; }
   main.wide { padding: 16px; }
   table.people, .people tbody, .people tr, .people td { display: block; }
   .people thead { display: none; }
-  .people td { border: 0; padding: 4px 0; }
+  .people tr td { border: 0; padding: 4px 0; }
   .people tr { border-bottom: 1px solid var(--rule); padding: 8px 0; }
+  .people tr:has(+ tr.more) { border-bottom: 0; padding-bottom: 0; }
   .people .right { text-align: left; }
 }
 """
@@ -91,7 +96,7 @@ class ShownPeople:
 def people_page(shown: ShownPeople, words: Words) -> str:
     """Who has an account, with which role; links that were made; what roles may do; what administrators did."""
     rows = "".join(_person_row(one, shown, words) for one in shown.people)
-    heads = "".join(f"<th>{escape(words(f'people.{key}'))}</th>" for key in ("name", "role", "month", "seen", "more"))
+    heads = "".join(f"<th>{escape(words(f'people.{key}'))}</th>" for key in ("name", "role", "month", "seen"))
     body = (
         f"<p>{escape(words('people.counted', n=len(shown.people)))}</p>{_told(shown.problem, shown.said)}"
         f"{_made(shown.link, words)}"
@@ -168,10 +173,11 @@ def _passkeys(shown: ShownAccount, words: Words) -> str:
         for one, data in shown.passkeys.items()
     )
     return (
-        f"<h2>{escape(words('account.passkeys'))}</h2><p>{escape(words('account.passkeys_say'))}</p>"
+        f"<section id='passkeys' hidden><h2>{escape(words('account.passkeys'))}</h2>"
+        f"<p>{escape(words('account.passkeys_say'))}</p>"
         f"<table><tbody>{rows}</tbody></table>"
         f'<p class="row"><button type="button" id="add-passkey" hidden>{escape(words("account.passkey_add"))}</button>'
-        f'</p><p id="passkey-told" role="alert" hidden></p>{PASSKEYS}'
+        f'</p><p id="passkey-told" role="alert" hidden></p></section>{PASSKEYS}'
     )
 
 
@@ -187,7 +193,7 @@ def _person_row(one: Person, shown: ShownPeople, words: Words) -> str:
     more = _more(one, words) if may_change and not mine else ""
     return (
         f"<tr><td>{escape(name)}</td><td>{_role(one, shown, words)}</td><td>{escape(month)}</td>"
-        f"<td>{escape(seen)}</td><td>{more}</td></tr>"
+        f"<td>{escape(seen)}</td></tr>{more}"
     )
 
 
@@ -216,10 +222,10 @@ def _more(one: Person, words: Words) -> str:
         f'<input name="name" placeholder="{sure}" aria-label="{sure}" autocomplete="off" required>'
         f'<button class="danger">{escape(words("people.delete"))}</button></form>'
     )
+    usual = escape(words("people.limit_usual"))
     fields = "".join(
-        f'<input name="{name}" inputmode="decimal" size="8" value="{one.limits.get(name, "")}" '
-        f'placeholder="{escape(words("people.limit_usual"))}" aria-label="{escape(words(f"people.limit_{name}"))}" '
-        f'title="{escape(words(f"people.limit_{name}"))}">'
+        f'<label>{escape(words(f"people.limit_{name}"))}<input name="{name}" inputmode="decimal" size="12" '
+        f'value="{one.limits.get(name, "")}" placeholder="{usual}"></label>'
         for name in LIMITED
     )
     limits = (
@@ -227,7 +233,10 @@ def _more(one: Person, words: Words) -> str:
         f"<button>{escape(words('people.limits'))}</button></form>"
     )
     summary = escape(words("people.more_of", name=one.name))
-    return f"<details><summary>{summary}</summary><div>{act('recover')}{act('end')}{limits}{delete}</div></details>"
+    acts = f"{act('recover')}{act('end')}{limits}{delete}"
+    return (
+        f'<tr class="more"><td colspan="4"><details><summary>{summary}</summary><div>{acts}</div></details></td></tr>'
+    )
 
 
 def _options(roles: Sequence[Role], chosen: Role, words: Words) -> str:

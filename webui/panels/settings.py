@@ -242,13 +242,14 @@ def _dictation(shown: ShownSettings, words: Words) -> list[str]:
 
 
 def _you(shown: ShownSettings, words: Words) -> str:
-    return _who(shown, words) + (
+    return (
         f'<p class="p-about" id="p-n-about_me">{escaped(words("settings.about_note"))}</p>'
         f'<textarea id="p-v-about_me" data-set="about_me" rows="4" maxlength="{LONGEST_ABOUT}" dir="auto" '
         f'aria-label="{escaped(words("settings.you"))}" aria-describedby="p-n-about_me" '
         f'placeholder="{escaped(words("settings.about_hint"))}">{escaped(shown.preferences.about_me)}</textarea>'
         f'<p class="p-beneath"><span class="p-letters" data-most="{LONGEST_ABOUT}"></span>'
         f"<span>{escaped(words('settings.kept_as_you_type'))}</span></p>"
+        f"{_who(shown, words)}"
     )
 
 

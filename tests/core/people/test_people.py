@@ -7,8 +7,10 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from argon2 import PasswordHasher
 
 from core.errors import ConflictError, NotFoundError, ParlourError
+from core.people.passwords import Passwords
 from core.people.people import People, new_person
 from core.people.roles import RIGHTS, may_set
 from core.storage.database import Database
@@ -21,7 +23,9 @@ GOOD = "a sentence that nobody guesses"
 @pytest.fixture
 async def people(tmp_path: Path) -> AsyncIterator[People]:
     database = await Database.open(tmp_path / "parlour.db")
-    yield People(PeopleStore(database))
+    made = People(PeopleStore(database))
+    made.passwords = Passwords(PasswordHasher(1, 8, 1))
+    yield made
     await database.aclose()
 
 
@@ -93,6 +97,11 @@ async def test_a_recovery_link_ends_all_sessions_and_the_links_before_it(people:
     assert (await people.by_session([renewed.token, joined.token])) is not None
     with pytest.raises(NotFoundError):
         await people.recover(second, GOOD, browser="")
+    assert [(one.did, one.by) for one in await people.store.audit(3)] == [
+        ("recovered", "Ann"),
+        ("recovery", "terminal"),
+        ("recovery", "terminal"),
+    ]
 
 
 async def test_what_is_stored_opens_nothing(people: People, tmp_path: Path) -> None:

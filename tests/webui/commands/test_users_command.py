@@ -46,7 +46,7 @@ def test_people_are_invited_listed_changed_helped_and_deleted(
         assert found is not None
         asyncio.run(joins(tmp_path, found[1], name))
     listed = said("users", "list")
-    assert re.search(r"^Jan  owner  \S+ \S+  0 questions", listed, re.MULTILINE)
+    assert re.search(r"^Jan  owner  \S+ \S+  Questions: 0", listed, re.MULTILINE)
     assert "A secret" not in listed
     assert said("users", "role", "MARA", "administrator") == "Mara has another role now: Administrator.\n"
     assert "/link/" in said("users", "reset", "mara")

@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+from argon2 import PasswordHasher
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
 from core.engine import Engine
+from core.people.passwords import Passwords
 from core.people.people import checked_role, new_person
 from core.settings import Settings
 from core.testing.scripted_model import ScriptedModel
@@ -92,6 +94,7 @@ async def house(home: Path, *replies: str, **settings: Any) -> AsyncGenerator[Ho
         **{"home": home, "secret": "key", "host": "0.0.0.0", "accounts": "accounts", "code": "off", **settings}
     )
     async with Engine(read, model=ScriptedModel(*(replies or ("Yes.",) * 20))) as engine:
+        engine.people.passwords = Passwords(PasswordHasher(1, 8, 1))  # the cost is tried where passwords are
         context, uploads = WebContext(engine, read, Words.of), Uploads(home / "tmp", 1024 * 1024)
         routes = [Route("/", _page), *Routes(context, uploads, Views(Words.of)).table()]
         inner = await with_accounts(

@@ -153,3 +153,9 @@ def test_the_terminal_says_what_to_do_without_a_model() -> None:
     readiness.fail("model", ModelUnavailableError("No network.", key="weights_unreachable"))
     Terminal("http://127.0.0.1:7860", out).tell(readiness)
     assert "PARLOUR_BASE_URL" in out.getvalue()
+
+
+def test_the_terminal_says_where_the_first_owner_makes_an_account() -> None:
+    out = io.StringIO()
+    Terminal("http://127.0.0.1:7860/?token=x", out).first_owner("once")
+    assert out.getvalue().endswith("http://127.0.0.1:7860/link/once\n")
