@@ -174,7 +174,7 @@ def _function(given: object, at: int) -> dict[str, Any]:
     if kind != "object":
         raise BadRequestError(f"The parameters of the tool {name!r} must be an object.", param=f"tools[{at}]")
     about = told.get("description")
-    whole = {"type": "object", "properties": {}, **schema}
+    whole: dict[str, Any] = {"type": "object", "properties": dict[str, Any](), **schema}
     return {"name": name.strip(), "description": about if isinstance(about, str) else "", "parameters": whole}
 
 

@@ -16,7 +16,7 @@ _MARK: Final = re.compile(r"\[(\d{1,3})\]")
 _LONGEST_QUOTE: Final = 2_000
 
 
-def annotations(reply: Sequence[Message], text: str, files: Mapping[str, str]) -> list[dict[str, Any]]:
+def cited_places(reply: Sequence[Message], text: str, files: Mapping[str, str]) -> list[dict[str, Any]]:
     """One for each mark in the text that leads to a passage.
 
     Args:
@@ -42,7 +42,10 @@ def annotations(reply: Sequence[Message], text: str, files: Mapping[str, str]) -
 def _annotation(row: Mapping[str, Any], number: int, start: int, end: int, files: Mapping[str, str]) -> dict[str, Any]:
     place = {"start_index": start, "end_index": end}
     if row.get("url"):
-        return {"type": "url_citation", "url_citation": {**place, "url": row["url"], "title": row.get("document") or ""}}
+        return {
+            "type": "url_citation",
+            "url_citation": {**place, "url": row["url"], "title": row.get("document") or ""},
+        }
     document = str(row.get("document_id") or "")
     about = {
         "number": number,

@@ -11,7 +11,6 @@ from sqlalchemy import Connection, delete, insert, select
 from sqlalchemy.dialects.sqlite import insert as insert_or
 
 from core.errors import NotFoundError
-from core.storage.base import FileRecord
 from core.storage.conversations import insert_owner, is_needed
 from core.storage.files import file_record
 from core.storage.tables import api_files, api_responses, files
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from core.storage.base import FileRecord
     from core.storage.database import Database
     from core.storage.files import FileStore
 

@@ -1,4 +1,4 @@
-"""A reply as server-sent events: coalesced, with signs of life, no faster than it is read, and ended with its reader."""
+"""A reply as server-sent events: with signs of life, no faster than it is read, and ended with its reader."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ class ReplyStream(Response):
     Args:
         answer: The reply, not begun yet.
         written: Its form.
-        opened: Opened around all of it, and closed at its end.
+        closing: Called at the end of all of it.
         over: Called when the reply is whole, before its end is sent.
     """
 
@@ -179,7 +179,8 @@ class ReplyStream(Response):
                 begun = True
                 headers = [(b"content-type", b"text/event-stream; charset=utf-8"), (b"cache-control", b"no-cache")]
                 await send({"type": "http.response.start", "status": 200, "headers": headers})
-            await send({"type": "http.response.body", "body": data or b"" if is_over else data or _ALIVE, "more_body": not is_over})
+            data = data if data or is_over else _ALIVE
+            await send({"type": "http.response.body", "body": data, "more_body": not is_over})
             if is_over:
                 return
 
