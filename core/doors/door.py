@@ -310,6 +310,7 @@ class Answer:
         if known or self._decided is not None:
             kwargs["may_have_run"] = frozenset[str]()  # it goes on: what was found before counts on
             messages = known or messages
+            self.earlier = self.earlier or tuple(this_turn(messages))
         tools = {tool.name: tool for tool in map(ClientTool, self.asked.tools)}
         agent.function_map = {**agent.function_map, **tools}
         agent.extra_generate_cfg = {**agent.extra_generate_cfg, **self.asked.generate}
