@@ -39,11 +39,13 @@ def test_a_response_is_gone_on_from_and_forgotten(client: OpenAI, house: House, 
     house.says(Reply(text="Hello, world.", reasoning="Hm.", usage=(11, 3)), "Again.")
     made = client.responses.create(model=model, input="Hello?", instructions="Be brief.")
     assert (made.output_text, [one.type for one in made.output]) == ("Hello, world.", ["reasoning", "message"])
-    assert made.usage is not None and (made.usage.input_tokens, made.usage.output_tokens) == (11, 3)
+    assert made.usage is not None
+    assert (made.usage.input_tokens, made.usage.output_tokens) == (11, 3)
     assert "Be brief." in str(house.model.requests[0].body["messages"][0])
     more = client.responses.create(model=model, input="And?", previous_response_id=made.id)
     told = house.model.requests[-1].body["messages"]
-    assert [one["role"] for one in told][-3:] == ["user", "assistant", "user"] and "Be brief." not in str(told)
+    assert [one["role"] for one in told][-3:] == ["user", "assistant", "user"]
+    assert "Be brief." not in str(told)
     assert client.responses.retrieve(more.id).output_text == "Again."
     client.responses.delete(more.id)
     with pytest.raises(openai.NotFoundError):
@@ -64,7 +66,8 @@ def test_events_are_numbered_and_calls_of_the_program_are_handed_to_it(
         made = stream.get_final_response()
     assert numbers == list(range(len(numbers)))
     (call,) = made.output
-    assert call.type == "function_call" and (call.name, call.arguments) == ("get_weather", '{"city": "Köln"}')
+    assert call.type == "function_call"
+    assert (call.name, call.arguments) == ("get_weather", '{"city": "Köln"}')
     result: Any = {"type": "function_call_output", "call_id": call.call_id, "output": "12 degrees"}
     after = client.responses.create(model=model, input=[result], previous_response_id=made.id, tools=[WEATHER])
     assert after.output_text == "It rains."
@@ -79,14 +82,16 @@ def test_what_would_be_asked_about_is_asked_of_the_program(client: OpenAI, house
         house.says(Reply(calls=[("calculator", {"expression": "17 * 23"})]), "Done.")
         made = client.responses.create(model="parlour", input="17 * 23?")
         (asked,) = made.output
-        assert asked.type == "mcp_approval_request" and (asked.name, "17 * 23" in asked.arguments) == (
+        assert asked.type == "mcp_approval_request"
+        assert (asked.name, "17 * 23" in asked.arguments) == (
             "calculator",
             True,
         )
         answer: Any = {"type": "mcp_approval_response", "approval_request_id": asked.id, "approve": yes}
         after = client.responses.create(model="parlour", input=[answer], previous_response_id=made.id)
         call = after.output[0]
-        assert call.type == "mcp_call" and "17 * 23" in call.arguments
+        assert call.type == "mcp_call"
+        assert "17 * 23" in call.arguments
         assert ("391" in (call.output or ""), call.error is None) == (yes, yes)
         assert after.output_text == "Done."
         with pytest.raises(openai.BadRequestError):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from starlette.responses import Response
 
 from core.errors import LimitReachedError
+from core.messages.events import MessageStarted
 from webui.doors.refusals import refused, told_of
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ class _Buffer:
         self._size = 0
         self._came = asyncio.Event()
         self._room = asyncio.Event()
-        self._begun = False
+        self.begun = False
 
     @property
     def full(self) -> bool:
@@ -66,18 +67,22 @@ class _Buffer:
 
     def take(self, event: Event) -> None:
         """Take in an event."""
+        if not self.begun and type(event) is not MessageStarted:  # until then an error is an answer with its status
+            self.begin()
         piece = self._written.piece(event)
         if piece:
             self.put(piece)
 
     def put(self, piece: bytes) -> None:
         """Take in bytes."""
-        if not self._begun:
-            self._begun = True
-            piece = self._written.first() + piece
         self._pieces.append(piece)
         self._size += len(piece)
         self._came.set()
+
+    def begin(self) -> None:
+        """Put what comes before all else."""
+        self.begun = True
+        self.put(self._written.first())
 
     async def drained(self) -> None:
         """Wait until all was sent."""
@@ -154,6 +159,8 @@ class ReplyStream(Response):
         except LimitReachedError:
             self._answer.reason = "length"
         await self._over()
+        if not buffer.begun:
+            buffer.begin()
         buffer.put(await self._written.last())
 
     async def _sent(
