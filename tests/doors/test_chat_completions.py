@@ -69,7 +69,7 @@ def test_a_reply_comes_whole_with_what_it_took(client: OpenAI, house: House) -> 
 
 
 def test_a_stream_comes_piece_by_piece_and_ends_with_what_it_took(client: OpenAI, house: House) -> None:
-    house.says(Reply(text="One two three.", reasoning="Hm.", usage=(9, 4)))
+    house.says(Reply(text="One two three.", reasoning="Hm.", usage=(9, 4), pace=0.02))
     stream = client.chat.completions.create(
         model="installed", messages=HELLO, stream=True, stream_options={"include_usage": True}
     )
@@ -356,8 +356,11 @@ async def test_the_asynchronous_client_streams_and_one_that_leaves_ends_its_repl
         stream = await client.chat.completions.create(model="installed", messages=HELLO, stream=True)
         async for _ in stream:
             break
-        before = house.model.connections
         await stream.close()
-        async with asyncio.timeout(10):
-            while house.engine.runs.at_once._taken or house.model.connections >= before:  # type: ignore[attr-defined]
-                await asyncio.sleep(0.01)
+
+        async def ended(_: Any) -> None:
+            async with asyncio.timeout(10):
+                while any(task.get_name() == "a program's reply" for task in asyncio.all_tasks()):
+                    await asyncio.sleep(0.01)
+
+        house.do(ended)
