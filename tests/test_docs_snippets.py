@@ -63,6 +63,10 @@ NOT_RUN: dict[tuple[str, str], str] = {
         "docs/judging.md",
         "$ parlour eval samples --at-least 0.8 --built-in qwen2.5-coder-0.5b,qwen3-0.6b,qwen3.5-0.8b,qwen3.5-2b",
     ): "it downloads gigabytes of models",
+    (
+        "docs/programs.md",
+        'curl http://127.0.0.1:7860/v1/chat/completions -H "Authorization: Bearer $KEY" \\',
+    ): "it asks a Parlour that is open; tests/doors asks one the same",
 }
 NOT_COMMANDS = {
     "docker": "there is no Docker where the tests run",

@@ -94,6 +94,38 @@ def chat_asked(given: Mapping[str, Any], messages: Sequence[Mapping[str, Any]]) 
     )
 
 
+def response_asked(
+    chat: Mapping[str, Any],
+    given: Mapping[str, Any],
+    earlier: Sequence[Message],
+    messages: Sequence[Mapping[str, Any]],
+) -> Asked:
+    """A request for a response.
+
+    Args:
+        chat: Its fields by the names of a chat completion.
+        given: Its fields as they came.
+        earlier: What was said before.
+        messages: What is said now, with all pictures and files in it.
+
+    Raises:
+        BadRequestError: A field that is known cannot be read.
+    """
+    instructions = given.get("instructions")
+    told = [Message(SYSTEM, instructions)] if isinstance(instructions, str) and instructions.strip() else []
+    tools = functions_of(given.get("tools"), nested=False)
+    return Asked(
+        model_of(given),
+        told_first([*told, *earlier, *read_messages(messages)]),
+        tools,
+        choice_of(given.get("tool_choice"), tools),
+        generate_of(chat),
+        stream=given.get("stream") is True,
+        store=given.get("store") is True,
+        as_json=_wants_json(chat.get("response_format")),
+    )
+
+
 def model_of(given: Mapping[str, Any]) -> str:
     """The id of the model. Raises BadRequestError."""
     model = given.get("model")
@@ -127,8 +159,13 @@ def read_messages(given: Sequence[Mapping[str, Any]]) -> list[Message]:
         except ValueError as error:
             said = f"Message {at} cannot be read: its role or a part of it is none that is known."
             raise BadRequestError(said, param=f"messages[{at}]") from error
-    told = [one.get_text_content() for one in ours if one.role == SYSTEM]
-    others = [one for one in ours if one.role != SYSTEM]
+    return told_first(ours)
+
+
+def told_first(messages: Sequence[Message]) -> list[Message]:
+    """The messages, all that the model is told first as one message before the others."""
+    told = [one.get_text_content() for one in messages if one.role == SYSTEM]
+    others = [one for one in messages if one.role != SYSTEM]
     first = "\n\n".join(text for text in told if text.strip())
     return [Message(SYSTEM, first), *others] if first else others
 
@@ -174,7 +211,7 @@ def _function(given: object, at: int) -> dict[str, Any]:
     if kind != "object":
         raise BadRequestError(f"The parameters of the tool {name!r} must be an object.", param=f"tools[{at}]")
     about = told.get("description")
-    whole = {"type": "object", "properties": {}, **schema}
+    whole: dict[str, Any] = {"type": "object", "properties": dict[str, Any](), **schema}
     return {"name": name.strip(), "description": about if isinstance(about, str) else "", "parameters": whole}
 
 

@@ -16,7 +16,7 @@ _MARK: Final = re.compile(r"\[(\d{1,3})\]")
 _LONGEST_QUOTE: Final = 2_000
 
 
-def annotations(reply: Sequence[Message], text: str, files: Mapping[str, str]) -> list[dict[str, Any]]:
+def cited_places(reply: Sequence[Message], text: str, files: Mapping[str, str]) -> list[dict[str, Any]]:
     """One for each mark in the text that leads to a passage.
 
     Args:

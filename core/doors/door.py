@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from core.agents.base import Agent
     from core.doors.asked import Asked
     from core.doors.catalog import Offered
+    from core.languages import Lang
     from core.llm.base import BaseChatModel
     from core.messages.events import Event
     from core.messages.message import Usage
@@ -129,13 +130,14 @@ class Door:
     async def find(self, wanted: str) -> Offered:
         """What an id names, if the key may use it. Raises NotFoundError."""
         async with self.doors.workspaces.open(self.owner) as workspace:
-            return await self._found(workspace, wanted)
+            return await self.found(workspace, wanted)
 
     def note(self, usage: Usage | None) -> None:
         """Add what a request took to the account of the key."""
         self.doors.later(self.stores.api_keys.note_use(self.key.id, usage))
 
-    async def _found(self, workspace: Workspace, wanted: str) -> Offered:
+    async def found(self, workspace: Workspace, wanted: str) -> Offered:
+        """The same, where the workspace is open. Raises NotFoundError."""
         if not self.key.may_use(wanted):
             hint = "GET /v1/models lists those that this key may use."
             raise NotFoundError(f"There is no model or agent {wanted!r}.", hint=hint, key="api_model", model=wanted)
@@ -172,7 +174,7 @@ class Answer:
         self.events: list[Event] = []
         self.account = Account()
         self.reason = "stop"
-        self.lang = language_of(asked.messages)
+        self.lang: Lang = language_of(asked.messages)
         self.earlier: tuple[Message, ...] = ()
         self.guard: DoorGuard | None = None
         self.offered: Offered | None = None
@@ -271,7 +273,7 @@ class Answer:
     @asynccontextmanager
     async def _speaking(self, workspace: Workspace) -> AsyncGenerator[AsyncGenerator[Event, None]]:
         """The reply as it is made. Raises ParlourError."""
-        offered = self.offered = await self.door._found(workspace, self.asked.model)  # noqa: SLF001 - of this file
+        offered = self.offered = await self.door.found(workspace, self.asked.model)
         if self.door.doors.program is not None and offered.kind == "agent":
             services, documents = workspace.services, await _documents(workspace)
             async with self.door.doors.program.outside(services, documents, offered.place) as agent:
@@ -308,6 +310,7 @@ class Answer:
         if known or self._decided is not None:
             kwargs["may_have_run"] = frozenset[str]()  # it goes on: what was found before counts on
             messages = known or messages
+            self.earlier = self.earlier or tuple(this_turn(messages))
         tools = {tool.name: tool for tool in map(ClientTool, self.asked.tools)}
         agent.function_map = {**agent.function_map, **tools}
         agent.extra_generate_cfg = {**agent.extra_generate_cfg, **self.asked.generate}

@@ -20,12 +20,10 @@ if TYPE_CHECKING:
 _WHY: Mapping[Lang, Mapping[str, str]] = {
     "en": {
         "unattended": "(Not run: {name}. It would have to be agreed to, and nobody can be asked here.)",
-        "user": "(Not run: {name}. It was refused.)",
         "rule": "(Not run: {name}. A rule of its owner forbids it.)",
     },
     "zh": {
         "unattended": "（未执行：{name}。该操作需要同意，而这里无人可问。）",
-        "user": "（未执行：{name}。该操作被拒绝。）",
         "rule": "（未执行：{name}。所有者的规则不允许。）",
     },
 }
@@ -120,6 +118,7 @@ class DoorGuard(RunGuard):
         raise asyncio.CancelledError
 
     def told(self, lang: Lang) -> str:
-        """Sentences on what was not run; "" where all was."""
-        each = dict.fromkeys((one.name, one.why if one.why in _WHY[lang] else "unattended") for one in self.refused)
+        """Sentences on what was not run; "" where all was. What the program refused itself it knows."""
+        others = [one for one in self.refused if one.why != "user"]
+        each = dict.fromkeys((one.name, "rule" if one.why == "rule" else "unattended") for one in others)
         return "\n".join(_WHY[lang][why].format(name=name) for name, why in each)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from core.doors.door import Answer
+    from core.storage.base import Role
 
 
 async def store_conversation(answer: Answer, text: str) -> str:
@@ -41,20 +42,19 @@ async def store_conversation(answer: Answer, text: str) -> str:
     now = time.time()
     place = StoredMessage(new_id(), conversation.id, parent, "assistant", parts, new_id(), "complete", now)
     name = answer.offered.name if answer.offered is not None else answer.asked.model
-    usage = await answer.account.usage()
     record = RunRecord(
-        str(place.run_id), answer.door.owner, conversation.id, place.id, "complete", None, name, usage, now, now
+        str(place.run_id), answer.door.owner, conversation.id, place.id, "complete", None, name, None, now, now
     )
     await stores.runs.add_whole(record, place, rows_of(logged), thoughts_of(record, parts, logged))
     answer.door.doors.services.of(answer.door.owner).changed(conversation.id)
     return conversation.id
 
 
-def _turns(said: Sequence[Message]) -> list[tuple[str, list[Message]]]:
+def _turns(said: Sequence[Message]) -> list[tuple[Role, list[Message]]]:
     """The messages as turns: what the model and its tools say between two questions is one."""
-    turns: list[tuple[str, list[Message]]] = []
+    turns: list[tuple[Role, list[Message]]] = []
     for one in said:
-        role = "assistant" if one.role in {ASSISTANT, FUNCTION} else "user"
+        role: Role = "assistant" if one.role in {ASSISTANT, FUNCTION} else "user"
         if turns and turns[-1][0] == role == "assistant":
             turns[-1][1].append(one)
         else:

@@ -124,7 +124,7 @@ class NewKey:
         if not plain:
             raise SettingsError("A key needs a name.", hint="Type one.", key="api_key_unnamed")
         wanted = cast("Sequence[Any]", given["scopes"]) if isinstance(given.get("scopes"), list | tuple) else ("chat",)
-        scopes = tuple(one for one in SCOPES if one in wanted)
+        scopes: tuple[Scope, ...] = tuple(one for one in SCOPES if one in wanted)
         if not scopes or len(scopes) != len(set(map(str, wanted))):
             known = ", ".join(SCOPES)
             raise SettingsError("This is nothing that a key is for.", hint=f"Known: {known}.", key="api_key_scopes")

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from core.storage.base import FileRecord
     from core.storage.database import Database
     from core.storage.files import FileStore
 

@@ -1,4 +1,4 @@
-"""The real application behind its middleware on 127.0.0.1, in a thread of its own, with a scripted service behind it."""
+"""The real application on 127.0.0.1 behind its middleware, in a thread of its own, with a scripted service."""
 
 from __future__ import annotations
 

@@ -61,22 +61,26 @@ def test_a_reply_comes_whole_with_what_it_took(client: OpenAI, house: House) -> 
     made = client.chat.completions.create(model="installed", messages=HELLO, temperature=0.5, max_tokens=50)
     choice = made.choices[0]
     assert (choice.message.content, choice.finish_reason, made.model) == ("Hello, world.", "stop", "installed")
-    assert made.usage is not None and (made.usage.prompt_tokens, made.usage.completion_tokens) == (11, 3)
+    assert made.usage is not None
+    assert (made.usage.prompt_tokens, made.usage.completion_tokens) == (11, 3)
     sent = house.model.requests[0].body
     assert (sent["temperature"], sent["max_tokens"]) == (0.5, 50)
     assert [one["role"] for one in sent["messages"]] == ["user"]  # a model alone is asked as it is
 
 
 def test_a_stream_comes_piece_by_piece_and_ends_with_what_it_took(client: OpenAI, house: House) -> None:
-    house.says(Reply(text="One two three.", reasoning="Hm.", usage=(9, 4)))
+    house.says(Reply(text="One two three.", reasoning="Hm.", usage=(9, 4), pace=0.02))
     stream = client.chat.completions.create(
         model="installed", messages=HELLO, stream=True, stream_options={"include_usage": True}
     )
     chunks = list(stream)
     texts = [one.choices[0].delta.content or "" for one in chunks if one.choices]
-    assert "".join(texts) == "One two three." and len([text for text in texts if text]) > 1
+    assert "".join(texts) == "One two three."
+    assert len([text for text in texts if text]) > 1
     assert chunks[-2].choices[0].finish_reason == "stop"
-    assert chunks[-1].choices == [] and chunks[-1].usage is not None and chunks[-1].usage.total_tokens == 13
+    assert chunks[-1].choices == []
+    assert chunks[-1].usage is not None
+    assert chunks[-1].usage.total_tokens == 13
     thoughts = [one.choices[0].delta.model_dump().get("reasoning_content") for one in chunks if one.choices]
     assert "Hm." in thoughts
     assert len({one.id for one in chunks}) == 1
@@ -118,11 +122,14 @@ def test_tools_of_the_house_run_inside_and_what_would_be_asked_about_is_refused_
     made = client.chat.completions.create(model="parlour", messages=[{"role": "user", "content": "17 * 23?"}])
     assert (made.choices[0].message.content, made.choices[0].message.tool_calls) == ("It is 391.", None)
     assert "391" in str(house.model.requests[-1].body["messages"][-1])
-    house.says(Reply(calls=[("storage", {"operate": "put", "key": "a", "value": "b"})]), "I could not note it.")
-    made = client.chat.completions.create(model="parlour", messages=[{"role": "user", "content": "Note b."}])
+    rules = house.engine.toolbox.of(OWNER).rules
+    house.do(lambda _: rules.change(mode="always"))
+    house.says(Reply(calls=[("calculator", {"expression": "1 + 1"})]), "I could not count it.")
+    made = client.chat.completions.create(model="parlour", messages=[{"role": "user", "content": "1 + 1?"}])
+    house.do(lambda _: rules.change(mode="writes"))
     said = made.choices[0].message.content or ""
-    assert said.startswith("I could not note it.")
-    assert "Not run: storage. It would have to be agreed to, and nobody can be asked here." in said
+    assert said.startswith("I could not count it.")
+    assert "Not run: calculator. It would have to be agreed to, and nobody can be asked here." in said
 
 
 def test_an_answer_from_a_file_carries_its_places_as_annotations(client: OpenAI, house: House) -> None:
@@ -145,7 +152,8 @@ def test_an_answer_from_a_file_carries_its_places_as_annotations(client: OpenAI,
         about = found["file_citation"]
         assert (found["type"], about["filename"], about["number"]) == ("file_citation", "vault.md", 1)
         assert message["content"][about["start_index"] : about["end_index"]] == "[1]"
-        assert "heliotrope" in about["quote"] and "boxes" in about
+        assert "heliotrope" in about["quote"]
+        assert "boxes" in about
         assert about.get("file_id") == part.get("file_id")
     assert client.files.delete(file.id).deleted
     with pytest.raises(openai.NotFoundError):
@@ -203,7 +211,8 @@ def test_what_cannot_be_read_is_refused_with_a_sentence(
     answer = httpx.post(f"{house.base_url}/chat/completions", json=body, headers=headers, timeout=30)
     error = answer.json()["error"]
     assert (answer.status_code, error["code"]) == (status, code), what
-    assert error["message"].endswith(".") and {"type", "param"} <= error.keys()
+    assert error["message"].endswith(".")
+    assert {"type", "param"} <= error.keys()
 
 
 def test_what_nobody_knows_is_ignored(house: House, client: OpenAI) -> None:
@@ -215,10 +224,9 @@ def test_what_nobody_knows_is_ignored(house: House, client: OpenAI) -> None:
 
 
 SERVICE: list[tuple[Reply, type[openai.APIStatusError], str]] = [
-    (refusal(429, retry_after="7"), openai.RateLimitError, "7"),
+    (refusal(429, retry_after="0.01"), openai.RateLimitError, "1"),
     (refusal(401), openai.InternalServerError, ""),
     (refusal(400, "Too hot."), openai.BadRequestError, ""),
-    (refusal(503), openai.InternalServerError, "5"),
 ]
 
 
@@ -227,11 +235,12 @@ def test_errors_of_the_service_have_the_right_status_also_where_a_stream_is_want
     house: House, client: OpenAI, stream: bool
 ) -> None:
     for reply, kind, later in SERVICE:
-        house.says(reply)
+        house.says(*[reply] * 4)  # those that may pass are asked for again
         with pytest.raises(kind) as caught:
             list(client.chat.completions.create(model="installed", messages=HELLO, stream=stream))  # type: ignore[call-overload]
         assert caught.value.response.headers.get("retry-after", "") == later
-        assert caught.value.body and "message" in caught.value.body  # type: ignore[operator]
+        assert caught.value.body
+        assert "message" in caught.value.body
 
 
 def test_only_the_key_lets_in_and_never_from_an_address(house: House, key: str) -> None:
@@ -272,7 +281,8 @@ def test_a_key_does_no_more_than_it_is_for(house: House) -> None:
         house.engine.stores.api_keys.forget()
         with pytest.raises(openai.RateLimitError) as caught:
             client.chat.completions.create(model="installed", messages=HELLO)
-        assert caught.value.code == "insufficient_quota" and int(caught.value.response.headers["retry-after"]) > 0
+        assert caught.value.code == "insufficient_quota"
+        assert int(caught.value.response.headers["retry-after"]) > 0
 
 
 def test_files_of_one_owner_are_no_others(house: House, client: OpenAI) -> None:
@@ -293,7 +303,8 @@ def test_texts_are_embedded(client: OpenAI) -> None:
     made = client.embeddings.create(model=model, input=["The cat sleeps.", "A cat is asleep.", "Taxes rise."])
     plain = client.embeddings.create(model=model, input="The cat sleeps.", encoding_format="float")
     rows = [one.embedding for one in made.data]
-    assert rows[0] == pytest.approx(plain.data[0].embedding, abs=1e-5) and made.usage.total_tokens > 0
+    assert rows[0] == pytest.approx(plain.data[0].embedding, abs=1e-5)
+    assert made.usage.total_tokens > 0
 
     def like(a: list[float], b: list[float]) -> float:
         return sum(x * y for x, y in zip(a, b, strict=True))
@@ -345,8 +356,11 @@ async def test_the_asynchronous_client_streams_and_one_that_leaves_ends_its_repl
         stream = await client.chat.completions.create(model="installed", messages=HELLO, stream=True)
         async for _ in stream:
             break
-        before = house.model.connections
         await stream.close()
-        async with asyncio.timeout(10):
-            while house.engine.runs.at_once._taken or house.model.connections >= before:  # type: ignore[attr-defined]
-                await asyncio.sleep(0.01)
+
+        async def ended(_: Any) -> None:
+            async with asyncio.timeout(10):
+                while any(task.get_name() == "a program's reply" for task in asyncio.all_tasks()):
+                    await asyncio.sleep(0.01)
+
+        house.do(ended)

@@ -39,11 +39,16 @@ _LISTED: Mapping[str, str] = {
         core.storage.shares: ShareStore.*
         core.storage.whole_conversations: WholeConversations.*
         core.storage.arriving: ArrivingConversations.*
+        core.storage.conversations: is_needed
+        core.storage.api_keys: ApiKey.* ApiKeyStore.* AllApiKeys.*
+        core.storage.api_state: ApiFileStore.* ApiResponseStore.*
         core.rag.search.near_index: count_of
         webui.panels.toolbar: switched
     """,
     "hands it on to what is fed, or to what is excused itself": """
         core.mcp_endpoint: McpAccess.authenticate OwnerMcpAccess.*
+        core.doors.door: Doors.* Door.*
+        core.doors.storing: store_conversation
         core.storage.kept_pages: PagePlace.read
         core.export.bundle: bundled _Bundling.*
         core.export.cited_pages: CitedPages.borne_out
@@ -168,6 +173,7 @@ _LISTED: Mapping[str, str] = {
     """,
     "a process of its own, which is ended after its time": """
         core.rag.embedding.local: LocalEmbedder.* Workers.* _Worker.* loaded
+        core.doors.embedding: vectors
         core.rag.embedding.service: ServiceEmbedder.*
         core.rag.parsers.archives: package
         core.rag.parsers.archive: ArchiveParser.parse
@@ -226,6 +232,7 @@ _LISTED: Mapping[str, str] = {
         core.tools.web.passages: given
         core.tools.web.reading: read
         webui.bundles: packed
+        webui.doors.stream: _Buffer.*
         webui.server: PatientProtocol.*
         webui.uploads: Incoming.* Uploads.receive Uploads.progress
     """,

@@ -30,6 +30,24 @@ if TYPE_CHECKING:
 KEY_CODES: Final = frozenset({"401", "403"})
 """A service of the house refuses the house's own key: that is not the program's doing."""
 _AGAIN: Final = 5  # seconds, where nobody knows better
+_WRONG: Final = "invalid_request_error"
+_LIMIT: Final = "rate_limit_error"
+_SERVER: Final = "server_error"
+_UNFORESEEN: Final = "Something unexpected went wrong; the log of Parlour has the details."
+# The first that an error is one of counts.
+_KNOWN: Final[tuple[tuple[type[ParlourError], int, str, str], ...]] = (
+    (BadMessagesError, 400, _WRONG, "invalid_messages"),
+    (ContextTooLongError, 400, _WRONG, "context_length_exceeded"),
+    (ContentRefusedError, 400, _WRONG, "content_filter"),
+    (TooManyRequestsError, 429, _LIMIT, ""),
+    (QuotaError, 413, _WRONG, ""),
+    (ConflictError, 409, _WRONG, ""),
+    (NotFoundError, 404, _WRONG, ""),
+    (LimitReachedError, 400, _WRONG, ""),
+    (DocumentError, 400, _WRONG, ""),
+    (SettingsError, 400, _WRONG, ""),
+)
+_NO_MODEL: Final = frozenset({"api_model", "model_gone", "model_not_named"})
 
 
 def body(message: str, kind: str, code: str | None, param: str | None = None) -> dict[str, Any]:
@@ -38,12 +56,7 @@ def body(message: str, kind: str, code: str | None, param: str | None = None) ->
 
 
 def refusal(
-    status: int,
-    message: str,
-    code: str,
-    *,
-    kind: str = "invalid_request_error",
-    headers: Mapping[str, str] | None = None,
+    status: int, message: str, code: str, *, kind: str = _WRONG, headers: Mapping[str, str] | None = None
 ) -> JSONResponse:
     """An answer that says what is wrong."""
     return JSONResponse(body(message, kind, code), status, {"cache-control": "no-store", **(headers or {})})
@@ -58,55 +71,32 @@ def refused(error: Exception) -> JSONResponse:
 def told_of(error: Exception) -> tuple[int, dict[str, Any], dict[str, str]]:
     """Status, body and headers for an error; what nobody foresaw is told without its words."""
     if not isinstance(error, ParlourError):
-        told = body(
-            "Something unexpected went wrong; the log of Parlour has the details.", "server_error", "unexpected"
-        )
-        return 500, told, {}
+        return 500, body(_UNFORESEEN, _SERVER, "unexpected"), {}
     status, kind, code = _status(error)
     param = error.param if isinstance(error, BadRequestError) else None
     return status, body(str(error), kind, code, param), _headers(error, status)
 
 
 def _status(error: ParlourError) -> tuple[int, str, str]:
-    wrong, limit, server = "invalid_request_error", "rate_limit_error", "server_error"
-    match error:
-        case BadRequestError():
-            return 413 if error.code == "too_large" else 400, wrong, error.code
-        case BadMessagesError() | ContextTooLongError():
-            code = "context_length_exceeded" if isinstance(error, ContextTooLongError) else "invalid_messages"
-            return 400, wrong, code
-        case ContentRefusedError():
-            return 400, wrong, "content_filter"
-        case ModelRefusedError():
-            return _of_service(error)
-        case ModelServiceError():
-            many = error.code == "429"
-            return (429, limit, "rate_limit_exceeded") if many else (503, server, error.words_key)
-        case TooManyRequestsError():
-            return 429, limit, error.words_key
-        case QuotaError():
-            return 413, wrong, error.words_key
-        case ConflictError():
-            return 409, wrong, error.words_key
-        case NotFoundError():
-            return 404, wrong, "model_not_found" if error.words_key == "api_model" else "not_found"
-        case LimitReachedError():
-            return 400, wrong, error.words_key
-        case DocumentError():
-            return 400, wrong, error.words_key
-        case SettingsError():
-            gone = error.words_key in {"model_gone", "model_not_named"}
-            return (404, wrong, "model_not_found") if gone else (400, wrong, error.words_key)
-        case _:
-            return 500, server, error.words_key
+    """Status, type and code."""
+    if isinstance(error, BadRequestError):
+        return 413 if error.code == "too_large" else 400, _WRONG, error.code
+    if error.words_key in _NO_MODEL:
+        return 404, _WRONG, "model_not_found"
+    for kind, status, named, code in _KNOWN:
+        if isinstance(error, kind):
+            return status, named, code or error.words_key
+    return _of_service(error) if isinstance(error, ModelServiceError) else (500, _SERVER, error.words_key)
 
 
-def _of_service(error: ModelRefusedError) -> tuple[int, str, str]:
+def _of_service(error: ModelServiceError) -> tuple[int, str, str]:
+    if error.code == "429":
+        return 429, _LIMIT, "rate_limit_exceeded"
+    if not isinstance(error, ModelRefusedError):
+        return 503, _SERVER, error.words_key
     if error.code in KEY_CODES:
-        return 502, "server_error", "model_refused"
-    if error.code == "404":
-        return 404, "invalid_request_error", "model_not_found"
-    return 400, "invalid_request_error", error.words_key
+        return 502, _SERVER, "model_refused"
+    return (404, _WRONG, "model_not_found") if error.code == "404" else (400, _WRONG, error.words_key)
 
 
 def _headers(error: ParlourError, status: int) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""A reply as server-sent events: coalesced, with signs of life, no faster than it is read, and ended with its reader."""
+"""A reply as server-sent events: with signs of life, no faster than it is read, and ended with its reader."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from starlette.responses import Response
 
 from core.errors import LimitReachedError
+from core.messages.events import MessageStarted
 from webui.doors.refusals import refused, told_of
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ class _Buffer:
         self._size = 0
         self._came = asyncio.Event()
         self._room = asyncio.Event()
-        self._begun = False
+        self.begun = False
 
     @property
     def full(self) -> bool:
@@ -66,18 +67,22 @@ class _Buffer:
 
     def take(self, event: Event) -> None:
         """Take in an event."""
+        if not self.begun and type(event) is not MessageStarted:  # until then an error is an answer with its status
+            self.begin()
         piece = self._written.piece(event)
         if piece:
             self.put(piece)
 
     def put(self, piece: bytes) -> None:
         """Take in bytes."""
-        if not self._begun:
-            self._begun = True
-            piece = self._written.first() + piece
         self._pieces.append(piece)
         self._size += len(piece)
         self._came.set()
+
+    def begin(self) -> None:
+        """Put what comes before all else."""
+        self.begun = True
+        self.put(self._written.first())
 
     async def drained(self) -> None:
         """Wait until all was sent."""
@@ -113,7 +118,7 @@ class ReplyStream(Response):
     Args:
         answer: The reply, not begun yet.
         written: Its form.
-        opened: Opened around all of it, and closed at its end.
+        closing: Called at the end of all of it.
         over: Called when the reply is whole, before its end is sent.
     """
 
@@ -154,6 +159,8 @@ class ReplyStream(Response):
         except LimitReachedError:
             self._answer.reason = "length"
         await self._over()
+        if not buffer.begun:
+            buffer.begin()
         buffer.put(await self._written.last())
 
     async def _sent(
@@ -179,13 +186,8 @@ class ReplyStream(Response):
                 begun = True
                 headers = [(b"content-type", b"text/event-stream; charset=utf-8"), (b"cache-control", b"no-cache")]
                 await send({"type": "http.response.start", "status": 200, "headers": headers})
-            await send(
-                {
-                    "type": "http.response.body",
-                    "body": data or b"" if is_over else data or _ALIVE,
-                    "more_body": not is_over,
-                }
-            )
+            data = data if data or is_over else _ALIVE
+            await send({"type": "http.response.body", "body": data, "more_body": not is_over})
             if is_over:
                 return
 

@@ -30,10 +30,12 @@ async def stores(tmp_path: Path) -> AsyncGenerator[Stores]:
 
 async def test_a_key_is_shown_once_and_only_its_hash_is_kept(stores: Stores, tmp_path: Path) -> None:
     key, kept = await stores.of("alice").api_keys.create(NewKey.checked({"name": " editor ", "scopes": ["files"]}))
-    assert key.startswith(PREFIX) and len(key) == len(PREFIX) + 43
+    assert key.startswith(PREFIX)
+    assert len(key) == len(PREFIX) + 43
     assert (kept.name, kept.key_end, kept.scopes, kept.models) == ("editor", key[-4:], ("files",), None)
     found = await stores.api_keys.owner_of_key(key)
-    assert found is not None and (found.owner_id, found.id) == ("alice", kept.id)
+    assert found is not None
+    assert (found.owner_id, found.id) == ("alice", kept.id)
     with closing(sqlite3.connect(tmp_path / "parlour.db")) as connection:
         assert key[len(PREFIX) : -4] not in "\n".join(connection.iterdump())
     for wrong in ("", key[:-1], key + "x", key.swapcase(), PREFIX + "A" * 43, "\ud800" * 43):
@@ -69,9 +71,12 @@ async def test_what_was_used_is_counted_by_the_month_and_against_the_budget(stor
     await stores.of("bob").api_keys.note_use(kept.id, Usage(prompt_tokens=1))  # not bob's: nothing happens
     stores.api_keys.forget()
     found = await stores.api_keys.owner_of_key(key)
-    assert found is not None and (found.requests, found.tokens, found.cost, found.is_spent) == (3, 30, 0.5, True)
-    assert found.used_at is not None and abs(found.used_at - time.time()) < 60
-    assert found.may_use("parlour") and not found.may_use("persona:x")
+    assert found is not None
+    assert (found.requests, found.tokens, found.cost, found.is_spent) == (3, 30, 0.5, True)
+    assert found.used_at is not None
+    assert abs(found.used_at - time.time()) < 60
+    assert found.may_use("parlour")
+    assert not found.may_use("persona:x")
 
 
 @pytest.mark.parametrize(

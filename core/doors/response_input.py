@@ -1,0 +1,118 @@
+"""A request for a response, read: items become messages, and what was kept of an earlier response comes before them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from core.doors.asked import BadRequestError, listed
+from core.errors import NotFoundError
+from core.messages.message import Message
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from core.storage.api_state import ApiResponseStore
+
+MOST_ITEMS: Final = 5_000
+RESPONSE: Final = "resp_"
+APPROVAL: Final = "mcpr_"
+
+
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """What a response goes on from.
+
+    Args:
+        messages: All that was said, calls without a result among it where the program is asked about them.
+        asked: The calls that it was asked about, by the ids of the questions.
+    """
+
+    messages: tuple[Message, ...] = ()
+    asked: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+def items_of(given: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The items of a request; a text is what the user says. Raises BadRequestError."""
+    told: Any = given.get("input")
+    if isinstance(told, str):
+        return [{"role": "user", "content": told}]
+    return listed(given, "input", MOST_ITEMS)
+
+
+def messages_of(items: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Items as messages of a chat; thoughts and questions about calls are none. Raises BadRequestError."""
+    found: list[dict[str, Any]] = []
+    for at, item in enumerate(items):
+        match item.get("type", "message"):
+            case "message":
+                found.append({"role": item.get("role"), "content": item.get("content")})
+            case "function_call":
+                function = {"name": item.get("name"), "arguments": item.get("arguments")}
+                call = {"id": item.get("call_id"), "type": "function", "function": function}
+                found.append({"role": "assistant", "content": None, "tool_calls": [call]})
+            case "function_call_output":
+                said = _output(item.get("output"))
+                found.append({"role": "tool", "tool_call_id": item.get("call_id"), "content": said})
+            case "reasoning" | "mcp_approval_request" | "mcp_approval_response" | "mcp_call" | "item_reference":
+                continue
+            case other:
+                raise BadRequestError(f"There is no item of the type {other!r} here.", param=f"input[{at}].type")
+    return found
+
+
+def answers_in(items: Sequence[Mapping[str, Any]]) -> dict[str, bool]:
+    """What the program says to questions about calls, by the ids of the questions."""
+    answers = [one for one in items if one.get("type") == "mcp_approval_response"]
+    return {str(one.get("approval_request_id")): one.get("approve") is True for one in answers}
+
+
+async def earlier_of(given: Mapping[str, Any], answers: Mapping[str, bool], kept: ApiResponseStore) -> Earlier:
+    """What a request goes on from: the response that it names, or the one that asked what it answers.
+
+    Raises:
+        BadRequestError: What it names cannot be gone on from.
+        StorageError: It cannot be read.
+    """
+    named = given.get("previous_response_id")
+    asking = next(iter(answers), "")
+    if not isinstance(named, str) or not named:
+        named = RESPONSE + asking.removeprefix(APPROVAL).rpartition("_")[0] if asking else ""
+    if not named:
+        return Earlier()
+    try:
+        state = await kept.get(named)
+    except NotFoundError as error:
+        said = f"There is no response {named!r} to go on from."
+        hint, code = "Responses are kept for thirty days, unless store is false.", "previous_response_not_found"
+        raise BadRequestError(said, param="previous_response_id", code=code, hint=hint) from error
+    messages = tuple(Message(**one) for one in cast("list[dict[str, Any]]", state.get("messages") or []))
+    asked = cast("dict[str, str]", state.get("asked") or {})
+    unknown = [one for one in answers if one not in asked]
+    if unknown:
+        raise BadRequestError(f"Nobody asked {unknown[0]!r}.", param="input", code="approval_not_found")
+    return Earlier(messages, asked)
+
+
+def as_chat(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a request by the names that a chat completion has for them."""
+    text, reasoning = given.get("text"), given.get("reasoning")
+    form = cast("dict[str, Any]", text).get("format") if isinstance(text, dict) else None
+    effort = cast("dict[str, Any]", reasoning).get("effort") if isinstance(reasoning, dict) else None
+    told = {name: value for name, value in given.items() if name not in {"input", "text", "reasoning", "tools"}}
+    if isinstance(form, dict) and cast("dict[str, Any]", form).get("type") == "json_schema":
+        inner = cast("dict[str, Any]", form)
+        schema = {name: inner[name] for name in ("name", "schema", "strict", "description") if name in inner}
+        told["response_format"] = {"type": "json_schema", "json_schema": schema}
+    elif isinstance(form, dict) and cast("dict[str, Any]", form).get("type") == "json_object":
+        told["response_format"] = {"type": "json_object"}
+    return {**told, "reasoning_effort": effort} if isinstance(effort, str) else told
+
+
+def _output(given: object) -> str:
+    if isinstance(given, str):
+        return given
+    parts = cast("list[Any]", given) if isinstance(given, list) else []
+    texts = [cast("dict[str, Any]", one).get("text") for one in parts if isinstance(one, dict)]
+    return "\n".join(one for one in texts if isinstance(one, str)) or json.dumps(given)

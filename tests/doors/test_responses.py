@@ -1,0 +1,130 @@
+"""Programs that use OpenAI's responses get typed items, go on from what was said, and answer questions about calls."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator
+from typing import Any
+
+import openai
+import pytest
+from openai import OpenAI
+
+from core.testing.script import Reply, refusal
+from tests.doors.house import OWNER, House, house_in
+
+WEATHER: Any = {
+    "type": "function",
+    "name": "get_weather",
+    "description": "The weather in a city",
+    "parameters": {"type": "object", "properties": {"city": {"type": "string"}}},
+    "strict": False,
+}
+
+
+@pytest.fixture(scope="module")
+def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+    with house_in(tmp_path_factory.mktemp("responses") / "home") as house:
+        yield house
+
+
+@pytest.fixture(scope="module")
+def client(house: House) -> Iterator[OpenAI]:
+    with OpenAI(base_url=house.base_url, api_key=house.key("tests"), max_retries=0, timeout=30) as client:
+        yield client
+
+
+@pytest.mark.parametrize("model", ["installed", "parlour"])
+def test_a_response_is_gone_on_from_and_forgotten(client: OpenAI, house: House, model: str) -> None:
+    house.says(Reply(text="Hello, world.", reasoning="Hm.", usage=(11, 3)), "Again.")
+    made = client.responses.create(model=model, input="Hello?", instructions="Be brief.")
+    assert (made.output_text, [one.type for one in made.output]) == ("Hello, world.", ["reasoning", "message"])
+    assert made.usage is not None
+    assert (made.usage.input_tokens, made.usage.output_tokens) == (11, 3)
+    assert "Be brief." in str(house.model.requests[0].body["messages"][0])
+    more = client.responses.create(model=model, input="And?", previous_response_id=made.id)
+    told = house.model.requests[-1].body["messages"]
+    assert [one["role"] for one in told][-3:] == ["user", "assistant", "user"]
+    assert "Be brief." not in str(told)
+    assert client.responses.retrieve(more.id).output_text == "Again."
+    client.responses.delete(more.id)
+    with pytest.raises(openai.NotFoundError):
+        client.responses.retrieve(more.id)
+    unkept = client.responses.create(model=model, input="And?", store=False) if house.says("No.") is None else None
+    assert unkept is not None
+    with pytest.raises(openai.BadRequestError, match="go on from"):
+        client.responses.create(model=model, input="And?", previous_response_id=unkept.id)
+
+
+@pytest.mark.parametrize("model", ["installed", "parlour"])
+def test_events_are_numbered_and_calls_of_the_program_are_handed_to_it(
+    client: OpenAI, house: House, model: str
+) -> None:
+    house.says(Reply(calls=[("get_weather", {"city": "Köln"})]), "It rains.")
+    with client.responses.stream(model=model, input="Weather in Köln?", tools=[WEATHER]) as stream:
+        numbers = [one.sequence_number for one in stream]
+        made = stream.get_final_response()
+    assert numbers == list(range(len(numbers)))
+    (call,) = made.output
+    assert call.type == "function_call"
+    assert (call.name, call.arguments) == ("get_weather", '{"city": "Köln"}')
+    result: Any = {"type": "function_call_output", "call_id": call.call_id, "output": "12 degrees"}
+    after = client.responses.create(model=model, input=[result], previous_response_id=made.id, tools=[WEATHER])
+    assert after.output_text == "It rains."
+    assert "12 degrees" in str(house.model.requests[-1].body["messages"][-1])
+
+
+@pytest.mark.parametrize("yes", [True, False])
+def test_what_would_be_asked_about_is_asked_of_the_program(client: OpenAI, house: House, yes: bool) -> None:
+    rules = house.engine.toolbox.of(OWNER).rules
+    house.do(lambda _: rules.change(mode="always"))
+    try:
+        house.says(Reply(calls=[("calculator", {"expression": "17 * 23"})]), "Done.")
+        made = client.responses.create(model="parlour", input="17 * 23?")
+        (asked,) = made.output
+        assert asked.type == "mcp_approval_request"
+        assert (asked.name, "17 * 23" in asked.arguments) == (
+            "calculator",
+            True,
+        )
+        answer: Any = {"type": "mcp_approval_response", "approval_request_id": asked.id, "approve": yes}
+        after = client.responses.create(model="parlour", input=[answer], previous_response_id=made.id)
+        call = after.output[0]
+        assert call.type == "mcp_call"
+        assert "17 * 23" in call.arguments
+        assert ("391" in (call.output or ""), call.error is None) == (yes, yes)
+        assert after.output_text == "Done."
+        with pytest.raises(openai.BadRequestError):
+            forged: Any = {**answer, "approval_request_id": f"{asked.id}9"}
+            client.responses.create(model="parlour", input=[forged], previous_response_id=made.id)
+        house.says(Reply(calls=[("calculator", {"expression": "1 + 1"})]), "I could not.")
+        unkept = client.responses.create(model="parlour", input="1 + 1?", store=False)
+        assert "Not run: calculator." in unkept.output_text  # nobody could go on from it
+    finally:
+        house.do(lambda _: rules.change(mode="writes"))
+
+
+def test_marks_lead_to_files_and_no_owner_reads_anothers_response(client: OpenAI, house: House) -> None:
+    text = base64.b64encode(b"The vault opens with the word heliotrope.").decode()
+    house.says("With heliotrope [1].")
+    parts = [
+        {"type": "input_text", "text": "With which word does the vault open?"},
+        {"type": "input_file", "filename": "vault.md", "file_data": f"data:text/plain;base64,{text}"},
+    ]
+    asked: Any = [{"role": "user", "content": parts}]
+    made = client.responses.create(model="parlour", input=asked)
+    content: Any = made.output[-1].model_dump()["content"][0]
+    (mark,) = content["annotations"]
+    assert (mark["type"], mark["filename"], mark["number"]) == ("file_citation", "vault.md", 1)
+    assert content["text"][mark["start_index"] : mark["end_index"]] == "[1]"
+    with OpenAI(base_url=house.base_url, api_key=house.key("bob", owner="b-bob"), max_retries=0) as bob:
+        with pytest.raises(openai.NotFoundError):
+            bob.responses.retrieve(made.id)
+        with pytest.raises(openai.BadRequestError):
+            bob.responses.create(model="parlour", input="And?", previous_response_id=made.id)
+
+
+def test_a_service_that_refuses_is_told_with_its_status(client: OpenAI, house: House) -> None:
+    house.says(refusal(400, "Too hot."))
+    with pytest.raises(openai.BadRequestError, match="Too hot"):
+        list(client.responses.create(model="installed", input="Hello?", stream=True))

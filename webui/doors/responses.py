@@ -1,0 +1,108 @@
+"""`/v1/responses`: made, read again and deleted."""
+
+from __future__ import annotations
+
+import json
+import logging
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING, Any, Final
+
+from starlette.responses import JSONResponse
+
+from core.doors.asked import response_asked
+from core.doors.door import Answer
+from core.doors.parts import Parts
+from core.doors.response_input import answers_in, as_chat, earlier_of, items_of, messages_of
+from core.doors.responses import ResponseReply
+from core.doors.storing import store_conversation
+from core.errors import LimitReachedError
+from webui.doors.chat import Whole, until_left
+from webui.doors.entry import json_of
+from webui.doors.stream import ReplyStream
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+    from core.doors.door import Door
+
+_log = logging.getLogger(__name__)
+_PRIVATE: Final = {"cache-control": "no-store"}
+_LARGEST: Final = 4 * 1024 * 1024  # characters of what is kept for a further request
+
+
+class ResponseForm(ResponseReply):
+    """A response as it goes over the wire."""
+
+    keeps = False
+
+    async def end(self) -> None:
+        """Close what is open, and keep the response for thirty days, so that a program can go on from it."""
+        await super().end()
+        if self.keeps:
+            await _keep(self.answer, self)
+
+    def failed(self, told: dict[str, Any]) -> bytes:
+        """What ends one that failed in its midst."""
+        error = told["error"]
+        body = {**self._body("failed"), "error": {"code": "server_error", "message": error["message"]}}
+        return self._event("response.failed", response=body)
+
+
+async def make(request: Request, door: Door) -> Response:
+    """A response, as a stream or whole."""
+    given = await json_of(request)
+    items = items_of(given)
+    answers = answers_in(items)
+    keeps = given.get("store") is not False
+    async with AsyncExitStack() as opened:
+        parts = await opened.enter_async_context(Parts(door))
+        earlier = await earlier_of(given, answers, door.stores.api_responses)
+        told = await parts.resolved(messages_of(items))
+        asked = response_asked(as_chat(given), given, earlier.messages, told)
+        await door.find(asked.model)
+        decided = {earlier.asked[question]: yes for question, yes in answers.items()} if answers else None
+        answer = Answer(door, asked, documents=parts.has_documents, decided=decided, may_ask=keeps)
+        form = ResponseForm(answer, given, parts.documents)
+        form.keeps = keeps
+
+        async def over() -> None:
+            answer.remember()
+            if asked.store:
+                await store_conversation(answer, form.text.whole)
+
+        if asked.stream:
+            return ReplyStream(answer, form, closing=opened.pop_all().aclose, over=over)
+        try:
+            await until_left(request, answer.run(Whole(form.heard)))
+        except LimitReachedError:
+            if not answer.events:
+                raise
+            answer.reason = "length"
+        await over()
+        await form.end()
+        return JSONResponse(await form.body(), headers=_PRIVATE)
+
+
+async def read(request: Request, door: Door) -> Response:
+    """A response that is kept."""
+    state = await door.stores.api_responses.get(request.path_params["response_id"])
+    return JSONResponse(state["response"], headers=_PRIVATE)
+
+
+async def delete(request: Request, door: Door) -> Response:
+    """Forget one."""
+    response_id = request.path_params["response_id"]
+    await door.stores.api_responses.delete(response_id)
+    return JSONResponse({"id": response_id, "object": "response", "deleted": True}, headers=_PRIVATE)
+
+
+async def _keep(answer: Answer, form: ResponseForm) -> None:
+    """Keep a response that is over; no page shows it."""
+    said = [one for one in answer.asked.messages if one.role != "system"]
+    messages = [one.model_dump() for one in (*said, *answer.messages())]
+    state = {"messages": messages, "asked": form.asked, "response": await form.body()}
+    if len(json.dumps(state, default=str)) > _LARGEST:
+        _log.info("A response is too large to be kept, and cannot be gone on from.")
+        return
+    await answer.door.stores.api_responses.keep(form.id, state)
