@@ -49,6 +49,7 @@ _LISTED: Mapping[str, str] = {
         core.importing.importing: bring_in
         core.importing.stage: Stage.*
         core.workspace.taking: Taking.*
+        core.workspace.demonstrations: Demonstrations.*
         core.reading.attachments: for_model
         core.reading.intake: Intake.take_out take_out
         core.reading.job: read is_known
