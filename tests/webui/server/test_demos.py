@@ -169,10 +169,10 @@ async def test_it_is_kept_once_and_anew_where_its_file_changed(house: House, tmp
     house.engine.demonstrations.offer([own])
     assert list(house.engine.demonstrations.listed("zh")) == ["tour"], "one in another language is better than none"
     first = await house.engine.demonstrations.opened("tour")
-    house.engine.demonstrations._opening.clear()
+    house.engine.demonstrations.offer([own])
     assert (await house.engine.demonstrations.opened("tour")).conversation_id == first.conversation_id
     (own / "tour.jsonl").write_bytes((DEMOS / "en-3-agents.jsonl").read_bytes())
-    house.engine.demonstrations._opening.clear()
+    house.engine.demonstrations.offer([own])
     again = await house.engine.demonstrations.opened("tour")
     async with house.engine.demonstrations.workspace() as kept:
         assert [one.id for one in await kept.conversations.list()] == [again.conversation_id]
