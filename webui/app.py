@@ -159,7 +159,7 @@ def build_app(context: WebContext, uploads: Uploads) -> Built:
             mcp_server=False,
             pwa=False,
             show_error=False,
-            i18n=translations(context.look, _offered(context), keeps=_keeps(context.settings)),
+            i18n=translations(context.look, offered_by(context), keeps=how_long(context.settings)),
             theme=Theme(),
             head=head() + context.look.style(),
         ),
@@ -168,7 +168,7 @@ def build_app(context: WebContext, uploads: Uploads) -> Built:
     return Built(mounted, forget, len(blocks.fns))
 
 
-def _offered(context: WebContext) -> Callable[[str], Mapping[str, About]]:
+def offered_by(context: WebContext) -> Callable[[str], Mapping[str, About]]:
     """The demonstrations that the start page offers in a language; those of the settings, else those that come along.
 
     A program's own page has none.
@@ -179,7 +179,7 @@ def _offered(context: WebContext) -> Callable[[str], Mapping[str, About]]:
     return demonstrations.listed
 
 
-def _keeps(settings: Settings) -> str:
+def how_long(settings: Settings) -> str:
     """The key of the sentence on how long a Space keeps what is written there; "" elsewhere."""
     if not settings.space_hosts:
         return ""

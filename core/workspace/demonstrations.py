@@ -75,7 +75,7 @@ class Demonstrations:
             places: Files, or folders of them. One that cannot be read is passed over, and logged.
         """
         files = [one for place in places for one in ([place] if place.is_file() else sorted(place.glob(f"*{SUFFIX}")))]
-        self._files, self._listed = {}, {}
+        self._files, self._listed, self._opening = {}, {}, {}
         for file in files[:_MOST]:
             try:
                 self._listed[file.stem] = read_about(file)

@@ -62,6 +62,7 @@ _LISTED: Mapping[str, str] = {
         core.people.outside: sign_in_outside
         core.people.passwords: Passwords.*
         webui.handlers.people: PeopleRoutes.come_in
+        core.workspace.demonstrations: Demonstrations.*
         core.reading.attachments: for_model
         core.reading.intake: Intake.take_out take_out
         core.reading.job: read is_known

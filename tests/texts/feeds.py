@@ -62,6 +62,7 @@ OURS = frozenset(
         "message_ids",
         "running_ids",
         "digest",
+        "keeps",
         "documents",
         "media_type",
         "names",

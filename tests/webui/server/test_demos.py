@@ -16,9 +16,13 @@ from core.settings import Settings
 from core.testing.scripted_model import ScriptedModel
 from tests.webui.server.served_app import served
 from tests.webui.server.tabs_of_engine import Tabs
+from webui.app import how_long, offered_by
 from webui.bundles import assets_folder
+from webui.context import WebContext
+from webui.panels.welcome import greeting_html
 from webui.uploads import Uploads
 from webui.views import View
+from webui.words import Words
 
 pytestmark = pytest.mark.anyio
 
@@ -165,12 +169,33 @@ async def test_it_is_kept_once_and_anew_where_its_file_changed(house: House, tmp
     house.engine.demonstrations.offer([own])
     assert list(house.engine.demonstrations.listed("zh")) == ["tour"], "one in another language is better than none"
     first = await house.engine.demonstrations.opened("tour")
-    house.engine.demonstrations._opening.clear()
+    house.engine.demonstrations.offer([own])
     assert (await house.engine.demonstrations.opened("tour")).conversation_id == first.conversation_id
     (own / "tour.jsonl").write_bytes((DEMOS / "en-3-agents.jsonl").read_bytes())
-    house.engine.demonstrations._opening.clear()
+    house.engine.demonstrations.offer([own])
     again = await house.engine.demonstrations.opened("tour")
     async with house.engine.demonstrations.workspace() as kept:
         assert [one.id for one in await kept.conversations.list()] == [again.conversation_id]
     with pytest.raises(NotFoundError):
         await house.engine.demonstrations.opened("broken")
+
+
+@pytest.mark.parametrize(
+    ("demos", "offered"),
+    [
+        (None, ["en-1-documents", "en-2-tools", "en-3-agents"]),
+        ("off", []),
+        (str(DEMOS / "zh-2-tools.jsonl"), ["zh-2-tools"]),
+    ],
+)
+async def test_the_start_page_offers_what_the_settings_name(
+    house: House, demos: str | None, offered: list[str]
+) -> None:
+    house.engine.demonstrations.offer([])
+    settings = Settings.load(home=house.engine.settings.home, demos=demos, space_host="a.hf.space")
+    listed = offered_by(WebContext(house.engine, settings, Words.of))("en")
+    assert list(listed) == offered
+    page = unescape(greeting_html(Words("en"), offered=listed, keeps=how_long(settings)))
+    assert [one for one in EVERY if f'href="./?demo={one}"' in page] == offered
+    assert ("Watch" in page) == bool(offered)
+    assert "until this Space restarts" in page
