@@ -39,7 +39,8 @@ _PUBLIC = """
     PENDING_USER_INPUT ParallelDocQA ParlourError Policy RAGConfig REASONING_CONTENT ROLE ReActChat Router SYSTEM
     Suite TEXT TIRMathAgent TOOL_REGISTRY TokenBufferMemory ToolResult USER Usage UserAgent VIDEO VirtualMemoryAgent
     WriteFromScratch acheck_claims aevaluate check_claims evaluate get_chat_model register_llm register_tool tool
-Citation Cited Confirm Limits ModelRetry OutputError Partial Reply RunContext Session Stop ToolCall afold fold
+    Citation Cited Confirm Limits ModelRetry OutputError Partial Reply RunContext Session Stop ToolCall afold fold
+    handoff
 """
 PUBLIC_NAMES = sorted(_PUBLIC.split())
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias, cast,
 from core.agents.arguments import check_keywords, takes_any
 from core.agents.asks import Asks
 from core.agents.conversation import language_of, prepend_system
+from core.agents.extending import Extends
 from core.agents.mapping import map_questions
 from core.agents.sync_run import run_events
 from core.agents.tools import GivenTool, tools_from
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from core.agents.config.schema import AgentConfig
-    from core.agents.extras import Extras
     from core.agents.mapping import Answer, MapProgress, Question
     from core.agents.reply import Reply
     from core.agents.session import Session
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 Given: TypeAlias = Message | dict[str, Any]
 
 
-class Agent(Asks):
+class Agent(Asks, Extends):
     """Something that answers a conversation.
 
     Args:
@@ -70,8 +70,6 @@ class Agent(Asks):
     config_fields: ClassVar[frozenset[str]] = frozenset()
     """Arguments of its constructor, beyond those of `AgentConfig`, that a configuration may give; it checks them."""
 
-    extras: Extras | None = None
-    """What a program has added to this one: hooks, guards, instructions and toolsets."""
     prompt_messages: tuple[Message, ...] = ()  # examples between the system message and the conversation
     _guard: Guard | None = None  # set on the copy that makes a guarded reply
 
@@ -86,7 +84,8 @@ class Agent(Asks):
         said: dict[str, Any] = {"name": name, "description": description, "system_message": system_message}
         for field, text in said.items():
             if not isinstance(text, str | None):
-                raise SettingsError(f"{field} must be a text, not {text!r}.")
+                hint = "Write @agent.instructions before the function." if callable(text) else ""
+                raise SettingsError(f"{field} must be a text, not {text!r}.", hint=hint)
         self.llm = None if llm is None else get_chat_model(llm)
         self.function_map = tools_from(function_list)
         self.system_message = system_message
