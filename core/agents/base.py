@@ -324,7 +324,15 @@ class Agent(Asks, Extends):
         return asked, as_dicts
 
     def check_options(self, given: Mapping[str, Any], known: Iterable[str] = ()) -> None:
-        """Refuse keywords of a reply that are misspelt; `known` are further ones. Raises SettingsError."""
+        """Refuse keywords of a reply that are misspelt.
+
+        Args:
+            given: Names and values.
+            known: Further names that are right.
+
+        Raises:
+            SettingsError: One is; the hint has the right one.
+        """
         check_keywords(self, self.function_map.values(), given, known)
 
     def _model(self) -> BaseChatModel:
@@ -346,11 +354,22 @@ class Agent(Asks, Extends):
         return self._stream_reply(self._prompted(asked, lang), lang=lang, **kwargs)
 
     def prompted(self, asked: list[Message], lang: Lang) -> list[Message]:
-        """The conversation with the system prompt and the examples."""
+        """The conversation with the system prompt and the examples.
+
+        Args:
+            asked: The conversation.
+            lang: The language of the prompt.
+        """
         return self._prompted(asked, lang)
 
     def reply_to(self, messages: list[Message], *, lang: Lang, **kwargs: Any) -> Stream:
-        """The reply to a conversation that has its prompt, from whichever hook the agent has."""
+        """The reply to a conversation that has its prompt, from whichever hook the agent has.
+
+        Args:
+            messages: It; the hook may change the list.
+            lang: Its language.
+            kwargs: As of `stream`.
+        """
         if self._is_synchronous():
             return self._seed_reply(messages, lang, kwargs)
         return self._stream_reply(messages, lang=lang, **kwargs)

@@ -6,6 +6,7 @@ import inspect
 import json
 import re
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast, get_type_hints
 
 import json_repair
@@ -94,6 +95,13 @@ class OutputType(Generic[Output]):
         """
         if given is str or given is None:
             return None
+        try:
+            return _made(given)
+        except TypeError:  # it has no hash
+            return cls._of(given)
+
+    @classmethod
+    def _of(cls, given: Any) -> OutputType[Any]:
         function: Callable[..., Any] | None = given if inspect.isroutine(given) else None
         made: Any = given if function is None else _arguments(function)
         try:
@@ -151,6 +159,11 @@ class OutputType(Generic[Output]):
             return value, None if self.function is not None else self.adapter.validate_python(value)
         except ValidationError:
             return value, None
+
+
+@lru_cache(maxsize=256)  # a schema takes a thousand times as long to make as to look up
+def _made(given: Any) -> OutputType[Any]:
+    return OutputType._of(given)  # noqa: SLF001 - the same file
 
 
 @dataclass(slots=True)

@@ -42,7 +42,7 @@ async def owner(context: RunContext[Shop], loud: bool) -> str:
     return f"{context.tool} {len(context.deps.prices)} {context.question} {loud}"
 
 
-def calling(name: str, **arguments: Any) -> Said:
+def calling(name: str, /, **arguments: Any) -> Said:
     return Said(calls=[(name, arguments)])
 
 
