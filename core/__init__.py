@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from core.agents.config.schema import GenerateConfig as GenerateConfig
     from core.agents.config.schema import LLMConfig as LLMConfig
     from core.agents.group_chat import GroupChat as GroupChat
+    from core.agents.handoff import handoff as handoff
     from core.agents.hub import PENDING_USER_INPUT as PENDING_USER_INPUT
     from core.agents.hub import MultiAgentHub as MultiAgentHub
     from core.agents.hub import UserAgent as UserAgent
@@ -114,6 +115,7 @@ _NAMES = {
     "core.agents.group_chat": ["GroupChat"],
     "core.agents.compat.group_chat_creator": ["GroupChatCreator"],
     "core.agents.hub": ["MultiAgentHub", "PENDING_USER_INPUT", "UserAgent"],
+    "core.agents.handoff": ["handoff"],
     "core.agents.memory": ["Memory"],
     "core.agents.compat.parallel_doc_qa": ["ParallelDocQA"],
     "core.agents.react": ["ReActChat"],

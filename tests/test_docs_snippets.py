@@ -204,7 +204,7 @@ def test_what_is_not_run_is_there() -> None:
 
 def _python(fence: Fence, names: dict[str, Any]) -> str:
     body = re.sub(r"(api_key|bearer|password)(\": |=)\"…\"", r'\1\2"any"', fence.body)
-    code = compile(body, fence.place, "exec")
+    code = compile(body, fence.place, "exec", dont_inherit=True)
     _imports_hold(fence)
     if fence.not_run:
         return ""

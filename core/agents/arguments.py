@@ -29,7 +29,7 @@ def checked_int(field: str, given: object, minimum: int, maximum: int | None = N
     raise SettingsError(f"{field} must be {bounds}, as a whole number, not {given!r}.")
 
 
-_ALWAYS: Final = ("approval", "knowledge", "lang", "progress")
+_ALWAYS: Final = ("approval", "knowledge", "lang", "progress", "run_state")
 _NEAR: Final = 0.82
 _ELSEWHERE: Final = {
     **dict.fromkeys(("output", "output_model", "output_schema", "response_format", "response_model"), "output_type"),
@@ -85,7 +85,7 @@ def _misspelt(
     agent: object, tools: Iterable[BaseTool], given: Mapping[str, Any], known: Iterable[str] = ()
 ) -> dict[str, str]:
     """Misspelt keywords, each with the one that is meant."""
-    if not given:
+    if not given.keys() - {*_ALWAYS, *known}:
         return {}
     ours = {*_ALWAYS, *known, *_parameter_names(getattr(type(agent), hook, None) for hook in _HOOKS)}
     unknown = given.keys() - ours

@@ -23,6 +23,8 @@ from core.tools.run_context import called
 from core.tools.run_state import Limits, Meter, RunState, out_of_time
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
     from core.agents.mapping import Question
     from core.agents.protocol import ExtensibleAgent
     from core.languages import Lang
@@ -93,16 +95,12 @@ class Asking:
         try:
             async with aclosing(source):
                 while True:
-                    clock = asyncio.timeout_at(deadline)
                     try:
-                        async with clock:
-                            event = await anext(source)
+                        event = await _within(anext(source), deadline)
                     except StopAsyncIteration:
                         return
-                    except TimeoutError:
-                        if limit is None or not clock.expired():
-                            raise
-                        raise out_of_time(limit) from None
+                    except _LateError:
+                        raise out_of_time(limit or 0.0) from None
                     self.folded.apply(event)
                     yield event
         except LimitReachedError as error:
@@ -172,6 +170,24 @@ class Asking:
                 raise SettingsError(said, hint="Return dataclasses.replace(reply, output=...), or None.")
             made = made if found is None else cast("Reply[Any]", found)
         return made
+
+
+class _LateError(Exception):
+    """The time of a reply is over."""
+
+
+async def _within(waited: Awaitable[Event], deadline: float | None) -> Event:
+    """What is waited for. Raises _LateError where it does not come in time; what itself times out is another thing."""
+    if deadline is None:
+        return await waited
+    clock = asyncio.timeout_at(deadline)
+    try:
+        async with clock:
+            return await waited
+    except TimeoutError:
+        if clock.expired():
+            raise _LateError from None
+        raise
 
 
 async def answered(agent: ExtensibleAgent, question: Question, given: Mapping[str, Any]) -> Reply[Any]:

@@ -54,7 +54,7 @@ class Asks:
     """
 
     @overload
-    def ask(  # pyright: ignore[reportOverlappingOverload] - the last one has no output_type
+    def ask(
         self,
         question: Question,
         *,
@@ -100,6 +100,7 @@ class Asks:
         self,
         question: Question,
         *,
+        output_type: None = None,
         output_retries: int = RETRIES,
         deps: object = None,
         limits: Limits | None = None,
@@ -167,6 +168,7 @@ class Asks:
         self,
         question: Question,
         *,
+        output_type: None = None,
         output_retries: int = RETRIES,
         deps: object = None,
         limits: Limits | None = None,

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias, cast,
 from core.agents.arguments import check_keywords, takes_any
 from core.agents.asks import Asks
 from core.agents.conversation import language_of, prepend_system
+from core.agents.extending import Extends
 from core.agents.mapping import map_questions
 from core.agents.sync_run import run_events
 from core.agents.tools import GivenTool, tools_from
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from core.agents.config.schema import AgentConfig
-    from core.agents.extras import Extras
     from core.agents.mapping import Answer, MapProgress, Question
     from core.agents.reply import Reply
     from core.agents.session import Session
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 Given: TypeAlias = Message | dict[str, Any]
 
 
-class Agent(Asks):
+class Agent(Asks, Extends):
     """Something that answers a conversation.
 
     Args:
@@ -70,8 +70,6 @@ class Agent(Asks):
     config_fields: ClassVar[frozenset[str]] = frozenset()
     """Arguments of its constructor, beyond those of `AgentConfig`, that a configuration may give; it checks them."""
 
-    extras: Extras | None = None
-    """What a program has added to this one: hooks, guards, instructions and toolsets."""
     prompt_messages: tuple[Message, ...] = ()  # examples between the system message and the conversation
     _guard: Guard | None = None  # set on the copy that makes a guarded reply
 
@@ -86,7 +84,8 @@ class Agent(Asks):
         said: dict[str, Any] = {"name": name, "description": description, "system_message": system_message}
         for field, text in said.items():
             if not isinstance(text, str | None):
-                raise SettingsError(f"{field} must be a text, not {text!r}.")
+                hint = "Write @agent.instructions before the function." if callable(text) else ""
+                raise SettingsError(f"{field} must be a text, not {text!r}.", hint=hint)
         self.llm = None if llm is None else get_chat_model(llm)
         self.function_map = tools_from(function_list)
         self.system_message = system_message
@@ -325,7 +324,15 @@ class Agent(Asks):
         return asked, as_dicts
 
     def check_options(self, given: Mapping[str, Any], known: Iterable[str] = ()) -> None:
-        """Refuse keywords of a reply that are misspelt; `known` are further ones. Raises SettingsError."""
+        """Refuse keywords of a reply that are misspelt.
+
+        Args:
+            given: Names and values.
+            known: Further names that are right.
+
+        Raises:
+            SettingsError: One is; the hint has the right one.
+        """
         check_keywords(self, self.function_map.values(), given, known)
 
     def _model(self) -> BaseChatModel:
@@ -347,11 +354,22 @@ class Agent(Asks):
         return self._stream_reply(self._prompted(asked, lang), lang=lang, **kwargs)
 
     def prompted(self, asked: list[Message], lang: Lang) -> list[Message]:
-        """The conversation with the system prompt and the examples."""
+        """The conversation with the system prompt and the examples.
+
+        Args:
+            asked: The conversation.
+            lang: The language of the prompt.
+        """
         return self._prompted(asked, lang)
 
     def reply_to(self, messages: list[Message], *, lang: Lang, **kwargs: Any) -> Stream:
-        """The reply to a conversation that has its prompt, from whichever hook the agent has."""
+        """The reply to a conversation that has its prompt, from whichever hook the agent has.
+
+        Args:
+            messages: It; the hook may change the list.
+            lang: Its language.
+            kwargs: As of `stream`.
+        """
         if self._is_synchronous():
             return self._seed_reply(messages, lang, kwargs)
         return self._stream_reply(messages, lang=lang, **kwargs)

@@ -76,7 +76,7 @@ async def conducted(agent: ExtensibleAgent, asked: list[Message], lang: Lang, kw
     extras = agent.extras or Extras()
     state: RunState = kwargs.pop("run_state", None) or RunState()
     state.messages, state.lang = asked, lang
-    own_state = state.with_hooks(extras.hooks)
+    own_state = state.with_hooks(extras.hooks) if agent.extras is not None else state
     guard: Guard | None = Guard.of(kwargs.get("approval"))
     asked = await own_state.before_reply(asked)
     question = own_state.context().question

@@ -6,15 +6,16 @@ import inspect
 import json
 import re
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast, get_type_hints
 
-import json_repair
 from pydantic import BaseModel, ConfigDict, PydanticUserError, TypeAdapter, ValidationError, create_model
 from pydantic.errors import PydanticSchemaGenerationError, PydanticUndefinedAnnotation
 from pydantic_core import from_json
 
 from core.agents.arguments import checked_int
 from core.errors import ParlourError, SettingsError
+from core.messages.json_text import repaired
 from core.tools.from_function import untitled
 from core.tools.run_context import RETRIES, ModelRetry, called, context_parameter, parameters_of
 
@@ -28,7 +29,8 @@ Output = TypeVar("Output")
 _WRAPPED: Final = "result"  # what is no object stands under this name: services want one
 _MOST_RETRIES: Final = 20
 _NAME: Final = re.compile(r"[^A-Za-z0-9_-]+")
-_FENCE: Final = re.compile(r"```(?:json)?\s*\n(.*?)```", re.DOTALL | re.IGNORECASE)
+_FENCE: Final = "```"
+_MOST_PROBLEMS: Final = 20  # that the model is told of at once
 _LONGEST_ERROR: Final = 1_500
 _HOW: Final[Mapping[Lang, str]] = {
     "en": "Answer with one JSON value and nothing else: no words around it, no marks such as [1] in its texts. "
@@ -94,6 +96,13 @@ class OutputType(Generic[Output]):
         """
         if given is str or given is None:
             return None
+        try:
+            return _made(given)
+        except TypeError:  # it has no hash
+            return cls._of(given)
+
+    @classmethod
+    def _of(cls, given: Any) -> OutputType[Any]:
         function: Callable[..., Any] | None = given if inspect.isroutine(given) else None
         made: Any = given if function is None else _arguments(function)
         try:
@@ -151,6 +160,11 @@ class OutputType(Generic[Output]):
             return value, None if self.function is not None else self.adapter.validate_python(value)
         except ValidationError:
             return value, None
+
+
+@lru_cache(maxsize=256)  # a schema takes a thousand times as long to make as to look up
+def _made(given: Any) -> OutputType[Any]:
+    return OutputType._of(given)  # noqa: SLF001 - the same file
 
 
 @dataclass(slots=True)
@@ -310,20 +324,15 @@ def _strict(schema: Any) -> dict[str, Any] | None:
 
 def _values_in(text: str) -> list[Any]:
     """What a text may mean as JSON, the likeliest first."""
-    fenced = _FENCE.findall(text)
-    tried = [text.strip(), *(one.strip() for one in fenced[-1:])]
-    found: list[Any] = []
-    for one in tried:
+    for one in (text.strip(), _fenced(text)):
         try:
-            found.append(json.loads(one))
+            return [json.loads(one)]
         except (ValueError, RecursionError):
             continue
-    if found:
-        return found
     begun = min((at for at in (text.find("{"), text.find("[")) if at >= 0), default=-1)
     if begun >= 0:
         try:
-            mended: Any = json_repair.loads(text[begun:])
+            mended: Any = json.loads(repaired(text[begun:]))
         except (ValueError, RecursionError):
             return [text.strip()]
         if isinstance(mended, dict | list) and mended:
@@ -331,10 +340,16 @@ def _values_in(text: str) -> list[Any]:
     return [text.strip()]  # a word of a `Literal`, say
 
 
+def _fenced(text: str) -> str:
+    """What stands between the first fence and the last; "" where there are none."""
+    first, last = text.find(_FENCE), text.rfind(_FENCE)
+    return text[text.find("\n", first) + 1 : last].strip() if 0 <= first < last else ""
+
+
 def _sentences(error: ValidationError, schema: Mapping[str, Any]) -> str:
     """What is wrong, for the model: each field once."""
     lines: list[str] = []
-    for one in error.errors(include_url=False, include_input=False):
+    for one in error.errors(include_url=False, include_input=False)[:_MOST_PROBLEMS]:
         where = ".".join(str(part) for part in one["loc"])
         said = str(one["msg"]).removeprefix("Value error, ").rstrip(".")
         lines.append(f"{where}: {said}." if where else f"{said}.")

@@ -37,6 +37,12 @@ class Session(Asks):
 
     It is a context manager, `with` and `async with` alike; `ask`, `aask`, `events` and `partials` are those of an
     agent, without `history`. One question at a time.
+
+    Args:
+        agent: Who answers.
+        name: Which of the sessions of a file.
+        approval: As of `Agent.stream`, for all questions.
+        store: The file; `None` for memory.
     """
 
     def __init__(

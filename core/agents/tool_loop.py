@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from itertools import count
+from itertools import count, takewhile
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Protocol
 
 from core.agents.arguments import checked_int
 from core.agents.conversation import call_id, has_called, passages_found, unanswered_calls
+from core.agents.handoff import HandBack, Handoff
 from core.agents.limits import Budget, Repeats
 from core.errors import BadArgumentsError
 from core.llm.calling.call_text import is_marked, without_mark
@@ -134,6 +135,7 @@ class _State:
     repeats: Repeats = field(default_factory=Repeats)
     unreadable: int = 0  # turns with a call that could not be read even leniently
     over: bool = False
+    guard: Guard | None = None
     sent_back: str = ""  # what the model is told of an answer that does not fit
 
 
@@ -190,7 +192,7 @@ class ToolLoop:
             LimitReachedError: The budget is used up.
         """
         state = _State(list(messages), lang, context, budget or Budget(), [] if evidence is None else evidence)
-        guard = guard_for(approval)
+        guard = state.guard = guard_for(approval)
         runner = ToolRunner(self.tools, guard=guard)
         async with aclosing(self._before_model(opening, may_have_run, runner, guard, state)) as events:
             async for event in events:
@@ -288,11 +290,38 @@ class ToolLoop:
                 turn.apply(event)
                 yield event
         state.history += turn.messages()
+        async with aclosing(self._handed_over(readable, turn, state)) as events:
+            async for event in events:
+                yield event
         state.unreadable += bool(lost) or any(_is_unreadable(call) for call in calls)
         if state.unreadable > _MOST_UNREADABLE:
             state.over = True
             for event in self._sentence(STOPPED_UNREADABLE[state.lang]):
                 yield event
+
+    async def _handed_over(self, calls: Sequence[Message], turn: Transcript, state: _State) -> Stream:
+        """The reply of an agent to whom a call hands over; unless that one gives it back, the reply is over with it."""
+        given = {call_id(one) for one in turn.messages() if "handoff" in (one.extra or {})}
+        made = [one for one in calls if call_id(one) in given and one.function_call is not None]
+        tools = [self.tools.get(one.function_call.name) for one in made if one.function_call is not None]
+        if any(isinstance(one, HandBack) for one in tools):
+            state.over = True
+            return
+        taker = next((one for one in tools if isinstance(one, Handoff)), None)
+        if taker is None:
+            return
+        reply, context = Transcript(), {key: value for key, value in state.context.items() if key != "run_state"}
+        events = taker.take_over(
+            state.history, state_of(state.context), lang=state.lang, approval=state.guard, **context
+        )
+        async with aclosing(events) as source:
+            async for event in source:
+                reply.apply(event)
+                yield event
+        said = reply.messages()
+        last = takewhile(lambda one: one.role == FUNCTION, reversed(said))
+        is_back = any((one.extra or {}).get("handoff") == "" for one in last)
+        state.history, state.over = [*state.history, *said], not is_back
 
     def _model_turn(self, state: _State, *, last: bool) -> Stream:
         """The model's next turn."""

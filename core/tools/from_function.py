@@ -92,12 +92,12 @@ class FunctionTool(BaseTool, Generic[P, R]):
         update_wrapper(cast("Callable[..., Any]", self), function, updated=())
 
     @overload
-    def __get__(self, instance: None, owner: type | None = None) -> FunctionTool[P, R]: ...
+    def __get__(self, instance: None, kind: type | None = None) -> FunctionTool[P, R]: ...
     @overload
     def __get__(
-        self: FunctionTool[Concatenate[Any, Q], R], instance: object, owner: type | None = None
+        self: FunctionTool[Concatenate[Any, Q], R], instance: object, kind: type | None = None
     ) -> FunctionTool[Q, R]: ...
-    def __get__(self, instance: object, owner: type | None = None) -> FunctionTool[Any, R]:
+    def __get__(self, instance: object, kind: type | None = None) -> FunctionTool[Any, R]:
         """The tool of one object, where it was made of a method."""
         if instance is None or not self._of_method:
             return self

@@ -59,6 +59,7 @@ class Meter:
     limits: Limits = field(default_factory=Limits)
     calls: int = 0
     usage: Usage | None = None
+    handoffs: int = 0
     began: float = field(default_factory=monotonic)
 
     def check(self) -> None:

@@ -100,6 +100,7 @@ from parlour import (
     evaluate,
     fold,
     get_chat_model,
+    handoff,
     register_llm,
     register_tool,
     skills_in,
@@ -300,6 +301,29 @@ def sum_of(a: float, b: float) -> float:
     return a + b
 
 
+def extended(agent: FnCallAgent, other: Agent) -> FnCallAgent:
+    @agent.instructions
+    async def who(context: RunContext[int]) -> str:
+        return f"The user is number {context.deps}."
+
+    @agent.check
+    def is_short(output: object) -> None:
+        if len(str(output)) > 1000:
+            raise ModelRetry("Be brief.")
+
+    @agent.input_guard
+    def is_polite(text: str) -> Stop | Confirm | None:
+        return Stop("Please ask politely.") if "!" in text else Confirm("answer it") if "?" not in text else None
+
+    @agent.tool
+    def half(number: float) -> float:
+        """Half of it."""
+        return number / 2
+
+    assert_type(half(3.0), float)
+    return FnCallAgent([handoff(other, history="talk", back=True)], llm=agent.llm, name=str(who and is_short))
+
+
 async def typed(agent: Agent, shop: Shop) -> None:
     reply = agent.ask("How much?", output_type=Invoice, deps=1, limits=Limits(calls=5, cost=0.1))
     assert_type(reply, Reply[Invoice])
@@ -312,7 +336,7 @@ async def typed(agent: Agent, shop: Shop) -> None:
     cited: list[Citation] = reply.citations
     calls: list[ToolCall] = reply.calls
     print(cited, calls, reply.passages, reply.claims, reply.usage, reply.cost, reply.stop_reason, reply.log)
-    print(fold(reply.log).text, (await afold(agent.events("Hello?"))).text, shop.price(1, "tea"))
+    print(fold(reply.log).text, (await afold(agent.events("Hello?"))).text, shop.price(RunContext(1), "tea"))
     async for partial in agent.partials("How much?", Invoice):
         assert_type(partial, Partial[Invoice])
         print(partial.value, partial.done)
@@ -342,6 +366,7 @@ def main() -> None:
     everyone = agents(model)
     print(remembered(model), found(Path("library")), hub_of(everyone[0]), CONSTANTS)
     asyncio.run(followed(everyone[0]))
+    extended(FnCallAgent(llm=model), everyone[0])
     asyncio.run(typed(FnCallAgent([Shop({"tea": 2.5}).price], llm=model), Shop({})))
     print(check_claims("It rains [1].", [{"text": "It rains."}], "Does it rain?")[0].judge)
     print(evaluate("suite.yaml", agent=everyone[0]))

@@ -108,6 +108,13 @@ _LISTED: Mapping[str, str] = {
         core.agents.sync_run: run_events
         core.agents.tool_loop: ToolLoop.reply
         core.agents.tools: AgentTool.call
+        core.agents.base: Agent.reply_to
+        core.agents.conduct: conducted
+        core.agents.handoff: Handoff.take_over
+        core.agents.output: TypedOutput.sent_back
+        core.runs.stored_session: _Answerer.stream
+        core.tools.run_context: RunContext.progress
+        core.tools.run_state: RunState.context RunState.before_tool RunState.after_tool RunState.before_reply
         core.agents.compat.parallel_doc_qa: ReadInParts.call
         core.llm.base: BaseChatModel.quick_chat BaseChatModel.count_tokens
         core.llm.layers.cache: _Store.keep
@@ -240,7 +247,9 @@ _LISTED: Mapping[str, str] = {
     "settings of who starts the house or writes the program, and names of the house": """
         webui.frames: asking_of
         webui.views: View.cover
-        core.agents.base: Agent.from_config
+        core.agents.base: Agent.from_config Agent.session Agent.check_options
+        core.agents.handoff: handoff
+        core.agents.session: session_of
         core.agents.compat.group_chat_creator: GroupChatCreator.group
         core.agents.config.build: agent_from
         core.agents.config.problems: problem

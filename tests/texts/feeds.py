@@ -14,7 +14,10 @@ from typing import Any
 
 import numpy
 
+from core.agents.basic import BasicAgent
 from core.agents.file_library import FileLibrary
+from core.agents.handoff import Handoff
+from core.agents.output import OutputType
 from core.agents.react_parser import StepParser
 from core.export.cited_pages import CitedPages
 from core.export.html_page import Cited
@@ -215,6 +218,8 @@ VALUES: Mapping[str, Callable[[], Any]] = {
     "Literal['nothing', 'coming']": lambda: "nothing",
     "Mapping[int, int]": lambda: {1: 2},
     "Sequence[Document]": list,
+    "Iterable[Event | Logged]": list,
+    "AsyncIterable[Event | Logged]": _said,
     "Collection[Passage]": list,
     "Collection[Passage] | None": lambda: None,
     "Judging | None": Judging,
@@ -231,6 +236,8 @@ MADE: Mapping[str, Callable[[], Any]] = {
     ),
     "core.agents.compat.articles:_Text": lambda: hidden("core.agents.compat.articles", "_Text")(None, 9),
     "core.agents.arguments:check_keywords()": lambda: {"tools": []},
+    "core.agents.handoff:Handoff": lambda: Handoff(BasicAgent(name="a")),
+    "core.agents.output:OutputType": lambda: OutputType.of(dict[str, int]),
     "core.agents.file_library:FileLibrary": lambda: FileLibrary(["a.txt"], RAGConfig()),
     "core.mcp.journal:ServerLog": lambda: ServerLog(["a secret"]),
     "core.export.redaction:Redaction": lambda: Redaction(["a secret"]),
@@ -247,6 +254,7 @@ MADE: Mapping[str, Callable[[], Any]] = {
 REFUSING = frozenset(
     {
         "core.agents.compat.group_chat_creator:proposal",
+        "core.agents.output:OutputType.read",
         "core.backup.contents:Manifest.from_json",
         "core.messages.json_text:finite",
         "core.messages.json_text:read_loose",

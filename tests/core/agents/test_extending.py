@@ -1,0 +1,354 @@
+"""What a program adds to an agent: deps for its functions, instructions, toolsets, hooks, guards, checks, handovers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+
+from core import Confirm, Message, ModelRetry, Policy, Reply, RunContext, Stop, ToolResult, handoff, tool
+from core.agents.basic import BasicAgent, FnCallAgent
+from core.agents.router import Router
+from core.errors import LimitReachedError, SettingsError
+from core.llm.request import ChatRequest
+from core.testing.script import Reply as Said
+from core.testing.scripted_model import ScriptedModel
+
+
+@dataclass
+class Shop:
+    """What the tools of these tests work with."""
+
+    prices: dict[str, float]
+
+    @tool(retries=1)
+    def price(self, context: RunContext[Any], name: str) -> float:
+        """What something costs.
+
+        Args:
+            name: What.
+        """
+        if name not in self.prices:
+            raise ModelRetry(f"There is no {name}; this is try {context.attempt}.")
+        return self.prices[name]
+
+
+@tool
+async def owner(context: RunContext[Shop], loud: bool) -> str:
+    """Who owns it."""
+    return f"{context.tool} {len(context.deps.prices)} {context.question} {loud}"
+
+
+def calling(name: str, /, **arguments: Any) -> Said:
+    return Said(calls=[(name, arguments)])
+
+
+def test_a_tool_is_given_deps_and_the_reply_and_the_model_does_not_see_them():
+    model = ScriptedModel(calling("owner", loud=True), "Done.")
+    reply = FnCallAgent([owner], model).ask("Whose?", deps=Shop({"tea": 2.5}))
+    assert reply.calls[0].result == "owner 1 Whose? True"
+    assert list(model.requests[0].functions[0]["parameters"]["properties"]) == ["loud"]
+
+
+@pytest.mark.parametrize(("deps", "got"), [(None, "nothing"), (3, "int")])
+def test_deps_of_another_type_are_one_sentence(deps: object, got: str):
+    reply = FnCallAgent([owner], ScriptedModel(calling("owner", loud=True), "Done.")).ask("Whose?", deps=deps)
+    assert (
+        reply.calls[0].result
+        == f"'owner' wants deps of the type Shop, and was given {got}. Write ask(..., deps=Shop(...))."
+    )
+
+
+def test_a_method_is_a_tool_of_its_object():
+    asks = [calling("price", name="tea"), "It is 2.5."]
+    assert FnCallAgent([Shop({"tea": 2.5}).price], ScriptedModel(*asks)).ask("?").calls[0].result == "2.5"
+    assert FnCallAgent([Shop({"tea": 4.0}).price], ScriptedModel(*asks)).ask("?").calls[0].result == "4.0"
+    lost = FnCallAgent([Shop.price], ScriptedModel(*asks)).ask("?").calls[0].result
+    assert (
+        lost
+        == "The tool 'price' is a method, and was given without its object. Write function_list=[the_object.price]."
+    )
+
+
+def test_a_call_goes_back_to_the_model_as_often_as_the_tool_says():
+    model = ScriptedModel(*[calling("price", name=name) for name in ("gold", "salt", "tea")], "Done.")
+    calls = FnCallAgent([Shop({"tea": 2.5}).price], model).ask("?").calls
+    assert [one.result for one in calls] == [
+        "There is no gold; this is try 0. Call it again with corrected arguments.",
+        "There is no salt; this is try 1. This was the last try of 2: answer without it.",
+        "2.5",
+    ]
+
+
+def test_a_tool_that_yields_tells_its_progress_and_returns_its_result():
+    @tool
+    def steps(count: int) -> Iterator[object]:
+        """Count."""
+        for number in range(count):
+            yield f"step {number}", number, count
+        return ToolResult("counted", data=[count])  # type: ignore[return-value]
+
+    @tool
+    async def later(count: int) -> AsyncIterator[object]:
+        """Count later."""
+        for number in range(count):
+            yield f"later {number}"
+        yield ToolResult("counted later")
+
+    told: list[object] = []
+    model = ScriptedModel(Said(calls=[("steps", {"count": 2}), ("later", {"count": 1})]), "Done.")
+    reply = FnCallAgent([steps, later], model).ask("?", progress=lambda *said: told.append(said[1:]))
+    assert [one.result for one in reply.calls] == ["counted", "counted later"]
+    assert reply.calls[0].data == [2]
+    assert sorted(told, key=str) == [("later 0", None, None), ("step 0", 0, 2), ("step 1", 1, 2)]
+
+
+def test_a_tool_of_its_own_time_is_stopped_when_that_is_over():
+    @tool(timeout=0.05)
+    async def slow() -> str:
+        """Wait."""
+        await asyncio.Event().wait()
+        return ""
+
+    reply = FnCallAgent([slow], ScriptedModel(calling("slow"), "Done.")).ask("?")
+    assert (reply.calls[0].failed, reply.calls[0].result) == (
+        "tool_timeout",
+        "The tool 'slow' did not finish within 0.05 seconds.",
+    )
+
+
+@pytest.mark.parametrize(
+    ("wrong", "sentence"),
+    [({"timeout": "5"}, "timeout of the tool 'it' must be"), ({"retries": -1}, "retries of the tool 'it' must be")],
+)
+def test_options_of_a_tool_are_checked(wrong: dict[str, Any], sentence: str):
+    def it() -> str:
+        return ""
+
+    with pytest.raises(SettingsError, match=rf"^{sentence} .* Write @tool\("):
+        tool(**wrong)(it)
+
+
+def test_instructions_and_toolsets_are_made_for_each_reply():
+    model = ScriptedModel(calling("owner", loud=False), "Done.")
+    agent = FnCallAgent(llm=model, system_message="Be brief.")
+
+    @agent.instructions
+    async def who(context: RunContext[Shop]) -> str:
+        return f"There are {len(context.deps.prices)} prices."
+
+    @agent.toolset
+    def tools(context: RunContext[Shop]) -> list[Any]:
+        return [owner] if context.deps.prices else []
+
+    assert agent.ask("Whose?", deps=Shop({"tea": 2.5})).calls[0].name == "owner"
+    assert model.requests[0].messages[0].content == "Be brief.\n\nThere are 1 prices."
+    assert not agent.function_map
+    agent.ask("Whose?", deps=Shop({}))
+    assert model.requests[-1].functions == ()
+
+
+def test_functions_of_the_program_run_around_each_step_in_their_order():
+    seen: list[str] = []
+    agent = FnCallAgent([Shop({"tea": 2.5}).price], ScriptedModel(calling("price", name="gold"), "2.5"))
+
+    @agent.before_reply
+    def first(messages: list[Message]) -> None:
+        seen.append(f"reply {len(messages)}")
+
+    @agent.before_model
+    def asks(request: ChatRequest) -> ChatRequest:
+        seen.append("model")
+        return replace(request, generate={**request.generate, "seed": 7})
+
+    @agent.after_model
+    async def said(context: RunContext[None], messages: list[Message]) -> None:
+        seen.append(f"said {context.calls}")
+
+    @agent.before_tool
+    def calls(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        seen.append(f"call {name} {arguments['name']}")
+        return {"name": "tea"}
+
+    @agent.after_tool
+    def called(name: str, result: ToolResult) -> str:
+        seen.append(f"result {result.text}")
+        return f"{result.text} euros"
+
+    @agent.check
+    def is_number(output: str) -> str:
+        seen.append(f"check {output}")
+        return output.strip()
+
+    @agent.after_reply
+    def last(reply: Reply[Any]) -> Reply[Any]:
+        seen.append("over")
+        return replace(reply, output=float(reply.output))
+
+    reply = agent.ask("How much?")
+    assert seen == [
+        "reply 1",
+        "model",
+        "said 1",
+        "call price gold",
+        "result 2.5",
+        "model",
+        "said 2",
+        "check 2.5",
+        "over",
+    ]
+    assert (reply.output, reply.calls[0].result) == (2.5, "2.5 euros")
+    assert agent.llm is not None
+    assert agent.llm.requests[0].generate["seed"] == 7  # type: ignore[attr-defined]
+
+
+def test_a_check_sends_an_answer_back():
+    agent = BasicAgent(llm=ScriptedModel("no", "No, thank you."))
+
+    @agent.check
+    def is_polite(output: str) -> None:
+        if "thank" not in output:
+            raise ModelRetry("Be polite.")
+
+    assert agent.ask("Tea?").text == "No, thank you."
+
+
+@pytest.mark.parametrize(
+    ("verdict", "approval", "text", "reason"),
+    [
+        (None, None, "You said: secret", "stop"),
+        ("open", None, "You said: open", "stop"),
+        (Stop("Not this."), None, "Not this.", "guard"),
+        (Confirm("answer it"), lambda asking: asking.wants["en"] == "answer it", "You said: secret", "stop"),
+        (Confirm("answer it", "Nobody agreed."), lambda asking: False, "Nobody agreed.", "guard"),
+        (Confirm("answer it"), None, "This needs somebody's consent, and it was not given.", "guard"),
+    ],
+)
+def test_a_guard_of_questions_passes_rewrites_stops_or_asks(verdict: Any, approval: Any, text: str, reason: str):
+    agent = BasicAgent(llm=ScriptedModel())
+    agent.input_guard(lambda text: verdict)
+    reply = agent.ask("secret", approval=approval)
+    assert (reply.text, reply.stop_reason) == (text, reason)
+
+
+@pytest.mark.anyio
+async def test_nobody_sees_an_answer_before_its_guard_does():
+    agent = BasicAgent(llm=ScriptedModel("The key is 1234, so there."))
+    agent.output_guard(lambda text: text.replace("1234", "…"))
+    seen = [event async for event in agent.stream([Message("user", "Key?")])]
+    assert "".join(event.text for event in seen if event.kind == "text_delta") == "The key is …, so there."
+    assert "1234" not in str((await agent.aask("Key?")).messages)
+
+
+@pytest.mark.parametrize("add", ["instructions", "check", "before_tool", "input_guard"])
+def test_a_function_that_takes_something_else_is_refused_where_it_is_added(add: str):
+    with pytest.raises(
+        SettingsError, match=rf"^{add} calls its function with .*, and 'wrong' takes 3\. Write def wrong\("
+    ):
+
+        def wrong(a: int, b: int, c: int) -> None: ...
+
+        getattr(BasicAgent(), add)(wrong)
+
+
+def test_a_guard_that_returns_something_else_is_one_sentence():
+    agent = BasicAgent(llm=ScriptedModel("Yes."))
+    agent.input_guard(lambda text: 3)
+    with pytest.raises(SettingsError, match=r"returned int, which is no verdict\. Return None, another text, Stop"):
+        agent.ask("Hello?")
+
+
+def test_an_agent_within_is_given_the_deps_and_not_the_form_of_the_answer():
+    inner = FnCallAgent([owner], ScriptedModel(calling("owner", loud=True), "Ann."), name="clerk")
+    outer = FnCallAgent([inner], ScriptedModel(calling("clerk", question="Who?"), '{"result": 3}'))
+    reply = outer.ask("Whose?", output_type=int, deps=Shop({}))
+    assert (reply.output, reply.calls[0].result) == (3, "Ann.")
+
+
+def test_a_led_agent_answers_in_the_form_that_is_wanted():
+    members = [BasicAgent(llm=ScriptedModel("three", "3"), name="sums"), BasicAgent(llm=ScriptedModel(), name="other")]
+    assert Router(llm=ScriptedModel("Call: sums"), agents=members).ask("1+2?", output_type=int).output == 3
+
+
+def refunds(*turns: Any) -> FnCallAgent:
+    return FnCallAgent([owner], ScriptedModel(*turns), name="Refunds", description="Gives money back.")
+
+
+def test_another_agent_takes_over_with_the_whole_conversation():
+    taker = refunds("Refunded, Ann.")
+    first = FnCallAgent(
+        [handoff(taker)],
+        ScriptedModel(Said("One moment.", calls=[("transfer_to_refunds", {})]), "Never said."),
+        name="Desk",
+    )
+    reply = first.ask("My money back.", history=[Message("user", "I am Ann."), Message("assistant", "Hello.")])
+    assert (reply.text, reply.messages[-1].name) == ("Refunded, Ann.", "Refunds")
+    assert taker.llm is not None
+    seen = taker.llm.requests[0].messages  # type: ignore[attr-defined]
+    assert [one.get_text_content() for one in seen if one.role == "user"] == ["I am Ann.", "My money back."]
+    assert first.llm is not None
+    assert len(first.llm.requests) == 1  # type: ignore[attr-defined]
+    assert first.function_map["transfer_to_refunds"].description == "Hands over to Refunds. Gives money back."
+
+
+@pytest.mark.parametrize(
+    ("history", "seen"),
+    [
+        ("talk", ["user", "assistant"]),
+        (lambda messages: messages[:1], ["user"]),
+        ("all", ["user", "assistant", "assistant", "function"]),
+    ],
+)
+def test_what_the_other_agent_sees_can_be_chosen(history: Any, seen: list[str]):
+    taker = refunds("Refunded.")
+    moment = Said("One moment.", calls=[("transfer_to_refunds", {})])
+    FnCallAgent([handoff(taker, history=history)], ScriptedModel(moment)).ask("My money back.")
+    assert taker.llm is not None
+    assert [one.role for one in taker.llm.requests[0].messages] == seen  # type: ignore[attr-defined]
+
+
+def test_a_reply_can_be_given_back_and_then_has_the_form_that_is_wanted():
+    taker = refunds(calling("hand_back", reason="It was paid."))
+    desk = FnCallAgent([handoff(taker, back=True)], ScriptedModel(calling("transfer_to_refunds"), '{"result": 7}'))
+    assert desk.ask("My money back.", output_type=int).output == 7
+    assert "hand_back" not in taker.function_map
+    straight = FnCallAgent([handoff(refunds("7 euros", "7"))], ScriptedModel(calling("transfer_to_refunds")))
+    assert straight.ask("My money back.", output_type=int).output == 7
+
+
+def test_two_agents_do_not_send_a_question_to_and_fro_for_ever():
+    one, two = (
+        FnCallAgent(llm=ScriptedModel(calling("transfer_to_two")), name="one"),
+        FnCallAgent(llm=ScriptedModel(calling("transfer_to_one")), name="two"),
+    )
+    one.function_map, two.function_map = {"transfer_to_two": handoff(two)}, {"transfer_to_one": handoff(one)}
+    with pytest.raises(LimitReachedError, match="handed over more than 10 times"):
+        one.ask("Who?")
+
+
+def test_the_guard_of_the_reply_decides_about_whoever_takes_over():
+    @tool
+    def pay() -> str:
+        """Pay."""
+        raise AssertionError("It was not allowed.")
+
+    pay.writes = True
+    taker = FnCallAgent([pay], ScriptedModel(calling("pay"), "Not paid."), name="Refunds")
+    desk = FnCallAgent([handoff(taker)], ScriptedModel(calling("transfer_to_refunds")))
+    reply = desk.ask("My money back.", approval=Policy())
+    assert (reply.text, reply.calls[1].failed) == ("Not paid.", "refused_unattended")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "sentence"),
+    [
+        ((3,), "handoff takes an agent, not int."),
+        ((BasicAgent(),), "An agent that takes over needs a name."),
+    ],
+)
+def test_only_an_agent_with_a_name_can_take_over(wrong: Any, sentence: str):
+    with pytest.raises(SettingsError, match=sentence):
+        handoff(*wrong)
