@@ -32,6 +32,9 @@ _AT_ONCE = ["-p", "tests.told_at_once"]
 _FAILED = b"FAILED at once: "
 _SCRIPTS = ["docs/site_pages.py", "app.py", "build_wheel.py", "set_up.py"]
 _CODE = ["core", "webui", "parlour", "tests", "bench", "examples", ".ci", *_SCRIPTS]
+# Of tests, the types of the program that names each public name; `make test-fast` looks at those that changed, and
+# `make test-all` at all: they are a third of the whole, and a test that calls something wrongly fails.
+_TYPED = ["core", "webui", "parlour", "bench", "tests/package", "app.py", "build_wheel.py", "set_up.py"]
 
 
 Stage = tuple[str, list[str]]
@@ -59,7 +62,7 @@ def stages(*, everything: bool) -> list[list[Lane]]:
         [
             [("tests", unit)],
             [("screen", screen)],
-            [("types", [str(_BIN / "pyright")]), ("page", page)],
+            [("types", [str(_BIN / "pyright"), *([] if everything else _TYPED)]), ("page", page)],
         ],
     ]
 
