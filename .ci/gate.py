@@ -24,6 +24,7 @@ _MOST_PROCESSES = 4
 _ON_ALL_CORES = ["-n", "auto", f"--maxprocesses={_MOST_PROCESSES}", "--dist=worksteal"]
 # Forked from one that has found them.
 _FORKED = ["-p", "tests.forked", "--forks", str(min(os.cpu_count() or 1, _MOST_PROCESSES))]
+_SEVERAL = _FORKED if sys.platform == "linux" else _ON_ALL_CORES  # what else has threads of its own may not be forked
 # Of examples that are made up, three of ten; `make test-all` tries all.
 _FEW_EXAMPLES = ["--hypothesis-profile=gate"]
 _SLOWEST = ["--durations=10", "--durations-min=1"]  # they are candidates for `tests/slow.txt`
@@ -32,6 +33,9 @@ _AT_ONCE = ["-p", "tests.told_at_once"]
 _FAILED = b"FAILED at once: "
 _SCRIPTS = ["docs/site_pages.py", "app.py", "build_wheel.py", "set_up.py"]
 _CODE = ["core", "webui", "parlour", "tests", "bench", "examples", ".ci", *_SCRIPTS]
+# Of tests, the types of the program that names each public name; `make test-fast` looks at those that changed, and
+# `make test-all` at all: they are a third of the whole, and a test that calls something wrongly fails.
+_TYPED = ["core", "webui", "parlour", "bench", "tests/package", "app.py", "build_wheel.py", "set_up.py"]
 
 
 Stage = tuple[str, list[str]]
@@ -47,7 +51,7 @@ def stages(*, everything: bool) -> list[list[Lane]]:
     )
     # Tracing every line makes the tests a third slower, so it is left to `make test-all`.
     coverage = ["--cov=core", "--cov=webui", "--cov-report=term"] if everything else []
-    several = _ON_ALL_CORES if everything or sys.platform != "linux" else _FORKED
+    several = _ON_ALL_CORES if everything else _SEVERAL
     unit = [*pytest, *several, "--ignore=tests/e2e", "--ignore=tests/webui/screen", *coverage, "tests"]
     # Unit tests wait for processes and time now and then, a browser for its page: side by side they leave no core idle.
     # In the browser's two lanes one app and one browser serve all tests, each of which takes seconds to start.
@@ -59,7 +63,7 @@ def stages(*, everything: bool) -> list[list[Lane]]:
         [
             [("tests", unit)],
             [("screen", screen)],
-            [("types", [str(_BIN / "pyright")]), ("page", page)],
+            [("types", [str(_BIN / "pyright"), *([] if everything else _TYPED)]), ("page", page)],
         ],
     ]
 
@@ -86,9 +90,7 @@ def fast_stages() -> list[list[Lane]]:
         print(f"{left} more test files import what changed; `make test` runs them.")
     checks: list[Lane] = []
     if tests:
-        checks.append(
-            [("tests", [_PYTHON, "-m", "pytest", "-q", "-m", "not slow", *_FEW_EXAMPLES, *_ON_ALL_CORES, *tests])]
-        )
+        checks.append([("tests", [_PYTHON, "-m", "pytest", "-q", "-m", "not slow", *_FEW_EXAMPLES, *_SEVERAL, *tests])])
     if typed:
         checks.append([("types", [str(_BIN / "pyright"), *typed])])
     return [*stages_of_lint(), checks]

@@ -14,6 +14,7 @@ import pytest
 
 from core.agents import kept_indices
 from tests.tries import register_profiles
+from tests.warm_readers import Origin
 from webui.gradio_patches import WithoutStubs
 
 register_profiles()
@@ -130,6 +131,22 @@ def quick_databases(monkeypatch: pytest.MonkeyPatch, migrated: Callable[[], byte
 
     monkeypatch.setattr(database, "bring_up_to_date", copied)
     monkeypatch.setattr(database, "_transaction", unsynced)
+
+
+@pytest.fixture(scope="session")
+def origin_of_readers() -> Iterator[Origin]:
+    """What readers of documents are forked from."""
+    origin = Origin()
+    yield origin
+    origin.close()
+
+
+@pytest.fixture(autouse=True)
+def warm_readers(monkeypatch: pytest.MonkeyPatch, origin_of_readers: Origin) -> None:
+    """Readers of documents import nothing anew. A module whose subject is their process overrides this."""
+    process = sys.modules.get("core.rag.parsers.process")
+    if process is not None and sys.platform == "linux":
+        monkeypatch.setattr(process, "subprocess", origin_of_readers.subprocess)
 
 
 def _guarded(connect: Any, reached: list[str]) -> Any:

@@ -1,7 +1,7 @@
 """Runs the tests in processes that are forked from the one that has found them: to find them takes half a minute.
 
 `python -m pytest -p tests.forked --forks 2` does so. Each process takes the next few tests of a file when it is done
-with those it has, and tells the first one how they went. Their session is that of a process.
+with those it has, and tells the first one how they went. What a session shares is made in each of them; apps in one.
 """
 
 from __future__ import annotations
@@ -132,6 +132,8 @@ class _Parent:
                     ended += [child] if lines is None else []
                     for kind, what in lines or ():
                         self._heard(child, kind, what, found)
+                if self._session.shouldfail:  # enough have, for whoever set a number
+                    raise self._session.Failed(self._session.shouldfail)
                 for child in ended:
                     waiting.unregister(child.told)
                     self._ended(child)

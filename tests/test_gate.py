@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import time
+import tomllib
 from contextlib import redirect_stdout
 from io import StringIO
 from pathlib import Path
@@ -198,6 +199,22 @@ def test_a_fast_gate_knows_what_a_branch_committed_and_says_what_it_leaves_out(
 def test_the_stages_check_everything_in_order(gate: ModuleType) -> None:
     names = [[[name for name, _ in lane] for lane in group] for group in gate.stages(everything=False)]
     assert names == [[["format", "lint", "layers"]], [["tests"], ["screen"], ["types", "page"]]]
+
+
+def test_types_are_those_of_all_that_is_shipped_and_in_test_all_of_the_tests_too(gate: ModuleType) -> None:
+    def typed(*, everything: bool) -> set[str]:
+        (command,) = (
+            one
+            for lanes in gate.stages(everything=everything)
+            for lane in lanes
+            for name, one in lane
+            if name == "types"
+        )
+        return set(command[1:])
+
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["pyright"]
+    assert typed(everything=True) == set()  # all that the project names
+    assert typed(everything=False) == {*project["include"], "tests/package"} - {"tests"}
 
 
 def test_what_is_left_to_make_test_all_is_there_and_stands_in_order() -> None:

@@ -6,6 +6,7 @@ the file of what it prints; it answers with the id of the process.
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import signal
@@ -24,8 +25,21 @@ from tests.e2e.app_process import ROOT, AppProcess
 from webui.gradio_patches import lean_import, prepare
 
 _IMPORTED = (
+    "webui.__main__",
     "webui.app",
     "webui.layout",
+    "webui.page_files",
+    "core.mcp_endpoint",
+    "core.engine",
+    "core.agents.assistant",
+    "core.llm.backends.openai.model",
+    "core.llm.backends.dashscope.service",
+    "core.llm.tokens",
+    "aiohttp",
+    "tiktoken_ext.openai_public",
+    "uvloop",
+    "uvicorn.protocols.websockets.auto",
+    "anyio._backends._asyncio",
     "webui.handlers.wiring",
     "webui.serving",
     "gradio",
@@ -132,6 +146,8 @@ def _origin() -> None:
     with lean_import():
         for name in _IMPORTED:
             import_module(name)
+    import_module("core.llm.tokens").qwen_encoding()  # each server would read its table
+    gc.freeze()  # the collector of a server would write to what all share
     if threading.active_count() != 1:
         raise RuntimeError(f"Threads run already: {threading.enumerate()}")
     signal.signal(signal.SIGCHLD, _wait_for_those_that_ended)

@@ -37,13 +37,14 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="session")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AppProcess]:
+def server(tmp_path_factory: pytest.TempPathFactory, origin: Origin) -> Iterator[AppProcess]:
     """One app for all tests that need nothing special. Its model chooses the reply by the question's words.
 
     It searches by words alone, so that no worker makes vectors beside the browser; apps of a test's own do as users'.
     """
     with ModelServer(behave) as model:
-        app = AppProcess(tmp_path_factory.mktemp("parlour") / "home", model, {"RETRIEVAL": "keyword"}).start()
+        home = tmp_path_factory.mktemp("parlour") / "home"
+        app = ForkedApp(home, model, {"RETRIEVAL": "keyword"}, origin=origin).start()
         yield app
         app.stop()
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect
 
+from bench.kills.forked_page import ForkedApp, Origin
 from core.testing.behaviour import behave
 from core.testing.model_server import ModelServer
 from core.testing.script import Reply, Request
@@ -22,14 +24,14 @@ def _answer(request: Request) -> Reply:
 
 
 @pytest.fixture
-def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AppProcess]:
+def app(tmp_path: Path, origin: Origin) -> Iterator[AppProcess]:
     """An app with two services that were set up, neither of which answers yet."""
     with (
         ModelServer(behave) as model,
         ModelServer(_answer, api_key=KEY, models=["alpha"]) as first,
         ModelServer(_answer, models=["beta", "gamma"]) as second,
     ):
-        running = AppProcess(tmp_path_factory.mktemp("models") / "home", model, {"RETRIEVAL": "keyword"}).start()
+        running = ForkedApp(tmp_path / "home", model, {"RETRIEVAL": "keyword"}, origin=origin).start()
         with closing(running.client()) as client:
             for given in (
                 {"service": "compatible", "address": first.base_url, "model": "alpha", "key": KEY},

@@ -8,6 +8,7 @@ from contextlib import closing
 import pytest
 from playwright.sync_api import Locator, Page, Route, expect
 
+from bench.kills.forked_page import ForkedApp, Origin
 from core.testing.behaviour import behave
 from core.testing.model_server import ModelServer
 from core.testing.script import Reply, Request
@@ -30,10 +31,11 @@ def service() -> Iterator[ModelServer]:
 
 
 @pytest.fixture(scope="module")
-def choosing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AppProcess]:
+def choosing(tmp_path_factory: pytest.TempPathFactory, origin: Origin) -> Iterator[AppProcess]:
     """An app for tests in which another model is chosen; those that keep nothing use that of all tests."""
     with ModelServer(behave) as model:
-        app = AppProcess(tmp_path_factory.mktemp("choosing") / "home", model, {"RETRIEVAL": "keyword"}).start()
+        home = tmp_path_factory.mktemp("choosing") / "home"
+        app = ForkedApp(home, model, {"RETRIEVAL": "keyword"}, origin=origin).start()
         yield app
         app.stop()
 

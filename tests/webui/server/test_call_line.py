@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from bench.kills.forked_page import ForkedApp, Origin
 from core.testing.behaviour import behave
 from core.testing.model_server import ModelServer
 from tests.e2e.app_process import AppProcess
@@ -21,9 +22,9 @@ def lines_after_a_question(app: AppProcess) -> list[str]:
     return [line for line in printed.splitlines() if "model_call" in line]
 
 
-def test_a_call_is_one_line_where_it_is_wanted_and_never_what_was_said(tmp_path: Path) -> None:
+def test_a_call_is_one_line_where_it_is_wanted_and_never_what_was_said(tmp_path: Path, origin: Origin) -> None:
     with ModelServer(behave) as model:
-        app = AppProcess(tmp_path / "home", model, {"LOG_CALLS": "1"}).start()
+        app = ForkedApp(tmp_path / "home", model, {"LOG_CALLS": "1"}, origin=origin).start()
         assert len(lines_after_a_question(app)) == 1
         app.stop()
 

@@ -23,6 +23,11 @@ AES_256 = 5  # PyMuPDF's PDF_ENCRYPT_AES_256
 ROOT = Path(__file__).parents[3]
 
 
+@pytest.fixture(autouse=True)
+def warm_readers() -> None:
+    """The process is as the product starts it."""
+
+
 def test_what_a_parser_gives_arrives_whole(make_pdf: Make) -> None:
     parsed = parse(make_pdf("Ein Satz mit Umlauten: äöü 中文"), "a.pdf", "pdf", Limits())
     assert parsed.about.pages == 1
