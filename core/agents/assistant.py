@@ -21,6 +21,7 @@ from core.agents.file_library import FileLibrary, conversation_files, read_files
 from core.agents.read_documents import ReadDocuments
 from core.agents.retrieval import Finder, Material, is_small_talk, material, stands_alone
 from core.agents.search_query import KeywordQuery, standalone_question, with_earlier_questions
+from core.agents.seeing import SeeingModel, Sight
 from core.agents.tool_loop import MOST_MODEL_CALLS, OpeningCall, ToolLoop
 from core.agents.whole_reading import WholeReader, room_of
 from core.errors import SettingsError, StorageError
@@ -259,6 +260,8 @@ class Assistant(FnCallAgent):
         if read is not None:
             tools[read.name] = read
         loop = self._loop(tools, list(self.function_map) if small else None)
+        if self._model().support_multimodal_input:
+            loop = replace(loop, model=SeeingModel(loop.model, library, self._rag.max_picture_pixels))
         opening = None if is_resumed(context) else await self._opening(ask.name, messages, lang, read)
         told = self._citing(messages, documents, lang, found=resumed_messages(messages, context))
         return loop.reply(told, lang=lang, opening=opening, **context)
@@ -311,6 +314,7 @@ class Assistant(FnCallAgent):
         model, question = self._model(), last_question(messages)
         finder = Finder(library, documents, model, self._rag, self._words, lang, question, self._attached, fits)
         options = {"k": self._rag.top_k, "notice": not model.small}
+        sight = Sight(library, documents, model, self._rag, question, room_of(model))
         return AskDocuments(
             finder.find,
             options,
@@ -318,6 +322,7 @@ class Assistant(FnCallAgent):
             read=lambda: finder.read,
             coverage=lambda: finder.coverage,
             whole=lambda: finder.whole,
+            pictures=sight.beside if model.support_multimodal_input else None,
         )
 
     def _citing(

@@ -209,7 +209,7 @@ class MuPdf:
         if page is None:
             return None
         view = View(page)
-        reading, texts, drawn = _read(page, view)
+        reading, texts, drawn, strokes = _read(page, view)
         runs: Runs = []
         garbled = False
         for block in texts:
@@ -228,11 +228,13 @@ class MuPdf:
             pixels=partial(_pixels, page),
             is_garbled=garbled,
             rotation=-(_direction(texts) + view.rotation) % 360,
+            pictures=partial(_pictures, page, view),
+            strokes=strokes,
         )
 
 
-def _read(page: Any, view: View) -> tuple[Any, list[dict[str, Any]], list[Rectangle]]:
-    """The library's text page, its blocks of text, and the places of lines and rectangles, in one reading.
+def _read(page: Any, view: View) -> tuple[Any, list[dict[str, Any]], list[Rectangle], list[Rectangle]]:
+    """The library's text page, its blocks of text, and the places of straight and of other lines, in one reading.
 
     The library gives drawings for nothing if asked, but splits the text wherever something is drawn: at an underlined
     word, at a fraction's bar. `_rejoined` puts these parts together by the rules by which the library joins letters.
@@ -247,10 +249,13 @@ def _read(page: Any, view: View) -> tuple[Any, list[dict[str, Any]], list[Rectan
             if drawings and _direction(found):  # the rules are for lines across
                 found = page.get_textpage(flags=flags).extractDICT()["blocks"]
     except BrokenDocumentError:
-        return None, [], []
+        return None, [], [], []
     texts = _rejoined(found) if drawings else [block for block in found if block.get("lines")]
-    boxes = (view.shown(block["bbox"], edge=_HAIR) for block in drawings if _is_ruling(block))
-    return reading, texts, [box for box in boxes if box]
+    boxes: tuple[list[Rectangle], list[Rectangle]] = ([], [])
+    for block in drawings:
+        if box := view.shown(block["bbox"], edge=_HAIR):
+            boxes[not _is_ruling(block)].append(box)
+    return reading, texts, *boxes
 
 
 def _direction(blocks: list[dict[str, Any]]) -> int:
@@ -273,9 +278,21 @@ def _words(reading: Any, view: View) -> list[Word]:
 
 
 def _image_share(page: Any, view: View) -> float:
+    return largest_share(_boxes_of_images(page, view), view.width, view.height)
+
+
+def _pictures(page: Any, view: View) -> list[Rectangle]:
+    """The boxes of the images on a page; one that names none is not read again for them."""
+    try:
+        with translated_errors("The page is damaged."):
+            return _boxes_of_images(page, view) if page.get_images() else []
+    except BrokenDocumentError:
+        return []
+
+
+def _boxes_of_images(page: Any, view: View) -> list[Rectangle]:
     with translated_errors("The page is damaged."):
-        boxes = [view.shown(found["bbox"]) for found in page.get_image_info()]
-    return largest_share([box for box in boxes if box], view.width, view.height)
+        return [box for found in page.get_image_info() if (box := view.shown(found["bbox"]))]
 
 
 def _pixels(page: Any, zoom: float) -> Pixels:

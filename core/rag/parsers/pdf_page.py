@@ -64,6 +64,8 @@ class RawPage:
         pixels: Renders the page; takes the pixels for each point.
         is_garbled: Whether some of its text is in a font without a character map.
         rotation: Degrees by which it must be rotated, clockwise, for most of its text to stand upright.
+        pictures: Gives the boxes of its images.
+        strokes: The boxes of its curves and slanted lines.
     """
 
     width: float
@@ -75,6 +77,8 @@ class RawPage:
     pixels: Callable[[float], Pixels]
     is_garbled: bool = False
     rotation: int = 0
+    pictures: Callable[[], list[Rectangle]] = list
+    strokes: Sequence[Rectangle] = ()
 
 
 class Source(Protocol):
@@ -217,6 +221,8 @@ class Rotation:
             runs=self.upright(page.runs),
             drawn=[self._upright(box) for box in page.drawn],
             words=lambda: [(*self._upright(word[:4]), word[4]) for word in page.words()],
+            pictures=lambda: [self._upright(box) for box in page.pictures()],
+            strokes=[self._upright(box) for box in page.strokes],
         )
 
     def upright(self, runs: Runs) -> Runs:

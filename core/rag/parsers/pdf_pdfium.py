@@ -176,14 +176,21 @@ class Pdfium:
             pixels=partial(_pixels, page),
             is_garbled=len(readable) < len(lines),
             rotation=text.rotation,
+            pictures=partial(_pictures, page, text.view),
+            strokes=[box for raw in slanted(page) if (box := text.view.shown(raw))],
         )
 
 
 def _image_share(page: Any, view: View) -> float:
+    return largest_share(_pictures(page, view), view.width, view.height)
+
+
+def _pictures(page: Any, view: View) -> list[Rectangle]:
+    """The boxes of the images on a page."""
     kinds: Any = import_module("pypdfium2.raw")
     found = page.get_objects(filter=[kinds.FPDF_PAGEOBJ_IMAGE])
-    boxes = [view.shown(one.get_bounds()) for one in islice(found, _MOST_PICTURES)]
-    return largest_share([box for box in boxes if box], view.width, view.height)
+    boxes = (view.shown(one.get_bounds()) for one in islice(found, _MOST_PICTURES))
+    return [box for box in boxes if box]
 
 
 _BOLD = 600
@@ -396,6 +403,21 @@ def straight(page: Any) -> Iterator[Rectangle]:
         for (ax, ay), (bx, by) in _segments(raw, found.raw):
             if abs(ax - bx) <= _STRAIGHT or abs(ay - by) <= _STRAIGHT:
                 yield (min(ax, bx) - _HAIR, min(ay, by) - _HAIR, max(ax, bx) + _HAIR, max(ay, by) + _HAIR)
+
+
+def slanted(page: Any) -> Iterator[Rectangle]:
+    """The boxes of what is drawn with curves or slanted lines, as of `straight`."""
+    raw: Any = import_module("pypdfium2.raw")
+    for number, found in enumerate(page.get_objects(filter=[raw.FPDF_PAGEOBJ_PATH], max_depth=2)):
+        if number >= _MOST_OBJECTS:
+            return
+        segments = range(min(_MOST_SEGMENTS, raw.FPDFPath_CountSegments(found.raw)))
+        kinds = {raw.FPDFPathSegment_GetType(raw.FPDFPath_GetPathSegment(found.raw, at)) for at in segments}
+        lines = _segments(raw, found.raw)
+        curved = raw.FPDF_SEGMENT_BEZIERTO in kinds
+        if curved or any(abs(ax - bx) > _STRAIGHT and abs(ay - by) > _STRAIGHT for (ax, ay), (bx, by) in lines):
+            left, bottom, right, top = found.get_bounds()
+            yield (left - _HAIR, bottom - _HAIR, right + _HAIR, top + _HAIR)
 
 
 def _segments(raw: Any, path: Any) -> Iterator[tuple[_Point, _Point]]:
