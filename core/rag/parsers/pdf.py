@@ -13,6 +13,7 @@ from core.rag.document import About, Block, PageShape, union
 from core.rag.parsers import ocr, pdf_figures, pdf_mupdf
 from core.rag.parsers.base import PLAIN, Found, ParseOptions, Scanned, clean
 from core.rag.parsers.figure_pictures import MOST_READ
+from core.rag.parsers.pdf_forms import with_fields
 from core.rag.parsers.pdf_layout import in_columns, top_down
 from core.rag.parsers.pdf_page import Line, Rotation, is_contents_list, joined, joined_as_list
 from core.rag.parsers.pdf_structure import Headings, Margins
@@ -135,7 +136,9 @@ def _in_order(raw: RawPage, number: int, headings: Headings) -> Runs:
         if lines:
             headings.learn(lines)
             runs.append(lines)
-    return top_down(with_unruled_tables(in_columns(runs, raw.width), raw.drawn, number))
+    ordered = top_down(with_unruled_tables(in_columns(runs, raw.width), raw.drawn, number))
+    fields = raw.fields()
+    return with_fields(ordered, fields, raw.words(), number) if fields else ordered
 
 
 def _with_ocr(page: _Page, scan: RawPage) -> _Page:

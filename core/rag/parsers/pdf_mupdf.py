@@ -13,14 +13,24 @@ from typing import TYPE_CHECKING, Any
 
 from core.errors import BrokenDocumentError, NotFoundError
 from core.rag.parsers.base import clean
-from core.rag.parsers.pdf_page import Line, Pixels, RawPage, highlighted, is_garbled, largest_share, locked_error
+from core.rag.parsers.pdf_page import (
+    MOST_FIELDS,
+    Field,
+    Line,
+    Pixels,
+    RawPage,
+    highlighted,
+    is_garbled,
+    largest_share,
+    locked_error,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
     from pathlib import Path
 
     from core.rag.document import Rectangle
-    from core.rag.parsers.pdf_page import Runs, Source, Word
+    from core.rag.parsers.pdf_page import FieldKind, Runs, Source, Word
 
 _PIXELS = 20_000_000  # a picture; a poster's zoom is lowered until it fits
 
@@ -176,6 +186,7 @@ class MuPdf:
         self.count = len(document)
         properties: dict[str, Any] = document.metadata or {}
         self.title = str(properties.get("title") or "")
+        self._is_form = bool(document.is_form_pdf)
 
     def outline(self) -> list[tuple[int, str, int]]:
         """The bookmarks; none if they are damaged, which is no reason to refuse the document."""
@@ -230,6 +241,7 @@ class MuPdf:
             rotation=-(_direction(texts) + view.rotation) % 360,
             pictures=partial(_pictures, page, view),
             strokes=strokes,
+            fields=partial(_fields, page, view) if self._is_form else list,
         )
 
 
@@ -275,6 +287,32 @@ def _direction(blocks: list[dict[str, Any]]) -> int:
 def _words(reading: Any, view: View) -> list[Word]:
     words: list[tuple[Any, ...]] = reading.extractWORDS() if reading else []
     return [(*box, word[4]) for word in words if (box := view.shown(word[:4]))]
+
+
+_FIELDS: dict[int, FieldKind] = {2: "check", 3: "choice", 4: "choice", 5: "radio", 6: "signature", 7: "text"}
+
+
+def _fields(page: Any, view: View) -> list[Field]:
+    """The fields of a form; buttons that do something are none, nor is what cannot be read."""
+    found: list[Field] = []
+    try:
+        with translated_errors("The form is damaged."):
+            for one in page.widgets() or ():
+                kind, place = _FIELDS.get(one.field_type), view.shown(one.rect)
+                if kind is None or place is None or len(found) >= MOST_FIELDS:
+                    continue
+                value: Any = one.field_value
+                texts: list[Any] = list(one.choice_values or ())
+                options = tuple(str(text[1] if isinstance(text, list | tuple) else text) for text in texts)
+                ticked = value is True or (kind in {"check", "radio"} and value == one.on_state())
+                on = bool(one.is_signed) if kind == "signature" else ticked
+                said = ", ".join(map(str, value)) if isinstance(value, list) else str(value or "")
+                found.append(
+                    Field(str(one.field_name or ""), str(one.field_label or ""), kind, said, on, options, place)
+                )
+    except (BrokenDocumentError, TypeError, AttributeError, KeyError):
+        return found
+    return found
 
 
 def _image_share(page: Any, view: View) -> float:
