@@ -12,6 +12,7 @@ from core.rag.figure_labels import figure_text
 from core.rag.parsers.archives import package, zip_kind
 from core.rag.parsers.base import PLAIN, Found, ParseOptions, clean
 from core.rag.parsers.figure_pictures import part_of, with_figures
+from core.rag.parsers.word_forms import CONTROL, OLDER, control_text, older_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -101,8 +102,11 @@ class _Walk:
                 rows = [tuple(_text(cell) for cell in _cells(row)) for row in node.iter(f"{_W}tr")]
                 if filled := [row for row in rows if any(cell.strip() for cell in row)]:
                     yield table(filled)
-            elif node.tag == f"{_W}sdt" and (content := node.find(f"{_W}sdtContent")) is not None:
-                yield from self.blocks(content)
+            elif node.tag == CONTROL and (content := node.find(f"{_W}sdtContent")) is not None:
+                inside = list(self.blocks(content))
+                alone = len(inside) == 1 and inside[0].kind == "paragraph"
+                told = control_text(node, inside[0].text if alone else "", "") if alone or not inside else ""
+                yield from [Block("paragraph", told)] if told else inside
 
     def _figures(self, node: Any) -> Iterator[Block]:
         """The pictures in a paragraph or table, with the words that stand in for them."""
@@ -146,6 +150,10 @@ def _text(node: Any) -> str:
             pieces.append(here)
         elif here.tag == f"{_W}t":
             pieces.append(here.text or "")
+        elif here.tag == CONTROL and here is not node:
+            pieces.append(control_text(here, _text(here), "".join(pieces)))
+        elif here.tag == OLDER:
+            pieces.append(older_text(here, "".join(pieces)))
         elif here.tag == f"{_W}tab":
             pieces.append("\t")
         elif here.tag in {f"{_W}br", f"{_W}cr"}:

@@ -138,3 +138,62 @@ def test_an_answer_finds_the_field_and_its_place_alone_is_the_evidence(form: For
 )
 def test_names_that_tell_people_nothing_are_known(name: str, internal: bool) -> None:
     assert is_internal(name) is internal
+
+
+SDT = "<w:sdt><w:sdtPr>{about}</w:sdtPr><w:sdtContent><w:r><w:t>{text}</w:t></w:r></w:sdtContent></w:sdt>"
+OLDER = (
+    "<w:r><w:fldChar w:fldCharType='begin'><w:ffData><w:name w:val='Check1'/>{about}</w:ffData></w:fldChar></w:r>"
+    "<w:r><w:fldChar w:fldCharType='end'/></w:r>"
+)
+LIST = "<w:listItem w:displayText='Red' w:value='r'/><w:listItem w:displayText='Blue' w:value='b'/>"
+
+
+@pytest.mark.parametrize(
+    ("before", "field", "told"),
+    [
+        ("Name: ", SDT.format(about="<w:alias w:val='Name'/><w:text/>", text="Weber"), "Name: Weber"),
+        ("Name: ", SDT.format(about="<w:text/><w:showingPlcHdr/>", text="Click here"), "Name: (empty)"),
+        ("", SDT.format(about="<w:alias w:val='City'/><w:text/>", text="Bonn"), "City: Bonn"),
+        (
+            "Smoker ",
+            SDT.format(about="<w14:checkbox><w14:checked w14:val='1'/></w14:checkbox>", text="x"),
+            "Smoker ☒ (checked)",
+        ),
+        (
+            "已婚",
+            SDT.format(about="<w14:checkbox><w14:checked w14:val='0'/></w14:checkbox>", text="x"),
+            "已婚☐（未勾选）",
+        ),
+        (
+            "Shirt: ",
+            SDT.format(about=f"<w:dropDownList>{LIST}</w:dropDownList>", text="Blue"),
+            "Shirt: Blue (options: Red, Blue)",
+        ),
+        ("Married ", OLDER.format(about="<w:checkBox><w:default w:val='0'/></w:checkBox>"), "Married ☐ (not checked)"),
+        ("Married ", OLDER.format(about="<w:checkBox><w:checked/></w:checkBox>"), "Married ☒ (checked)"),
+        (
+            "Size: ",
+            OLDER.format(
+                about="<w:ddList><w:result w:val='1'/><w:listEntry w:val='S'/><w:listEntry w:val='M'/></w:ddList>"
+            ),
+            "Size: M (options: S, M)",
+        ),
+    ],
+)
+def test_fields_of_word_documents_are_told_in_their_paragraph(
+    tmp_path: Path, before: str, field: str, told: str
+) -> None:
+    from docx import Document
+    from docx.oxml import parse_xml
+
+    names = (
+        "xmlns:w='http://schemas.openxmlformats.org/wordprocessingml/2006/main' "
+        "xmlns:w14='http://schemas.microsoft.com/office/word/2010/wordml'"
+    )
+    document = Document()
+    space = f"<w:r><w:t xml:space='preserve'>{before}</w:t></w:r>" if before else ""
+    document.element.body.insert(0, parse_xml(f"<w:p {names}>{space}{field}</w:p>"))  # type: ignore[arg-type]
+    path = tmp_path / "form.docx"
+    document.save(str(path))
+    texts = [one.text for one in PARSER_REGISTRY["word"]().parse(path, path.name) if isinstance(one, Block)]
+    assert texts == [told]
