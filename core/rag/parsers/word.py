@@ -25,6 +25,7 @@ _A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
 _R = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
 _WP = "{http://schemas.openxmlformats.org/drawingml/2006/wordprocessingDrawing}"
 _FALLBACK = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"
+_LOOKED_BACK = 16  # pieces of text: the words before a field are its label
 _HEADING = re.compile(r"(?:heading|überschrift|titre|título|标题|標題)\s*([1-9])$", re.IGNORECASE)
 
 
@@ -151,9 +152,9 @@ def _text(node: Any) -> str:
         elif here.tag == f"{_W}t":
             pieces.append(here.text or "")
         elif here.tag == CONTROL and here is not node:
-            pieces.append(control_text(here, _text(here), "".join(pieces)))
+            pieces.append(control_text(here, _text(here), "".join(pieces[-_LOOKED_BACK:])))
         elif here.tag == OLDER:
-            pieces.append(older_text(here, "".join(pieces)))
+            pieces.append(older_text(here, "".join(pieces[-_LOOKED_BACK:])))
         elif here.tag == f"{_W}tab":
             pieces.append("\t")
         elif here.tag in {f"{_W}br", f"{_W}cr"}:
