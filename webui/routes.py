@@ -6,6 +6,7 @@ import json
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from anyio import to_thread
 from starlette.requests import ClientDisconnect
 from starlette.responses import FileResponse, JSONResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from starlette.routing import BaseRoute
 
     from core.workspace.workspace import Workspace
+    from core.rag.library import Library
     from webui.context import WebContext
     from webui.uploads import Uploads
     from webui.views import Views
@@ -58,6 +60,7 @@ _SHOWN = frozenset(
 )
 _ZOOM = (0.5, 4.0)
 _SOON = {"cache-control": "private, no-cache"}
+_FIGURE_PIXELS = 1_000_000
 _LONG = {"cache-control": "private, max-age=86400"}
 
 
@@ -100,6 +103,7 @@ class Routes:
             Route("/files/{file_id}", self.file, methods=["GET"]),
             Route(MCP_PATH, self._engine.outward, methods=["GET", "POST", "DELETE"]),
             Route("/pages/{document_id}/{page:int}.png", self.page, methods=["GET"]),
+            Route("/pages/{document_id}/figure/{number:int}.jpg", self.figure, methods=["GET"]),
             Route("/gradio_api/upload", self.upload, methods=["POST"]),
             Route("/gradio_api/upload_progress", self.progress, methods=["GET"]),
             *self._models.table(),
@@ -163,6 +167,21 @@ class Routes:
             return self._refused(request, 404, error)
         return Response(picture, media_type="image/png", headers=_LONG)
 
+    async def figure(self, request: Request) -> Response:
+        """The picture of a figure of a document, to its owner."""
+        owner, gone = request.scope["owner"], NotFoundError("There is no such figure.")
+        if owner is None:
+            return self._refused(request, 401, gone)
+        document, number = request.path_params["document_id"], request.path_params["number"]
+        try:
+            async with self._engine.workspaces.open(owner) as workspace:
+                if not await workspace.documents.owns_library_document(document):
+                    raise gone
+                picture = await to_thread.run_sync(_figure, await workspace.index(), document, number)
+        except (NotFoundError, DocumentError) as error:
+            return self._refused(request, 404, error)
+        return Response(picture, media_type="image/jpeg", headers=_LONG)
+
     async def upload(self, request: Request) -> Response:
         """Take files in; Gradio's client expects their paths."""
         kind, upload_id = request.headers.get("content-type", ""), request.query_params.get("upload_id", "")
@@ -216,6 +235,17 @@ async def _drawn(document: str, page: int, zoom: float, workspace: Workspace) ->
     if not await workspace.documents.owns_library_document(document):
         raise NotFoundError("There is no such document.")
     return await (await workspace.index()).apage_image(document, page, zoom)
+
+
+def _figure(library: Library, document: str, number: int) -> bytes:
+    """The picture of a figure. Raises NotFoundError, DocumentError."""
+    figure = next((one for one in library.figures.of([document]) if one.number == number), None)
+    if figure is None:
+        raise NotFoundError("There is no such figure.")
+    try:
+        return library.figures.picture(figure, _FIGURE_PIXELS).read_bytes()
+    except OSError as error:
+        raise NotFoundError("The figure cannot be shown.") from error
 
 
 def _zoom(given: str | None) -> float:

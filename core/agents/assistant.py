@@ -21,6 +21,8 @@ from core.agents.file_library import FileLibrary, conversation_files, read_files
 from core.agents.read_documents import ReadDocuments
 from core.agents.retrieval import Finder, Material, is_small_talk, material, stands_alone
 from core.agents.search_query import KeywordQuery, standalone_question, with_earlier_questions
+from core.agents.seeing import SeeingModel, Sight
+from core.agents.senses import Senses, transcriber_of
 from core.agents.tool_loop import MOST_MODEL_CALLS, OpeningCall, ToolLoop
 from core.agents.whole_reading import WholeReader, room_of
 from core.errors import SettingsError, StorageError
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
     from core.languages import Lang
     from core.llm.base import BaseChatModel
     from core.llm.request import Stream
+    from core.llm.transcription import Transcriber
     from core.rag.attached import Attached
     from core.rag.library import Library
     from core.tools.base import BaseTool
@@ -109,9 +112,12 @@ class Assistant(FnCallAgent):
         attached: Tells which files there are, also those that no search finds: the model is told of them. Left out,
             it hears of files by their passages alone.
         max_iteration: The most model calls of one reply, 1 to 99.
+        hearing: Turns recordings into text for a model that does not hear: a `Transcriber`, or `base_url`, `model` and
+            `api_key` of a service of OpenAI's protocol. Left out, no recording is sent to any. Words in pictures are
+            recognised on this machine for a model that does not see, with the extra `ocr`.
 
     Raises:
-        SettingsError: A tool, the model or `rag_cfg` cannot be made of what was given.
+        SettingsError: A tool, the model, `hearing` or `rag_cfg` cannot be made of what was given.
     """
 
     def __init__(  # noqa: PLR0913, PLR0917 - Qwen-Agent's arguments, and two of our own by name
@@ -128,6 +134,7 @@ class Assistant(FnCallAgent):
         documents: Collection[str] | None = None,
         attached: Callable[[], Awaitable[Sequence[Attached]]] | None = None,
         max_iteration: int = MOST_MODEL_CALLS,
+        hearing: Transcriber | Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(function_list, llm, system_message, name, description, max_iteration=max_iteration)
         self._rag = RAGConfig.of(rag_cfg)
@@ -137,6 +144,7 @@ class Assistant(FnCallAgent):
         self._words = KeywordQuery(self._rag.rag_keygen_strategy)
         self._own = FileLibrary(files or (), self._rag)
         self._has_files = bool(files)
+        self._senses = Senses(self._own, transcriber_of(hearing))
 
     @property
     def has_library(self) -> bool:
@@ -191,6 +199,18 @@ class Assistant(FnCallAgent):
         return self._reply(messages, lang, kwargs)
 
     def _reply(self, messages: list[Message], lang: Lang, context: dict[str, Any]) -> Stream:
+        if not self.has_library and self._senses.lacks(messages, self._model()):
+            return self._read_first(messages, lang, context)
+        return self._read_reply(messages, lang, context)
+
+    async def _read_first(self, messages: list[Message], lang: Lang, context: dict[str, Any]) -> Stream:
+        """The reply where pictures or recordings are read for a model that lacks the sense."""
+        given = await self._senses.read(messages, self._model(), lang, context.get("progress"))
+        async with aclosing(self._read_reply(given, lang, context)) as reply:
+            async for event in reply:
+                yield event
+
+    def _read_reply(self, messages: list[Message], lang: Lang, context: dict[str, Any]) -> Stream:
         if not self._may_have_documents(messages):
             return self._loop(self.function_map).reply(messages, lang=lang, **context)
         return self._from_documents(messages, lang, context)
@@ -259,6 +279,8 @@ class Assistant(FnCallAgent):
         if read is not None:
             tools[read.name] = read
         loop = self._loop(tools, list(self.function_map) if small else None)
+        if self._model().support_multimodal_input:
+            loop = replace(loop, model=SeeingModel(loop.model, library, self._rag.max_picture_pixels))
         opening = None if is_resumed(context) else await self._opening(ask.name, messages, lang, read)
         told = self._citing(messages, documents, lang, found=resumed_messages(messages, context))
         return loop.reply(told, lang=lang, opening=opening, **context)
@@ -311,6 +333,7 @@ class Assistant(FnCallAgent):
         model, question = self._model(), last_question(messages)
         finder = Finder(library, documents, model, self._rag, self._words, lang, question, self._attached, fits)
         options = {"k": self._rag.top_k, "notice": not model.small}
+        sight = Sight(library, documents, model, self._rag, question, room_of(model))
         return AskDocuments(
             finder.find,
             options,
@@ -318,6 +341,7 @@ class Assistant(FnCallAgent):
             read=lambda: finder.read,
             coverage=lambda: finder.coverage,
             whole=lambda: finder.whole,
+            pictures=sight.beside if model.support_multimodal_input else None,
         )
 
     def _citing(

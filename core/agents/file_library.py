@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import glob
+import hashlib
 import logging
 import os
 import shutil
@@ -85,6 +86,8 @@ class FileLibrary:
         self._unreadable: set[_Key] = set()
         self._unreachable: set[str] = set()
         self._kept: Path | None = None
+        self._called: dict[str, str] = {}  # names of files that have others on the disk
+        self._held: Path | None = None
         self._brought: set[str] = set()  # documents that conversations brought to an index that is kept
 
     def _wanted(self) -> list[_Wanted]:
@@ -124,6 +127,23 @@ class FileLibrary:
                 self._read_in(library, new, told, stopped or threading.Event())
             return library, list(dict.fromkeys(self._read[key] for key, _ in files if key in self._read))
 
+    def hold(self, data: bytes, name: str, called: str) -> str:
+        """Keep bytes that a conversation brought, as long as this is there; returns the path, to be read like a file.
+
+        Args:
+            name: Of the file, as far as its ending goes.
+            called: What the document is called.
+        """
+        with self._guard:
+            if self._held is None:
+                self._held = Path(tempfile.mkdtemp(prefix="parlour-brought-"))
+                weakref.finalize(self, shutil.rmtree, str(self._held), ignore_errors=True)
+            path = self._held / f"{hashlib.sha256(data).hexdigest()}{Path(name).suffix}"
+            if not path.is_file():
+                path.write_bytes(data)
+            self._called[str(path)] = called
+            return str(path)
+
     def _read_in(
         self, library: Library, new: Mapping[_Key, _Wanted], told: Told | None, stopped: threading.Event
     ) -> None:
@@ -136,7 +156,7 @@ class FileLibrary:
                     told(one.name, progress, len(done), len(new))
 
             try:
-                document = library.add(one.source, progress=tell, cancelled=stopped)
+                document = library.add(one.source, name=self._called.get(one.path), progress=tell, cancelled=stopped)
                 self._read[key] = document.id
                 if one.origin == "talk" and not self._config.index_path:
                     self._brought.add(document.id)

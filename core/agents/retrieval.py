@@ -8,10 +8,12 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import zip_longest
+from math import isqrt
 from typing import TYPE_CHECKING
 
 from core.agents.search_query import KeywordQuery, has_content_words
 from core.llm.calling.json_schema import needed
+from core.llm.picture_tokens import picture_tokens
 from core.llm.tokens import estimate_tokens
 from core.rag.attached import in_library, with_meaning
 from core.rag.coverage import covered
@@ -36,6 +38,7 @@ _SMALL_MODEL_TOKENS = 600  # of passages: its context and its attention are shor
 _SHARE = 0.4  # of the question's words that the passages must speak of before a small model is given them
 _BEGINNINGS = 12  # documents of which the beginning is read at least
 _END = 80  # letters by which a chunk is known within a passage
+_MOST_NAMED = 4  # figures that a question names
 _KNOWN = 6  # passages that show a model how the documents speak
 _SMALL_TALK = re.compile(
     r"\s*((hi|hello|hey|thanks?|good (morning|evening|night)|bye|goodbye|ok(ay)?|great|how are you|who are you)\b"
@@ -68,6 +71,8 @@ class NoModel:
     """Takes the place of a model where there is none: no keywords are generated, and tokens are estimated."""
 
     small = False
+    support_multimodal_input = False
+    model = ""
 
     def count_tokens(self, text: str) -> int:
         """The estimated number of tokens."""
@@ -82,6 +87,8 @@ class Material:
         whole: Tokens of all of it, where that fits and the model would get it; else 0.
         passages: Tokens of what a search gives.
         names: The documents.
+
+    For a model that sees, both count the pictures of figures and pages that may go along.
     """
 
     whole: int = 0
@@ -100,9 +107,10 @@ async def material(
         chunks = sum(one.chunks for one in there)
         names = tuple(one.name for one in there)
         tokens = sum(model.count_tokens(one.text) for one in _whole_of(library, documents, model, most))
+        seen = _pictures_of(library, documents, model, config)
         if not tokens:
-            return Material(0, min(_room(model, most), config.chunk_size * min(config.top_k, chunks)), names)
-        return Material(tokens, round(tokens * min(1.0, config.top_k / max(chunks, 1))), names)
+            return Material(0, min(_room(model, most), config.chunk_size * min(config.top_k, chunks)) + seen, names)
+        return Material(tokens + seen, round(tokens * min(1.0, config.top_k / max(chunks, 1))) + seen, names)
 
     return await asyncio.to_thread(measured)
 
@@ -111,6 +119,17 @@ def _whole_of(library: Library, documents: Collection[str], model: BaseChatModel
     """All of the documents, if they fit into `most` tokens; a small model is better off with the best of them first."""
     whole = None if model.small else library.context.full_text(documents, most)
     return whole if whole and sum(model.count_tokens(one.text) for one in whole) <= most else []
+
+
+def _pictures_of(
+    library: Library, documents: Collection[str], model: BaseChatModel | NoModel, config: RAGConfig
+) -> int:
+    """The tokens of the pictures that may go with a search, about: those of squares of the most pixels."""
+    if not model.support_multimodal_input or not config.max_pictures:
+        return 0
+    count = min(config.max_pictures, len(library.figures.of(documents)))
+    side = isqrt(config.max_picture_pixels)
+    return min(count * picture_tokens((side, side), model.model), config.max_picture_tokens)
 
 
 def _room(model: BaseChatModel | NoModel, most: int) -> int:
@@ -169,6 +188,9 @@ class Finder:
         if _OVERVIEW.search(question):
             return await self._beginnings(k)
         found = await self._found(question, k, is_first=is_first)
+        if named := await asyncio.to_thread(self._named, question):
+            known = {one.chunk_id for one in named}
+            found = [*named, *(one for one in found if one.chunk_id not in known)]
         if self.model.small and not _cover(question, found):
             if needed(question, _FOR_TOOLS):  # a small model given passages would not reckon, but read
                 return []
@@ -204,6 +226,12 @@ class Finder:
             read = [one for one in found if any(one.text[-_END:] in it.text for it in fitting)]
             self.read = _beginning_of(part, found, read)
         return fitting
+
+    def _named(self, question: str) -> list[Passage]:
+        """The passages with the captions of figures that the question names: they come before what words find."""
+        figures = self.library.figures
+        asked = [*figures.named(self.question, self.documents), *figures.named(question, self.documents)]
+        return figures.passages(asked[:_MOST_NAMED])
 
     async def _whole(self, question: str) -> list[Passage]:
         """All of the documents, if they fit and the question is about anything."""

@@ -41,6 +41,7 @@ _ENDINGS: Final[Mapping[str, str]] = MappingProxyType(
         "video/webm": "webm",
     }
 )
+_BOXES: Final = frozenset({b"ftyp", b"moov", b"mdat", b"wide", b"free"})
 _BEGINNINGS: Final = (
     (0, b"\x1aE\xdf\xa3", "audio/webm"),
     (0, b"OggS", "audio/ogg"),
@@ -91,6 +92,18 @@ def recording_of(data: bytes, seconds: float) -> Recording:
         hint = "Record again, or try another browser."
         raise UnsupportedFormatError("This is no recording that can be read.", hint=hint, key="recording_unknown")
     return Recording(data, kind, max(seconds, 0.0))
+
+
+def kind_of_file(head: bytes, *, is_video: bool = False) -> str:
+    """The media type of a sound or video file, by its first bytes; "" for one that cannot be turned into text.
+
+    Args:
+        is_video: Whether it is one, where both look alike. The container of QuickTime (MOV) is that of MP4.
+    """
+    if head[4:8] in _BOXES and head[:1] == b"\0":
+        return "video/mp4" if is_video and not head.startswith(b"M4A", 8) else "audio/mp4"
+    kind = next((kind for at, begin, kind in _BEGINNINGS if head.startswith(begin, at)), "")
+    return "video/webm" if is_video and kind == "audio/webm" else kind
 
 
 def too_long() -> ParlourError:

@@ -69,6 +69,9 @@ class Cutter:
         yield from self.turn(block.page)
         if block.kind == "heading":
             yield from self._outline.enter(block)
+        elif block.kind == "figure":  # the text around it goes on behind it
+            self._outline.used()
+            yield from _packed([block] if block.text else [], self._outline.path, self._size, 0)
         elif block.kind == "table" and block.cells:
             self._outline.used()
             yield from _table_chunks(block, self._outline.path, self._size * _TABLE_SIZE)

@@ -43,6 +43,10 @@ class RAGConfig(BaseModel):
             can read, up to 24,000 tokens.
         read_all: Whether an agent reads longer documents piece by piece, by up to 150 calls of its model, where a
             question is about all of them: a summary, a comparison, a count. Else it is given their beginnings.
+        max_pictures: Pictures of figures and pages that go with the passages of one search to a model that sees; 0 for
+            none.
+        max_picture_pixels: Of each of them; larger ones are made smaller.
+        max_picture_tokens: Of all of them, and no more than a quarter of what the model can read.
         index_path: The folder of the library of an agent's files.
         keep_index: Whether that library is kept in the user's cache where `index_path` names no folder, for the next
             run to find; one that nobody has used for thirty days is removed. Else it goes with the agent.
@@ -66,6 +70,9 @@ class RAGConfig(BaseModel):
     max_ref_token: int = Field(default=4000, ge=100)
     whole_documents: bool = True
     read_all: bool = True
+    max_pictures: int = Field(default=4, ge=0, le=20)
+    max_picture_pixels: int = Field(default=1_000_000, ge=10_000, le=4_000_000)
+    max_picture_tokens: int = Field(default=6_000, ge=0)
     index_path: str | None = Field(default=None, min_length=1)
     keep_index: bool = True
     own_network: bool = False

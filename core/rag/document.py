@@ -19,7 +19,7 @@ _SAME_EDGE = 3.0  # points
 _CLOSE = 0.2  # of a line's height: the white between lines further apart is not marked
 _SLIDES = frozenset({".pptx", ".pptm", ".ppsx", ".ppt", ".pps"})
 _SHEETS = frozenset({".xlsx", ".xlsm", ".xlsb", ".xls", ".ods"})
-BlockKind: TypeAlias = Literal["heading", "paragraph", "table", "code"]
+BlockKind: TypeAlias = Literal["heading", "paragraph", "table", "code", "figure"]
 
 
 def union(rectangles: tuple[Rectangle, ...]) -> Rectangle | None:
@@ -50,7 +50,7 @@ def strokes(lines: Iterable[Rectangle]) -> tuple[Rectangle, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """One heading, paragraph, table or listing, in reading order.
+    """One heading, paragraph, table, listing or figure, in reading order.
 
     Args:
         text: Its words; a table's rows on lines, cells parted by " | ".
@@ -60,6 +60,8 @@ class Block:
         cells: The rows of a table; the first is its header.
         columns: Where each column of a table begins and ends on the page, in points from the left; none where it is not
             known.
+        source: Where the picture of a figure is: "place" for its first place on the page, "page" for all of the page,
+            else the name of a part of the file. "" for what is no figure, or none that can be drawn.
     """
 
     kind: BlockKind
@@ -69,6 +71,7 @@ class Block:
     level: int = 0
     cells: tuple[tuple[str, ...], ...] = ()
     columns: tuple[tuple[float, float], ...] = ()
+    source: str = ""
 
     @property
     def rectangle(self) -> Rectangle | None:
@@ -89,16 +92,18 @@ class Block:
 def block_values(block: Block) -> list[Any]:
     """A block as values of JSON. A table's text is its cells, and is left out: a sheet may have a million rows."""
     text = "" if block.cells else block.text
-    return [block.kind, text, block.page, block.lines, block.level, block.cells, block.columns]
+    values = [block.kind, text, block.page, block.lines, block.level, block.cells, block.columns]
+    return [*values, block.source] if block.source else values
 
 
 def block_from(values: Sequence[Any]) -> Block:
-    """A block of such values; older ones have no columns. Raises ValueError, TypeError."""
+    """A block of such values; older ones have no columns, most have no source. Raises ValueError, TypeError."""
     kind, text, page, lines, level, cells, *more = values
     rows: tuple[tuple[str, ...], ...] = tuple(map(tuple, cells))
     columns: tuple[tuple[float, float], ...] = tuple((begin, end) for begin, end in more[0]) if more else ()
     places = tuple((start, tuple(place)) for start, place in lines)
-    return Block(kind, "\n".join(map(row_text, rows)) if rows else text, page, places, level, rows, columns)
+    source = str(more[1]) if len(more) > 1 else ""
+    return Block(kind, "\n".join(map(row_text, rows)) if rows else text, page, places, level, rows, columns, source)
 
 
 def table(rows: list[tuple[str, ...]], page: int | None = None) -> Block:
@@ -116,6 +121,28 @@ def numbered_as(document: str) -> Literal["page", "slide", "sheet"]:
     """What the numbered parts of a document are called, by its name."""
     ending = PurePath(document).suffix.lower()
     return "slide" if ending in _SLIDES else "sheet" if ending in _SHEETS else "page"
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A figure of a document: a picture, a chart or a drawing on a page, or a page that is a picture.
+
+    Args:
+        number: In its document, from 1.
+        label: What its caption calls it, such as "figure 3" or "table 2-1"; "" where it has no name.
+        caption: "" where it has none.
+        place: Where it is on the page, in points; `None` for all of the page, and where a format has no pages.
+        source: As of `Block`.
+    """
+
+    document_id: str
+    document: str
+    number: int
+    page: int | None
+    label: str
+    caption: str
+    place: Rectangle | None
+    source: str
 
 
 class Heading(NamedTuple):

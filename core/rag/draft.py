@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from core.errors import BrokenDocumentError
 from core.messages.invisible import plain_line, without_invisible
 from core.rag.chunking import Cutter
-from core.rag.document import About, Block, Chunk, Document, PageShape, ReadingProgress
+from core.rag.document import About, Block, Chunk, Document, Figure, PageShape, ReadingProgress
+from core.rag.figure_labels import caption_in, label_of
 from core.rag.parsers.base import Found, Invisible, Part, clean, ending
 from core.rag.parsers.text import MARKDOWN, markdown_blocks, paragraphs
 
@@ -31,6 +32,7 @@ class Piece:
     document: Document
     chunks: list[Chunk]
     shapes: list[PageShape]
+    figures: list[Figure] = field(default_factory=list[Figure])
 
 
 class Draft:
@@ -58,6 +60,8 @@ class Draft:
         self._cutter = Cutter(config.chunk_size, config.chunk_overlap)
         self._chunks: list[Chunk] = []
         self._shapes: list[PageShape] = []
+        self._figures: list[Figure] = []
+        self._numbered = 0  # figures so far; what was read before counts again, so they keep their numbers
         self._page = 0
         self._scanned: list[int] = []  # the pages where words were recognised since reading began
         self._counted_again: list[int] = []
@@ -115,9 +119,10 @@ class Draft:
         """What was read since the last time."""
         chunks, self._chunks = self._chunks, []
         shapes, self._shapes = self._shapes, []
+        figures, self._figures = self._figures, []
         self._document = replace(self._document, chunks=max(self._found, self._there), seconds=self._seconds())
         self._handed, self.is_begun = time.monotonic(), True
-        return Piece(self._document, chunks, shapes)
+        return Piece(self._document, chunks, shapes, figures)
 
     def last(self) -> Piece:
         """The rest, when all is read.
@@ -168,7 +173,12 @@ class Draft:
             self._document = replace(self._document, title=about.title[:_LONGEST_NAME])
 
     def _count(self, block: Block) -> None:
-        """Count tables; a long one comes in parts that repeat its header."""
+        """Count figures, and tables; a long table comes in parts that repeat its header."""
+        if block.kind == "figure" and block.source:
+            self._numbered += 1
+            caption, place = caption_in(block.text), block.lines[0][1] if block.lines else None
+            known = (block.page, label_of(caption), caption, None if block.source == "page" else place, block.source)
+            self._figures.append(Figure(self.document_id, self._document.name, self._numbered, *known))
         header = block.cells[0] if block.kind == "table" and block.cells else ()
         if block.kind == "table" and (not header or header != self._header):
             self._document = replace(self._document, tables=self._document.tables + 1)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-VERSION = 3
+VERSION = 4
 _WAIT = 30.0  # seconds for another process to finish writing
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS documents (
@@ -57,6 +57,16 @@ CREATE TABLE IF NOT EXISTS pages (
     height REAL NOT NULL,
     text_box TEXT,
     PRIMARY KEY (document_id, page)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS figures (
+    document_id TEXT NOT NULL REFERENCES documents (id) ON DELETE CASCADE,
+    number INTEGER NOT NULL,
+    page INTEGER,
+    label TEXT NOT NULL,
+    caption TEXT NOT NULL,
+    place TEXT NOT NULL,
+    source TEXT NOT NULL,
+    PRIMARY KEY (document_id, number)
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS vectors (
     id INTEGER PRIMARY KEY AUTOINCREMENT,

@@ -362,11 +362,11 @@ class Ingestor:
             job.check()
             if is_first:
                 self._delete(db, document.id)  # the remains of a killed reading
-                ids = records.insert(db, document, piece.chunks, piece.shapes)
+                ids = records.insert(db, document, piece.chunks, piece.shapes, piece.figures)
             elif records.get(db, document.id) is None:  # another process took it out
                 raise process.cancelled()
             else:
-                ids = records.extend(db, document, piece.chunks, piece.shapes)
+                ids = records.extend(db, document, piece.chunks, piece.shapes, piece.figures)
             self._retriever.words.add(db, ids, prepared)
             kept = records.get(db, document.id) or document
         self._retriever.changed()

@@ -25,6 +25,7 @@ from core.rag.config import RAGConfig
 from core.rag.context_builder import ContextBuilder
 from core.rag.document_locks import DocumentLocks, ReadRequest
 from core.rag.draft import display_name
+from core.rag.figures import Figures
 from core.rag.ingest import Ingestor, Parts, open_index
 from core.rag.originals import FileInfo, Originals
 from core.rag.pages import Pages, Pictures
@@ -60,6 +61,7 @@ class Library:
     Attributes:
         pages: The pages of documents, with their words.
         tables: The tables of documents, which one SELECT asks.
+        figures: The figures of documents, and their pictures.
         context: Builds passages by their positions in their documents.
         readings: What models noted of documents that they read whole.
         retriever: Searches, and knows how far the vectors and the quick indices are.
@@ -75,6 +77,7 @@ class Library:
         self.tables = Tables(
             self._file, self._originals, self.pages, folder / "pictures", config.pdf_reader, self._limits
         )
+        self.figures = Figures(self._file, self._originals, self._pictures)
         self.retriever = Retriever(self._file, config)
         self.context = ContextBuilder(self._file)
         self.readings = Readings(self._file)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
     from pathlib import Path
 
-    from core.rag.document import Block, Document, Passage, Rectangle
+    from core.rag.document import Block, Document, Figure, PageShape, Passage, Rectangle
     from core.rag.index_file import IndexFile
     from core.rag.originals import Originals
     from core.rag.page_content import ContentWriter, PageContent
@@ -176,6 +176,25 @@ class Pictures:
             self.drop(document.id)
         return png
 
+    def figure(self, document: Document, original: Path, figure: Figure, shape: PageShape | None, pixels: int) -> Path:
+        """The file with the picture of a figure (JPEG), drawn where it is not kept yet.
+
+        Args:
+            shape: Of its page, where it has one.
+            pixels: It has no more.
+
+        Raises:
+            DocumentError: It cannot be drawn.
+            NotFoundError: There is no such page or picture.
+            OSError: It cannot be kept.
+        """
+        kept = self._folder / document.id / f"figure-{figure.number}-{pixels}.jpg"
+        if not kept.is_file():
+            renderer = renderer_of(document.media_type, self._pdf_reader) if document.media_type in PICTURES else ""
+            cut = process.figure(original, renderer, figure, shape, pixels)
+            self._write(kept, cut)
+        return kept
+
     @staticmethod
     def check(document: Document) -> None:
         """Raises DocumentError (key `document_no_pages`) for a format whose pages nothing here can draw."""
@@ -186,20 +205,27 @@ class Pictures:
         """Delete a document's pictures."""
         shutil.rmtree(self._folder / document_id, ignore_errors=True)
 
+    def _keep(self, path: Path, png: bytes) -> None:
+        """Keep a picture; a full disk only means that it is drawn again next time."""
+        try:
+            self._write(path, png)
+        except OSError as error:
+            _log.warning("A page picture was not kept: %s", error)
+
     @staticmethod
-    def _keep(path: Path, png: bytes) -> None:
-        """Write in one step; a full disk only means that the picture is drawn again next time."""
+    def _write(path: Path, picture: bytes) -> None:
+        """Write in one step, and delete the oldest of too many."""
         waiting = path.with_name(f".{secrets.token_hex(8)}")
         try:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            waiting.write_bytes(png)
+            waiting.write_bytes(picture)
             waiting.replace(path)
-            old = sorted(path.parent.glob("*.png"), key=lambda one: one.stat().st_mtime_ns)[:-_MOST]
+            old = sorted(path.parent.glob(f"*{path.suffix}"), key=lambda one: one.stat().st_mtime_ns)[:-_MOST]
             for one in old:
                 one.unlink(missing_ok=True)
-        except OSError as error:
+        except OSError:
             waiting.unlink(missing_ok=True)
-            _log.warning("A page picture was not kept: %s", error)
+            raise
 
 
 def _fingerprint(marks: Sequence[Rectangle]) -> str:

@@ -7,7 +7,7 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from core.errors import NotFoundError
-from core.rag.document import Document, Heading, PageShape, Passage
+from core.rag.document import Document, Figure, Heading, PageShape, Passage
 
 if TYPE_CHECKING:
     import sqlite3
@@ -20,19 +20,28 @@ _SELECT = f"SELECT {', '.join(_COLUMNS)} FROM documents"  # noqa: S608 - names o
 
 
 def insert(
-    db: sqlite3.Connection, document: Document, chunks: Sequence[Chunk], shapes: Sequence[PageShape]
+    db: sqlite3.Connection,
+    document: Document,
+    chunks: Sequence[Chunk],
+    shapes: Sequence[PageShape],
+    figures: Sequence[Figure] = (),
 ) -> list[int]:
-    """Write a document with its chunks and page shapes so far; returns the ids of the chunks."""
+    """Write a document with its chunks, page shapes and figures so far; returns the ids of the chunks."""
     db.execute(
         f"INSERT INTO documents ({', '.join(_COLUMNS)}, number) "  # noqa: S608 - names of our own fields
         f"VALUES ({'?, ' * len(_COLUMNS)}(SELECT coalesce(max(number), 0) + 1 FROM documents))",
         _values(document),
     )
+    _add_figures(db, figures)
     return _add(db, document.id, 0, chunks, shapes)
 
 
 def extend(
-    db: sqlite3.Connection, document: Document, chunks: Sequence[Chunk], shapes: Sequence[PageShape]
+    db: sqlite3.Connection,
+    document: Document,
+    chunks: Sequence[Chunk],
+    shapes: Sequence[PageShape],
+    figures: Sequence[Figure] = (),
 ) -> list[int]:
     """Add a piece to a document; `document` is its record including these chunks.
 
@@ -42,7 +51,18 @@ def extend(
     values = [getattr(document, column) for column in columns]
     changes = ", ".join(f"{column} = ?" for column in columns)
     db.execute(f"UPDATE documents SET {changes} WHERE id = ?", [*values, document.id])  # noqa: S608 - our own fields
+    _add_figures(db, figures)
     return _add(db, document.id, document.chunks - len(chunks), chunks, shapes)
+
+
+def _add_figures(db: sqlite3.Connection, figures: Sequence[Figure]) -> None:
+    db.executemany(
+        "INSERT OR REPLACE INTO figures VALUES (?, ?, ?, ?, ?, ?, ?)",
+        (
+            (one.document_id, one.number, one.page, one.label, one.caption, json.dumps(one.place), one.source)
+            for one in figures
+        ),
+    )
 
 
 def _values(document: Document) -> list[Any]:
@@ -137,6 +157,17 @@ def _passage(row: tuple[Any, ...], score: float) -> Passage:
     chunk_id, text, name, document_id, page, rectangles, heading = row
     places = tuple((x0, y0, x1, y1) for x0, y0, x1, y1 in json.loads(rectangles))
     return Passage(text, round(score, 6), name, document_id, page, places, heading, chunk_id)
+
+
+def figures(db: sqlite3.Connection, document_ids: Collection[str]) -> list[Figure]:
+    """The figures of documents, in their order."""
+    rows = db.execute(
+        "SELECT figures.document_id, documents.name, figures.number, page, label, caption, place, source "
+        "FROM figures JOIN documents ON documents.id = figures.document_id "
+        "WHERE figures.document_id IN (SELECT value FROM json_each(?)) ORDER BY documents.number, figures.number",
+        (json.dumps(list(document_ids)),),
+    )
+    return [Figure(*row[:6], place=tuple(json.loads(row[6]) or ()) or None, source=row[7]) for row in rows]
 
 
 def chunk_texts(db: sqlite3.Connection) -> list[tuple[int, str]]:

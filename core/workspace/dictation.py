@@ -190,16 +190,18 @@ class OwnerDictation:
     async def file_way(self) -> Way | None:
         """How a recording that came as a file becomes text; `None` where nothing is there for it.
 
-        As dictation, where that has a service or this machine; what a browser does it does for its microphone alone.
+        By the service that the owner chose for dictation, or on this machine; what a browser does it does for its
+        microphone alone. The microphone's button says where a recording goes before it is made; a file is read as soon
+        as it is sent. So a service that happens to have a key gets none that its owner did not name.
 
         Raises:
             StorageError: The database failed.
         """
-        try:
-            if way := await self.way():
-                return way
-        except (MissingExtraError, SettingsError):
-            return None
+        if await self.chosen() not in {"", BROWSER}:
+            try:
+                return await self.way()
+            except (MissingExtraError, SettingsError):
+                return None
         return _here(LocalTranscriber(self._shared.whisper)) if self._shared.whisper.is_ready else None
 
     async def hear(self, file: FileRecord, path: Path, conversation_id: str, moved: Moved) -> tuple[bytes, str]:

@@ -7,10 +7,12 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
+from core.agents.read_documents import ReadDocuments
 from core.llm.tokens import counter_for
 from core.toolbox.choices import TOOL_SERVICES
 from core.toolbox.toolbox import CODE, bringer, is_wanted
 from core.tools.builtin.ask_documents import AskDocuments
+from core.tools.builtin.ask_tables import AskTables
 from core.workspace.levels import DOCUMENTS
 
 if TYPE_CHECKING:
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
 
 WEB: Final = ("web_search", "web_extractor")
 """The tools that are meant by the web: to search it, and to read a page of it."""
+
+_OVER_DOCUMENTS: Final = (AskDocuments, AskTables, ReadDocuments)
 
 Kind = Literal["documents", "web", "code", "tool", "server"]
 
@@ -81,7 +85,7 @@ async def usable(
     offered = [tool.tool for one in servers for tool in one.tools if tool.on and not tool.mark]
     brought = [*offered, *await tools.openapi.tools(conversation_id)]
     costs = await asyncio.to_thread(_counted, [*listed.values(), *brought], counter or counter_for(""))
-    documents = Usable("documents", (DOCUMENTS,), costs[AskDocuments.name], steering.uses_documents)
+    documents = await asyncio.to_thread(documents_row, counter or counter_for(""), on=steering.uses_documents)
     web = [name for name in WEB if name in listed]
     rows = [
         documents,
@@ -113,11 +117,20 @@ def _servers(brought: Sequence[BaseTool], here: Mapping[str, bool], costs: Mappi
     ]
 
 
+def documents_row(counter: Counter, *, on: bool) -> Usable:
+    """The documents of a conversation, with what all tools over them cost together.
+
+    That is what a message takes at most: computing is offered where documents hold tables, and reading all of them
+    where they do not fit into one request. The names of tables and columns come on top.
+
+    Args:
+        on: Whether they are used in the conversation.
+    """
+    told = [{"name": one.name, "description": one.description, "parameters": one.parameters} for one in _OVER_DOCUMENTS]
+    tokens = sum(counter.count(json.dumps(function, ensure_ascii=False)) for function in told)
+    return Usable("documents", (DOCUMENTS,), tokens, on)
+
+
 def _counted(tools: Iterable[BaseTool], counter: Counter) -> dict[str, int]:
     """The tokens of what a model is told of each tool, by its full name."""
-    asking = {"name": AskDocuments.name, "description": AskDocuments.description, "parameters": AskDocuments.parameters}
-    told = {tool.full_name: tool.function for tool in tools}
-    return {
-        name: counter.count(json.dumps(function, ensure_ascii=False))
-        for name, function in {AskDocuments.name: asking, **told}.items()
-    }
+    return {tool.full_name: counter.count(json.dumps(tool.function, ensure_ascii=False)) for tool in tools}

@@ -410,7 +410,9 @@ def _text(
     ]
     if opened and place.chunk is not None:
         found.append(Found(None, opened.text, is_open=True))
-    return ShownText(document.id, document.name, document.pages, content, tuple(found))
+    pictured = any(block.source for block in content.blocks)
+    figures = {one.source: one.number for one in library.figures.of([document.id])} if pictured else {}
+    return ShownText(document.id, document.name, document.pages, content, tuple(found), figures)
 
 
 def _first_of(library: Library, place: Place) -> int:

@@ -244,9 +244,15 @@ def _quote(passage: Mapping[str, Any], words: Words, message_id: str, cited: Seq
     return (
         f'<li{here}><a class="cite" href="#cite-{escaped(message_id)}-{number}"><span class="p-n">{number}</span>'
         f'<span class="p-quote" dir="auto">{quoted}</span>'
-        f'<span class="p-where">{escaped(passage_label(passage, words))}</span>'
+        f'<span class="p-where">{escaped(_where(passage, words))}</span>'
         f"</a>{more}</li>"
     )
+
+
+def _where(passage: Mapping[str, Any], words: Words) -> str:
+    """Where a passage stands, and whether the model was shown its figure or page as a picture."""
+    place = passage_label(passage, words)
+    return words("evidence.seen", place=place) if passage.get("seen") else place
 
 
 def _bracketed(text: str, spans: Sequence[tuple[int, int]]) -> str:

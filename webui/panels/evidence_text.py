@@ -8,6 +8,7 @@ from math import ceil
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
+from core.rag.figure_labels import caption_in
 from core.rag.parsers.text import PROSE
 from core.rag.places import Places, Span, text_width, units_of
 from core.rag.row_numbers import has
@@ -56,6 +57,7 @@ class ShownText:
     Args:
         pages: Number of slides or sheets; `None` for a text without pages.
         found: The passages that may be on it.
+        figures: The numbers of the document's figures that can be shown, by their sources.
     """
 
     document_id: str
@@ -63,6 +65,7 @@ class ShownText:
     pages: int | None
     content: PageContent
     found: tuple[Found, ...] = ()
+    figures: Mapping[str, int] = field(default_factory=dict[str, int])
 
     @property
     def page(self) -> int | None:
@@ -175,10 +178,10 @@ def _lines(sheet: _Sheet) -> str:
     return f'<div class="p-lines{"" if is_prose else " p-code"}">{rows}</div>'
 
 
-def _line(sheet: _Sheet, at: int, number: str, kind: str) -> str:
+def _line(sheet: _Sheet, at: int, number: str, kind: str, picture: str = "") -> str:
     return (
         f'<div class="p-line{kind}"><span class="p-no">{escaped(number)}</span>'
-        f'<span class="p-words" dir="auto">{sheet.text(at)}</span>{sheet.tabs(at)}</div>'
+        f'<span class="p-words" dir="auto">{picture}{sheet.text(at)}</span>{sheet.tabs(at)}</div>'
     )
 
 
@@ -196,8 +199,20 @@ def _paragraphs(sheet: _Sheet) -> str:
                 f"{tabs_html}</div>"
             )
         else:
-            pieces.append(_line(sheet, units[0], number, f" p-{content.blocks[block].kind}"))
+            some_block = content.blocks[block]
+            pieces.append(_line(sheet, units[0], number, f" p-{some_block.kind}", _picture(sheet, some_block)))
     return f'<div class="p-lines">{"".join(pieces)}</div>'
+
+
+def _picture(sheet: _Sheet, block: Block) -> str:
+    """The picture of a figure; "" for a block that is none."""
+    number = sheet.shown.figures.get(block.source) if block.source else None
+    if number is None:
+        return ""
+    caption = caption_in(block.text)
+    alt = escaped(caption or sheet.words("evidence.figure", n=number))
+    address = f"./pages/{escaped(sheet.shown.document_id)}/figure/{number}.jpg"
+    return f'<img class="p-drawn" loading="lazy" src="{address}" alt="{alt}">'
 
 
 def _table(sheet: _Sheet, block: Block, units: Sequence[int]) -> str:
@@ -301,7 +316,10 @@ def _piece(sheet: _Sheet, at: int) -> str:
     units = [number for number, unit in enumerate(sheet.units) if unit.block == at]
     if block.cells:
         return _table(sheet, block, units)
-    return f'<p class="p-{block.kind}" dir="auto">{sheet.text(units[0])}</p>'
+    picture = _picture(sheet, block)
+    if picture and not block.text:
+        return picture
+    return f'{picture}<p class="p-{block.kind}" dir="auto">{sheet.text(units[0])}</p>'
 
 
 def _fitting(blocks: Sequence[Block], width: float, height: float) -> float:

@@ -6,12 +6,14 @@ from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
+from core.agents.read_documents import ReadDocuments
 from core.languages import LANGS
 from core.mcp.journal import rule_name
 from core.toolbox.choices import TOOL_SERVICES
 from core.toolbox.code_interpreter import OwnerInterpreter
 from core.toolbox.toolbox import CODE, MOST_FOR_SMALL
 from core.tools.builtin.ask_documents import AskDocuments
+from core.tools.builtin.ask_tables import AskTables
 from webui.render.tool_words import about_of, label_of
 
 if TYPE_CHECKING:
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from core.tools.web.base import SearchService
     from webui.words import Words
 
+_OVER_DOCUMENTS = (AskDocuments, AskTables, ReadDocuments)
 _MAY = ("writes", "runs_code", "reaches_out")
 
 
@@ -48,7 +51,7 @@ def tools_data(
     for one in told:
         if one["on"] and one["name"] in lacking:
             one["noted"] = words("tools.lacks_key")
-    return [*told, _documents(words)]
+    return [*told, *(_over_documents(one, words) for one in _OVER_DOCUMENTS)]
 
 
 def _builtin(listed: ListedTool, interpreter: OwnerInterpreter, words: Words) -> dict[str, Any]:
@@ -78,8 +81,8 @@ def _no_sandbox(interpreter: OwnerInterpreter, words: Words) -> str:
     return words("tools.no_sandbox", why=why) if why else words("tools.sandbox_loading")
 
 
-def _documents(words: Words) -> dict[str, Any]:
-    name, always = AskDocuments.name, words("tools.always")
+def _over_documents(tool: type[BaseTool], words: Words) -> dict[str, Any]:
+    name, always = tool.name, words("tools.always")
     told = {"name": name, "label": label_of(name, words), "about": about_of(name, words), "may": always, "noted": ""}
     return {**told, "available": True, "always": True, "on": True}
 
@@ -186,7 +189,7 @@ def _names(
 ) -> dict[str, set[str]]:
     """All tools by their name in rules, with their labels in lower case."""
     found = {one.name: _labels(one.tool) for one in listed}
-    found[AskDocuments.name] = {label.casefold() for label in AskDocuments.labels.values()}
+    found |= {one.name: {label.casefold() for label in one.labels.values()} for one in _OVER_DOCUMENTS}
     return found | {tool.full_name: _labels(tool) for tool in _brought(servers, services)}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import posixpath
 import zipfile
 import zlib
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
@@ -12,10 +13,11 @@ from core.errors import BrokenDocumentError, LockedDocumentError
 from core.rag.document import About
 from core.rag.parsers.archives import check_zip, zip_kind
 from core.rag.parsers.base import PLAIN, Found, ParseOptions, clean
+from core.rag.parsers.figure_pictures import with_figures
 from core.rag.parsers.web_page import strict_page
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 MEDIA_TYPE = "application/epub+zip"
@@ -50,11 +52,26 @@ class BookParser:
                     "The book is protected against copying.", hint="Save a copy without protection.", key=_PROTECTED
                 )
             lost = False
-            for chapter in package.chapters:
-                data = _read(archive, chapter)
-                lost = lost or data is None
-                if data:
-                    yield from strict_page(data)
+            there = frozenset(archive.namelist())
+
+            def source_in(chapter: str) -> Callable[[str], str]:
+                folder = posixpath.dirname(chapter)
+
+                def source(address: str) -> str:
+                    part = posixpath.normpath(posixpath.join(folder, unquote(address)))
+                    return part if part in there else ""
+
+                return source
+
+            def chapters() -> Iterator[Found]:
+                nonlocal lost
+                for chapter in package.chapters:
+                    data = _read(archive, chapter)
+                    lost = lost or data is None
+                    if data:
+                        yield from strict_page(data, source_in(chapter))
+
+            yield from with_figures(chapters(), partial(_read, archive), words=options.pictures)
             if lost:
                 yield About(title=title, damaged=True)
 

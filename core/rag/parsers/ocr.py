@@ -19,14 +19,14 @@ from core.errors import MissingExtraError
 from core.rag.document import Block, union
 from core.rag.parsers.base import clean
 from core.rag.parsers.pdf_layout import in_columns
-from core.rag.parsers.pdf_page import Line, joined
+from core.rag.parsers.pdf_page import Line, Pixels, joined
 from core.rag.prose import ideographs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from core.rag.document import Rectangle
-    from core.rag.parsers.pdf_page import Pixels, RawPage, Runs
+    from core.rag.parsers.pdf_page import RawPage, Runs
 
 PACKAGE, EXTRA = "rapidocr", "ocr"
 MOST_PIXELS = 50_000_000
@@ -34,6 +34,7 @@ LONGEST_SIDE = 2_200  # pixels; a larger picture is made smaller before it is re
 
 _SURE = 0.85  # from 0 to 1, the mean of all lines; lower for text that is upside down
 _UPRIGHT = 1.5  # a line is so much wider than high
+_SEEN = 0.6  # likewise: what is recognised in a figure with less are strokes, not words
 _ROW = 0.5  # of the height: lines that share so much stand beside each other
 
 
@@ -208,6 +209,36 @@ def scanned_runs(page: RawPage) -> Runs:
     known = [line.rectangle for run in page.runs for line in run]
     runs = lines_of(page.pixels(zoom), zoom)
     return [kept for run in runs if (kept := [line for line in run if not _is_known(line, known)])]
+
+
+def words_in(page: RawPage, place: Rectangle) -> list[str]:
+    """The lines recognised in a part of a page, from top to bottom; raises MissingExtraError.
+
+    Args:
+        place: In points, as displayed.
+    """
+    x0, y0, x1, y1 = place
+    zoom = min(_DPI / 72, LONGEST_SIDE / max(x1 - x0, y1 - y0, 1.0))
+    picture = _part_of(page.pixels(zoom), [round(edge * zoom) for edge in place])
+    return words_of(picture)
+
+
+def words_of(picture: Pixels) -> list[str]:
+    """The lines recognised in a picture of a figure, from top to bottom; raises MissingExtraError."""
+    if not picture.width or not picture.height:
+        return []
+    sheet = recognise(picture.samples, picture.width, picture.height)
+    texts = [" ".join(clean(one.text).split()) for one in sheet.lines]
+    return list(filter(None, texts)) if sheet.confidence > _SEEN else []
+
+
+def _part_of(picture: Pixels, place: Sequence[int]) -> Pixels:
+    x0, y0, x1, y1 = (
+        min(max(edge, 0), end) for edge, end in zip(place, (picture.width, picture.height) * 2, strict=True)
+    )
+    row = 3 * picture.width
+    samples = b"".join(picture.samples[y * row + 3 * x0 : y * row + 3 * x1] for y in range(y0, y1))
+    return Pixels(x1 - x0, max(0, y1 - y0), samples)
 
 
 def is_recognised(run: Sequence[Line]) -> bool:

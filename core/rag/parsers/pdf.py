@@ -10,15 +10,17 @@ from typing import TYPE_CHECKING
 
 from core.errors import BrokenDocumentError
 from core.rag.document import About, Block, PageShape, union
-from core.rag.parsers import ocr, pdf_mupdf
+from core.rag.parsers import ocr, pdf_figures, pdf_mupdf
 from core.rag.parsers.base import PLAIN, Found, ParseOptions, Scanned, clean
+from core.rag.parsers.figure_pictures import MOST_READ
+from core.rag.parsers.pdf_forms import with_fields
 from core.rag.parsers.pdf_layout import in_columns, top_down
 from core.rag.parsers.pdf_page import Line, Rotation, is_contents_list, joined, joined_as_list
 from core.rag.parsers.pdf_structure import Headings, Margins
 from core.rag.parsers.pdf_tables import is_outside, ruled_tables, with_unruled_tables
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Generator, Iterable, Iterator
     from pathlib import Path
 
     from core.rag.document import Rectangle
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 _PAGES = 5_000
 _FEWEST_DRAWN = 4  # lines or rectangles: fewer make no table
 _LEARNT_FROM, _FIRST = 40, 8  # pages
+_FEWEST_ORNAMENTS = 3  # pages with the same picture at the same place
 _NO_ROTATION = Rotation(0, 0.0, 0.0)
 _NO_TITLES = frozenset({"anonymous", "untitled", "unknown", "title"})
 
@@ -61,7 +64,9 @@ class PdfParser:
             yield about
             headings = Headings(source.outline())
             scans_left = ocr.MOST_PAGES if options.pictures and ocr.is_here() else 0
+            figures_left = MOST_READ if scans_left else 0
             known = {number: _page(source, number, headings) for number in _sample(source.count)}
+            is_ornament = pdf_figures.ornaments((page.runs for page in known.values()), _FEWEST_ORNAMENTS)
             margins = Margins([(page.shape, page.runs) for page in known.values()])
             for number in range(1, options.first_page):  # the first of each running head may have stood there
                 if page := known.pop(number, None):
@@ -75,9 +80,13 @@ class PdfParser:
                     scans_left -= 1
                     yield Scanned(number)
                     page = _with_ocr(page, page.scan)
+                page = replace(page, runs=[run for run in page.runs if not is_ornament(run[0])])
+                figures_left = yield from _figures_read(page, figures_left)
                 is_whole, has_page = is_whole and not page.is_lost, has_page or not page.is_lost
                 has_text = has_text or bool(page.runs)
                 yield page.shape
+                if page.is_picture and page.raw:
+                    yield pdf_figures.page_as_figure(page.raw, number)
                 body = page.rotation.upright(margins.without(page.shape, page.runs))
                 blocks = _joined_headings(block for lines in body for block in _block(lines, headings, number))
                 yield from map(page.rotation.displayed_block, blocks)
@@ -95,6 +104,8 @@ class _Page:
     rotation: Rotation = _NO_ROTATION
     is_lost: bool = False
     scan: RawPage | None = None
+    raw: RawPage | None = None
+    is_picture: bool = False
 
 
 def _page(source: Source, number: int, headings: Headings) -> _Page:
@@ -103,7 +114,9 @@ def _page(source: Source, number: int, headings: Headings) -> _Page:
         return _Page(PageShape(number, 0.0, 0.0), [], is_lost=True)
     rotation = Rotation(raw.rotation, raw.width, raw.height)
     runs = rotation.displayed(_in_order(rotation.upright_page(raw), number, headings))
-    return _Page(_shape(raw, number, runs), runs, rotation, scan=raw if ocr.is_scan(raw) else None)
+    scan = raw if ocr.is_scan(raw) else None
+    is_picture = scan is not None or pdf_figures.is_covered(raw, raw.pictures())
+    return _Page(_shape(raw, number, runs), runs, rotation, scan=scan, raw=raw, is_picture=is_picture)
 
 
 def _in_order(raw: RawPage, number: int, headings: Headings) -> Runs:
@@ -111,7 +124,10 @@ def _in_order(raw: RawPage, number: int, headings: Headings) -> Runs:
     here = ruled_tables(raw.drawn, raw.words, number) if len(raw.drawn) >= _FEWEST_DRAWN else []
     places = [place for place, _ in here]
     runs: Runs = []
-    for run in raw.runs:
+    for run in pdf_figures.with_figures(raw.runs, raw, places, number):
+        if run[0].table:
+            runs.append(run)
+            continue
         lines = run
         if places:
             inside = [line for line in lines if not is_outside(places, line.rectangle)]
@@ -120,12 +136,24 @@ def _in_order(raw: RawPage, number: int, headings: Headings) -> Runs:
         if lines:
             headings.learn(lines)
             runs.append(lines)
-    return top_down(with_unruled_tables(in_columns(runs, raw.width), raw.drawn, number))
+    ordered = top_down(with_unruled_tables(in_columns(runs, raw.width), raw.drawn, number))
+    fields = raw.fields()
+    return with_fields(ordered, fields, raw.words(), number) if fields else ordered
 
 
 def _with_ocr(page: _Page, scan: RawPage) -> _Page:
     runs = [*page.runs, *ocr.scanned_runs(scan)]
     return _Page(_shape(scan, page.shape.page, runs), runs, page.rotation)
+
+
+def _figures_read(page: _Page, left: int) -> Generator[Found, None, int]:
+    """Recognise the words in figures that have none yet, up to `left` of them; how many may follow on other pages."""
+    for at, run in enumerate(page.runs):
+        if page.raw and left and (place := pdf_figures.wordless(run[0])):
+            left -= 1
+            yield Scanned(page.shape.page)
+            page.runs[at] = [pdf_figures.with_words(run[0], ocr.words_in(page.raw, place))]
+    return left
 
 
 def _shape(raw: RawPage, number: int, runs: Runs) -> PageShape:

@@ -13,14 +13,24 @@ from typing import TYPE_CHECKING, Any
 
 from core.errors import BrokenDocumentError, NotFoundError
 from core.rag.parsers.base import clean
-from core.rag.parsers.pdf_page import Line, Pixels, RawPage, highlighted, is_garbled, largest_share, locked_error
+from core.rag.parsers.pdf_page import (
+    MOST_FIELDS,
+    Field,
+    Line,
+    Pixels,
+    RawPage,
+    highlighted,
+    is_garbled,
+    largest_share,
+    locked_error,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
     from pathlib import Path
 
     from core.rag.document import Rectangle
-    from core.rag.parsers.pdf_page import Runs, Source, Word
+    from core.rag.parsers.pdf_page import FieldKind, Runs, Source, Word
 
 _PIXELS = 20_000_000  # a picture; a poster's zoom is lowered until it fits
 
@@ -176,6 +186,7 @@ class MuPdf:
         self.count = len(document)
         properties: dict[str, Any] = document.metadata or {}
         self.title = str(properties.get("title") or "")
+        self._is_form = bool(document.is_form_pdf)
 
     def outline(self) -> list[tuple[int, str, int]]:
         """The bookmarks; none if they are damaged, which is no reason to refuse the document."""
@@ -209,7 +220,7 @@ class MuPdf:
         if page is None:
             return None
         view = View(page)
-        reading, texts, drawn = _read(page, view)
+        reading, texts, drawn, strokes = _read(page, view)
         runs: Runs = []
         garbled = False
         for block in texts:
@@ -228,11 +239,14 @@ class MuPdf:
             pixels=partial(_pixels, page),
             is_garbled=garbled,
             rotation=-(_direction(texts) + view.rotation) % 360,
+            pictures=partial(_pictures, page, view),
+            strokes=strokes,
+            fields=partial(_fields, page, view) if self._is_form else list,
         )
 
 
-def _read(page: Any, view: View) -> tuple[Any, list[dict[str, Any]], list[Rectangle]]:
-    """The library's text page, its blocks of text, and the places of lines and rectangles, in one reading.
+def _read(page: Any, view: View) -> tuple[Any, list[dict[str, Any]], list[Rectangle], list[Rectangle]]:
+    """The library's text page, its blocks of text, and the places of straight and of other lines, in one reading.
 
     The library gives drawings for nothing if asked, but splits the text wherever something is drawn: at an underlined
     word, at a fraction's bar. `_rejoined` puts these parts together by the rules by which the library joins letters.
@@ -247,10 +261,13 @@ def _read(page: Any, view: View) -> tuple[Any, list[dict[str, Any]], list[Rectan
             if drawings and _direction(found):  # the rules are for lines across
                 found = page.get_textpage(flags=flags).extractDICT()["blocks"]
     except BrokenDocumentError:
-        return None, [], []
+        return None, [], [], []
     texts = _rejoined(found) if drawings else [block for block in found if block.get("lines")]
-    boxes = (view.shown(block["bbox"], edge=_HAIR) for block in drawings if _is_ruling(block))
-    return reading, texts, [box for box in boxes if box]
+    boxes: tuple[list[Rectangle], list[Rectangle]] = ([], [])
+    for block in drawings:
+        if box := view.shown(block["bbox"], edge=_HAIR):
+            boxes[not _is_ruling(block)].append(box)
+    return reading, texts, *boxes
 
 
 def _direction(blocks: list[dict[str, Any]]) -> int:
@@ -272,10 +289,48 @@ def _words(reading: Any, view: View) -> list[Word]:
     return [(*box, word[4]) for word in words if (box := view.shown(word[:4]))]
 
 
+_FIELDS: dict[int, FieldKind] = {2: "check", 3: "choice", 4: "choice", 5: "radio", 6: "signature", 7: "text"}
+
+
+def _fields(page: Any, view: View) -> list[Field]:
+    """The fields of a form; buttons that do something are none, nor is what cannot be read."""
+    found: list[Field] = []
+    try:
+        with translated_errors("The form is damaged."):
+            for one in page.widgets() or ():
+                kind, place = _FIELDS.get(one.field_type), view.shown(one.rect)
+                if kind is None or place is None or len(found) >= MOST_FIELDS:
+                    continue
+                value: Any = one.field_value
+                texts: list[Any] = list(one.choice_values or ())
+                options = tuple(str(text[1] if isinstance(text, list | tuple) else text) for text in texts)
+                ticked = value is True or (kind in {"check", "radio"} and value == one.on_state())
+                on = bool(one.is_signed) if kind == "signature" else ticked
+                said = ", ".join(map(str, value)) if isinstance(value, list) else str(value or "")
+                found.append(
+                    Field(str(one.field_name or ""), str(one.field_label or ""), kind, said, on, options, place)
+                )
+    except (BrokenDocumentError, TypeError, AttributeError, KeyError):
+        return found
+    return found
+
+
 def _image_share(page: Any, view: View) -> float:
+    return largest_share(_boxes_of_images(page, view), view.width, view.height)
+
+
+def _pictures(page: Any, view: View) -> list[Rectangle]:
+    """The boxes of the images on a page; one that names none is not read again for them."""
+    try:
+        with translated_errors("The page is damaged."):
+            return _boxes_of_images(page, view) if page.get_images() else []
+    except BrokenDocumentError:
+        return []
+
+
+def _boxes_of_images(page: Any, view: View) -> list[Rectangle]:
     with translated_errors("The page is damaged."):
-        boxes = [view.shown(found["bbox"]) for found in page.get_image_info()]
-    return largest_share([box for box in boxes if box], view.width, view.height)
+        return [box for found in page.get_image_info() if (box := view.shown(found["bbox"]))]
 
 
 def _pixels(page: Any, zoom: float) -> Pixels:

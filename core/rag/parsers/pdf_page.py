@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 from core.errors import LockedDocumentError
 from core.rag.parsers.base import is_ideograph
@@ -43,6 +43,33 @@ Runs: TypeAlias = list[list[Line]]
 Word: TypeAlias = tuple[float, float, float, float, str]
 
 
+MOST_FIELDS = 2_000
+"""Of a form, on one page."""
+FieldKind: TypeAlias = Literal["text", "check", "radio", "choice", "signature"]
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A field of a form.
+
+    Args:
+        name: Within the file.
+        told: What the file tells people about it, if anything.
+        value: What was typed or chosen; of a box that can be ticked, what being ticked means.
+        on: Whether it is ticked, chosen or signed.
+        options: What can be chosen.
+        place: On the page as displayed, in points.
+    """
+
+    name: str
+    told: str
+    kind: FieldKind
+    value: str
+    on: bool
+    options: tuple[str, ...]
+    place: Rectangle
+
+
 @dataclass(frozen=True, slots=True)
 class Pixels:
     """A picture: rows of pixels, each red, green and blue."""
@@ -64,6 +91,9 @@ class RawPage:
         pixels: Renders the page; takes the pixels for each point.
         is_garbled: Whether some of its text is in a font without a character map.
         rotation: Degrees by which it must be rotated, clockwise, for most of its text to stand upright.
+        pictures: Gives the boxes of its images.
+        strokes: The boxes of its curves and slanted lines.
+        fields: Gives the fields of a form on it.
     """
 
     width: float
@@ -75,6 +105,9 @@ class RawPage:
     pixels: Callable[[float], Pixels]
     is_garbled: bool = False
     rotation: int = 0
+    pictures: Callable[[], list[Rectangle]] = list
+    strokes: Sequence[Rectangle] = ()
+    fields: Callable[[], list[Field]] = list
 
 
 class Source(Protocol):
@@ -217,6 +250,9 @@ class Rotation:
             runs=self.upright(page.runs),
             drawn=[self._upright(box) for box in page.drawn],
             words=lambda: [(*self._upright(word[:4]), word[4]) for word in page.words()],
+            pictures=lambda: [self._upright(box) for box in page.pictures()],
+            strokes=[self._upright(box) for box in page.strokes],
+            fields=lambda: [replace(one, place=self._upright(one.place)) for one in page.fields()],
         )
 
     def upright(self, runs: Runs) -> Runs:

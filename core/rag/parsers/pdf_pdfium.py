@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import io
 from collections import Counter
-from contextlib import contextmanager
-from ctypes import c_double, c_float
+from contextlib import contextmanager, suppress
+from ctypes import c_double, c_float, c_ushort
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
@@ -24,6 +24,8 @@ from core.rag.document import union
 from core.rag.parsers.base import clean
 from core.rag.parsers.pdf import PdfParser
 from core.rag.parsers.pdf_page import (
+    MOST_FIELDS,
+    Field,
     Line,
     Pixels,
     RawPage,
@@ -39,7 +41,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from core.rag.document import Rectangle
-    from core.rag.parsers.pdf_page import Runs, Source, Word
+    from core.rag.parsers.pdf_page import FieldKind, Runs, Source, Word
 
 _PIXELS = 20_000_000
 _MOST_PICTURES = 1_000
@@ -70,6 +72,8 @@ def _opened(path: Path, password: str) -> Generator[Any]:
     try:
         if len(document) == 0:
             raise BrokenDocumentError("The PDF has no pages.")
+        with suppress(library.PdfiumError):  # before any page: else what is typed into its form is not drawn
+            document.init_forms()
         yield document
     finally:
         document.close()
@@ -176,14 +180,22 @@ class Pdfium:
             pixels=partial(_pixels, page),
             is_garbled=len(readable) < len(lines),
             rotation=text.rotation,
+            pictures=partial(_pictures, page, text.view),
+            fields=partial(fields, self._document, page, text.view),
+            strokes=[box for raw in slanted(page) if (box := text.view.shown(raw))],
         )
 
 
 def _image_share(page: Any, view: View) -> float:
+    return largest_share(_pictures(page, view), view.width, view.height)
+
+
+def _pictures(page: Any, view: View) -> list[Rectangle]:
+    """The boxes of the images on a page."""
     kinds: Any = import_module("pypdfium2.raw")
     found = page.get_objects(filter=[kinds.FPDF_PAGEOBJ_IMAGE])
-    boxes = [view.shown(one.get_bounds()) for one in islice(found, _MOST_PICTURES)]
-    return largest_share([box for box in boxes if box], view.width, view.height)
+    boxes = (view.shown(one.get_bounds()) for one in islice(found, _MOST_PICTURES))
+    return [box for box in boxes if box]
 
 
 _BOLD = 600
@@ -380,6 +392,56 @@ def _gap(before: Line, line: Line) -> float | None:
     return gap if y1 > bottom and gap > -_GAP else None
 
 
+_FIELDS: dict[str, FieldKind] = {
+    "FPDF_FORMFIELD_CHECKBOX": "check",
+    "FPDF_FORMFIELD_RADIOBUTTON": "radio",
+    "FPDF_FORMFIELD_COMBOBOX": "choice",
+    "FPDF_FORMFIELD_LISTBOX": "choice",
+    "FPDF_FORMFIELD_TEXTFIELD": "text",
+    "FPDF_FORMFIELD_SIGNATURE": "signature",
+}
+
+
+def fields(document: Any, page: Any, view: View) -> list[Field]:
+    """The fields of a form on a page; buttons that do something are none."""
+    raw: Any = import_module("pypdfium2.raw")
+    form = getattr(document.formenv, "raw", None)
+    if form is None:
+        return []
+    kinds = {int(getattr(raw, name)): kind for name, kind in _FIELDS.items()}
+    found: list[Field] = []
+    for index in range(min(MOST_FIELDS, max(0, raw.FPDFPage_GetAnnotCount(page.raw)))):
+        one = raw.FPDFPage_GetAnnot(page.raw, index)
+        if not one:
+            continue
+        try:
+            kind = kinds.get(raw.FPDFAnnot_GetFormFieldType(form, one))
+            box = raw.FS_RECTF()
+            if kind is None or not raw.FPDFAnnot_GetRect(one, box):
+                continue
+            if place := view.shown((box.left, min(box.bottom, box.top), box.right, max(box.bottom, box.top))):
+                found.append(_field(raw, form, one, kind, place))
+        finally:
+            raw.FPDFPage_CloseAnnot(one)
+    return found
+
+
+def _field(raw: Any, form: Any, one: Any, kind: FieldKind, place: Rectangle) -> Field:
+    def text(ask: Any, *which: int) -> str:
+        size = int(ask(form, one, *which, None, 0))
+        buffer = (c_ushort * (size // 2 + 1))()
+        ask(form, one, *which, buffer, size)
+        return bytes(buffer)[: max(0, size - 2)].decode("utf-16-le", errors="replace")
+
+    count = max(0, raw.FPDFAnnot_GetOptionCount(form, one)) if kind == "choice" else 0
+    options = tuple(text(raw.FPDFAnnot_GetOptionLabel, at) for at in range(min(count, _MOST_OPTIONS)))
+    value = text(raw.FPDFAnnot_GetFormFieldValue)
+    on = bool(value) if kind == "signature" else bool(raw.FPDFAnnot_IsChecked(form, one))
+    name, told = text(raw.FPDFAnnot_GetFormFieldName), text(raw.FPDFAnnot_GetFormFieldAlternateName)
+    return Field(name, told, kind, value, on, options, place)
+
+
+_MOST_OPTIONS = 200
 _MOST_OBJECTS, _MOST_SEGMENTS = 20_000, 4_000
 _HAIR = 0.1  # points: a line has a place, so it has a thickness
 _STRAIGHT = 0.5  # points off a straight line
@@ -396,6 +458,21 @@ def straight(page: Any) -> Iterator[Rectangle]:
         for (ax, ay), (bx, by) in _segments(raw, found.raw):
             if abs(ax - bx) <= _STRAIGHT or abs(ay - by) <= _STRAIGHT:
                 yield (min(ax, bx) - _HAIR, min(ay, by) - _HAIR, max(ax, bx) + _HAIR, max(ay, by) + _HAIR)
+
+
+def slanted(page: Any) -> Iterator[Rectangle]:
+    """The boxes of what is drawn with curves or slanted lines, as of `straight`."""
+    raw: Any = import_module("pypdfium2.raw")
+    for number, found in enumerate(page.get_objects(filter=[raw.FPDF_PAGEOBJ_PATH], max_depth=2)):
+        if number >= _MOST_OBJECTS:
+            return
+        segments = range(min(_MOST_SEGMENTS, raw.FPDFPath_CountSegments(found.raw)))
+        kinds = {raw.FPDFPathSegment_GetType(raw.FPDFPath_GetPathSegment(found.raw, at)) for at in segments}
+        lines = _segments(raw, found.raw)
+        curved = raw.FPDF_SEGMENT_BEZIERTO in kinds
+        if curved or any(abs(ax - bx) > _STRAIGHT and abs(ay - by) > _STRAIGHT for (ax, ay), (bx, by) in lines):
+            left, bottom, right, top = found.get_bounds()
+            yield (left - _HAIR, bottom - _HAIR, right + _HAIR, top + _HAIR)
 
 
 def _segments(raw: Any, path: Any) -> Iterator[tuple[_Point, _Point]]:

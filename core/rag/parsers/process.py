@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping, Sequence
     from pathlib import Path
 
-    from core.rag.document import Rectangle
+    from core.rag.document import Figure, Rectangle
     from core.rag.parsers.base import Found
 
 _log = logging.getLogger(__name__)
@@ -151,6 +151,27 @@ def picture(
             if png := answer.get("png"):
                 return base64.b64decode(png)
     raise errors.BrokenDocumentError(f"Page {page} cannot be drawn.")
+
+
+def figure(path: Path, renderer: str, one: Figure, shape: PageShape | None, pixels: int) -> bytes:
+    """The picture of a figure as JPEG, made in a worker process.
+
+    Args:
+        renderer: The module that renders the file's pages; "" for a format without pages that can be drawn.
+        shape: Of its page, where that is drawn.
+        pixels: It has no more.
+
+    Raises:
+        DocumentError: It cannot be drawn.
+        NotFoundError: There is no such page or picture.
+    """
+    request = {"do": "figure", "path": str(path), "renderer": renderer, "page": one.page or 0, "place": one.place}
+    request |= {"source": one.source, "pixels": pixels, "size": [shape.width, shape.height] if shape else None}
+    with closing(_request(request, Limits())) as answers:
+        for answer in answers:
+            if cut := answer.get("jpeg"):
+                return base64.b64decode(cut)
+    raise errors.BrokenDocumentError("The figure cannot be drawn.")
 
 
 def unlock(

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from core.rag.document import About, Block, PageShape, table, union
+from core.rag.figure_labels import figure_text
 from core.rag.parsers.archives import package, zip_kind
 from core.rag.parsers.base import PLAIN, Found, ParseOptions, clean
+from core.rag.parsers.figure_pictures import part_of, with_figures
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,6 +21,7 @@ if TYPE_CHECKING:
 MEDIA_TYPE = "application/vnd.openxmlformats-officedocument.presentationml.presentation"
 
 _A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
+_P = "{http://schemas.openxmlformats.org/presentationml/2006/main}"
 _CHOICE = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Choice"
 _ALTERNATE = "{http://schemas.openxmlformats.org/markup-compatibility/2006}AlternateContent"
 _DIAGRAM = "/diagramData"
@@ -51,7 +55,7 @@ class SlidesParser:
                 blocks = list(_titled([*_on_slide(slide, number), *_notes(slide, number)], number))
                 places = tuple(block.rectangle for block in blocks if block.rectangle)
                 yield PageShape(number, width, height, union(places))
-                yield from blocks
+                yield from with_figures(blocks, partial(part_of, path), words=options.pictures)
 
 
 def _titled(blocks: list[Block], number: int) -> Iterator[Block]:
@@ -81,7 +85,7 @@ def _on_slide(slide: Any, number: int) -> Iterator[Block]:
         lines = ((0, box),) if box else ()
         is_title = title is not None and shape.shape_id == title.shape_id
         for block in _of_shape(shape, number, is_title=is_title):
-            yield Block(block.kind, block.text, number, lines, block.level, block.cells)
+            yield Block(block.kind, block.text, number, lines, block.level, block.cells, source=block.source)
     # Newer kinds of shapes stand in wrappers that the library passes over.
     for wrapper in slide.shapes.element.iter(_ALTERNATE):
         if text := _texts(wrapper.find(_CHOICE)):
@@ -101,8 +105,20 @@ def _of_shape(shape: Any, number: int, *, is_title: bool) -> Iterator[Block]:
             yield table(rows, number)
     elif getattr(shape, "has_chart", False):
         yield from _chart(shape.chart, number)
+    elif source := _picture(shape):
+        known = shape.element.find(f".//{_P}cNvPr")
+        told = str(known.get("descr") or "") if known is not None else ""
+        yield Block("figure", figure_text(clean(told)), number, source=source)
     else:
         yield from _diagram(shape, number)
+
+
+def _picture(shape: Any) -> str:
+    """The part of the package that holds the picture of a shape; "" for another shape."""
+    relation = getattr(shape.element, "blip_rId", None) if shape.element.tag == f"{_P}pic" else None
+    if not relation or relation not in shape.part.rels or shape.part.rels[relation].is_external:
+        return ""
+    return str(shape.part.rels[relation].target_part.partname).lstrip("/")
 
 
 def _chart(chart: Any, number: int) -> Iterator[Block]:

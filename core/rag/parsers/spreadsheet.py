@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from importlib import import_module
@@ -19,7 +20,7 @@ from core.rag.parsers.compound import SIGNATURE
 from core.rag.parsers.text import decode, looks_like_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Generator, Iterable, Iterator, Sequence
     from pathlib import Path
 
 _MEDIA_TYPES = {
@@ -28,6 +29,7 @@ _MEDIA_TYPES = {
     ".xls": "application/vnd.ms-excel",
 }
 _ROWS = 500  # in one block, so that a long sheet needs little memory at a time
+_LONGEST_CELL = 1_000_000  # letters, of a text file
 _LOOKED_AT = 5_000  # rows from which the columns of tables are told
 
 Cell: TypeAlias = str | float | bool | date | time | timedelta
@@ -71,6 +73,61 @@ class WorkbookParser:
             if office_encryption.is_encrypted(path) if is_old else is_encrypted_package(path):
                 raise locked_error(asks=is_old) from error
             raise BrokenDocumentError("The workbook is damaged.") from error
+
+
+@dataclass(frozen=True, slots=True)
+class OpenSheet:
+    """A sheet of a file that is open.
+
+    Args:
+        title: "" in a text file, which has one sheet.
+        page: Its number, from 1; `None` in a text file.
+        left: The column that the first cell of each row stands in, from 0.
+        rows: As they are written, blank ones too, up to the last that has something in it.
+    """
+
+    title: str
+    page: int | None
+    left: int
+    rows: Iterable[Row]
+
+
+@contextmanager
+def open_sheets(path: Path, name: str, *, numbers: bool = True) -> Generator[tuple[About, Iterable[OpenSheet]]]:
+    """The sheets of a workbook or of a text file, one after the other; for who reads them row by row.
+
+    Args:
+        numbers: As of `filled_down`.
+
+    Raises:
+        BrokenDocumentError: It is damaged, or too large inside; also while it is read.
+    """
+    with path.open("rb") as file:
+        head = file.read(len(SIGNATURE))
+    if head.startswith(b"PK"):
+        check_zip(path)
+    if not head.startswith((b"PK", SIGNATURE)):
+        csv.field_size_limit(_LONGEST_CELL)
+        text = decode(path.read_bytes())
+        read = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter(text, ending(name)))
+        yield About(), [OpenSheet("", None, 0, (cast("Row", list(row)) for row in read))]
+        return
+    calamine = cast("Any", import_module("python_calamine"))
+    try:
+        with calamine.CalamineWorkbook.from_path(str(path)) as book:
+            titles = [one.name for one in book.sheets_metadata if one.typ == calamine.SheetTypeEnum.WorkSheet]
+            sheets = enumerate(map(book.get_sheet_by_name, titles), 1)
+            yield About(pages=len(titles)), (_opened(one, titles[at - 1], at, numbers=numbers) for at, one in sheets)
+    except BaseException as error:
+        if not isinstance(error, (calamine.CalamineError, OSError, ValueError)) and not is_panic(error):
+            raise
+        raise BrokenDocumentError("The workbook is damaged.") from error
+
+
+def _opened(sheet: Any, title: str, page: int, *, numbers: bool) -> OpenSheet:
+    _, left = sheet.start or (0, 0)
+    rows = filled_down(sheet, numbers=numbers) if sheet.height else ()
+    return OpenSheet(clean(title).strip() or str(page), page, left, rows)
 
 
 def is_panic(error: BaseException) -> bool:

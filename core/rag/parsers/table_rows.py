@@ -2,30 +2,21 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import re
-from importlib import import_module
 from itertools import islice
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 
-from core.errors import BrokenDocumentError
-from core.rag.document import About, Block
-from core.rag.parsers.archives import check_zip
-from core.rag.parsers.base import PLAIN, Found, ParseOptions, clean, ending
-from core.rag.parsers.compound import SIGNATURE
+from core.rag.document import Block
+from core.rag.parsers.base import PLAIN, Found, ParseOptions
 from core.rag.parsers.spreadsheet import (
     bands,
     cell_text,
-    delimiter,
-    filled_down,
     has_number,
     is_blank,
-    is_panic,
+    open_sheets,
     side_by_side,
     titles_above,
 )
-from core.rag.parsers.text import decode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -34,7 +25,6 @@ if TYPE_CHECKING:
     from core.rag.parsers.spreadsheet import Band, Row
 
 _AT_ONCE = 1_000  # rows in a block, so that a long sheet needs little memory at a time
-_CELL = 1_000_000  # letters
 _FIGURE = re.compile(r"\s*[-+€$£¥]?\s?\d[\d.,']{0,20}\s?[%€]?\s*")
 BEGINS, GOES_ON = 1, 0  # the level of a block: whether a table begins with it
 
@@ -56,37 +46,12 @@ class TableRowsParser:
         Raises:
             BrokenDocumentError: It is damaged, or too large inside.
         """
-        with path.open("rb") as file:
-            head = file.read(len(SIGNATURE))
-        if head.startswith(b"PK"):
-            check_zip(path)
-        if head.startswith((b"PK", SIGNATURE)):
-            yield from _workbook(path)
-            return
-        yield About()
-        csv.field_size_limit(_CELL)
-        text = decode(path.read_bytes())
-        read = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter(text, ending(name)))
-        rows: Iterable[Row] = (cast("Row", list(row)) for row in read)
-        yield from _tables(rows, 0, None)
-
-
-def _workbook(path: Path) -> Iterator[Found]:
-    calamine = cast("Any", import_module("python_calamine"))
-    try:
-        with calamine.CalamineWorkbook.from_path(str(path)) as book:
-            sheets = [one.name for one in book.sheets_metadata if one.typ == calamine.SheetTypeEnum.WorkSheet]
-            yield About(pages=len(sheets))
-            for page, title in enumerate(sheets, 1):
-                sheet = book.get_sheet_by_name(title)
-                yield Block("heading", clean(title).strip() or str(page), page, level=1)
-                if sheet.height:
-                    _, left = sheet.start or (0, 0)
-                    yield from _tables(filled_down(sheet, numbers=False), left, page)
-    except BaseException as error:
-        if not isinstance(error, (calamine.CalamineError, OSError, ValueError)) and not is_panic(error):
-            raise
-        raise BrokenDocumentError("The workbook is damaged.") from error
+        with open_sheets(path, name, numbers=False) as (about, sheets):
+            yield about
+            for sheet in sheets:
+                if sheet.page is not None:
+                    yield Block("heading", sheet.title, sheet.page, level=1)
+                yield from _tables(sheet.rows, sheet.left, sheet.page)
 
 
 def _tables(rows: Iterable[Row], left: int, page: int | None) -> Iterator[Block]:

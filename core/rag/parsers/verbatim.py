@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-import io
-from importlib import import_module
 from itertools import islice
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 
-from core.errors import BrokenDocumentError
 from core.rag.document import About, Block
-from core.rag.parsers.archives import check_zip
-from core.rag.parsers.base import PLAIN, Found, ParseOptions, clean, ending
-from core.rag.parsers.spreadsheet import cell_text, delimiter, filled_down
+from core.rag.parsers.base import PLAIN, Found, ParseOptions
+from core.rag.parsers.spreadsheet import cell_text, open_sheets
 from core.rag.parsers.text import decode
 from core.rag.row_numbers import column_letters
 
@@ -57,34 +52,13 @@ class GridParser:
         Raises:
             BrokenDocumentError: It is damaged, or too large inside.
         """
-        with path.open("rb") as file:
-            head = file.read(4)
-        if head.startswith(b"PK"):
-            check_zip(path)
-        if head.startswith((b"PK", b"\xd0\xcf\x11\xe0")):
-            yield from _workbook(path)
-            return
-        yield About()
-        csv.field_size_limit(1_000_000)
-        text = decode(path.read_bytes())
-        rows = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter(text, ending(name)))
-        yield from _grid(((number, row) for number, row in enumerate(rows, 1)), 0, None)
-
-
-def _workbook(path: Path) -> Iterator[Found]:
-    calamine = cast("Any", import_module("python_calamine"))
-    try:
-        with calamine.CalamineWorkbook.from_path(str(path)) as book:
-            sheets = [one.name for one in book.sheets_metadata if one.typ == calamine.SheetTypeEnum.WorkSheet]
-            yield About(pages=len(sheets))
-            for page, title in enumerate(sheets, 1):
-                sheet = book.get_sheet_by_name(title)
-                yield Block("heading", clean(title).strip() or str(page), page, level=1)
-                _, left = sheet.start or (0, 0)
-                rows = (list(map(cell_text, row)) for row in filled_down(sheet)) if sheet.height else ()
-                yield from _grid(enumerate(rows, 1), left, page)
-    except (calamine.CalamineError, OSError, ValueError) as error:
-        raise BrokenDocumentError("The workbook is damaged.") from error
+        with open_sheets(path, name) as (about, sheets):
+            yield about
+            for sheet in sheets:
+                if sheet.page is not None:
+                    yield Block("heading", sheet.title, sheet.page, level=1)
+                rows = (list(map(cell_text, row)) for row in sheet.rows)
+                yield from _grid(enumerate(rows, 1), sheet.left, sheet.page)
 
 
 def _grid(rows: Iterable[tuple[int, list[str]]], left: int, page: int | None) -> Iterator[Block]:

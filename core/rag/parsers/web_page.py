@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
+from base64 import b64decode
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from core.rag.document import About, Block, table
-from core.rag.parsers.base import PLAIN, Found, ParseOptions, ending
+from core.rag.figure_labels import figure_text
+from core.rag.parsers.base import PLAIN, Found, ParseOptions, clean, ending
+from core.rag.parsers.figure_pictures import DATA, with_figures
 from core.rag.parsers.text import decode, looks_like_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
+_MOST_PICTURES = 500
 _ENDINGS = frozenset({".html", ".htm", ".xhtml"})
 # Source code may begin with HTML in a string, so other file endings are believed; programs call HTML a sheet or a text.
 _OPEN_TO_DOUBT = _ENDINGS | {"", ".txt", ".xls", ".doc"}
@@ -85,7 +91,33 @@ class WebPageParser:
         title = tree.css_first("title")
         yield About(title=" ".join(title.text().split()) if title else "")
         if tree.body is not None:
-            yield from _Walk().blocks(tree.body)
+            held = pictures_in(tree)
+            yield from with_figures(_Walk(data_source).blocks(tree.body), held.get, words=options.pictures)
+
+
+def data_source(address: str) -> str:
+    """What a picture that stands in a page itself is called as the source of a figure; "" for any other address."""
+    if not address[:11].lower().startswith("data:image/") or ";base64," not in address[:200]:
+        return ""
+    return f"{DATA}{hashlib.sha256(address.encode(errors='replace')).hexdigest()[:16]}"
+
+
+def pictures_in(tree: Any) -> dict[str, bytes]:
+    """The pictures that stand in a page itself, by their sources.
+
+    Args:
+        tree: The page, parsed, or its bytes.
+    """
+    from selectolax.lexbor import LexborHTMLParser
+
+    page: Any = LexborHTMLParser(decoded(tree)) if isinstance(tree, bytes) else tree
+    found: dict[str, bytes] = {}
+    for node in page.css("img")[:_MOST_PICTURES]:
+        address = str(node.attributes.get("src") or "")
+        if source := data_source(address):
+            with suppress(ValueError):
+                found[source] = b64decode(address.partition(",")[2])
+    return found
 
 
 def page_blocks(text: str) -> Iterator[Block]:
@@ -97,13 +129,17 @@ def page_blocks(text: str) -> Iterator[Block]:
         yield from _Walk().blocks(tree.body)
 
 
-def strict_page(data: bytes) -> Iterator[Block]:
-    """The blocks of an XHTML page, as in e-books: there `<title/>` is a whole element."""
+def strict_page(data: bytes, source_of: Callable[[str], str] | None = None) -> Iterator[Block]:
+    """The blocks of an XHTML page, as in e-books: there `<title/>` is a whole element.
+
+    Args:
+        source_of: Gives the source of a picture's figure by its address; "" for one that is not there.
+    """
     from selectolax.lexbor import LexborHTMLParser
 
     tree: Any = LexborHTMLParser(_CLOSED.sub(r"<\1\2></\1>", decoded(data)))
     if tree.body is not None:
-        yield from _Walk().blocks(tree.body)
+        yield from _Walk(source_of).blocks(tree.body)
 
 
 def decoded(data: bytes) -> str:
@@ -121,8 +157,10 @@ def decoded(data: bytes) -> str:
 class _Walk:
     """Walks the tree without recursion: a page nested a hundred thousand deep is an attack."""
 
-    def __init__(self) -> None:
+    def __init__(self, source_of: Callable[[str], str] | None = None) -> None:
         self._words: list[str] = []
+        self._source_of = source_of
+        self._figures: list[Block] = []  # until the paragraph that they stand in is whole
 
     def blocks(self, body: Any) -> Iterator[Block]:
         waiting: list[Any] = [body]
@@ -136,6 +174,8 @@ class _Walk:
                 self._words.append(re.sub(r"\s+", " ", node.text_content or ""))
             elif tag == "br":
                 self._words.append("\n")
+            elif tag in {"img", "figure"} and self._is_picture(node, tag):
+                continue
             elif tag in {"table", "pre"} or re.fullmatch("h[1-6]", tag or ""):
                 yield from self._paragraph()
                 if not (tag == "table" and _is_layout(node)):
@@ -149,11 +189,35 @@ class _Walk:
                 waiting.extend(reversed(_children(node)))
         yield from self._paragraph()
 
+    def _is_picture(self, node: Any, tag: str) -> bool:
+        """Take in a picture, or a `figure` of one picture and its caption; false for another one, with more in it."""
+        caption = str(node.attributes.get("alt") or "") if tag == "img" else _caption(node)
+        if tag == "figure" and not caption:
+            return False
+        self._picture(node if tag == "img" else node.css_first("img"), caption)
+        return True
+
+    def _picture(self, node: Any, caption: str) -> None:
+        source = self._source_of(str(node.attributes.get("src") or "")) if self._source_of else ""
+        if source:
+            self._figures.append(Block("figure", figure_text(clean(caption)), source=source))
+        elif node.parent is not None and node.parent.tag == "figure":  # its picture is elsewhere
+            self._words.append(f"\n{caption}\n" if node.parent.css_first("figcaption") else "")
+
     def _paragraph(self) -> Iterator[Block]:
+        yield from self._figures
+        self._figures = []
         text = _tidy("".join(self._words))
         self._words = []
         if text:
             yield Block("paragraph", text)
+
+
+def _caption(node: Any) -> str:
+    """The caption of a `figure` with one picture and no more; "" for another one, whose parts are read one by one."""
+    caption, pictures = node.css_first("figcaption"), node.css("img")
+    alone = caption is not None and len(pictures) == 1 and node.css_first("table, pre, p, ul, ol") is None
+    return " ".join(caption.text(separator=" ").split()) if alone else ""
 
 
 def _children(node: Any) -> list[Any]:

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from core.rag.document import About, Block, table
+from core.rag.figure_labels import figure_text
 from core.rag.parsers.archives import package, zip_kind
 from core.rag.parsers.base import PLAIN, Found, ParseOptions, clean
+from core.rag.parsers.figure_pictures import part_of, with_figures
+from core.rag.parsers.word_forms import CONTROL, OLDER, control_text, older_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,7 +21,11 @@ if TYPE_CHECKING:
 MEDIA_TYPE = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
 
 _W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
+_A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
+_R = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
+_WP = "{http://schemas.openxmlformats.org/drawingml/2006/wordprocessingDrawing}"
 _FALLBACK = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"
+_LOOKED_BACK = 16  # pieces of text: the words before a field are its label
 _HEADING = re.compile(r"(?:heading|überschrift|titre|título|标题|標題)\s*([1-9])$", re.IGNORECASE)
 
 
@@ -38,7 +47,8 @@ class WordParser:
 
         with package(path, "The Word document", Document, PythonDocxError) as document:
             yield About(title=clean(document.core_properties.title or "").strip())
-            yield from _blocks(document.element.body, _heading_levels(document))
+            walk = _Walk(_heading_levels(document), _pictures(document))
+            yield from with_figures(walk.blocks(document.element.body), partial(part_of, path), words=options.pictures)
 
 
 def _heading_levels(document: Any) -> dict[str, int]:
@@ -61,16 +71,53 @@ def _heading_levels(document: Any) -> dict[str, int]:
     return levels
 
 
-def _blocks(body: Any, levels: dict[str, int]) -> Iterator[Block]:
-    for node in body.iterchildren():
-        if node.tag == f"{_W}p":
-            yield from _paragraph(node, levels)
-        elif node.tag == f"{_W}tbl":
-            rows = [tuple(_text(cell) for cell in _cells(row)) for row in node.iter(f"{_W}tr")]
-            if filled := [row for row in rows if any(cell.strip() for cell in row)]:
-                yield table(filled)
-        elif node.tag == f"{_W}sdt" and (content := node.find(f"{_W}sdtContent")) is not None:
-            yield from _blocks(content, levels)
+def _pictures(document: Any) -> dict[str, str]:
+    """The parts of the package that hold pictures, by the ids by which the text refers to them."""
+    return {
+        relation_id: str(relation.target_part.partname).lstrip("/")
+        for relation_id, relation in document.part.rels.items()
+        if relation.reltype.endswith("/image") and not relation.is_external
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class _Walk:
+    """What the walk through the body must know.
+
+    Args:
+        levels: Of headings, by style.
+        pictures: Parts of the package, by id.
+    """
+
+    levels: dict[str, int]
+    pictures: dict[str, str]
+
+    def blocks(self, body: Any) -> Iterator[Block]:
+        """The blocks of a body or of a content control."""
+        for node in body.iterchildren():
+            if node.tag == f"{_W}p":
+                yield from self._figures(node)
+                yield from _paragraph(node, self.levels)
+            elif node.tag == f"{_W}tbl":
+                yield from self._figures(node)
+                rows = [tuple(_text(cell) for cell in _cells(row)) for row in node.iter(f"{_W}tr")]
+                if filled := [row for row in rows if any(cell.strip() for cell in row)]:
+                    yield table(filled)
+            elif node.tag == CONTROL and (content := node.find(f"{_W}sdtContent")) is not None:
+                inside = list(self.blocks(content))
+                alone = len(inside) == 1 and inside[0].kind == "paragraph"
+                told = control_text(node, inside[0].text if alone else "", "") if alone or not inside else ""
+                yield from [Block("paragraph", told)] if told else inside
+
+    def _figures(self, node: Any) -> Iterator[Block]:
+        """The pictures in a paragraph or table, with the words that stand in for them."""
+        for drawing in node.iter(f"{_W}drawing"):
+            blip = next(drawing.iter(f"{_A}blip"), None)
+            part = self.pictures.get(blip.get(f"{_R}embed", ""), "") if blip is not None else ""
+            known = next(drawing.iter(f"{_WP}docPr"), None)
+            told = str(known.get("descr") or "") if known is not None else ""
+            if part:
+                yield Block("figure", figure_text(clean(told)), source=part)
 
 
 def _paragraph(node: Any, levels: dict[str, int]) -> Iterator[Block]:
@@ -104,6 +151,10 @@ def _text(node: Any) -> str:
             pieces.append(here)
         elif here.tag == f"{_W}t":
             pieces.append(here.text or "")
+        elif here.tag == CONTROL and here is not node:
+            pieces.append(control_text(here, _text(here), "".join(pieces[-_LOOKED_BACK:])))
+        elif here.tag == OLDER:
+            pieces.append(older_text(here, "".join(pieces[-_LOOKED_BACK:])))
         elif here.tag == f"{_W}tab":
             pieces.append("\t")
         elif here.tag in {f"{_W}br", f"{_W}cr"}:

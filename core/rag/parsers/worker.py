@@ -54,6 +54,9 @@ def _do(request: Mapping[str, Any], answer: TextIO, limits: Bounds) -> None:
         place = (request["page"], request["zoom"], request["marks"])
         png: bytes = reader.picture(Path(request["path"]), *place, request["password"])
         _send(answer, {"png": base64.b64encode(png).decode("ascii")})
+    elif request["do"] == "figure":
+        jpeg: bytes = import_module("core.rag.parsers.cutouts").drawn(request)
+        _send(answer, {"jpeg": base64.b64encode(jpeg).decode("ascii")})
     elif request["do"] == "unlock":
         os.umask(0o077)
         decryptor = import_module(request["decryptor"])

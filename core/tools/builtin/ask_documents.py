@@ -68,6 +68,9 @@ class AskDocuments(BaseTool):
         read: What the passages found last are the beginning of, where nothing else was read of a long document.
         coverage: How much the passages found last are of all that was asked about, where they are that.
         whole: Whether the passages found last are all of the documents.
+        pictures: Chooses pictures that go with passages, for a model that sees: takes the passages, the query, the
+            first number, the language and whether the passages are all of the documents; gives what is told of them,
+            and the pictures for `extra`.
     """
 
     name = "ask_documents"
@@ -81,7 +84,7 @@ class AskDocuments(BaseTool):
     deduplicate = True
     longest = 512 * 1024  # what is found is measured in tokens already
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a search may tell besides, each by name
         self,
         find: Callable[[str, int], Awaitable[list[Passage]]],
         cfg: Mapping[str, Any] | None = None,
@@ -90,6 +93,7 @@ class AskDocuments(BaseTool):
         read: Callable[[], Sequence[ReadPart]] | None = None,
         coverage: Callable[[], Coverage | None] | None = None,
         whole: Callable[[], bool] = bool,
+        pictures: Callable[..., Awaitable[tuple[str, list[dict[str, Any]]]]] | None = None,
     ) -> None:
         super().__init__(cfg)
         self._find = find
@@ -97,6 +101,7 @@ class AskDocuments(BaseTool):
         self._read = read
         self._coverage = coverage
         self._whole = whole
+        self._pictures = pictures
         self._k = int(self.cfg.get("k", 5))
         self._notice = bool(self.cfg.get("notice", True))
 
@@ -106,7 +111,8 @@ class AskDocuments(BaseTool):
         """Search. Where nothing is found the result says so, and its `extra` has `nothing_found`.
 
         What could not be searched then is in `unsearched` of it, and what was read where only beginnings were in
-        `read`. `whole` is in it where the passages are all of the documents.
+        `read`. `whole` is in it where the passages are all of the documents. `pictures` of it names those that go with
+        the passages, and a passage whose figure or page the model is shown has `seen`.
 
         Args:
             params: `{"query": ...}`.
@@ -124,15 +130,25 @@ class AskDocuments(BaseTool):
         earlier = evidence if evidence is not None else []
         first = len(earlier) + 1
         earlier.extend(found)
-        rows = tuple({**passage.as_dict(), "number": number} for number, passage in enumerate(found, first))
+        whole = self._whole()
+        told, shown = "", list[dict[str, Any]]()
+        if self._pictures is not None:
+            told, shown = await self._pictures(found, query, first, language, whole=whole)
+        seen = {number for one in shown for number in one["passages"]}
+        rows = tuple(
+            {**passage.as_dict(), "number": number, **({"seen": True} if number in seen else {})}
+            for number, passage in enumerate(found, first)
+        )
         text = numbered(found, language, first=first, notice=self._notice)
         parts = self._read() if self._read is not None else ()
         if parts and self._notice:
             text = f"{text}\n{_told(parts, language)}"
         extra: dict[str, Any] = {"read": [asdict(part) for part in parts]} if parts else {}
+        if shown:
+            text, extra["pictures"] = f"{text}\n{told}", shown
         if self._coverage is not None and (coverage := self._coverage()) is not None:
             extra[EXTRA] = coverage.as_dict()
-        if self._whole():
+        if whole:
             extra["all_documents"] = True  # the same for each question: `documents_first` looks for it
         return ToolResult(text, passages=rows, extra=extra)
 

@@ -212,6 +212,17 @@ async def test_without_anything_that_hears_a_recording_is_refused_before_it_is_s
         assert service.sent == []
 
 
+async def test_a_service_that_its_owner_did_not_choose_for_it_gets_no_recording(engine: Engine) -> None:
+    file = await engine.stores.of("local").files.put("meeting.wav", WAVE)
+    async with engine.workspaces.open("local") as local:
+        await local.models.save(Draft("openai", "", "gpt-4o", "sk-for-chats"), use=False)
+        assert await local.dictation.way() is not None  # the microphone, which says so first, would use it
+        (refused,) = await local.unsupported_files([file])
+        assert refused.words_key == "sound_not_taken"
+        await local.preferences.change("dictation", "openai")
+        assert await local.unsupported_files([file]) == []
+
+
 async def test_a_recording_whose_transcript_is_being_made_can_be_called_off_and_the_reply_goes_on(
     engine: Engine, model: ScriptedModel
 ) -> None:

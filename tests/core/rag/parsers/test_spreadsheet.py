@@ -15,7 +15,7 @@ import xlsxwriter
 from core.errors import BrokenDocumentError, LockedDocumentError
 from core.rag.document import Block
 from core.rag.parsers import process
-from core.rag.parsers.catalog import parser_for
+from core.rag.parsers.catalog import PARSER_REGISTRY, parser_for
 from core.rag.parsers.process import Limits, Parsed
 
 Read = Callable[..., Parsed]
@@ -270,3 +270,21 @@ def test_half_a_workbook_is_damaged(read: Read, make: Callable[..., Path]) -> No
     with pytest.raises(BrokenDocumentError) as caught:
         read(path)
     assert caught.value.words_key == "document_broken"
+
+
+@pytest.mark.parametrize("parser", ["grid", "table_rows"])
+def test_a_workbook_at_which_its_library_panics_is_damaged_however_it_is_read(
+    make: Callable[..., Path], parser: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import python_calamine
+
+    class PanicException(BaseException):
+        pass
+
+    def panics(path: str) -> None:
+        raise PanicException(path)
+
+    path = make(Ships=[["name"], ["Gull"]])
+    monkeypatch.setattr(python_calamine, "CalamineWorkbook", type("Book", (), {"from_path": staticmethod(panics)}))
+    with pytest.raises(BrokenDocumentError):
+        list(PARSER_REGISTRY[parser]().parse(path, path.name))
