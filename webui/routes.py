@@ -46,8 +46,8 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.routing import BaseRoute
 
-    from core.workspace.workspace import Workspace
     from core.rag.library import Library
+    from core.workspace.workspace import Workspace
     from webui.context import WebContext
     from webui.uploads import Uploads
     from webui.views import Views

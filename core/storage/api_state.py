@@ -16,7 +16,6 @@ from core.storage.files import file_record
 from core.storage.tables import api_files, api_responses, files
 
 if TYPE_CHECKING:
-    from core.storage.base import FileRecord
     from collections.abc import Mapping
     from pathlib import Path
 
