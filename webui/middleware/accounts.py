@@ -25,7 +25,7 @@ SESSION: Final = "-session"
 """The kind of cookie that holds a session's token."""
 SIGN_IN: Final = "sign-in"
 _SAFE: Final = frozenset({"GET", "HEAD"})
-_OTHER_PROGRAMS: Final = "/mcp"  # shows a token, which no other site's page knows
+_OTHER_PROGRAMS: Final = ("/mcp", "/v1/")  # they show a token, which no other site's page knows
 _LOOKED_AT: Final = 30.0  # seconds: a stream whose session another process ended is cut by then
 _RENEWED: Final = 24 * 3600.0
 
@@ -186,6 +186,6 @@ def _is_ours(scope: Scope, headers: Headers) -> bool:
     An `Origin` of another site was refused before. One that names none comes from no page of ours: browsers name it
     with every such request, and signing in, too, is nothing that another site may do for somebody.
     """
-    if scope["method"] in _SAFE or scope["path"] == _OTHER_PROGRAMS:
+    if scope["method"] in _SAFE or scope["path"].startswith(_OTHER_PROGRAMS):
         return True
     return "origin" in headers or headers.get("sec-fetch-site") == "same-origin"

@@ -42,6 +42,8 @@ ROUTES: Final[Mapping[str, Needed]] = {
                 "/guest",
                 "/link/{token}",
             ),
+            *_below("v1", "models models/{model:path} chat/completions responses responses/{response_id} embeddings"),
+            *_below("v1", "files files/{file_id} files/{file_id}/content {rest:path}"),
         ),
         "nothing",
     ),
@@ -49,6 +51,7 @@ ROUTES: Final[Mapping[str, Needed]] = {
         (
             *("/", "/config", "/search", "/meter", "/meter/save", "/files/{file_id}", "/uploads/check"),
             *("/pages/{document_id}/{page:int}.png", "/documents/unlock", "/pictures/show", "/inspect/{message}.json"),
+            "/pages/{document_id}/figure/{number:int}.jpg",
             *_below("dictation", "way text"),
             *_below("conversations", "list/parts list/rows list/ids export {conversation_id}/export"),
             *_below("conversations", "{conversation_id}/queue/take {conversation_id}/answers/{message_id}"),
@@ -76,6 +79,7 @@ ROUTES: Final[Mapping[str, Needed]] = {
             *_below("tools/services", "read test add key enable tool remove"),
             *_below("libraries", "create rename delete remove cancel again try {library}/files"),
             *_below("shares", "preview look make revoke"),
+            *_below("keys", "make revoke"),
         ),
         "own",
     ),
@@ -98,6 +102,7 @@ _TALK_ACTIONS: Final = (
     *("forget", "asknow", "allow", "refuse", "answer", "decline", "rerun", "inspect", "steering", "steer"),
     *("switch", "persona", "persona-save", "persona-change", "persona-delete", "persona-restore"),
     *("persona-import", "prompt-save", "prompt-delete"),
+    *("watch", "demoplay", "demospeed", "demostep", "demotake"),
 )
 ACTIONS: Final[Mapping[str, Right]] = {**dict.fromkeys(_TALK_ACTIONS, "talk"), **dict.fromkeys(_OWN_ACTIONS, "own")}
 """By the name of an action of the page's bus."""

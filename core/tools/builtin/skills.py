@@ -177,26 +177,31 @@ class _OverSkills(BaseToolWithFileAccess):
     """What both tools share: the skills that there are.
 
     Args:
-        cfg: Options; `folder` names the folder of the skills, unless `skills` gives them.
+        cfg: Options; `folder` names the folder of the skills, unless `skills` gives them. Without either there are none.
+
+    Raises:
+        SettingsError: As `find_skills`; or the folder has no skill.
     """
 
     def __init__(self, cfg: Mapping[str, Any] | None = None) -> None:
         given = dict(cfg or {})
         found: Sequence[Skill] | None = given.pop("skills", None)
-        if found is None:
-            if not given.get("folder"):
-                hint = 'Write {"name": "use_skill", "folder": "skills"}, or skills_in("skills").'
-                raise SettingsError(f"The tool {self.name!r} needs the folder of its skills.", hint=hint)
-            found = find_skills(given["folder"], strict=bool(given.get("strict", True)))
-        if not found:
+        if found is None and (folder := given.get("folder")):
+            found = find_skills(folder, strict=bool(given.get("strict", True)))
+        if found is not None and not found:
             hint = "A skill is a folder with a SKILL.md."
             raise SettingsError(f"The folder {str(given.get('folder'))!r} has no skill.", hint=hint)
-        self.skills = {one.name: one for one in found}
+        self.skills = {one.name: one for one in found or ()}
         self.parameters = self._parameters()
         super().__init__(given)
 
     def _parameters(self) -> dict[str, Any]:
         raise NotImplementedError
+
+    def _which(self) -> dict[str, Any]:
+        """The parameter that names a skill."""
+        one_of = {"enum": list(self.skills)} if self.skills else {}
+        return {"type": "string", **one_of, "description": "Which skill."}
 
     def _skill(self, arguments: Mapping[str, Any]) -> Skill:
         """Raises BadArgumentsError."""
@@ -229,7 +234,7 @@ class UseSkill(_OverSkills):
         return {
             "type": "object",
             "properties": {
-                "name": {"type": "string", "enum": list(self.skills), "description": "Which skill."},
+                "name": self._which(),
                 "file": {"type": "string", "description": "A file of the skill, in place of its instructions."},
             },
             "required": ["name"],
@@ -285,7 +290,7 @@ class RunSkill(_OverSkills):
         return {
             "type": "object",
             "properties": {
-                "name": {"type": "string", "enum": list(self.skills), "description": "Which skill."},
+                "name": self._which(),
                 "script": {"type": "string", "description": "The script, such as scripts/fill.py."},
                 "arguments": {
                     "type": "array",

@@ -224,3 +224,23 @@ async def test_ones_own_account_lists_browsers_changes_the_password_and_ends_the
     mara = await here.person("Mara")
     await mara.post("/account/end", data={"session": mine})
     assert await may_open_account(jan), "nobody ends another's session by its name"
+
+
+async def test_a_program_of_a_person_asks_with_a_key_alone_until_it_is_revoked_or_the_person_is_gone(
+    here: House,
+) -> None:
+    owner, ada = await here.owner(), await here.person("Ada")
+    told = {"name": "Editor", "scopes": ["chat"]}
+    key = (await ada.post("/keys/make", json=told)).json()["key"]
+    guest = await here.person("Gus", "guest")
+    assert (await guest.post("/keys/make", json=told)).status_code == 403
+    program = here.browser()
+    del program.headers["origin"]
+    program.headers["authorization"] = f"Bearer {key}"
+    asked = {"model": "parlour", "messages": [{"role": "user", "content": "Well?"}]}
+    answer = await program.post("/v1/chat/completions", json=asked)
+    assert answer.json()["choices"][0]["message"]["content"] == "Yes."
+    without = {"authorization": ""}
+    assert (await ada.get("/v1/models", headers=without)).status_code == 401, "a session is no key"
+    await owner.post("/people/delete", data={"person": await here.id_of(ada), "name": "Ada"})
+    assert (await program.get("/v1/models")).status_code == 401
