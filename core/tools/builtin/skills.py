@@ -177,7 +177,7 @@ class _OverSkills(BaseToolWithFileAccess):
     """What both tools share: the skills that there are.
 
     Args:
-        cfg: Options; `folder` names the folder of the skills, unless `skills` gives them. Without either there are none.
+        cfg: Options; `folder` names the folder of the skills, unless `skills` gives them. Without, there are none.
 
     Raises:
         SettingsError: As `find_skills`; or the folder has no skill.

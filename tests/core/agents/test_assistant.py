@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -31,6 +32,7 @@ class Shelf:
         self.passages = list(passages)
         self.asked: list[tuple[str, int, Collection[str] | None]] = []
         self.context = self.retriever = self.tables = self
+        self.figures = SimpleNamespace(of=lambda _: [], named=lambda *_: [], passages=lambda _: [])  # it has none
 
     def headings(self, documents: Collection[str]) -> dict[str, list[Any]]:
         return {}

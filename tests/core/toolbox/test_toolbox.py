@@ -145,7 +145,7 @@ async def test_a_small_model_is_offered_what_it_was_before(toolbox: Toolbox) -> 
 
 
 async def test_a_small_model_gets_what_was_switched_on_by_name_but_never_too_much(toolbox: Toolbox) -> None:
-    for one in plugins.TOOL_REGISTRY.on_page():
+    for one in await toolbox.of("alice").listed():
         await toolbox.of("alice").switch(one.name, on=True)
     small = await toolbox.of("alice").for_model("talk", small=True)
     assert 2 < len(small) <= MOST_FOR_SMALL
