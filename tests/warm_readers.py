@@ -157,8 +157,8 @@ def _read(asked: dict[str, Any], given: list[int]) -> None:
     try:
         import_module("core.rag.parsers.worker").main()
         code = 0
-    except BaseException:
-        sys.excepthook(*sys.exc_info())
+    except BaseException as error:
+        sys.excepthook(type(error), error, error.__traceback__)
     finally:
         with suppress(BaseException):
             sys.stderr.flush()

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from bench.kills.forked_page import ForkedApp, Origin
 from core.testing.behaviour import behave
 from core.testing.model_server import ModelServer
 from tests.e2e.app_process import AppProcess
@@ -25,14 +24,14 @@ def hub() -> Iterator[ModelHub]:
 
 
 @pytest.fixture
-def app(tmp_path: Path, hub: ModelHub, monkeypatch: pytest.MonkeyPatch, origin: Origin) -> Iterator[AppProcess]:
+def app(tmp_path: Path, hub: ModelHub, monkeypatch: pytest.MonkeyPatch) -> Iterator[AppProcess]:
     """An app whose hub is ours, with a folder of models of its own."""
     monkeypatch.setenv("HF_ENDPOINT", hub.address)
     monkeypatch.setenv("HF_HOME", str(tmp_path / "hub"))
     monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
     given = {"RETRIEVAL": "keyword", "WEIGHTS_DIR": str(tmp_path / "weights")}
     with ModelServer(behave) as model:
-        running = ForkedApp(tmp_path / "home", model, given, origin=origin).start()
+        running = AppProcess(tmp_path / "home", model, given).start()
         yield running
         running.stop()
 

@@ -31,7 +31,7 @@ _COMMON = (" ", "\n", "`", "<", "[1]", "a. ", "a", "中", '{"a":', "<think>")
 FEW = tuple(Repeat(unit) for unit in _COMMON)
 FRAMED = tuple(framed(_COMMON))
 ONE = (Repeat("a. "),)  # in the gate, of what is read letter by letter or comes in values of the house: it takes long
-MOMENT = 0.0005  # seconds for a short text, over which few repeats are fed in the gate
+GONE_INTO = 4  # repeats for each way in which text comes to a function
 QUICK = 0.001  # seconds for a long text, under which framed ones are fed at full length too
 
 
@@ -109,12 +109,13 @@ def is_quick(way: Way) -> bool:
     return way.is_whole and seconds_of(prepared(way, "a" * LONG), times=2, most=MOST) < QUICK
 
 
-def few(way: Way) -> tuple[Repeat, ...]:
-    """The repeats that the gate feeds: all to what reads one in a moment, else a fourth of them."""
-    whole = tuple(plain())
-    if seconds_of(prepared(way, "a" * SHORT), times=3, most=MOST) < MOMENT:
-        return whole
-    return whole[sum(map(ord, str(way))) % 4 :: 4]
+def slowest(way: Way) -> list[Repeat]:
+    """The repeats that the gate goes into: what grows beyond its length is among those that take longest."""
+
+    def seconds(repeat: Repeat) -> float:
+        return seconds_of(prepared(way, repeat.text(SHORT)), most=MOST)
+
+    return sorted(plain(), key=seconds, reverse=True)[:GONE_INTO]
 
 
 def bare(module: str) -> list[Way]:
@@ -163,7 +164,7 @@ def test_every_excuse_is_needed_and_says_why() -> None:
 def test_the_time_that_a_text_takes_grows_with_its_length_alone(module: str) -> None:
     # A letter at a time, so short a text tells nothing.
     found = [way for way in bare(module) if way.kind != "by 1" and not iscoroutinefunction(way.taker.function)]
-    assert [said for way in found for said in complaints([way], few(way), SHORT)] == []
+    assert [said for way in found for said in complaints([way], slowest(way), SHORT)] == []
 
 
 @pytest.mark.slow
@@ -236,6 +237,14 @@ def test_a_function_that_takes_too_long_is_complained_of(name: str, monkeypatch:
     if "drawing" in name:
         assert not complaint(way, Repeat("a"), SHORT)
         assert repeat in FRAMED
+
+
+def test_the_gate_goes_into_what_takes_longest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(f"{__name__}.prepared", lambda _, text: text)
+    monkeypatch.setattr(f"{__name__}.seconds_of", lambda text, **_: text.count("中"))
+    way = fed(planted.__name__)[0]
+    assert slowest(way)[0] == Repeat("中")
+    assert len(slowest(way)) == GONE_INTO
 
 
 @pytest.mark.slow
