@@ -52,7 +52,7 @@ class ResponseReply:
 
     def first(self) -> bytes:
         """What comes before all else."""
-        body = {**self._body("in_progress"), "output": []}
+        body: dict[str, Any] = {**self._body("in_progress"), "output": list[Any]()}
         return self._event("response.created", response=body) + self._event("response.in_progress", response=body)
 
     def piece(self, event: Event) -> bytes:
