@@ -20,6 +20,7 @@ NAMES = (
     "importing",
     "first_token",
     "threads",
+    "doors",
     "parallel_tools",
     "agents",
     "mcp",

@@ -52,7 +52,7 @@ class ResponseReply:
 
     def first(self) -> bytes:
         """What comes before all else."""
-        body = {**self._body("in_progress"), "output": []}
+        body: dict[str, Any] = {**self._body("in_progress"), "output": list[Any]()}
         return self._event("response.created", response=body) + self._event("response.in_progress", response=body)
 
     def piece(self, event: Event) -> bytes:
@@ -77,7 +77,8 @@ class ResponseReply:
                 name, arguments = self._calls.get(call_id) or self._called_before(call_id, message.name or "")
                 failed = bool((message.extra or {}).get("failed"))
                 said = message.get_text_content()
-                more = {"output": None if failed else said, "error": said if failed else None}
+                error = {"type": "mcp_tool_execution_error", "content": [{"type": "text", "text": said}]}
+                more = {"output": None if failed else said, "error": error if failed else None}
                 call = {"type": "mcp_call", "id": f"mcp_{call_id}", "server_label": _HOUSE, "name": name}
                 return self._whole_item({**call, "arguments": arguments, **more})
             case _:

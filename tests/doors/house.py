@@ -9,11 +9,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
+from pydantic import SecretStr
+
 from core.engine import Engine
 from core.settings import Settings
 from core.storage.api_keys import NewKey
 from core.testing.model_server import ModelServer
-from core.testing.script import Reply
+from core.testing.script import Reply, refusal
 from tests.webui.server.served_app import served
 
 T = TypeVar("T")
@@ -24,11 +26,15 @@ class House:
     """What tests need of it.
 
     Args:
-        model: The service that answers; its script is filled by each test.
+        home: Its data folder.
+
+    Attributes:
+        model: The service that answers what a test has let it say.
     """
 
-    def __init__(self, home: Path, model: ModelServer, **settings: Any) -> None:
-        self.model = model
+    def __init__(self, home: Path, **settings: Any) -> None:
+        self._said: list[Reply] = []
+        self.model = ModelServer(self._next)
         self._home = home
         self._settings = settings
         self._ready = threading.Event()
@@ -69,8 +75,10 @@ class House:
     def says(self, *replies: Reply | str) -> None:
         """What the service answers next."""
         self.model.requests.clear()
-        self.model._queue.clear()
-        self.model.add(*(Reply(text=one) if isinstance(one, str) else one for one in replies))
+        self._said[:] = [Reply(text=one) if isinstance(one, str) else one for one in replies]
+
+    def _next(self, _: Any) -> Reply:
+        return self._said.pop(0) if self._said else refusal(500, "The script has no more replies.")
 
     async def _live(self) -> None:
         self.loop, self._over = asyncio.get_running_loop(), asyncio.Event()
@@ -78,7 +86,7 @@ class House:
             home=self._home,
             base_url=self.model.base_url,
             model="scripted",
-            api_key="any",
+            api_key=SecretStr("any"),
             retrieval="keyword",
             check_claims=False,
             **self._settings,
@@ -91,8 +99,9 @@ class House:
 
 @contextmanager
 def house_in(home: Path, **settings: Any) -> Iterator[House]:
-    with ModelServer([]) as model:
-        house = House(home, model, **settings).start()
+    house = House(home, **settings)
+    with house.model:
+        house.start()
         try:
             yield house
         finally:

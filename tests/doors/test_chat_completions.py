@@ -18,7 +18,7 @@ from core.testing.script import Reply, refusal
 from tests.doors.house import OWNER, House, house_in
 
 PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n" + bytes(40)).decode()
-WEATHER: dict[str, Any] = {
+WEATHER: Any = {
     "type": "function",
     "function": {
         "name": "get_weather",
@@ -31,7 +31,7 @@ HELLO: list[Any] = [{"role": "user", "content": "Hello?"}]
 
 @pytest.fixture(scope="module")
 def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
-    with house_in(tmp_path_factory.mktemp("doors") / "home") as house:
+    with house_in(tmp_path_factory.mktemp("doors") / "home", max_upload_mb=1) as house:
         yield house
 
 
@@ -239,8 +239,8 @@ def test_errors_of_the_service_have_the_right_status_also_where_a_stream_is_want
         with pytest.raises(kind) as caught:
             list(client.chat.completions.create(model="installed", messages=HELLO, stream=stream))  # type: ignore[call-overload]
         assert caught.value.response.headers.get("retry-after", "") == later
-        assert caught.value.body
-        assert "message" in caught.value.body
+        told: Any = caught.value.body
+        assert "message" in told
 
 
 def test_only_the_key_lets_in_and_never_from_an_address(house: House, key: str) -> None:
@@ -296,6 +296,20 @@ def test_files_of_one_owner_are_no_others(house: House, client: OpenAI) -> None:
         with pytest.raises(openai.NotFoundError):
             bob.chat.completions.create(model="parlour", messages=[{"role": "user", "content": [part]}])
     client.files.delete(file.id)
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_a_file_that_is_too_large_is_refused_whether_its_size_is_told_or_not(
+    house: House, key: str, told: bool
+) -> None:
+    head = '--x\r\nContent-Disposition: form-data; name="file"; filename="a.bin"\r\n\r\n'
+    body = [head.encode(), *[bytes(256 * 1024)] * 12, b"\r\n--x--\r\n"]
+    headers = {"Authorization": f"Bearer {key}", "Content-Type": "multipart/form-data; boundary=x"}
+    content = b"".join(body) if told else iter(body)
+    answer = httpx.post(f"{house.base_url}/files", content=content, headers=headers, timeout=30)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (413, "too_large")
+    drafts = house.engine.settings.home / "tmp"
+    assert [one for one in drafts.glob("program-*") if drafts.is_dir()] == []
 
 
 def test_texts_are_embedded(client: OpenAI) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
-from starlette.responses import JSONResponse
+from starlette.requests import ClientDisconnect
 
 from core.doors.asked import MOST_MESSAGES, chat_asked, listed
 from core.doors.chat import DONE, ChatReply
@@ -14,8 +14,9 @@ from core.doors.door import Answer
 from core.doors.embedding import embedding_models
 from core.doors.parts import Parts
 from core.doors.storing import store_conversation
-from core.errors import LimitReachedError, NotFoundError
+from core.errors import LimitReachedError
 from webui.doors.entry import json_of
+from webui.doors.refusals import JsonAnswer
 from webui.doors.stream import ReplyStream, event
 
 if TYPE_CHECKING:
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
     from core.doors.catalog import Offered
     from core.doors.door import Door
     from core.messages.events import Event
-
-_PRIVATE: Final = {"cache-control": "no-store"}
 
 
 class ChatForm(ChatReply):
@@ -60,15 +59,15 @@ async def models(request: Request, door: Door) -> Response:
     del request
     found = [_model(one) for one in await door.models()]
     found += [_embedder(name) for name in await asyncio.to_thread(embedding_models) if door.key.may_use(name)]
-    return JSONResponse({"object": "list", "data": found}, headers=_PRIVATE)
+    return JsonAnswer({"object": "list", "data": found})
 
 
 async def model(request: Request, door: Door) -> Response:
     """One of them."""
     wanted = request.path_params["model"]
     if wanted in await asyncio.to_thread(embedding_models) and door.key.may_use(wanted):
-        return JSONResponse(_embedder(wanted), headers=_PRIVATE)
-    return JSONResponse(_model(await door.find(wanted)), headers=_PRIVATE)
+        return JsonAnswer(_embedder(wanted))
+    return JsonAnswer(_model(await door.find(wanted)))
 
 
 async def completions(request: Request, door: Door) -> Response:
@@ -92,7 +91,7 @@ async def completions(request: Request, door: Door) -> Response:
             return ReplyStream(answer, form, closing=closing, over=over)
         await until_left(request, made_whole(answer, form))
         await over()
-        return JSONResponse(await form.completion(), headers=_PRIVATE)
+        return JsonAnswer(await form.completion())
 
 
 async def made_whole(answer: Answer, form: ChatReply) -> None:
@@ -118,7 +117,7 @@ async def until_left(request: Request, work: Awaitable[None]) -> None:
         if not working.done():
             working.cancel()
             await asyncio.wait({working})
-            raise NotFoundError("The program went away.", kind="request")
+            raise ClientDisconnect
         working.result()
     finally:
         working.cancel()

@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from starlette.responses import JSONResponse
-
 from core.doors.asked import BadRequestError, model_of
 from core.doors.embedding import embedding_models, vectors
 from core.errors import NotFoundError
 from core.llm.tokens import estimate_tokens
 from core.messages.message import Usage
 from webui.doors.entry import json_of
+from webui.doors.refusals import JsonAnswer
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -42,7 +41,7 @@ async def embeddings(request: Request, door: Door) -> Response:
     door.note(Usage(prompt_tokens=tokens, total_tokens=tokens))
     data = [{"object": "embedding", "index": at, "embedding": one} for at, one in enumerate(made)]
     usage = {"prompt_tokens": tokens, "total_tokens": tokens}
-    return JSONResponse({"object": "list", "model": model, "data": data, "usage": usage})
+    return JsonAnswer({"object": "list", "model": model, "data": data, "usage": usage})
 
 
 def _texts(given: Any) -> list[str]:

@@ -7,16 +7,18 @@ import secrets
 from typing import TYPE_CHECKING, Any, Final
 
 from starlette.formparsers import MultiPartException
-from starlette.responses import FileResponse, JSONResponse
+from starlette.requests import Request
+from starlette.responses import FileResponse
 
 from core.doors.asked import BadRequestError
+from webui.doors.refusals import JsonAnswer
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from starlette.datastructures import UploadFile
-    from starlette.requests import Request
     from starlette.responses import Response
+    from starlette.types import Message, Receive
 
     from core.doors.door import Door
     from core.storage.api_state import ApiFile
@@ -43,6 +45,7 @@ class FileRoutes:
         told = request.headers.get("content-length", "")
         if told.isdigit() and int(told) > self._most + _BLOCK:
             raise self._too_large()
+        request = Request(request.scope, self._bounded(request.receive))
         try:
             async with request.form(max_files=1, max_fields=20, max_part_size=_BLOCK) as form:
                 file, purpose = form.get("file"), form.get("purpose")
@@ -54,7 +57,7 @@ class FileRoutes:
                 kept = await self._kept(file, str(purpose), door)
         except MultiPartException as error:
             raise BadRequestError("The form of the request cannot be read.", code="invalid_form") from error
-        return JSONResponse(_json(kept))
+        return JsonAnswer(_json(kept))
 
     async def all(self, request: Request, door: Door) -> Response:
         """All of them, the newest first."""
@@ -62,11 +65,11 @@ class FileRoutes:
         there = await door.stores.api_files.list()
         data = [_json(one) for one in there if purpose in {None, one.purpose}]
         ends = {"first_id": data[0]["id"] if data else None, "last_id": data[-1]["id"] if data else None}
-        return JSONResponse({"object": "list", "data": data, "has_more": False, **ends})
+        return JsonAnswer({"object": "list", "data": data, "has_more": False, **ends})
 
     async def one(self, request: Request, door: Door) -> Response:
         """What is known about one."""
-        return JSONResponse(_json(await door.stores.api_files.get(_id(request))))
+        return JsonAnswer(_json(await door.stores.api_files.get(_id(request))))
 
     async def content(self, request: Request, door: Door) -> Response:
         """Its bytes."""
@@ -78,7 +81,21 @@ class FileRoutes:
     async def delete(self, request: Request, door: Door) -> Response:
         """Delete one."""
         await door.stores.api_files.delete(_id(request))
-        return JSONResponse({"id": _PREFIX + _id(request), "object": "file", "deleted": True})
+        return JsonAnswer({"id": _PREFIX + _id(request), "object": "file", "deleted": True})
+
+    def _bounded(self, receive: Receive) -> Receive:
+        """A `receive` of which no more is taken than a file may have, and what belongs to a form."""
+        left = self._most + _BLOCK
+
+        async def bounded() -> Message:
+            nonlocal left
+            message = await receive()
+            left -= len(message.get("body", b""))
+            if left < 0:
+                raise self._too_large()
+            return message
+
+        return bounded
 
     async def _kept(self, file: UploadFile, purpose: str, door: Door) -> ApiFile:
         await asyncio.to_thread(self._folder.mkdir, mode=0o700, parents=True, exist_ok=True)

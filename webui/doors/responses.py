@@ -7,8 +7,6 @@ import logging
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any, Final
 
-from starlette.responses import JSONResponse
-
 from core.doors.asked import response_asked
 from core.doors.door import Answer
 from core.doors.parts import Parts
@@ -18,6 +16,7 @@ from core.doors.storing import store_conversation
 from core.errors import LimitReachedError
 from webui.doors.chat import Whole, until_left
 from webui.doors.entry import json_of
+from webui.doors.refusals import JsonAnswer
 from webui.doors.stream import ReplyStream
 
 if TYPE_CHECKING:
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
     from core.doors.door import Door
 
 _log = logging.getLogger(__name__)
-_PRIVATE: Final = {"cache-control": "no-store"}
 _LARGEST: Final = 4 * 1024 * 1024  # characters of what is kept for a further request
 
 
@@ -81,20 +79,20 @@ async def make(request: Request, door: Door) -> Response:
             answer.reason = "length"
         await over()
         await form.end()
-        return JSONResponse(await form.body(), headers=_PRIVATE)
+        return JsonAnswer(await form.body())
 
 
 async def read(request: Request, door: Door) -> Response:
     """A response that is kept."""
     state = await door.stores.api_responses.get(request.path_params["response_id"])
-    return JSONResponse(state["response"], headers=_PRIVATE)
+    return JsonAnswer(state["response"])
 
 
 async def delete(request: Request, door: Door) -> Response:
     """Forget one."""
     response_id = request.path_params["response_id"]
     await door.stores.api_responses.delete(response_id)
-    return JSONResponse({"id": response_id, "object": "response", "deleted": True}, headers=_PRIVATE)
+    return JsonAnswer({"id": response_id, "object": "response", "deleted": True})
 
 
 async def _keep(answer: Answer, form: ResponseForm) -> None:
