@@ -193,6 +193,10 @@ class StoredSession(Session):
         await self._open()
         return await self._to_the_end(await self._started(question, options))
 
+    def _asking(self, question: Question, options: Mapping[str, Any]) -> Asking:
+        _check_options(options)
+        return super()._asking(question, options)
+
     async def _started(self, question: Question, options: Mapping[str, Any]) -> tuple[Run, Asking, _Answerer]:
         if self._live is not None or self._left is not None:
             await self._free()
@@ -292,6 +296,7 @@ class StoredSession(Session):
 
     def _again(self, options: Mapping[str, Any], said: Sequence[Message]) -> Asking:
         """The last question, asked once more, with what was said to it."""
+        _check_options(options)
         thread = self.messages
         asking = Asking.of(self.agent, thread[-1:], {**options, "history": thread[:-1]})
         asking.asked = [*asking.asked, *said]
@@ -351,7 +356,17 @@ def _approval(given: Guard | Policy | Ask | None) -> tuple[Policy, Ask | None]:
     if isinstance(given, Policy):
         return given, None
     guard = Guard.of(given)
-    return (guard.policy, guard.asks) if guard is not None else (Policy("never"), None)
+    if type(guard) is not Guard:  # its own way of deciding would not be heard
+        said = f"approval of a session in a file cannot be {type(guard).__name__}."
+        raise SettingsError(said, hint="Give a Policy, a function that decides, or Guard(policy, function).")
+    return guard.policy, guard.asks
+
+
+def _check_options(options: Mapping[str, Any]) -> None:
+    """Raises SettingsError where one question is to be decided about by somebody else."""
+    if options.get("approval") is not None:
+        said = "A session in a file has one approval for all its questions, since others may decide about them later."
+        raise SettingsError(said, hint="Write agent.session(..., approval=...).", name="approval")
 
 
 def _request(asked: ApprovalAsked) -> ApprovalRequest:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from core import Policy, Reply, tool
+from core import Guard, Policy, Reply, tool
 from core.agents.basic import BasicAgent, FnCallAgent
 from core.errors import ConflictError, LimitReachedError, SettingsError
 from core.testing.script import Reply as Said
@@ -135,6 +135,18 @@ def test_what_is_no_place_for_a_session_is_refused(wrong: dict[str, Any], senten
     with pytest.raises(SettingsError) as error:
         BasicAgent(llm=ScriptedModel("Yes.")).session(**wrong)
     assert str(error.value) == sentence
+
+
+def test_nobody_is_asked_in_vain(tmp_path: Path):
+    class Own(Guard):
+        """Decides in its own way."""
+
+    with pytest.raises(SettingsError, match=r"cannot be Own\. Give a Policy"):
+        clerk("Yes.").session(tmp_path / "talks.db", approval=Own(Policy()))
+    with clerk("Yes.").session(tmp_path / "talks.db", approval=Guard(Policy())) as session:
+        with pytest.raises(SettingsError, match="one approval for all its questions"):
+            session.ask("Hello?", approval=Policy())
+        assert session.ask("Hello?").text == "Yes."
 
 
 def test_a_session_has_its_history():
