@@ -50,6 +50,7 @@ NAMES = (
     "scopes",
     "whole",
     "tables",
+    "figures_and_forms",
     "second_question",
     "small_model",
     "agents_suite",

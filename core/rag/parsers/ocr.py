@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from core.errors import MissingExtraError
 from core.rag.document import Block, union
+from core.rag.parsers import scan_tables
 from core.rag.parsers.base import clean
 from core.rag.parsers.pdf_layout import in_columns
 from core.rag.parsers.pdf_page import Line, Pixels, joined
@@ -34,6 +35,7 @@ LONGEST_SIDE = 2_200  # pixels; a larger picture is made smaller before it is re
 
 _SURE = 0.85  # from 0 to 1, the mean of all lines; lower for text that is upside down
 _UPRIGHT = 1.5  # a line is so much wider than high
+_FEWEST_CELLS = 6  # lines: fewer make no table
 _SEEN = 0.6  # likewise: what is recognised in a figure with less are strokes, not words
 _ROW = 0.5  # of the height: lines that share so much stand beside each other
 
@@ -203,11 +205,11 @@ def is_scan(page: RawPage) -> bool:
     return letters < fewer and page.image_share() > share
 
 
-def scanned_runs(page: RawPage) -> Runs:
-    """The lines recognised on a page that are not in its text, in points as displayed."""
+def scanned_runs(page: RawPage, number: int = 1) -> Runs:
+    """The lines recognised on a page that are not in its text, in points as displayed; `number` is the page's."""
     zoom = min(_DPI / 72, LONGEST_SIDE / max(page.width, page.height, 1.0))
     known = [line.rectangle for run in page.runs for line in run]
-    runs = lines_of(page.pixels(zoom), zoom)
+    runs = lines_of(page.pixels(zoom), zoom, page=number)
     return [kept for run in runs if (kept := [line for line in run if not _is_known(line, known)])]
 
 
@@ -247,19 +249,24 @@ def is_recognised(run: Sequence[Line]) -> bool:
 
 
 def block(run: Sequence[Line], page: int) -> Block:
-    """A run of recognised lines as a paragraph, or as a heading."""
+    """A run of recognised lines as a paragraph, or as a heading; a table as it is."""
+    if run[0].table:
+        return run[0].table
     text, starts = joined([line.text for line in run])
     places = tuple(zip(starts, (line.rectangle for line in run), strict=True))
     level = int(all(line.bold for line in run))
     return Block("heading" if level else "paragraph", text, page, places, level)
 
 
-def lines_of(picture: Pixels, zoom: float, read: Callable[[bytes, int, int], Sheet] | None = None) -> Runs:
+def lines_of(
+    picture: Pixels, zoom: float, read: Callable[[bytes, int, int], Sheet] | None = None, *, page: int | None = None
+) -> Runs:
     """The lines of a picture in points, those of a paragraph together; those of headings are bold.
 
     Args:
         zoom: Its pixels for each point.
         read: The OCR function; `recognise` by default.
+        page: Its number, from 1, to have tables found in it: one that stands upright has a line for each.
 
     Raises:
         MissingExtraError: The extra `ocr` is not installed.
@@ -268,10 +275,14 @@ def lines_of(picture: Pixels, zoom: float, read: Callable[[bytes, int, int], She
     lines = [
         Line(text, one.box, _NO_SIZE, bold=False) for one in sheet.lines if (text := " ".join(clean(one.text).split()))
     ]
+    tables: list[Line] = []
+    if page is not None and not sheet.turns and len(lines) >= _FEWEST_CELLS:
+        lines, tables = scan_tables.with_tables(lines, picture, zoom, page)
     lines = _with_headings(lines)
     wide = picture.width if sheet.turns % 2 == 0 else picture.height
     upright = [_as_printed(run) for part in in_columns([lines], wide) for run in _paragraphs(part)]
-    return [[_in_points(line, sheet.turns, picture, zoom) for line in run] for run in upright]
+    runs = [[_in_points(line, sheet.turns, picture, zoom) for line in run] for run in upright]
+    return scan_tables.placed(runs, tables) if tables else runs
 
 
 def _with_headings(lines: list[Line]) -> list[Line]:

@@ -142,7 +142,7 @@ def _in_order(raw: RawPage, number: int, headings: Headings) -> Runs:
 
 
 def _with_ocr(page: _Page, scan: RawPage) -> _Page:
-    runs = [*page.runs, *ocr.scanned_runs(scan)]
+    runs = [*page.runs, *ocr.scanned_runs(scan, page.shape.page)]
     return _Page(_shape(scan, page.shape.page, runs), runs, page.rotation)
 
 

@@ -27,7 +27,7 @@ _WORD = re.compile(r"[^\W\d_]{3,}|[\u3400-\u9fff]{2,}")
 _PARTS = re.compile(r"(?<=[a-zà-þ])(?=[A-ZÀ-Þ])|[_\-.]+")
 _SAME_ROW = 0.4  # of the lower height: words that share so much with a field stand beside it
 _GAP = 18.0  # points between words of one label
-_AWAY = 80.0  # points between a label and its field
+_AWAY, _FAR = 80.0, 240.0  # points between a label and its field: where there may be one above it, and at most
 _ABOVE = 16.0  # points
 _TIE = 2.0  # points by which the words after a box may be further away than those before it
 _LONGEST: Final = 160  # letters of a label
@@ -96,7 +96,8 @@ def label_of(field: Field, words: Sequence[Word], places: Sequence[Rectangle]) -
     if field.kind in {"check", "radio"}:
         beside = right if right and (not left or to_right <= to_left + _TIE) else left
     else:
-        beside = left or _above(field, words)
+        above = _above(field, words) if not left or to_left > _AWAY else ""
+        beside = above or left
     if beside:
         return beside
     name = _tidy(field.name)
@@ -152,8 +153,8 @@ def _beside(field: Field, words: Sequence[Word], places: Sequence[Rectangle], *,
     row = [word for word in words if _shared(word[1], word[3], top, bottom)]
     ends = [place for place in places if place != field.place and _shared(place[1], place[3], top, bottom)]
     found: list[str] = []
-    away = _AWAY
-    edge, gap = (x1, _AWAY / 2) if after else (x0, _AWAY)
+    away = _FAR
+    edge, gap = (x1, _AWAY / 2) if after else (x0, _FAR)
     for word in sorted(row, key=lambda one: one[0], reverse=not after):
         far = word[0] - edge if after else edge - word[2]
         if far < -4:

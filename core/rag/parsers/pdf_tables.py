@@ -230,6 +230,7 @@ _WORDS_PER_CELL = 2.5  # on average at most; prose has more
 _FILLED_SHARE = 0.4  # of the cells; a form's are empty
 _RULE_SHARE = 0.5  # of a table's width: a rule that belongs to it is that wide
 _MOST_LINES = 2_000
+_FIGURED_SHARE = 0.6  # of the rows of a scanned table with two columns
 
 _Row = list[Line]
 
@@ -253,6 +254,31 @@ def with_unruled_tables(runs: Runs, drawn: Sequence[Rectangle], page: int) -> Ru
         if table and table.rectangle and _has_rules(table.rectangle, rules, _height(band[0])):
             runs = _with_table(runs, {id(line) for row in band[-len(table.cells) :] for line in row}, table)
     return runs
+
+
+def aligned_tables(lines: Sequence[Line], page: int) -> list[tuple[Block, list[Line]]]:
+    """Tables without rules among the recognised lines of a scan, each with the lines in it.
+
+    Nothing is drawn around them, so that they must look more like tables: with three columns or more, or with figures
+    in most rows.
+    """
+    found: list[tuple[Block, list[Line]]] = []
+    for band in _bands(_rows(lines)) if len(lines) <= _MOST_LINES else ():
+        table = _unruled_table(band, page)
+        rows = band
+        if table is None and len(band) > _FEWEST_ROWS:
+            rows = band[1:]
+            table = _unruled_table(rows, page)
+        if table is not None and (len(table.cells[0]) > 2 or _with_figures(table) >= _FIGURED_SHARE):
+            found.append((table, [line for row in rows for line in row]))
+    return found
+
+
+def _with_figures(table: Block) -> float:
+    """How many rows of a table have figures in a column behind the first, from 0 to 1."""
+    rows = table.cells[1:]
+    figured = sum(any(any(map(str.isdigit, cell)) for cell in row[1:]) for row in rows)
+    return figured / len(rows) if rows else 0.0
 
 
 def _rules_across(box: Rectangle) -> tuple[Rectangle, ...]:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from core.errors import BrokenDocumentError, MissingExtraError, NotFoundError
-from core.rag.document import About, PageShape, union
+from core.rag.document import About, Block, PageShape, union
 from core.rag.parsers import ocr
 from core.rag.parsers.base import PLAIN, Found, ParseOptions, Scanned
 from core.rag.parsers.ocr import block, lines_of
@@ -57,9 +57,10 @@ class PictureParser:
                 yield Scanned(number)
                 pixels, points = _pixels(_frame(image, number))
                 zoom = pixels.width / points[0]
-                runs = lines_of(pixels, zoom)
+                runs = lines_of(pixels, zoom, page=number)
                 box = union(tuple(line.rectangle for run in runs for line in run))
                 yield PageShape(number, round(points[0], 2), round(points[1], 2), box)
+                yield Block("figure", "", number, ((0, (0.0, 0.0, *points)),), source="page")
                 yield from (block(run, number) for run in runs)
 
 

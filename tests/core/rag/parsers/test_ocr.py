@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from PIL import Image
+from PIL import Image, ImageDraw
 
 from core.errors import BrokenDocumentError, MissingExtraError
 from core.rag.document import Rectangle
@@ -233,3 +233,41 @@ def test_where_most_lines_are_in_capitals_none_is_a_heading() -> None:
     sheet = Sheet([Recognised(text, box) for text, box in boxes], 0, 1.0)
     runs = lines_of(Pixels(200, 200, b""), 1.0, lambda *_: sheet)
     assert {block(run, 1).kind for run in runs} == {"paragraph"}
+
+
+PRICES = [("Ship", "Tons", "Rope"), ("Gull", "120", "14"), ("Heron", "95", "9"), ("Tern", "40", "22")]
+
+
+def sheet_of(rows: list[tuple[str, ...]], *, ruled: bool, zoom: float = 2.0) -> tuple[Pixels, Sheet]:
+    """A picture of a table, and what is recognised in it: a title, and each cell in its own box, in pixels."""
+    drawn = Image.new("RGB", (800, 600), "white")
+    pen = ImageDraw.Draw(drawn)
+    lines = [Recognised("Prices of the harbour", (80.0, 40.0, 360.0, 64.0))]
+    for at, row in enumerate(rows):
+        for column, cell in enumerate(row):
+            x, y = 100 + 200 * column, 120 + 60 * at
+            lines.append(Recognised(cell, (x, y, x + 16.0 * len(cell), y + 24)))
+    if ruled:
+        for y in range(105, 106 + 60 * len(rows), 60):
+            pen.line([(80, y), (680, y)], fill="black", width=3)
+        for x in range(80, 681, 200):
+            pen.line([(x, 105), (x, 105 + 60 * len(rows))], fill="black", width=3)
+    return Pixels(800, 600, drawn.tobytes()), Sheet(lines, 0, 0.99)
+
+
+@pytest.mark.parametrize("ruled", [True, False])
+def test_rows_and_columns_of_a_scan_are_a_table_by_their_rules_or_by_their_edges(ruled: bool) -> None:
+    picture, sheet = sheet_of(PRICES, ruled=ruled)
+    title, table = lines_of(picture, 2.0, lambda *_: sheet, page=3)
+    assert title[0].text == "Prices of the harbour"
+    found = block(table, 3)
+    assert (found.kind, found.page, found.cells) == ("table", 3, tuple(PRICES))
+    assert len(found.columns) == 3
+    x0, y0, x1, y1 = found.rectangle or (0, 0, 0, 0)
+    assert (x0 < 51, y0 < 61, x1 > 260, y1 > 150) == (True,) * 4
+
+
+def test_two_columns_of_prose_in_a_scan_are_no_table() -> None:
+    rows = [("The heron stands in the pond", "and waits for what comes"), ("until the evening", "when it flies")] * 3
+    picture, sheet = sheet_of(rows, ruled=False)
+    assert not any(line.table for run in lines_of(picture, 2.0, lambda *_: sheet, page=1) for line in run)
