@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from contextlib import asynccontextmanager, closing
+from contextlib import asynccontextmanager, closing, nullcontext
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from anyio import to_thread
 
-from core.backup.bucket import bucket_of, keeping
 from core.bridge.watchdog import watched
 from core.limits import TokenBuckets
 from webui.auth import Cookies
@@ -28,6 +27,7 @@ from webui.words import Words
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Mapping
+    from contextlib import AbstractAsyncContextManager
 
     from fastapi import FastAPI, Request
     from starlette.types import ASGIApp
@@ -72,7 +72,7 @@ async def open_app(
     with closing(Uploads(settings.make_home() / "tmp", settings.max_upload_mb * _MIB, rate=rate)) as uploads:
         prepare(uploads.folder)
         engine_class = (await to_thread.run_sync(import_module, "core.engine")).Engine
-        async with keeping(bucket_of(settings)), (engine or engine_class)(settings) as opened:
+        async with _kept(settings), (engine or engine_class)(settings) as opened:
             take(opened.readiness)
             gauges(opened)
             opened.on_change(partial(_pass_on, tell, opened.readiness))
@@ -179,10 +179,21 @@ def offered_by(context: WebContext) -> Callable[[str], Mapping[str, About]]:
     return demonstrations.listed
 
 
+def _kept(settings: Settings) -> AbstractAsyncContextManager[None]:
+    """What takes a copy of everything to where it outlives this machine, if there is such a place."""
+    if not (settings.bucket or settings.space_hosts):
+        return nullcontext()
+    from core.backup.bucket import bucket_of, keeping
+
+    return keeping(bucket_of(settings))
+
+
 def how_long(settings: Settings) -> str:
     """The key of the sentence on how long a Space keeps what is written there; "" elsewhere."""
     if not settings.space_hosts:
         return ""
+    from core.backup.bucket import bucket_of
+
     return "hello.keeps" if bucket_of(settings) is not None else "hello.forgets"
 
 

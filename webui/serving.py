@@ -11,7 +11,6 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlencode
 
-from core.backup.bucket import bucket_of
 from core.errors import ParlourError
 from core.limits import TokenBuckets
 from core.net.addresses import serving
@@ -100,8 +99,11 @@ def bring_back(settings: Settings) -> None:
         StorageError: The bucket cannot be read.
     """
     settings.make_home()
-    if bucket := bucket_of(settings):
-        bucket.bring_back()
+    if settings.bucket or settings.space_hosts:
+        from core.backup.bucket import bucket_of  # brings the database's package with it: nobody else waits for that
+
+        if bucket := bucket_of(settings):
+            bucket.bring_back()
 
 
 def guarded(app: ASGIApp, settings: Settings, secret: str, token: str) -> RootMiddleware:
