@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from core.errors import ConflictError, ParlourError
-from core.people.passkeys import Passkeys, Place
+from core.people.passkeys import Challenge, Passkeys, Place
 from core.people.people import Known, People, new_person
 from core.storage.database import Database
 from core.storage.people import PeopleStore
@@ -103,7 +103,7 @@ async def test_what_was_signed_counts_for_its_challenge_its_place_and_its_time_a
     passkeys, _ = await with_passkey(people, device)
     options, challenge = passkeys.to_sign_in(HERE)
     asked = json.loads(options)
-    for signed, about, place in (
+    wrong: list[tuple[dict[str, Any], Challenge, Place]] = [
         (device.signed(asked), passkeys.to_sign_in(HERE)[1], HERE),
         (device.signed(asked), replace(challenge, at=time.time() - 301), HERE),
         (device.signed(asked), challenge, Place("evil.example", "https://evil.example")),
@@ -112,7 +112,8 @@ async def test_what_was_signed_counts_for_its_challenge_its_place_and_its_time_a
         ({**device.signed(asked), "id": "unknown"}, challenge, HERE),
         ({}, challenge, HERE),
         ({"id": ["x"], "response": 7}, challenge, HERE),
-    ):
+    ]
+    for signed, about, place in wrong:
         with pytest.raises(ParlourError, match="did not prove"):
             await passkeys.signed_in(signed, about, place)
     await passkeys.signed_in(device.signed(asked), challenge, HERE)
