@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import AsyncIterator, Iterator
+from importlib import import_module
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
@@ -16,6 +17,7 @@ from core.people.openid import Begun, OpenId
 from tests.webui.server.people_app import House, house
 
 with warnings.catch_warnings():
+    import_module("authlib.deprecate")  # shows its warnings whatever was said before
     warnings.simplefilter("ignore")
     from oidc_provider_mock import User, run_server_in_thread
 
