@@ -12,7 +12,7 @@ from core.messages.events import CallDelta, CallStarted, ItemAdded, MessageStart
 from core.messages.message import ASSISTANT
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from core.doors.door import Answer
     from core.messages.events import Event
@@ -191,7 +191,7 @@ class ChatReply:
         return self._begins + json.dumps(delta).encode() + self._ends
 
 
-def calls_json(reply: Sequence[Message], wanted: Mapping[str, int] | set[str]) -> list[dict[str, Any]]:
+def calls_json(reply: Sequence[Message], wanted: Collection[str]) -> list[dict[str, Any]]:
     """Those of a reply's calls that a program makes, in OpenAI's form."""
     found: list[dict[str, Any]] = []
     for message in reply:

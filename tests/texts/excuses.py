@@ -48,6 +48,7 @@ _LISTED: Mapping[str, str] = {
     "hands it on to what is fed, or to what is excused itself": """
         core.mcp_endpoint: McpAccess.authenticate OwnerMcpAccess.*
         core.doors.door: Doors.* Door.*
+        core.doors.catalog: Catalog.find
         core.doors.storing: store_conversation
         core.storage.kept_pages: PagePlace.read
         core.export.bundle: bundled _Bundling.*
