@@ -176,7 +176,7 @@ async def _guarded(events: Stream, extras: Extras, state: RunState, whole: RunSt
             if not isinstance(event, MessageFinished):
                 continue
             told, held = held, []
-            for one in told if event.reason == "calls" else await _seen(told, extras, state, whole, guard):
+            for one in await _seen(told, extras, state, whole, guard):
                 yield one
             if whole.stopped:
                 return
@@ -189,11 +189,13 @@ async def _seen(
 ) -> list[Event]:
     """The events of one message, with the text that the guards let through."""
     text = before = "".join(one.text for one in told if isinstance(one, TextDelta))
-    for hook in extras.output_guards:
+    for hook in extras.output_guards if text.strip() else ():
         said = await _verdict(hook, state, guard, text)
-        if isinstance(said, Stop):
-            whole.stopped = text = said.text
-            break
+        if isinstance(said, Stop):  # what it would have called is not called either
+            whole.stopped = said.text
+            ended = told[-1]
+            usage = ended.usage if isinstance(ended, MessageFinished) else None
+            return [*told[:1], TextDelta(said.text), MessageFinished("stop", usage)]
         text = text if said is None else said
     if text == before:
         return told

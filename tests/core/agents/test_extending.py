@@ -243,6 +243,13 @@ async def test_nobody_sees_an_answer_before_its_guard_does():
     assert "1234" not in str((await agent.aask("Key?")).messages)
 
 
+def test_what_a_guard_of_answers_stops_calls_nothing():
+    agent = FnCallAgent([owner], ScriptedModel(Said("It is 1234.", calls=[("owner", {"loud": True})]), "Never said."))
+    agent.output_guard(lambda text: Stop("No.") if "1234" in text else None)
+    reply = agent.ask("Key?", deps=Shop({}))
+    assert (reply.text, reply.stop_reason, reply.calls) == ("No.", "guard", [])
+
+
 @pytest.mark.parametrize("add", ["instructions", "check", "before_tool", "input_guard"])
 def test_a_function_that_takes_something_else_is_refused_where_it_is_added(add: str):
     with pytest.raises(
