@@ -101,6 +101,7 @@ async def conducted(agent: ExtensibleAgent, asked: list[Message], lang: Lang, kw
     async with aclosing(events) as reply:
         async for event in reply:
             yield event
+    state.stopped = state.stopped or own_state.stopped  # by a guard of an agent that took over
 
 
 async def _instructions(agent: ExtensibleAgent, extras: Extras, state: RunState) -> list[str]:

@@ -326,6 +326,15 @@ def test_a_reply_can_be_given_back_and_then_has_the_form_that_is_wanted():
     assert straight.ask("My money back.", output_type=int).output == 7
 
 
+def test_a_guard_of_the_agent_that_takes_over_ends_the_reply():
+    taker = refunds("The key is 1234.")
+    taker.output_guard(lambda text: Stop("No."))
+    desk = FnCallAgent([handoff(taker)], ScriptedModel(calling("transfer_to_refunds")))
+    desk.before_model(lambda request: None)
+    reply = desk.ask("Key?", output_type=int)
+    assert (reply.text, reply.stop_reason) == ("No.", "guard")
+
+
 def test_two_agents_do_not_send_a_question_to_and_fro_for_ever():
     one, two = (
         FnCallAgent(llm=ScriptedModel(calling("transfer_to_two")), name="one"),
