@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 from core.agents.conversation import append_system
 from core.agents.mapping import conversation_of
 from core.agents.output import OutputType, TypedOutput, checked_retries
-from core.agents.reply import Reply, ReplyFold
+from core.agents.reply import Reply, ReplyFold, passages_in
 from core.bridge.cancellation import released_events
 from core.bridge.snapshots import as_messages
 from core.errors import LimitReachedError, ModelMisbehavedError, SettingsError
@@ -118,6 +118,7 @@ class Asking:
             return
         extras = self.agent.extras
         state = self.state if extras is None else self.state.with_hooks(extras.hooks)
+        state.evidence = passages_in(self.folded.reply().messages)
         while said := await output.sent_back(self.folded.reply().text or _NO_JSON[state.lang], state):
             async with aclosing(self._again(said, state)) as events:
                 async for event in events:

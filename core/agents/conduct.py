@@ -101,6 +101,7 @@ async def conducted(agent: ExtensibleAgent, asked: list[Message], lang: Lang, kw
     async with aclosing(events) as reply:
         async for event in reply:
             yield event
+    state.stopped = state.stopped or own_state.stopped  # by a guard of an agent that took over
 
 
 async def _instructions(agent: ExtensibleAgent, extras: Extras, state: RunState) -> list[str]:
@@ -176,7 +177,7 @@ async def _guarded(events: Stream, extras: Extras, state: RunState, whole: RunSt
             if not isinstance(event, MessageFinished):
                 continue
             told, held = held, []
-            for one in told if event.reason == "calls" else await _seen(told, extras, state, whole, guard):
+            for one in await _seen(told, extras, state, whole, guard):
                 yield one
             if whole.stopped:
                 return
@@ -189,11 +190,13 @@ async def _seen(
 ) -> list[Event]:
     """The events of one message, with the text that the guards let through."""
     text = before = "".join(one.text for one in told if isinstance(one, TextDelta))
-    for hook in extras.output_guards:
+    for hook in extras.output_guards if text.strip() else ():
         said = await _verdict(hook, state, guard, text)
-        if isinstance(said, Stop):
-            whole.stopped = text = said.text
-            break
+        if isinstance(said, Stop):  # what it would have called is not called either
+            whole.stopped = said.text
+            ended = told[-1]
+            usage = ended.usage if isinstance(ended, MessageFinished) else None
+            return [*told[:1], TextDelta(said.text), MessageFinished("stop", usage)]
         text = text if said is None else said
     if text == before:
         return told

@@ -51,7 +51,8 @@ class Extends:
         """
         from core.tools.from_function import FunctionTool
 
-        made: FunctionTool[P, R] = function if isinstance(function, FunctionTool) else FunctionTool(function)
+        is_one = isinstance(function, FunctionTool)
+        made = cast("FunctionTool[P, R]", function) if is_one else FunctionTool(function)
         self.function_map = {**self.function_map, made.name: made}
         return made
 

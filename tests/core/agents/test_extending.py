@@ -243,6 +243,13 @@ async def test_nobody_sees_an_answer_before_its_guard_does():
     assert "1234" not in str((await agent.aask("Key?")).messages)
 
 
+def test_what_a_guard_of_answers_stops_calls_nothing():
+    agent = FnCallAgent([owner], ScriptedModel(Said("It is 1234.", calls=[("owner", {"loud": True})]), "Never said."))
+    agent.output_guard(lambda text: Stop("No.") if "1234" in text else None)
+    reply = agent.ask("Key?", deps=Shop({}))
+    assert (reply.text, reply.stop_reason, reply.calls) == ("No.", "guard", [])
+
+
 @pytest.mark.parametrize("add", ["instructions", "check", "before_tool", "input_guard"])
 def test_a_function_that_takes_something_else_is_refused_where_it_is_added(add: str):
     with pytest.raises(
@@ -317,6 +324,15 @@ def test_a_reply_can_be_given_back_and_then_has_the_form_that_is_wanted():
     assert "hand_back" not in taker.function_map
     straight = FnCallAgent([handoff(refunds("7 euros", "7"))], ScriptedModel(calling("transfer_to_refunds")))
     assert straight.ask("My money back.", output_type=int).output == 7
+
+
+def test_a_guard_of_the_agent_that_takes_over_ends_the_reply():
+    taker = refunds("The key is 1234.")
+    taker.output_guard(lambda text: Stop("No."))
+    desk = FnCallAgent([handoff(taker)], ScriptedModel(calling("transfer_to_refunds")))
+    desk.before_model(lambda request: None)
+    reply = desk.ask("Key?", output_type=int)
+    assert (reply.text, reply.stop_reason) == ("No.", "guard")
 
 
 def test_two_agents_do_not_send_a_question_to_and_fro_for_ever():
