@@ -143,7 +143,7 @@ def _in_order(raw: RawPage, number: int, headings: Headings) -> Runs:
 
 def _with_ocr(page: _Page, scan: RawPage) -> _Page:
     runs = [*page.runs, *ocr.scanned_runs(scan, page.shape.page)]
-    return _Page(_shape(scan, page.shape.page, runs), runs, page.rotation)
+    return replace(page, shape=_shape(scan, page.shape.page, runs), runs=runs)
 
 
 def _figures_read(page: _Page, left: int) -> Generator[Found, None, int]:

@@ -77,6 +77,7 @@ def test_a_scanned_page_is_read_in_two_languages_with_places(scan: Callable[...,
     assert 80 < y1 < 90
     assert 270 < x1 < 360
     assert parsed.shapes[0].text_box is not None
+    assert [(one.source, one.text) for one in parsed.blocks if one.kind == "figure"] == [("page", "")]  # it can be seen
 
 
 @pytest.mark.parametrize(("quarters", "rotation"), [(2, 0), (0, 270)])
