@@ -13,6 +13,7 @@ from core.runs.log import RunLog
 from core.runs.rows import Checkpoint
 from core.storage.base import EventRow
 from core.storage.runs import Checkpoints, RunStore
+from core.storage.use import UNLIMITED
 from tests.core.runs.conftest import Talk
 
 pytestmark = pytest.mark.anyio
@@ -32,7 +33,7 @@ class Busy(RunStore):
 
 async def test_what_happens_during_a_write_is_written_by_the_next(talk: Talk) -> None:
     record, _ = await talk.store.create(talk.id, user=[], parent_id=None, worker="here")
-    store, log = Busy(talk.database, "alice", Checkpoints(talk.database)), RunLog()
+    store, log = Busy(talk.database, "alice", Checkpoints(talk.database), UNLIMITED), RunLog()
     store.log = log
     checkpoint = Checkpoint(store, record, log, gone=lambda error: pytest.fail(str(error)))
     writing = asyncio.create_task(checkpoint.keep())

@@ -355,7 +355,7 @@ class Stage:
         queue = queue_html(QUEUE if scene in {"queued", "standing"} else [], words, coming=running)
         bar = "" if cast else steering_scenes.bar(words, used=scene == "steered")
         begin = steering_scenes.starters() if scene == "starting" else ""
-        return chat, top, status, history, begin, ask_html(asking, words), queue, note, bar, ""
+        return chat, top, status, history, begin, ask_html(asking, words), queue, note, "", bar, ""
 
     def _ask(self, message: str, request: gr.Request) -> str:
         with self._news:
