@@ -21,6 +21,7 @@ _COMPILE = [
     "--extra",
     "all",
 ]
+_OF_A_SPACE = {"gradio", "gradio-client", "hf-gradio", "huggingface-hub", "hf-xet", "spaces", "hatchling"}
 _BARE = ["--no-header", "--no-annotate", "--no-emit-index-url", "--no-emit-find-links"]
 
 
@@ -30,6 +31,14 @@ def write_lock(name: str, *options: str) -> None:
     subprocess.run([*_COMPILE, *_BARE, *options, "--output-file", name], cwd=_ROOT, check=True)
 
 
+def write_space_list() -> None:
+    """Write what a Space installs: the same without what the platform brings, and without what only builds packages."""
+    packages = (_ROOT / "requirements.lock").read_text(encoding="utf-8").splitlines(keepends=True)
+    others = [one for one in packages if one.partition("==")[0] not in _OF_A_SPACE]
+    (_ROOT / "requirements-space.txt").write_text("".join(others), encoding="utf-8")
+
+
 if __name__ == "__main__":
     write_lock("requirements-dev.lock", "--extra", "docs", "--group", "build", "--group", "dev")
     write_lock("requirements.lock", "--group", "build", "--constraint", "requirements-dev.lock")
+    write_space_list()

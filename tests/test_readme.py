@@ -82,7 +82,7 @@ def test_every_file_that_a_page_of_docs_points_to_is_there() -> None:
 def test_the_tools_page_shows_python_that_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     page = (ROOT / "docs" / "tools.md").read_text(encoding="utf-8")
     sources = [source for source in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "import" in source]
-    assert len(sources) == 3
+    assert len(sources) == 4
     monkeypatch.chdir(tmp_path)  # `storage` keeps its notes in the folder one stands in
     script = [Reply(calls=[("storage", {"operate": "put", "key": "a", "value": "b"})]), Reply(text="It is 437.")]
     with ModelServer(script) as service:

@@ -38,6 +38,7 @@ _LISTED: Mapping[str, str] = {
         core.storage.second_replies: SecondReplyStore.*
         core.storage.shares: ShareStore.*
         core.storage.whole_conversations: WholeConversations.*
+        core.storage.use: count_use check_use
         core.storage.arriving: ArrivingConversations.*
         core.storage.conversations: is_needed
         core.storage.api_keys: ApiKey.* ApiKeyStore.* AllApiKeys.*
@@ -59,7 +60,10 @@ _LISTED: Mapping[str, str] = {
         core.importing.stage: Stage.*
         core.workspace.taking: Taking.*
         core.workspace.joining: Belongings.*
-        core.people.people: People.*
+        core.people.people: People.* new_person
+        core.agents.seeing: Sight.beside
+        core.agents.senses: Senses.lacks
+        core.observing: span count record gauge within_run
         core.people.outside: sign_in_outside
         core.people.passwords: Passwords.*
         webui.handlers.people: PeopleRoutes.come_in
@@ -170,6 +174,7 @@ _LISTED: Mapping[str, str] = {
         core.rag.tables.tables: Tables.*
         core.agents.memory: Memory.find
         core.rag.library: Library.*
+        core.rag.figures: Figures.named
         core.rag.context_builder: ContextBuilder.merged
         core.rag.page_content: Contents.get _Reader.get
         core.rag.pages: Pages.content
@@ -185,6 +190,9 @@ _LISTED: Mapping[str, str] = {
         core.doors.embedding: vectors
         core.rag.embedding.service: ServiceEmbedder.*
         core.rag.parsers.archives: package
+        core.rag.parsers.process: figure
+        core.rag.parsers.pdf_figures: with_words
+        core.rag.parsers.word_forms: control_text
         core.rag.parsers.archive: ArchiveParser.parse
         core.rag.parsers.compound: compound stream_of
         core.rag.parsers.data_text: DataTextParser.parse

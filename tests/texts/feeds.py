@@ -261,5 +261,6 @@ REFUSING = frozenset(
         "core.messages.json_text:read_object",
         "core.messages.json_text:read_value",
         "core.settings:check_address",
+        "core.tools.builtin.skills:parse_skill",
     }
 )
