@@ -62,7 +62,7 @@ _LISTED: Mapping[str, str] = {
         core.workspace.joining: Belongings.*
         core.people.people: People.* new_person
         core.agents.seeing: Sight.beside
-        core.agents.senses: Senses.lacks
+        core.agents.senses: Senses.*
         core.observing: span count record gauge within_run
         core.people.outside: sign_in_outside
         core.people.passwords: Passwords.*
@@ -192,7 +192,7 @@ _LISTED: Mapping[str, str] = {
         core.rag.parsers.archives: package
         core.rag.parsers.process: figure
         core.rag.parsers.pdf_figures: with_words
-        core.rag.parsers.word_forms: control_text
+        core.rag.parsers.word_forms: control_text older_text
         core.rag.parsers.archive: ArchiveParser.parse
         core.rag.parsers.compound: compound stream_of
         core.rag.parsers.data_text: DataTextParser.parse
