@@ -33,7 +33,7 @@ _LISTED: Mapping[str, str] = {
         core.storage.queued_messages: QueuedMessages.*
         core.storage.runs: RunStore.* AllRuns.*
         core.storage.people: PeopleStore.*
-        core.storage.use: UseStore.* UsualLimits.of
+        core.storage.use: UseStore.* UsualLimits.of count_use check_use
         core.storage.moving: move_conversations
         core.storage.second_replies: SecondReplyStore.*
         core.storage.shares: ShareStore.*
@@ -53,7 +53,7 @@ _LISTED: Mapping[str, str] = {
         core.importing.stage: Stage.*
         core.workspace.taking: Taking.*
         core.workspace.joining: Belongings.*
-        core.people.people: People.*
+        core.people.people: People.* new_person
         core.people.outside: sign_in_outside
         core.people.passwords: Passwords.*
         webui.handlers.people: PeopleRoutes.come_in
