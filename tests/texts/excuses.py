@@ -33,7 +33,7 @@ _LISTED: Mapping[str, str] = {
         core.storage.queued_messages: QueuedMessages.*
         core.storage.runs: RunStore.* AllRuns.*
         core.storage.people: PeopleStore.*
-        core.storage.use: UseStore.* UsualLimits.of
+        core.storage.use: UseStore.* UsualLimits.of count_use check_use
         core.storage.moving: move_conversations
         core.storage.second_replies: SecondReplyStore.*
         core.storage.shares: ShareStore.*
