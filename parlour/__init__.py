@@ -42,7 +42,10 @@ if TYPE_CHECKING:
     from core import BaseTool as BaseTool
     from core import BaseToolWithFileAccess as BaseToolWithFileAccess
     from core import BasicAgent as BasicAgent
+    from core import Citation as Citation
+    from core import Cited as Cited
     from core import Claim as Claim
+    from core import Confirm as Confirm
     from core import ContentItem as ContentItem
     from core import ContinueWriting as ContinueWriting
     from core import Decision as Decision
@@ -55,25 +58,34 @@ if TYPE_CHECKING:
     from core import GroupChatCreator as GroupChatCreator
     from core import Guard as Guard
     from core import Library as Library
+    from core import Limits as Limits
     from core import LLMConfig as LLMConfig
     from core import MCPClient as MCPClient
     from core import MCPManager as MCPManager
     from core import Memory as Memory
     from core import Message as Message
     from core import ModelResponse as ModelResponse
+    from core import ModelRetry as ModelRetry
     from core import ModelServiceError as ModelServiceError
     from core import MultiAgentHub as MultiAgentHub
     from core import OutlineWriting as OutlineWriting
+    from core import OutputError as OutputError
     from core import OutputParser as OutputParser
     from core import ParallelDocQA as ParallelDocQA
     from core import ParlourError as ParlourError
+    from core import Partial as Partial
     from core import Policy as Policy
     from core import RAGConfig as RAGConfig
     from core import ReActChat as ReActChat
+    from core import Reply as Reply
     from core import Router as Router
+    from core import RunContext as RunContext
+    from core import Session as Session
+    from core import Stop as Stop
     from core import Suite as Suite
     from core import TIRMathAgent as TIRMathAgent
     from core import TokenBufferMemory as TokenBufferMemory
+    from core import ToolCall as ToolCall
     from core import ToolResult as ToolResult
     from core import Usage as Usage
     from core import UserAgent as UserAgent
@@ -81,9 +93,12 @@ if TYPE_CHECKING:
     from core import WriteFromScratch as WriteFromScratch
     from core import acheck_claims as acheck_claims
     from core import aevaluate as aevaluate
+    from core import afold as afold
     from core import check_claims as check_claims
     from core import evaluate as evaluate
+    from core import fold as fold
     from core import get_chat_model as get_chat_model
+    from core import handoff as handoff
     from core import register_llm as register_llm
     from core import register_tool as register_tool
     from core import skills_in as skills_in
