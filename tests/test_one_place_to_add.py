@@ -203,8 +203,9 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("house")
     for folder in ("core", "webui", "tests/contract"):
         shutil.copytree(ROOT / folder, root / folder, ignore=shutil.ignore_patterns("__pycache__"))
-    for file in ("pyproject.toml", "tests/conftest.py", "tests/slow.txt"):
-        shutil.copy2(ROOT / file, root / file)
+    helpers = [path for path in (ROOT / "tests").glob("*.py") if not path.name.startswith("test_")]
+    for file in (ROOT / "pyproject.toml", ROOT / "tests/slow.txt", *helpers):
+        shutil.copy2(file, root / file.relative_to(ROOT))
     for one in ADDITIONS:
         catalog = root / one.catalog
         before = catalog.read_text("utf-8")
