@@ -6,7 +6,7 @@ import { request } from './request.js';
 import { lang, say } from './words.js';
 
 const SCOPES = ['chat', 'files', 'embeddings'];
-const LASTS = { '': '', 30: 30, 90: 90, 365: 365 };  // days
+const LASTS = ['', '30', '90', '365'];  // days
 const day = (seconds) => new Date(seconds * 1000).toLocaleDateString(lang(), { day: 'numeric', month: 'short', year: 'numeric' });
 const state = (kind, said) => make('span', { className: 'p-state' }, make('span', { className: `p-st ${kind}`, attributes: { 'aria-hidden': 'true' } }), said);
 
@@ -28,7 +28,7 @@ function form() {
   const name = make('input', { type: 'text', id: 'p-key-name', maxLength: 60, ...plain });
   const models = make('input', { type: 'text', id: 'p-key-models', ...plain });
   const budget = make('input', { type: 'number', id: 'p-key-budget', min: '0', step: 'any' });
-  const lasts = make('select', { id: 'p-key-lasts' }, ...Object.keys(LASTS).map((days) => make('option', { value: days, textContent: days ? say('apikey_days', { n: days }) : say('apikey_ever') })));
+  const lasts = make('select', { id: 'p-key-lasts' }, ...LASTS.map((days) => make('option', { value: days, textContent: days ? say('apikey_days', { n: days }) : say('apikey_ever') })));
   const boxes = SCOPES.map((one) => make('input', { type: 'checkbox', id: `p-key-${one}`, checked: one === 'chat' }));
   const scopes = make('fieldset', { className: 'p-key-scopes' }, make('legend', { textContent: say('apikey_for') }),
     ...boxes.map((box, at) => make('label', { className: 'p-tick', htmlFor: box.id }, box, make('span', { textContent: say(`apikey_for_${SCOPES[at]}`) }))));

@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from copy import copy
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 
-from core.agents.conversation import language_of, this_turn
+from core.agents.conversation import call_id, language_of, this_turn, unanswered_calls
 from core.agents.limits import Budget
 from core.bridge.pool import BoundedDict
 from core.doors.account import Account
@@ -223,8 +223,8 @@ class Answer:
         """Keep what there is of a reply of an agent until the results of the program's own tools are there."""
         if self.guard is not None and self.guard.handed:
             whole = (*self.earlier, *self.messages())
-            for call_id in self.guard.handed:
-                self.door.doors.handed[self.door.owner, call_id] = whole
+            for handed in self.guard.handed:
+                self.door.doors.handed[self.door.owner, handed] = whole
 
     async def _count(self) -> None:
         await self.door.stores.api_keys.note_use(self.door.key.id, await self.account.usage())
@@ -250,11 +250,11 @@ class Answer:
 
     def _follow(self, event: Event) -> None:
         match event:
-            case CallStarted(call_id, _):
-                self._open.add(call_id)
+            case CallStarted(begun, _):
+                self._open.add(begun)
                 self._is_turn_over = False
-            case ToolFinished(call_id, _):
-                self._open.discard(call_id)
+            case ToolFinished(done, _):
+                self._open.discard(done)
                 self._look()
             case MessageFinished(reason, _, _):
                 self.reason = reason
@@ -311,6 +311,8 @@ class Answer:
             kwargs["may_have_run"] = frozenset[str]()  # it goes on: what was found before counts on
             messages = known or messages
             self.earlier = self.earlier or tuple(this_turn(messages))
+            self._open |= {call_id(one) for one in unanswered_calls(messages)}
+            self._is_turn_over = True  # these calls are made first
         tools = {tool.name: tool for tool in map(ClientTool, self.asked.tools)}
         agent.function_map = {**agent.function_map, **tools}
         agent.extra_generate_cfg = {**agent.extra_generate_cfg, **self.asked.generate}

@@ -104,6 +104,27 @@ def test_what_would_be_asked_about_is_asked_of_the_program(client: OpenAI, house
         house.do(lambda _: rules.change(mode="writes"))
 
 
+def test_a_question_that_is_left_open_is_asked_again(client: OpenAI, house: House) -> None:
+    rules = house.engine.toolbox.of(OWNER).rules
+    house.do(lambda _: rules.change(mode="always"))
+    try:
+        house.says(Reply(calls=[("calculator", {"expression": one}) for one in ("1 + 1", "2 + 2")]), "Both.")
+        made = client.responses.create(model="parlour", input="Both?")
+        assert [one.type for one in made.output] == ["mcp_approval_request"] * 2
+        answers: list[Any] = [
+            {"type": "mcp_approval_response", "approval_request_id": str(one.id), "approve": True}
+            for one in made.output
+        ]
+        half = client.responses.create(model="parlour", input=answers[:1], previous_response_id=made.id)
+        assert sorted(one.type for one in half.output) == ["mcp_approval_request", "mcp_call"]
+        (asked,) = [one for one in half.output if one.type == "mcp_approval_request"]
+        rest: Any = {**answers[1], "approval_request_id": asked.id}
+        whole = client.responses.create(model="parlour", input=[rest], previous_response_id=half.id)
+        assert whole.output_text == "Both."
+    finally:
+        house.do(lambda _: rules.change(mode="writes"))
+
+
 def test_marks_lead_to_files_and_no_owner_reads_anothers_response(client: OpenAI, house: House) -> None:
     text = base64.b64encode(b"The vault opens with the word heliotrope.").decode()
     house.says("With heliotrope [1].")
