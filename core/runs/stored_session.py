@@ -346,7 +346,7 @@ class StoredSession(Session):
             raise _failed(run, asking)
         if run.status == "complete":
             return await asking.finished()
-        return replace(asking.reply(), stop_reason=run.status)
+        return replace(asking.reply(), stop_reason="stopped" if run.status == "stopped" else "interrupted")
 
 
 def _approval(given: Guard | Policy | Ask | None) -> tuple[Policy, Ask | None]:

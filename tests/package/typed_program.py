@@ -321,7 +321,8 @@ def extended(agent: FnCallAgent, other: Agent) -> FnCallAgent:
         return number / 2
 
     assert_type(half(3.0), float)
-    return FnCallAgent([handoff(other, history="talk", back=True)], llm=agent.llm, name=str(who and is_short))
+    print(who, is_short, is_polite)
+    return FnCallAgent([handoff(other, history="talk", back=True)], llm=agent.llm, name="desk")
 
 
 async def typed(agent: Agent, shop: Shop) -> None:
