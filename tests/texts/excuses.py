@@ -176,7 +176,7 @@ _LISTED: Mapping[str, str] = {
         core.rag.parsers.pdf_page: highlighted
         core.rag.parsers.picture: PictureParser.parse
         core.rag.parsers.process: parse stream picture figure unlock
-        core.rag.parsers.word_forms: control_text
+        core.rag.parsers.word_forms: control_text older_text
         core.rag.parsers.rich_text: RichTextParser.parse
         core.rag.parsers.slides: SlidesParser.parse
         core.rag.parsers.slides97: Slides97Parser.parse
