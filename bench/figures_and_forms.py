@@ -59,7 +59,7 @@ def captions() -> tuple[int, int]:
     wanted = dict(LOOKED_UP)
     lines = re.compile(r"^Abbildung (\d+\.\d+):", re.MULTILINE)
     with pymupdf.open(DATA / BY_LINES) as document:
-        texts = [page.get_text() for page in document]
+        texts = [str(page.get_text()) for page in document]
     wanted[BY_LINES] = {found: at for at, text in enumerate(texts, 1) for found in lines.findall(text)}
     right = total = 0
     for name, figures in wanted.items():
@@ -86,7 +86,7 @@ def form(path: Path, dice: random.Random) -> list[tuple[str, tuple[float, float,
     for at in range(16):
         label = " ".join(dice.sample(WORDS, 2)).capitalize()
         y, kind = 40 + 40 * at, dice.choice(["text", "empty", "check", "choice", "told"])
-        widget = pymupdf.Widget()
+        widget: Any = pymupdf.Widget()
         widget.field_name = f"topmostSubform[0].Page1[0].f1_{at:02}[0]"
         place = (50.0, y, 62.0, y + 12) if kind == "check" else (200.0, y, 380.0, y + 16)
         value = " ".join(dice.sample(WORDS, 2))

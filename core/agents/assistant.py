@@ -144,7 +144,8 @@ class Assistant(FnCallAgent):
         self._words = KeywordQuery(self._rag.rag_keygen_strategy)
         self._own = FileLibrary(files or (), self._rag)
         self._has_files = bool(files)
-        self._senses = Senses(self._own, transcriber_of(hearing))
+        self._hearing = transcriber_of(hearing) if hearing is not None else None
+        self._senses: Senses | None = None
 
     @property
     def has_library(self) -> bool:
@@ -199,13 +200,15 @@ class Assistant(FnCallAgent):
         return self._reply(messages, lang, kwargs)
 
     def _reply(self, messages: list[Message], lang: Lang, context: dict[str, Any]) -> Stream:
-        if not self.has_library and self._senses.lacks(messages, self._model()):
-            return self._read_first(messages, lang, context)
+        if not self.has_library:
+            senses = self._senses = self._senses or Senses(self._own, self._hearing)
+            if senses.lacks(messages, self._model()):
+                return self._read_first(senses, messages, lang, context)
         return self._read_reply(messages, lang, context)
 
-    async def _read_first(self, messages: list[Message], lang: Lang, context: dict[str, Any]) -> Stream:
+    async def _read_first(self, senses: Senses, messages: list[Message], lang: Lang, context: dict[str, Any]) -> Stream:
         """The reply where pictures or recordings are read for a model that lacks the sense."""
-        given = await self._senses.read(messages, self._model(), lang, context.get("progress"))
+        given = await senses.read(messages, self._model(), lang, context.get("progress"))
         async with aclosing(self._read_reply(given, lang, context)) as reply:
             async for event in reply:
                 yield event

@@ -231,7 +231,7 @@ class Finder:
         """The passages with the captions of figures that the question names: they come before what words find."""
         figures = self.library.figures
         asked = [*figures.named(self.question, self.documents), *figures.named(question, self.documents)]
-        return figures.passages(asked[:_MOST_NAMED])
+        return figures.passages(asked[:_MOST_NAMED]) if asked else []
 
     async def _whole(self, question: str) -> list[Passage]:
         """All of the documents, if they fit and the question is about anything."""

@@ -11,7 +11,7 @@ import logging
 from base64 import b64decode
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from core.agents.conversation import append_system
 from core.agents.file_library import local_path, read_files
@@ -150,7 +150,7 @@ class Senses:
         if key not in self._heard and self.hearing is not None:
             recording = recording_in(data, kind_of_file(data[:64], is_video=sense == "video"))
             try:
-                cues = await self.hearing.transcribe_timed(recording, lambda *_: None, lang)
+                cues = await self.hearing.transcribe_timed(recording, _unfollowed, lang)
             except ParlourError as error:
                 if error.words_key != "recording_silent":
                     raise
@@ -161,10 +161,14 @@ class Senses:
         return self._heard.get(key, ""), name
 
 
+def _unfollowed(heard: float, length: float) -> None:
+    """Nobody follows how far a transcript is."""
+
+
 def _address(item: ContentItem) -> str:
     value: Any = item.value
     if isinstance(value, dict):  # {"data": ..., "format": ...}
-        data = str(value.get("data") or "")
+        data = str(cast("dict[str, Any]", value).get("data") or "")
         return data if "://" in data[:16] or data.startswith("data:") else f"data:audio/x;base64,{data}"
     return str(value)
 

@@ -173,6 +173,8 @@ _LISTED: Mapping[str, str] = {
         core.rag.tables.query: _Database.* ask
         core.rag.tables.tables: Tables.*
         core.agents.memory: Memory.find
+        core.agents.seeing: Sight.*
+        core.rag.figures: Figures.*
         core.rag.library: Library.*
         core.rag.figures: Figures.named
         core.rag.context_builder: ContextBuilder.merged
@@ -205,7 +207,8 @@ _LISTED: Mapping[str, str] = {
         core.rag.parsers.transcript: TranscriptParser.parse
         core.rag.parsers.pdf_page: highlighted
         core.rag.parsers.picture: PictureParser.parse
-        core.rag.parsers.process: parse stream picture unlock
+        core.rag.parsers.process: parse stream picture figure unlock
+        core.rag.parsers.word_forms: control_text older_text
         core.rag.parsers.rich_text: RichTextParser.parse
         core.rag.parsers.slides: SlidesParser.parse
         core.rag.parsers.slides97: Slides97Parser.parse
@@ -264,6 +267,7 @@ _LISTED: Mapping[str, str] = {
         core.agents.config.problems: problem
         core.agents.config.schema: AgentConfig.of
         core.agents.file_library: FileLibrary.* read_files
+        core.agents.senses: Senses.*
         core.agents.group_chat: group_of
         core.backup.problems: problem
         core.errors: need_packages

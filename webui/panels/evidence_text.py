@@ -316,10 +316,9 @@ def _piece(sheet: _Sheet, at: int) -> str:
     units = [number for number, unit in enumerate(sheet.units) if unit.block == at]
     if block.cells:
         return _table(sheet, block, units)
-    picture = _picture(sheet, block)
-    if picture and not block.text:
+    if picture := _picture(sheet, block):  # on a slide it takes all of its place
         return picture
-    return f'{picture}<p class="p-{block.kind}" dir="auto">{sheet.text(units[0])}</p>'
+    return f'<p class="p-{block.kind}" dir="auto">{sheet.text(units[0])}</p>'
 
 
 def _fitting(blocks: Sequence[Block], width: float, height: float) -> float:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from functools import partial
 from importlib import import_module
 from math import atan2, pi
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from core.errors import BrokenDocumentError, NotFoundError
 from core.rag.parsers.base import clean
@@ -289,6 +289,12 @@ def _words(reading: Any, view: View) -> list[Word]:
     return [(*box, word[4]) for word in words if (box := view.shown(word[:4]))]
 
 
+def _option(given: Any) -> str:
+    """What people see of a choice: it may come with the value that is exported for it."""
+    seen: list[Any] = list(cast("list[Any]", given)) if isinstance(given, list | tuple) else [given]
+    return str(seen[-1]) if seen else ""
+
+
 _FIELDS: dict[int, FieldKind] = {2: "check", 3: "choice", 4: "choice", 5: "radio", 6: "signature", 7: "text"}
 
 
@@ -303,10 +309,10 @@ def _fields(page: Any, view: View) -> list[Field]:
                     continue
                 value: Any = one.field_value
                 texts: list[Any] = list(one.choice_values or ())
-                options = tuple(str(text[1] if isinstance(text, list | tuple) else text) for text in texts)
+                options = tuple(map(_option, texts))
                 ticked = value is True or (kind in {"check", "radio"} and value == one.on_state())
                 on = bool(one.is_signed) if kind == "signature" else ticked
-                said = ", ".join(map(str, value)) if isinstance(value, list) else str(value or "")
+                said = ", ".join(map(str, cast("list[Any]", value))) if isinstance(value, list) else str(value or "")
                 found.append(
                     Field(str(one.field_name or ""), str(one.field_label or ""), kind, said, on, options, place)
                 )

@@ -408,7 +408,7 @@ def fields(document: Any, page: Any, view: View) -> list[Field]:
     form = getattr(document.formenv, "raw", None)
     if form is None:
         return []
-    kinds = {int(getattr(raw, name)): kind for name, kind in _FIELDS.items()}
+    kinds: dict[int, FieldKind] = {int(getattr(raw, name)): kind for name, kind in _FIELDS.items()}
     found: list[Field] = []
     for index in range(min(MOST_FIELDS, max(0, raw.FPDFPage_GetAnnotCount(page.raw)))):
         one = raw.FPDFPage_GetAnnot(page.raw, index)

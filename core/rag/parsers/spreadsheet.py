@@ -115,9 +115,12 @@ def open_sheets(path: Path, name: str, *, numbers: bool = True) -> Generator[tup
     calamine = cast("Any", import_module("python_calamine"))
     try:
         with calamine.CalamineWorkbook.from_path(str(path)) as book:
-            titles = [one.name for one in book.sheets_metadata if one.typ == calamine.SheetTypeEnum.WorkSheet]
-            sheets = enumerate(map(book.get_sheet_by_name, titles), 1)
-            yield About(pages=len(titles)), (_opened(one, titles[at - 1], at, numbers=numbers) for at, one in sheets)
+            titles: list[str] = [
+                one.name for one in book.sheets_metadata if one.typ == calamine.SheetTypeEnum.WorkSheet
+            ]
+            each = enumerate(titles, 1)
+            sheets = (_opened(book.get_sheet_by_name(one), one, at, numbers=numbers) for at, one in each)
+            yield About(pages=len(titles)), sheets
     except BaseException as error:
         if not isinstance(error, (calamine.CalamineError, OSError, ValueError)) and not is_panic(error):
             raise

@@ -215,9 +215,10 @@ class _Walk:
 
 def _caption(node: Any) -> str:
     """The caption of a `figure` with one picture and no more; "" for another one, whose parts are read one by one."""
-    caption, pictures = node.css_first("figcaption"), node.css("img")
-    alone = caption is not None and len(pictures) == 1 and node.css_first("table, pre, p, ul, ol") is None
-    return " ".join(caption.text(separator=" ").split()) if alone else ""
+    caption: Any = node.css_first("figcaption")
+    if caption is None or len(node.css("img")) != 1 or node.css_first("table, pre, p, ul, ol") is not None:
+        return ""
+    return " ".join(caption.text(separator=" ").split())
 
 
 def _children(node: Any) -> list[Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -31,8 +30,7 @@ class Shelf:
     def __init__(self, *passages: Passage) -> None:
         self.passages = list(passages)
         self.asked: list[tuple[str, int, Collection[str] | None]] = []
-        self.context = self.retriever = self.tables = self
-        self.figures = SimpleNamespace(of=lambda _: [], named=lambda *_: [], passages=lambda _: [])  # it has none
+        self.context = self.retriever = self.tables = self.figures = self
 
     def headings(self, documents: Collection[str]) -> dict[str, list[Any]]:
         return {}
@@ -45,6 +43,10 @@ class Shelf:
 
     def of(self, documents: Collection[str]) -> list[Any]:
         """Tables: it has none."""
+        return []
+
+    def named(self, question: str, documents: Collection[str]) -> list[Any]:
+        """Figures: none either."""
         return []
 
     def merged(self, passages: list[Passage]) -> list[Passage]:

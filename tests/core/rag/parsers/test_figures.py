@@ -6,6 +6,7 @@ import io
 from base64 import b64encode
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -117,7 +118,8 @@ def slides(path: Path, chart: bytes) -> None:
     presentation = Presentation()
     slide = presentation.slides.add_slide(presentation.slide_layouts[5])
     slide.shapes.title.text = "Ships bring rope."  # type: ignore[union-attr]
-    picture = slide.shapes.add_picture(io.BytesIO(chart), 914_400, 1_828_800)
+    shapes: Any = slide.shapes
+    picture = shapes.add_picture(io.BytesIO(chart), 914_400, 1_828_800)
     picture._element.nvPicPr.cNvPr.set("descr", "Figure 7: Rope by year")
     presentation.save(str(path))
 

@@ -30,7 +30,7 @@ def form(tmp_path: Path) -> Form:
         for x, y, text in words:
             page.insert_text((x, y), text, fontsize=10, fontname="china-s" if ord(text[0]) > 0x3000 else "helv")
         for kind, name, place, value, *more in fields:
-            widget = pymupdf.Widget()
+            widget: Any = pymupdf.Widget()
             widget.field_type, widget.field_name = kind, name
             widget.rect, widget.field_value = pymupdf.Rect(place), value
             for setting, given in (more[0] if more else {}).items():
