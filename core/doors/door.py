@@ -192,12 +192,13 @@ class Answer:
         """Make the reply; its events go to `sink`. Being cancelled ends the model and the tools.
 
         Raises:
-            TooManyRequestsError: Too many replies of the owner wait for their turn already.
+            TooManyRequestsError: Too many replies of the owner wait for their turn already, or a limit is reached.
             NotFoundError: There is no such model.
             LimitReachedError: It took too long, or cost too much.
             ParlourError: The model or a document cannot be had, or the reply failed.
         """
         self._task = asyncio.current_task()
+        await self.door.stores.runs.check_use()
         slot = self.door.doors.services.runs.at_once.take(self.door.owner)
         try:
             await slot.wait()
@@ -227,7 +228,8 @@ class Answer:
                 self.door.doors.handed[self.door.owner, handed] = whole
 
     async def _count(self) -> None:
-        await self.door.stores.api_keys.note_use(self.door.key.id, await self.account.usage())
+        usage = await self.account.usage()
+        await self.door.stores.api_keys.note_use(self.door.key.id, usage, questions=1)
 
     async def _pump(self, sink: Sink) -> None:
         async with (

@@ -23,6 +23,7 @@ from core.storage.base import new_id
 from core.storage.conversations import clean, insert_owner
 from core.storage.sealing import end_of
 from core.storage.tables import api_keys, api_usage
+from core.storage.use import count_use
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -191,8 +192,14 @@ class ApiKeyStore:
             raise NotFoundError("There is no such key.", kind="api_key")
         self._every.forget()
 
-    async def note_use(self, key_id: str, usage: Usage | None, *, requests: int = 1) -> None:
-        """Add what a request took to this month's account of its key; a key that is gone has none."""
+    async def note_use(self, key_id: str, usage: Usage | None, *, requests: int = 1, questions: int = 0) -> None:
+        """Add what a request took to this month's account of its key, and to what its owner used.
+
+        A key that is gone has none.
+
+        Args:
+            questions: How many of the requests were questions, which count towards its owner's limit of them.
+        """
         now = time.time()
         fresh = {
             "key_id": key_id,
@@ -214,6 +221,8 @@ class ApiKeyStore:
                 return
             connection.execute(adding.on_conflict_do_update(index_elements=["key_id", "month"], set_=sums))
             connection.execute(update(api_keys).where(is_mine & old).values(used_at=now))
+            tokens = usage.total_tokens if usage is not None else 0
+            count_use(connection, self._owner, now, messages=questions, tokens=tokens, cost=fresh["cost"])
 
         await self._database.write(note, durable=False)
 

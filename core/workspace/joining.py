@@ -75,6 +75,7 @@ class Belongings:
                 with suppress(NotFoundError):
                     await workspace.tools.servers.remove(server.kept.id)
         await self._stores.people.forget(person_id)
+        self._stores.api_keys.forget()
         name = folder_name(person_id)
         for kind in _FOLDERS:
             await asyncio.to_thread(shutil.rmtree, self._home / kind / name, ignore_errors=True)

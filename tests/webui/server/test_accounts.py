@@ -240,7 +240,11 @@ async def test_a_program_of_a_person_asks_with_a_key_alone_until_it_is_revoked_o
     asked = {"model": "parlour", "messages": [{"role": "user", "content": "Well?"}]}
     answer = await program.post("/v1/chat/completions", json=asked)
     assert answer.json()["choices"][0]["message"]["content"] == "Yes."
+    person = await here.id_of(ada)
+    await owner.post("/people/limits", data={"person": person, "messages": "1"})
+    spent = await program.post("/v1/chat/completions", json=asked)
+    assert (spent.status_code, "retry-after" in spent.headers) == (429, True), "what programs ask counts as well"
     without = {"authorization": ""}
     assert (await ada.get("/v1/models", headers=without)).status_code == 401, "a session is no key"
-    await owner.post("/people/delete", data={"person": await here.id_of(ada), "name": "Ada"})
+    await owner.post("/people/delete", data={"person": person, "name": "Ada"})
     assert (await program.get("/v1/models")).status_code == 401
