@@ -148,7 +148,8 @@ class Handoff(BaseTool):
         found: object = await called(self._history, run.context(), messages)
         given: list[object] = cast("list[object]", found) if isinstance(found, list) else []
         if not given or not all(isinstance(one, Message) for one in given):
-            said = f"history of handoff to {self.agent.name!r} returned {type(cast('object', found)).__name__}, not a list of messages."
+            kind = type(cast("object", found)).__name__
+            said = f"history of handoff to {self.agent.name!r} returned {kind}, not a list of messages."
             raise SettingsError(said, hint="Return a part of the messages that it is given.", name="history")
         return cast("list[Message]", given)
 
