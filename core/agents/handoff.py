@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 History: TypeAlias = Literal["all", "talk"] | Callable[..., Any]
 _MOST: Final = 10  # handovers of one reply: two agents may send a question to and fro
 _NO_NAME: Final = re.compile(r"\W+")
-_REASON: Final = {
+_REASON: Final[dict[str, Any]] = {
     "type": "object",
     "properties": {"reason": {"type": "string", "description": "Why, and what is still to be done."}},
     "required": [],
@@ -145,10 +145,11 @@ class Handoff(BaseTool):
             return messages
         if self._history == "talk":
             return [one for one in messages if one.role != FUNCTION and one.function_call is None]
-        found: object = await called(cast("Callable[..., Any]", self._history), run.context(), messages)
-        given = cast("list[object]", found) if isinstance(found, list) else []
+        found: object = await called(self._history, run.context(), messages)
+        given: list[object] = cast("list[object]", found) if isinstance(found, list) else []
         if not given or not all(isinstance(one, Message) for one in given):
-            said = f"history of handoff to {self.agent.name!r} returned {type(found).__name__}, not a list of messages."
+            kind = type(cast("object", found)).__name__
+            said = f"history of handoff to {self.agent.name!r} returned {kind}, not a list of messages."
             raise SettingsError(said, hint="Return a part of the messages that it is given.", name="history")
         return cast("list[Message]", given)
 

@@ -99,10 +99,11 @@ class OutputType(Generic[Output]):
         try:
             return _made(given)
         except TypeError:  # it has no hash
-            return cls._of(given)
+            return cls.made_of(given)
 
     @classmethod
-    def _of(cls, given: Any) -> OutputType[Any]:
+    def made_of(cls, given: Any) -> OutputType[Any]:
+        """The type, made anew. Raises SettingsError."""
         function: Callable[..., Any] | None = given if inspect.isroutine(given) else None
         made: Any = given if function is None else _arguments(function)
         try:
@@ -164,7 +165,7 @@ class OutputType(Generic[Output]):
 
 @lru_cache(maxsize=256)  # a schema takes a thousand times as long to make as to look up
 def _made(given: Any) -> OutputType[Any]:
-    return OutputType._of(given)  # noqa: SLF001 - the same file
+    return OutputType.made_of(given)
 
 
 @dataclass(slots=True)

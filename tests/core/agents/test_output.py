@@ -104,6 +104,7 @@ def test_the_service_is_given_the_schema_and_does_without_where_it_refuses_it():
         assert agent.ask("What?", output_type=Invoice).output.total == 3
         assert agent.ask("What?", output_type=Invoice).output.total == 3
         sent = [one.body.get("response_format") for one in server.requests]
+    assert sent[0] is not None
     assert sent[0]["json_schema"]["strict"] is True
     assert sent[0]["json_schema"]["schema"]["required"] == ["total", "items"]
     assert [one is None for one in sent] == [False, False, True]
