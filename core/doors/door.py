@@ -198,7 +198,7 @@ class Answer:
             ParlourError: The model or a document cannot be had, or the reply failed.
         """
         self._task = asyncio.current_task()
-        await self.door.stores.runs.check_use()
+        await self.door.doors.services.stores.use.check(self.door.owner)
         slot = self.door.doors.services.runs.at_once.take(self.door.owner)
         try:
             await slot.wait()

@@ -15,17 +15,7 @@ from sqlalchemy.exc import IntegrityError
 from core.errors import LeaseLostError, NotFoundError, ParlourError
 from core.messages.message import Usage
 from core.storage import base, statements
-from core.storage.base import (
-    LOCAL_OWNER,
-    AgentThought,
-    EventRow,
-    Lease,
-    RunRecord,
-    StoredMessage,
-    busy,
-    file_ids,
-    new_id,
-)
+from core.storage.base import AgentThought, EventRow, Lease, RunRecord, StoredMessage, busy, file_ids, new_id
 from core.storage.conversations import clean, conversation_of, dumped, insert_message, message_of, use_files
 from core.storage.message_texts import keep_text, keep_title
 from core.storage.queued_messages import take_queued
@@ -228,11 +218,6 @@ class RunStore:
         self._database, self._owner, self._limits = database, owner, limits
         self._together = together
         self.thoughts = ThoughtStore(database, owner)
-
-    async def check_use(self) -> None:
-        """Whether the owner may ask once more, for what answers without a run. Raises as `check_use` of `use`."""
-        if self._owner != LOCAL_OWNER and self._limits != UNLIMITED:
-            await self._database.read(lambda c: check_use(c, self._owner, time.time(), self._limits))
 
     async def create(  # noqa: PLR0913 - the columns of a turn
         self,

@@ -190,7 +190,7 @@ class Stores:
         self.queued = AllQueuedMessages(database)
         self.api_keys = AllApiKeys(database)
         self.people = PeopleStore(database)
-        self.use = UseStore(database)
+        self.use = UseStore(database, limits)
 
     def of(self, owner: str) -> OwnerStores:
         """Those of one owner, who need not be known yet."""

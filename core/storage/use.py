@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -147,10 +148,20 @@ _SINCE = select(func.sum(used.c.messages), func.sum(used.c.tokens), func.sum(use
 
 
 class UseStore:
-    """The sums of all owners."""
+    """The sums of all owners.
 
-    def __init__(self, database: Database) -> None:
+    Args:
+        limits: How much may be asked.
+    """
+
+    def __init__(self, database: Database, limits: UsualLimits = UNLIMITED) -> None:
         self._database = database
+        self._limits = limits
+
+    async def check(self, owner: str) -> None:
+        """Whether an owner may ask once more, for what is answered without a run. Raises as `check_use`."""
+        if owner != LOCAL_OWNER and self._limits != UNLIMITED:
+            await self._database.read(lambda c: check_use(c, owner, time.time(), self._limits))
 
     async def since(self, day: str) -> dict[str, Use]:
         """What everybody used from a day on, by id. Raises StorageError."""

@@ -32,7 +32,7 @@ def test_all_links_are_listed_with_what_they_hold_and_when_they_end(show: Show, 
     stage.links = LINKS
     page = show("answered")
     listed(page)
-    rows = page.locator("#p-settings .p-link-row")
+    rows = page.locator("#p-settings [data-share]")
     expect(rows).to_have_count(3)
     expect(rows.nth(0)).to_contain_text("OTSL <b>table</b> speed")
     expect(rows.nth(0)).to_contain_text("ends Dec 1, 2025 · 12 messages · 2 pages of documents · 412 kB")
@@ -67,9 +67,9 @@ def test_with_the_keyboard_a_link_is_copied_and_revoked_and_the_next_row_has_it(
     page.keyboard.press("Tab")
     for left in (2, 1, 0):
         page.keyboard.press("Enter")
-        expect(page.locator("#p-settings .p-link-row")).to_have_count(left)
+        expect(page.locator("#p-settings [data-share]")).to_have_count(left)
         if left:
-            expect(page.locator("#p-settings .p-link-row .p-danger").first).to_be_focused()
+            expect(page.locator("#p-settings [data-share] .p-danger").first).to_be_focused()
     expect(page.locator("#p-settings .p-told")).to_have_text("Revoked: the link leads nowhere any more.")
     expect(page.get_by_role("heading", name="Shared links")).to_be_focused()
     expect(page.get_by_role("group", name="Shared links")).to_contain_text("There are none.")
@@ -83,7 +83,7 @@ def test_a_link_that_cannot_be_revoked_stays_and_it_is_said_why(show: Show, stag
     listed(page)
     page.get_by_role("button", name="Revoke: OTSL").click()
     expect(page.locator("#p-settings .p-told")).to_have_text("This no longer exists.")
-    expect(page.locator("#p-settings .p-link-row")).to_have_count(3)
+    expect(page.locator("#p-settings [data-share]")).to_have_count(3)
 
 
 def test_links_are_found_in_the_settings_by_their_titles(show: Show, stage: Stage) -> None:
@@ -91,7 +91,7 @@ def test_links_are_found_in_the_settings_by_their_titles(show: Show, stage: Stag
     page = show("answered")
     listed(page)
     page.locator("#p-settings .p-seek input").fill("otsl")
-    expect(page.locator("#p-settings .p-link-row:visible")).to_have_count(1)
+    expect(page.locator("#p-settings [data-share]:visible")).to_have_count(1)
 
 
 # ---- going on in a copy
