@@ -8,7 +8,8 @@
       return sessionStorage.getItem(name) ?? '';
     } catch { return ''; }
   };
-  const place = kept('p-place');
+  const noted = () => decodeURIComponent(/(?:^|; )p-place=([^;]*)/.exec(document.cookie)?.[1] ?? '');
+  const place = kept('p-place') || noted();
   if (place && !/[?&](c|demo)=/.test(location.search)) history.replaceState({}, '', `./${place}`);
   const given = document.querySelector('meta[name="p-visitor"]')?.content ?? '';
   let visitor = kept('p-visitor') || given;

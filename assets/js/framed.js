@@ -8,7 +8,10 @@ const SHOWN = /^\/(?:[^?]*\/)?(?:files|pages|inspect|calls|conversations)\//;
 function keepPlace() {
   const asked = new URLSearchParams(location.search);
   const named = ['c', 'demo'].filter((name) => asked.get(name)).map((name) => `${name}=${encodeURIComponent(asked.get(name))}`);
-  session.set('p-place', named.length ? `?${named[0]}` : '');
+  const place = named.length ? `?${named[0]}` : '';
+  session.set('p-place', place);
+  // Where other sites' cookies are blocked, storage is too; a cookie for the page in this outer site alone is kept.
+  if (session.get('p-place') !== place) document.cookie = `p-place=${encodeURIComponent(place)}; SameSite=None; Secure; Partitioned`;
 }
 
 const ours = (address) => address.origin === location.origin && SHOWN.test(address.pathname);
