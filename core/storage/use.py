@@ -158,10 +158,10 @@ class UseStore:
         self._database = database
         self._limits = limits
 
-    async def check(self, owner: str) -> None:
-        """Whether an owner may ask once more, for what is answered without a run. Raises as `check_use`."""
-        if owner != LOCAL_OWNER and self._limits != UNLIMITED:
-            await self._database.read(lambda c: check_use(c, owner, time.time(), self._limits))
+    async def check(self, person_id: str) -> None:
+        """Whether somebody may ask once more, for what is answered without a run. Raises as `check_use`."""
+        if person_id != LOCAL_OWNER and self._limits != UNLIMITED:
+            await self._database.read(lambda c: check_use(c, person_id, time.time(), self._limits))
 
     async def since(self, day: str) -> dict[str, Use]:
         """What everybody used from a day on, by id. Raises StorageError."""
