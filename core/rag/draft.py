@@ -64,6 +64,7 @@ class Draft:
         self._numbered = 0  # figures so far; what was read before counts again, so they keep their numbers
         self._page = 0
         self._scanned: list[int] = []  # the pages where words were recognised since reading began
+        self._begun = 0  # the page where words are being recognised, or were last
         self._counted_again: list[int] = []
         self._found = 0  # chunks, those that wait among them
         self._header: tuple[str, ...] = ()  # of the table before
@@ -93,8 +94,10 @@ class Draft:
                 case Invisible():
                     self._document = replace(self._document, invisible=self._document.invisible + one.removed)
                 case _:  # words are about to be recognised
-                    self._document = replace(self._document, scanned=self._document.scanned + 1)
-                    self._scanned.append(one.page)
+                    self._begun = one.page
+                    if not one.figure and one.page not in self._scanned[-1:]:
+                        self._document = replace(self._document, scanned=self._document.scanned + 1)
+                        self._scanned.append(one.page)
             yield
         yield from self._take(self._cutter.end())
 
@@ -134,7 +137,7 @@ class Draft:
         if not found and media_type.startswith("text/"):
             raise BrokenDocumentError("There is no text in the file.", key="document_empty")
         # no words, and nobody to recognise them
-        is_unread = media_type == "application/pdf" and not self._document.scanned
+        is_unread = media_type == "application/pdf" and not self._document.scanned and not self._begun
         told = "document_damaged" if self._is_damaged else "document_parts_unread" if self._left_out else ""
         note = told if found else ("document_scanned" if is_unread else "document_no_text")
         self._document = replace(self._document, status="ready" if found else "no_text", note=note)
@@ -153,8 +156,7 @@ class Draft:
 
     def _whole_pages(self) -> int:
         """How many pages were read completely."""
-        begun = self._scanned[-1] if self._scanned else 0  # its words are being recognised: those before it are read
-        return max(0, self._page - 1, begun - 1)
+        return max(0, self._page - 1, self._begun - 1)
 
     def progress(self) -> ReadingProgress:
         """The progress; chunks count once they were handed out."""

@@ -171,7 +171,10 @@ class LeaseWatch:
 
 
 def seems_held(lease: Lease) -> bool:
-    """Whether somebody seems to be answering, as far as one look tells: to show it, not to act on it."""
+    """Whether somebody seems to be answering, as far as one look tells: to show it, or where a person waits.
+
+    Unlike a `LeaseWatch` it goes by the clock; whoever takes a run over by it is safe by the epoch of the run.
+    """
     if lease.until is None:
         return False
     state = standing(lease.worker)

@@ -16,7 +16,7 @@ from core.errors import ConflictError, LimitReachedError, ParlourError, Settings
 from core.messages.events import CallStarted, ToolFinished
 from core.messages.message import USER
 from core.messages.transcript import Transcript
-from core.runs.lease import LeaseWatch
+from core.runs.lease import seems_held
 from core.runs.log import ApprovalAsked, ApprovalGiven, LoggedEvent, RunFinished, message_events
 from core.runs.manager import Runs
 from core.runs.resumable import ResumableRun
@@ -90,6 +90,7 @@ class StoredSession(Session):
         self._left: tuple[RunRecord, Lease] | None = None
         self._log: Sequence[LoggedEvent] = ()
         self._decisions: dict[str, Decision] = {}
+        self._opening = asyncio.Lock()  # noqa: TID251 - opening awaits the file: a second task must not open it as well
         self._policy, self._ask = _approval(approval)
 
     # -- what there is ------------------------------------------------------------------------------------------------
@@ -160,9 +161,18 @@ class StoredSession(Session):
         return self._all, self._runs.of(LOCAL_OWNER), self._id
 
     async def _open(self) -> None:
-        if self._database is not None:
-            return
-        database = await Database.open(self._path)
+        async with self._opening:
+            if self._database is not None:
+                return
+            database = await Database.open(self._path)
+            try:
+                await self._begin_with(database)
+            except BaseException:
+                self._database = None
+                await run_to_end(database.aclose())
+                raise
+
+    async def _begin_with(self, database: Database) -> None:
         self._all = Stores(database, self._path.with_name(f"{self._path.name}.files"), Sealer(self._path.name))
         self._runs = Runs(self._all)
         mine, key = self._all.of(LOCAL_OWNER), f"session {self.name}"
@@ -234,17 +244,23 @@ class StoredSession(Session):
 
     async def _free(self) -> None:
         """The conversation, for a new question: what a crash left is closed. Raises ConflictError where it waits."""
+        if self._live is not None and self._live[0].log.closed:  # whoever asked left before its end
+            self._live = None
+        if self._live is None:
+            await self._read()
         if self._live is not None or _waiting(self._log):
             said = "A reply of this session waits for a decision, or is being written."
             raise ConflictError(said, hint="Call session.decide(...) and session.resume().", key="busy")
-        await self._take_left()
+        left = await self._take_left()
+        if left is not None:  # in the middle of a call: a new question takes the place of going on
+            await self._runs.interrupt(left.record, left.lease)
         await self._read()
 
     async def _take_left(self) -> ResumableRun | None:
         """What can go on of what a dead process left; what cannot is closed. Raises ConflictError."""
         if self._left is None:
             return None
-        if not LeaseWatch().look([self._left]):
+        if seems_held(self._left[1]):  # whoever is wrong about that by a clock is refused by the epoch of the run
             said = "This reply belongs to another process that is writing it."
             raise ConflictError(said, hint="Wait for it.", key="elsewhere")
         found = ResumableRun.of(*self._left, self._log)
@@ -265,6 +281,7 @@ class StoredSession(Session):
         await self._open()
         if self._live is not None:
             return await self._to_the_end(self._live)
+        await self._read()
         left = await self._take_left()
         if left is None:
             await self._read()
@@ -317,7 +334,8 @@ class StoredSession(Session):
             async with aclosing(run.log.follow()) as log:
                 async for one in log:
                     yield one
-                    if isinstance(one.event, ApprovalAsked) and self._ask is not None:
+                    # The log is followed from its beginning: some questions in it are decided.
+                    if isinstance(one.event, ApprovalAsked) and self._ask and _still_waits(one.event, run):
                         decision = await decided_by(self._ask, _request(one.event))
                         await run.questions.decide(one.event.call_id, decision)
                     waits = isinstance(one.event, ApprovalAsked | ToolFinished) and _only_waits(run.log.since())
@@ -388,6 +406,10 @@ def _waiting(log: Sequence[LoggedEvent]) -> list[ApprovalAsked]:
             case _:
                 continue
     return list(asked.values())
+
+
+def _still_waits(asked: ApprovalAsked, run: Run) -> bool:
+    return any(one.call_id == asked.call_id for one in _waiting(run.log.since()))
 
 
 def _only_waits(log: Sequence[LoggedEvent]) -> bool:

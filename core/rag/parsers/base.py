@@ -17,9 +17,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Scanned:
-    """OCR of a page or picture is about to begin; it takes seconds."""
+    """OCR of a page or picture is about to begin; it takes seconds.
+
+    Args:
+        figure: Whether of a figure alone: its page is not a scanned one.
+    """
 
     page: int
+    figure: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -84,7 +84,7 @@ def with_figures(found: Iterable[Found], bytes_of: Callable[[str], bytes | None]
                 continue
             if left:
                 left -= 1
-                yield Scanned(one.page or 1)
+                yield Scanned(one.page or 1, figure=True)
                 block = _captioned(one, "", ocr.words_of(_pixels(image)))
         if held and {held.kind, block.kind} == {"figure", "paragraph"} and (both := _joined(held, block)):
             held = None

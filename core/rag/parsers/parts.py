@@ -120,7 +120,7 @@ def _on_no_page(found: Iterable[Found], name: str) -> Iterator[Found]:
                 level = min(one.level + 2, 6) if one.level else 0
                 yield replace(one, page=None, lines=(), level=level)
             case Scanned():
-                yield Scanned(1)
+                yield replace(one, page=1)
             case _:
                 yield one
 

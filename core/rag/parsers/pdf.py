@@ -76,12 +76,13 @@ class PdfParser:
             is_whole = True
             for number in range(options.first_page, source.count + 1):
                 page = known.pop(number, None) or _page(source, number, headings)
-                if page.scan and scans_left:
+                if scan := page.scan if scans_left else None:
                     scans_left -= 1
                     yield Scanned(number)
-                    page = _with_ocr(page, page.scan)
+                    page = _with_ocr(page, scan)
                 page = replace(page, runs=[run for run in page.runs if not is_ornament(run[0])])
-                figures_left = yield from _figures_read(page, figures_left)
+                # The words of figures on a scan are among those of the page.
+                figures_left -= yield from _figures_read(page, 0 if scan else figures_left)
                 is_whole, has_page = is_whole and not page.is_lost, has_page or not page.is_lost
                 has_text = has_text or bool(page.runs)
                 yield page.shape
@@ -146,14 +147,15 @@ def _with_ocr(page: _Page, scan: RawPage) -> _Page:
     return replace(page, shape=_shape(scan, page.shape.page, runs), runs=runs)
 
 
-def _figures_read(page: _Page, left: int) -> Generator[Found, None, int]:
-    """Recognise the words in figures that have none yet, up to `left` of them; how many may follow on other pages."""
+def _figures_read(page: _Page, most: int) -> Generator[Found, None, int]:
+    """Recognise the words in figures that have none yet, in `most` of them at most; gives in how many it did."""
+    done = 0
     for at, run in enumerate(page.runs):
-        if page.raw and left and (place := pdf_figures.wordless(run[0])):
-            left -= 1
-            yield Scanned(page.shape.page)
+        if page.raw and done < most and (place := pdf_figures.wordless(run[0])):
+            done += 1
+            yield Scanned(page.shape.page, figure=True)
             page.runs[at] = [pdf_figures.with_words(run[0], ocr.words_in(page.raw, place))]
-    return left
+    return done
 
 
 def _shape(raw: RawPage, number: int, runs: Runs) -> PageShape:

@@ -32,6 +32,7 @@ _ABOVE = 16.0  # points
 _TIE = 2.0  # points by which the words after a box may be further away than those before it
 _LONGEST: Final = 160  # letters of a label
 _MOST_OPTIONS: Final = 12
+_TICKS: Final = ("4", "8", "H", "l", "n", "u")  # what the ticks of Zapf Dingbats, by which boxes are drawn, may read as
 _SAID: Final[Mapping[Lang, Mapping[str, str]]] = {
     "en": {
         "line": "{label}: {value}",
@@ -61,7 +62,7 @@ _SAID: Final[Mapping[Lang, Mapping[str, str]]] = {
 
 
 def with_fields(runs: Runs, fields: Sequence[Field], words: Sequence[Word], number: int) -> Runs:
-    """The runs of lines of a page, without what is printed within fields, and with a line for all fields at the end.
+    """The runs of lines of a page, without the values drawn within fields, and with a line for all fields at the end.
 
     Args:
         runs: Places as displayed.
@@ -72,8 +73,11 @@ def with_fields(runs: Runs, fields: Sequence[Field], words: Sequence[Word], numb
     if not fields:
         return runs
     places = [one.place for one in fields]
-    kept = [left for run in runs if (left := [line for line in run if line.table or not _within(line, places)])]
-    outside = [word for word in words if not _within(word[:4], places)]
+    drawn = [(one.place, _drawn(one)) for one in fields]
+    kept = [left for run in runs if (left := [line for line in run if line.table or not _is_value(line, drawn)])]
+    # A field of the whole page, as for a signature, holds the labels of the others.
+    apart = [place for place in places if not any(one != place and _within(one, [place]) for one in places)]
+    outside = [word for word in words if not _within(word[:4], apart)]
     rows = sorted(fields, key=lambda one: (round(one.place[1] / 6), one.place[0]))
     lang: Lang = "zh" if _is_chinese(outside) else "en"
     lines: list[tuple[int, Rectangle]] = []
@@ -141,6 +145,22 @@ def _within(box: Line | Sequence[float], places: Sequence[Rectangle]) -> bool:
     x0, y0, x1, y1 = box.rectangle if isinstance(box, Line) else box
     x, y = (x0 + x1) / 2, (y0 + y1) / 2
     return any(left <= x <= right and top <= y <= bottom for left, top, right, bottom in places)
+
+
+def _drawn(field: Field) -> Sequence[str]:
+    """What may be drawn in a field, without blanks."""
+    return _TICKS if field.kind in {"check", "radio"} else [_squeezed(one) for one in (field.value, *field.options)]
+
+
+def _is_value(line: Line, drawn: Sequence[tuple[Rectangle, Sequence[str]]]) -> bool:
+    """Whether a line is what a field says: its value, an option or a mark. Other words within it were printed there."""
+    here = [texts for place, texts in drawn if _within(line, [place])]
+    text = _squeezed(line.text) if here else ""
+    return bool(here) and (not any(map(str.isalnum, text)) or any(text in one for texts in here for one in texts))
+
+
+def _squeezed(text: str) -> str:
+    return "".join(clean(text).split())
 
 
 def _beside(field: Field, words: Sequence[Word], places: Sequence[Rectangle], *, after: bool) -> tuple[str, float]:

@@ -80,7 +80,7 @@ def parse(path: Path, name: str, parser: str, limits: Limits, options: ParseOpti
             case Block():
                 parsed.blocks.append(found)
             case Scanned():
-                parsed.scanned.append(found.page)
+                parsed.scanned += [] if found.figure else [found.page]
             case Invisible():
                 parsed.invisible += found.removed
             case Part():
@@ -120,8 +120,8 @@ def stream(
                     yield PageShape(page, width, height, tuple(box) if box else None)
                 case {"block": [*values]}:
                     yield block_from(values)
-                case {"scanned": page}:
-                    yield Scanned(page)
+                case {"scanned": [page, figure]}:
+                    yield Scanned(page, figure)
                 case {"invisible": removed}:
                     yield Invisible(removed)
                 case _:

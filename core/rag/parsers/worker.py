@@ -87,7 +87,7 @@ def _parse(request: Mapping[str, Any], answer: TextIO, limits: Bounds) -> None:
                     answer.flush()
             case Scanned():
                 limits.allow()
-                _send(answer, {"scanned": found.page})
+                _send(answer, {"scanned": [found.page, found.figure]})
                 answer.flush()
             case Block():
                 _send(answer, {"block": block_values(_cleaned(found))})

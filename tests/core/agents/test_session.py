@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +14,8 @@ import pytest
 
 from core import Guard, Policy, Reply, tool
 from core.agents.basic import BasicAgent, FnCallAgent
-from core.errors import ConflictError, LimitReachedError, SettingsError
+from core.errors import ConflictError, LimitReachedError, ParlourError, SettingsError
+from core.storage.database import Database
 from core.testing.script import Reply as Said
 from core.testing.scripted_model import ScriptedModel
 from core.tools.run_state import Limits
@@ -114,6 +118,101 @@ def test_what_a_crash_broke_off_is_answered_after_it(tmp_path: Path):
         reply: Reply[Any] = session.resume()
         assert (reply.text, reply.question) == ("Yes.", "Still there?")
         assert [one.content for one in session.messages] == ["Hello?", "Hello.", "Still there?", "Yes."]
+
+
+@pytest.mark.anyio
+async def test_who_leaves_a_reply_early_can_ask_again(tmp_path: Path):
+    agent = BasicAgent(llm=ScriptedModel("One two three.", Said("Slow.", delay=30), "Yes."))
+    async with agent.session(tmp_path / "talks.db") as session:
+        events = session.events("Count.")
+        async for _ in events:
+            break
+        await events.aclose()
+        asked = asyncio.create_task(session.aask("Slowly."))
+        await asyncio.sleep(0.5)
+        asked.cancel()
+        await asyncio.gather(asked, return_exceptions=True)
+        assert (await session.aask("Still there?")).text == "Yes."
+
+
+def test_a_function_that_cannot_decide_leaves_the_session_usable(tmp_path: Path):
+    def fails(asking: Any) -> bool:
+        raise ValueError("nobody is there")
+
+    with clerk(CALL, "Yes.").session(tmp_path / "talks.db", approval=fails) as session:
+        with pytest.raises(ParlourError, match="nobody is there"):
+            session.ask("Refund order 17.")
+        assert session.ask("Still there?").text == "Yes."
+
+
+def test_calls_that_were_decided_are_not_asked_about_again(tmp_path: Path):
+    RAN.clear()
+    store, asked = tmp_path / "talks.db", list[str]()
+    with clerk(CALL).session(store, approval=Policy()) as session:
+        session.ask("Refund order 17.")
+    with clerk("Done.").session(store, approval=lambda asking: not asked.append(asking.call_id)) as session:
+        session.decide(session.waiting[0].call_id, True)
+        assert session.resume().text == "Done."
+    assert (asked, RAN) == ([], [17])
+
+
+DIES_IN_A_CALL = """
+import os, sys
+from core import FnCallAgent, tool
+from core.testing.script import Reply
+from core.testing.scripted_model import ScriptedModel
+
+@tool
+def refund(order: int) -> str:
+    "Give the money back."
+    os._exit(9)
+
+with FnCallAgent([refund], ScriptedModel(Reply(calls=[("refund", {"order": 17})]))).session(sys.argv[1]) as session:
+    session.ask("Refund order 17.")
+"""
+
+
+def test_after_a_crash_in_a_call_on_a_machine_that_is_gone_another_question_can_be_asked(tmp_path: Path):
+    store = tmp_path / "talks.db"
+    died = subprocess.run([sys.executable, "-c", DIES_IN_A_CALL, str(store)], cwd=ROOT, check=False)
+    assert died.returncode == 9
+    with closing(sqlite3.connect(store)) as file, file:
+        file.execute("UPDATE runs SET worker = 'elsewhere/1@1', lease_until = lease_until + 900")
+    with clerk("Yes.").session(store) as session:
+        with pytest.raises(ConflictError, match="another process"):
+            session.ask("Still there?")
+        with closing(sqlite3.connect(store)) as file, file:
+            file.execute("UPDATE runs SET lease_until = 1")
+        assert session.ask("Still there?").text == "Yes."
+
+
+@pytest.mark.anyio
+async def test_a_file_is_opened_once_and_closed_where_opening_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    opened, closed = list[Database](), list[Database]()
+    real_open, real_close = Database.open, Database.aclose
+
+    async def opens(*given: Any, **more: Any) -> Database:
+        opened.append(await real_open(*given, **more))
+        return opened[-1]
+
+    async def closes(self: Database) -> None:
+        closed.append(self)
+        await real_close(self)
+
+    def breaks(stores: Any) -> None:
+        raise OSError("The disk is gone.")
+
+    monkeypatch.setattr(Database, "open", opens)
+    monkeypatch.setattr(Database, "aclose", closes)
+    session = BasicAgent(llm=ScriptedModel("Yes.")).session(tmp_path / "talks.db")
+    with monkeypatch.context() as broken:
+        broken.setattr("core.runs.stored_session.Runs", breaks)
+        with pytest.raises(OSError, match="The disk is gone"):
+            await session.aopen()
+    assert (len(opened), closed) == (1, opened)
+    await asyncio.gather(session.aopen(), session.aopen())
+    await session.aclose()
+    assert (len(opened), closed) == (2, opened)
 
 
 def test_a_limit_ends_a_reply_of_a_file_as_any_other(tmp_path: Path):

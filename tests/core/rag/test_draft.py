@@ -156,6 +156,12 @@ def test_a_scan_that_is_stopped_counts_the_pages_that_were_recognised_to_their_e
     assert (piece.document.status, piece.document.scanned) == ("stopped", 2)  # the last page is read once more
 
 
+def test_figures_are_no_scanned_pages_and_a_page_counts_once() -> None:
+    growing, blocks = draft(), [PageShape(1, 9, 9), Block("paragraph", "Green.", 1)]
+    list(growing.steps([About(2), Scanned(1), Scanned(1), Scanned(1, figure=True), *blocks, Scanned(2, figure=True)]))
+    assert growing.last().document.scanned == 1
+
+
 def test_a_page_that_was_lost_before_reading_was_stopped_is_told_of_after_the_rest() -> None:
     growing, lost = draft(), [PageShape(1, 0.0, 0.0), PageShape(2, 400, 500), Block("paragraph", "The lamp.", 2)]
     list(growing.steps([About(3), *lost]))

@@ -101,6 +101,23 @@ def test_what_was_typed_is_told_once(form: Form) -> None:
     assert told.count("Weber") == told.count("1990-04-01") == 1
 
 
+@pytest.mark.parametrize("reader", PDF_READERS)
+def test_what_is_printed_within_a_field_stays_in_the_document(form: Form, reader: str) -> None:
+    words = [(135, 100, "Enter one name only"), (50, 300, "This contract ends in May."), (50, 140, "Town:")]
+    fields = [
+        (TEXT, "f1", (130, 88, 300, 120), "Weber"),
+        (TEXT, "f2", (130, 128, 300, 146), "Bonn"),
+        (TEXT, "seal_of_office", (0, 0, 400, 500), ""),
+    ]
+    parser = PARSER_REGISTRY[PDF_READERS[reader][0]]()
+    every = parser.parse(form(words, fields), "form.pdf", ParseOptions(pictures=False))
+    told = "\n".join(one.text for one in every if isinstance(one, Block))
+    assert "Enter one name only" in told
+    assert "This contract ends in May." in told
+    assert told.count("Bonn") == 1
+    assert "Town: Bonn" in told
+
+
 def test_a_chinese_form_is_told_in_chinese(form: Form) -> None:
     found = fields_of(
         form(

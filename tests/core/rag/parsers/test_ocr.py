@@ -94,6 +94,20 @@ def test_a_scan_is_read_without_pymupdf_too(scan: Callable[..., Path]) -> None:
     assert CHINESE in letters(parsed)
 
 
+def test_words_of_a_scan_with_margins_are_told_once(tmp_path: Path, read: Read) -> None:
+    import pymupdf
+
+    data = io.BytesIO()
+    paper().save(data, "PNG")
+    document = pymupdf.open()
+    page = document.new_page(width=500, height=400)
+    page.insert_image((40, 50, 460, 350), stream=data.getvalue())
+    document.save(tmp_path / "scan.pdf")
+    parsed = read(tmp_path / "scan.pdf")
+    assert parsed.scanned == [1]
+    assert letters(parsed).count("4711") == 1
+
+
 def test_a_page_with_text_is_not_recognised(make_pdf: Callable[..., Path], read: Read) -> None:
     assert read(make_pdf("A page of text.", "")).scanned == []
 
