@@ -6,9 +6,9 @@ import asyncio
 import logging
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from copy import copy
-from typing import TYPE_CHECKING, Any, Final, Protocol, Self
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, Self
 
-from core.agents.conversation import call_id, language_of, this_turn, unanswered_calls
+from core.agents.conversation import call_id, language_of, this_turn, unanswered_calls, with_call_id
 from core.agents.limits import Budget
 from core.bridge.pool import BoundedDict
 from core.doors.account import Account
@@ -63,6 +63,18 @@ class Sink(Protocol):
         ...
 
 
+class Handed(NamedTuple):
+    """What there is of a reply of an agent that waits for what a program's tools give.
+
+    Args:
+        reply: Its messages.
+        ids: The calls' own ids, by those that the program knows them by.
+    """
+
+    reply: tuple[Message, ...]
+    ids: Mapping[str, str]
+
+
 class Doors:
     """What the programs of all owners share.
 
@@ -71,15 +83,15 @@ class Doors:
         program: A program's own agents, where they answer in the place of Parlour's assistant.
 
     Attributes:
-        handed: Replies that wait for what a program's tools give, by owner and call. One that is forgotten is begun
-            anew: its search is made again.
+        handed: Replies that wait for what a program's tools give, by the key and what the program knows the call by,
+            which nobody else can guess. One that is forgotten is begun anew: its search is made again.
     """
 
     def __init__(self, services: Services, workspaces: Workspaces, program: Program | None) -> None:
         self.services = services
         self.workspaces = workspaces
         self.program = program
-        self.handed = BoundedDict[tuple[str, str], tuple[Message, ...]](_REMEMBERED)
+        self.handed = BoundedDict[tuple[str, str], Handed](_REMEMBERED)
         self._late: set[asyncio.Task[None]] = set()
 
     async def __aenter__(self) -> Self:
@@ -181,6 +193,7 @@ class Answer:
         self._documents = documents
         self._decided = decided
         self._may_ask = may_ask
+        self._ids: dict[str, str] = {}
         self._open: set[str] = set()
         self._letters = 0
         self._is_turn_over = False
@@ -222,10 +235,14 @@ class Answer:
 
     def remember(self) -> None:
         """Keep what there is of a reply of an agent until the results of the program's own tools are there."""
-        if self.guard is not None and self.guard.handed:
-            whole = (*self.earlier, *self.messages())
-            for handed in self.guard.handed:
-                self.door.doors.handed[self.door.owner, handed] = whole
+        if self.guard is None or not self.guard.handed:
+            return
+        kept, key = self.door.doors.handed, self.door.key.id
+        ids = {**self._ids, **{known: own for own, known in self.guard.handed.items()}}
+        handed = Handed((*self.earlier, *self.messages()), ids)
+        for own, known in self.guard.handed.items():
+            if own != known or (key, known) in kept:  # an id that the program made up may be that of another reply
+                kept[key, known] = handed
 
     async def _count(self) -> None:
         usage = await self.account.usage()
@@ -314,6 +331,8 @@ class Answer:
             messages = known or messages
             self.earlier = self.earlier or tuple(this_turn(messages))
             self._open |= {call_id(one) for one in unanswered_calls(messages)}
+            if self.guard is not None:  # what was handed before is known to the program already
+                self.guard.known |= {one: one for one in self._open} | {own: known for known, own in self._ids.items()}
             self._is_turn_over = True  # these calls are made first
         tools = {tool.name: tool for tool in map(ClientTool, self.asked.tools)}
         agent.function_map = {**agent.function_map, **tools}
@@ -330,13 +349,13 @@ class Answer:
         turn = this_turn(messages)
         results = [one for one in turn if one.role == FUNCTION]
         for one in reversed(results):
-            before = self.door.doors.handed.get((self.door.owner, str((one.extra or {}).get("function_id"))))
-            if before is not None:
-                self.earlier = before
-                answered = {(each.extra or {}).get("function_id") for each in before if each.role == FUNCTION}
-                fresh = [each for each in results if (each.extra or {}).get("function_id") not in answered]
-                self.earlier = (*before, *fresh)
-                return [*messages[: len(messages) - len(turn)], *before, *fresh]
+            handed = self.door.doors.handed.get((self.door.key.id, call_id(one)))
+            if handed is not None:
+                before, self._ids = handed.reply, dict(handed.ids)
+                answered = {call_id(each) for each in before if each.role == FUNCTION}
+                own = [with_call_id(each, self._ids.get(call_id(each), call_id(each))) for each in results]
+                self.earlier = (*before, *(each for each in own if call_id(each) not in answered))
+                return [*messages[: len(messages) - len(turn)], *self.earlier]
         return []
 
     @asynccontextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
+from secrets import token_hex
 from typing import TYPE_CHECKING, Any
 
 from core.runs.approvals import RunGuard
@@ -66,7 +67,9 @@ class DoorGuard(RunGuard):
         may_ask: Whether the program answers questions: else what would be asked is refused.
 
     Attributes:
-        handed: The calls of the program's own tools, by id.
+        handed: The calls of the program's own tools: what the program knows each by. Calls are numbered within one
+            conversation alone, so each gets an id that no other has.
+        known: What it knows calls by that were handed to it before.
         asking: What the program is asked, by the call.
         refused: What was not run.
     """
@@ -85,20 +88,21 @@ class DoorGuard(RunGuard):
         self._given = dict(given or {})
         self._may_ask = may_ask
         self._ask = self._asked if may_ask or given else None
-        self.handed: set[str] = set()
+        self.handed: dict[str, str] = {}
+        self.known: dict[str, str] = {}
         self.asking: dict[str, ApprovalRequest] = {}
         self.refused: list[Refusal] = []
 
     @property
     def waiting(self) -> set[str]:
         """The calls that wait for the program."""
-        return self.handed | self.asking.keys()
+        return self.handed.keys() | self.asking.keys()
 
     async def _decide(
         self, tool: BaseTool, call_id: str, arguments: Mapping[str, Any], messages: Iterable[Message]
     ) -> Decision:
         if isinstance(tool, ClientTool):
-            self.handed.add(call_id)
+            self.handed[call_id] = self.known.get(call_id) or f"call_{token_hex(16)}"
             self._parked()
             await asyncio.Event().wait()  # until the reply is closed: the program makes this call
         decision = await super()._decide(tool, call_id, arguments, messages)

@@ -115,6 +115,35 @@ def test_several_calls_at_once_keep_their_indices_apart(client: OpenAI, house: H
     assert len({one.id for one in calls}) == 2
 
 
+def test_a_reply_that_waits_for_a_program_is_not_gone_on_with_by_another(client: OpenAI, house: House) -> None:
+    mine: list[Any] = [{"role": "user", "content": "My vault opens with heliotrope."}]
+    call = Reply(calls=[("calculator", {"expression": "40 + 2"}), ("get_weather", {"city": "Heliotrope"})])
+    house.says(call, "It rains.")
+    made = client.chat.completions.create(model="parlour", messages=mine, tools=[WEATHER])
+    (handed,) = made.choices[0].message.tool_calls or []
+    others = [house.key("other of mine"), house.key("bob", owner="b-bob")]
+    for key, wanted in [(key, one) for key in others for one in (handed.id, "1", "call_1", "")]:
+        function = {"name": "get_weather", "arguments": "{}"}
+        turn: list[Any] = [
+            {"role": "user", "content": "Hello?"},
+            {
+                "role": "assistant",
+                "content": None,
+                "tool_calls": [{"id": wanted, "type": "function", "function": function}],
+            },
+            {"role": "tool", "tool_call_id": wanted, "content": "Rain"},
+        ]
+        house.says("Yes.")
+        with OpenAI(base_url=house.base_url, api_key=key, max_retries=0) as other:
+            other.chat.completions.create(model="parlour", messages=turn, tools=[WEATHER])
+        assert "eliotrope" not in str(house.model.requests[-1].body["messages"])
+    house.says("It rains.")
+    again: Any = [*mine, made.choices[0].message.model_dump(exclude_none=True)]
+    again += [{"role": "tool", "tool_call_id": handed.id, "content": "Rain"}]
+    client.chat.completions.create(model="parlour", messages=again, tools=[WEATHER])
+    assert "42" in str(house.model.requests[-1].body["messages"]), "its own program goes on where it was"
+
+
 def test_tools_of_the_house_run_inside_and_what_would_be_asked_about_is_refused_with_a_reason(
     client: OpenAI, house: House
 ) -> None:

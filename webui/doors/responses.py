@@ -7,6 +7,7 @@ import logging
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any, Final
 
+from core.agents.conversation import call_id, with_call_id
 from core.doors.asked import response_asked
 from core.doors.door import Answer
 from core.doors.parts import Parts
@@ -98,7 +99,9 @@ async def delete(request: Request, door: Door) -> Response:
 async def _keep(answer: Answer, form: ResponseForm) -> None:
     """Keep a response that is over; no page shows it."""
     said = [one for one in answer.asked.messages if one.role != "system"]
-    messages = [one.model_dump() for one in (*said, *answer.messages())]
+    known = answer.guard.handed if answer.guard is not None else {}
+    made = [with_call_id(one, known[own]) if (own := call_id(one)) in known else one for one in answer.messages()]
+    messages = [one.model_dump() for one in (*said, *made)]
     state = {"messages": messages, "asked": form.asked, "response": await form.body()}
     if len(json.dumps(state, default=str)) > _LARGEST:
         _log.info("A response is too large to be kept, and cannot be gone on from.")
