@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from core.llm.base import BaseChatModel
     from core.messages.events import Event
     from core.messages.message import Usage
+    from core.people.people import People
     from core.storage.api_keys import ApiKey
     from core.workspace.program import Program
     from core.workspace.services import Services
@@ -81,16 +82,18 @@ class Doors:
     Args:
         services: What every workspace works with.
         program: A program's own agents, where they answer in the place of Parlour's assistant.
+        people: Know whose programs may come in.
 
     Attributes:
         handed: Replies that wait for what a program's tools give, by the key and what the program knows the call by,
             which nobody else can guess. One that is forgotten is begun anew: its search is made again.
     """
 
-    def __init__(self, services: Services, workspaces: Workspaces, program: Program | None) -> None:
+    def __init__(self, services: Services, workspaces: Workspaces, program: Program | None, people: People) -> None:
         self.services = services
         self.workspaces = workspaces
         self.program = program
+        self.people = people
         self.handed = BoundedDict[tuple[str, str], Handed](_REMEMBERED)
         self._late: set[asyncio.Task[None]] = set()
 
@@ -103,7 +106,7 @@ class Doors:
             await asyncio.wait(set(self._late), timeout=5.0)
 
     async def owner_of_key(self, shown: str, *, visitor: bool) -> Door | None:
-        """What whoever shows a key may use; `None` where it is nobody's.
+        """What whoever shows a key may use; `None` where it is nobody's, or its owner may have no programs any more.
 
         Args:
             shown: The key.
@@ -111,7 +114,9 @@ class Doors:
                 assistant that answers may start that owner's programs.
         """
         key = await self.services.stores.api_keys.owner_of_key(shown)
-        return None if key is None or (visitor and key.owner_id == LOCAL_OWNER) else Door(self, key)
+        if key is None or (visitor and key.owner_id == LOCAL_OWNER) or not self.people.lets_programs_in(key.owner_id):
+            return None
+        return Door(self, key)
 
     def later(self, work: Coroutine[Any, Any, None]) -> None:
         """Let something be written down after a reply, which nobody waits for."""

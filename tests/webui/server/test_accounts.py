@@ -244,7 +244,16 @@ async def test_a_program_of_a_person_asks_with_a_key_alone_until_it_is_revoked_o
     await owner.post("/people/limits", data={"person": person, "messages": "1"})
     spent = await program.post("/v1/chat/completions", json=asked)
     assert (spent.status_code, "retry-after" in spent.headers) == (429, True), "what programs ask counts as well"
+    token = await here.engine.outward.of(person).renew_token()
+    for role, may in (("guest", False), ("member", True)):
+        await owner.post("/people/role", data={"person": person, "role": role})
+        assert (await program.get("/v1/models")).status_code == (200 if may else 401), (
+            "a key is worth what its owner is"
+        )
+        assert (await here.engine.outward.authenticate(token, True) is not None) is may
     without = {"authorization": ""}
     assert (await ada.get("/v1/models", headers=without)).status_code == 401, "a session is no key"
     await owner.post("/people/delete", data={"person": person, "name": "Ada"})
     assert (await program.get("/v1/models")).status_code == 401
+    assert await here.engine.outward.authenticate(token, True) is None
+    assert not here.engine.people.lets_programs_in(person)
