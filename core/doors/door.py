@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from core.agents.base import Agent
     from core.doors.asked import Asked
     from core.doors.catalog import Offered
+    from core.doors.guard import Answered
     from core.languages import Lang
     from core.llm.base import BaseChatModel
     from core.messages.events import Event
@@ -167,7 +168,7 @@ class Answer:
     Args:
         asked: The question.
         documents: Files that came with it: it is answered from these alone.
-        decided: What the program answered to questions about calls, by the call; the reply goes on where it asked.
+        decided: What the program answered to questions about calls; the reply goes on where it asked.
         may_ask: Whether the program answers such questions.
 
     Attributes:
@@ -183,7 +184,7 @@ class Answer:
         asked: Asked,
         *,
         documents: bool = False,
-        decided: Mapping[str, bool] | None = None,
+        decided: Sequence[Answered] | None = None,
         may_ask: bool = False,
     ) -> None:
         self.door = door

@@ -12,7 +12,7 @@ from core.tools.approval import Decision
 from core.tools.base import BaseTool
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Mapping
+    from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
     from core.languages import Lang
     from core.messages.message import Message
@@ -56,6 +56,30 @@ class Refusal:
     why: Why
 
 
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """What the program said to a question about a call.
+
+    Args:
+        call_id: The call. Agents that are tools ask under the id of the call that began them, so that it alone does
+            not say what was asked about.
+        name: The tool.
+        arguments: What it was to be called with.
+        yes: Whether it may be called.
+        spend: Notes that the answer was used, before the tool runs; whether it was not used before.
+    """
+
+    call_id: str
+    name: str
+    arguments: Mapping[str, Any]
+    yes: bool
+    spend: Callable[[], Awaitable[bool]]
+
+    def is_about(self, asking: ApprovalRequest) -> bool:
+        """Whether it answers this question and no other."""
+        return (self.call_id, self.name, dict(self.arguments)) == (asking.call_id, asking.name, dict(asking.arguments))
+
+
 class DoorGuard(RunGuard):
     """Lets the calls of a program's own tools wait until they are handed over; where it may ask, those it asks about.
 
@@ -63,7 +87,7 @@ class DoorGuard(RunGuard):
         policy: The rules.
         rules: Reads them anew.
         parked: Told whenever one more call waits.
-        given: What the program answered before, by the call.
+        given: What the program answered before.
         may_ask: Whether the program answers questions: else what would be asked is refused.
 
     Attributes:
@@ -80,12 +104,12 @@ class DoorGuard(RunGuard):
         rules: Callable[[], Awaitable[Policy]] | None,
         *,
         parked: Callable[[], None],
-        given: Mapping[str, bool] | None = None,
+        given: Sequence[Answered] | None = None,
         may_ask: bool = False,
     ) -> None:
         super().__init__(policy, None, rules)
         self._parked = parked
-        self._given = dict(given or {})
+        self._given = list(given or ())
         self._may_ask = may_ask
         self._ask = self._asked if may_ask or given else None
         self.handed: dict[str, str] = {}
@@ -111,9 +135,11 @@ class DoorGuard(RunGuard):
         return decision
 
     async def _asked(self, asking: ApprovalRequest) -> Decision:
-        answer = self._given.pop(asking.call_id, None)
+        answer = next((one for one in self._given if one.is_about(asking)), None)
         if answer is not None:
-            return Decision(answer)
+            self._given.remove(answer)
+            if await answer.spend():
+                return Decision(answer.yes)
         if not self._may_ask:
             return Decision(allowed=False, why="unattended")
         self.asking[asking.call_id] = asking

@@ -60,8 +60,7 @@ async def make(request: Request, door: Door) -> Response:
         told = await parts.resolved(messages_of(items))
         asked = response_asked(as_chat(given), given, earlier.messages, told)
         await door.find(asked.model)
-        decided = {earlier.asked[question]: yes for question, yes in answers.items()} if answers else None
-        answer = Answer(door, asked, documents=parts.has_documents, decided=decided, may_ask=keeps)
+        answer = Answer(door, asked, documents=parts.has_documents, decided=earlier.decided, may_ask=keeps)
         form = ResponseForm(answer, given, parts.documents)
         form.keeps = keeps
 
