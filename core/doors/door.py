@@ -139,6 +139,10 @@ class Door:
         self.owner = key.owner_id
         self.stores = doors.services.stores.of(key.owner_id)
 
+    async def check_use(self) -> None:
+        """Whether the owner may ask once more. Raises TooManyRequestsError, StorageError."""
+        await self.doors.services.stores.use.check(self.owner)
+
     async def models(self) -> list[Offered]:
         """What can be named as a model. Raises StorageError."""
         async with self.doors.workspaces.open(self.owner) as workspace:
@@ -217,7 +221,7 @@ class Answer:
             ParlourError: The model or a document cannot be had, or the reply failed.
         """
         self._task = asyncio.current_task()
-        await self.door.doors.services.stores.use.check(self.door.owner)
+        await self.door.check_use()
         slot = self.door.doors.services.runs.at_once.take(self.door.owner)
         try:
             await slot.wait()

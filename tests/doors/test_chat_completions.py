@@ -341,6 +341,24 @@ def test_a_file_that_is_too_large_is_refused_whether_its_size_is_told_or_not(
     assert [one for one in drafts.glob("program-*") if drafts.is_dir()] == []
 
 
+@pytest.mark.parametrize("named", [True, False])
+def test_the_parts_of_a_request_are_bounded_together(
+    client: OpenAI, house: House, monkeypatch: pytest.MonkeyPatch, named: bool
+) -> None:
+    part = {"filename": "a.txt", "file_data": "data:text/plain;base64," + base64.b64encode(b"a" * 400).decode()}
+    if named:
+        part = {"file_id": client.files.create(file=("a.txt", b"a" * 400), purpose="user_data").id}
+    monkeypatch.setattr("core.doors.parts._MOST_BYTES", 1000)
+    for count in (2, 3):
+        house.says("Yes.")
+        content: Any = [{"type": "text", "text": "Well?"}, *[{"type": "file", "file": part}] * count]
+        asked: Any = {"model": "parlour", "messages": [{"role": "user", "content": content}]}
+        headers = {"Authorization": f"Bearer {client.api_key}"}
+        answer = httpx.post(f"{house.base_url}/chat/completions", json=asked, headers=headers, timeout=30)
+        assert answer.status_code == (200 if count == 2 else 413), answer.text
+    assert answer.json()["error"]["code"] == "too_large"
+
+
 def test_texts_are_embedded(client: OpenAI) -> None:
     model = next(one.id for one in client.models.list() if one.model_dump().get("kind") == "embedding")
     made = client.embeddings.create(model=model, input=["The cat sleeps.", "A cat is asleep.", "Taxes rise."])

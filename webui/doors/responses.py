@@ -54,6 +54,7 @@ async def make(request: Request, door: Door) -> Response:
     items = items_of(given)
     answers = answers_in(items)
     keeps = given.get("store") is not False
+    await door.check_use()  # before anything is fetched for it
     async with AsyncExitStack() as opened:
         parts = await opened.enter_async_context(Parts(door))
         earlier = await earlier_of(given, answers, door.stores.api_responses)
