@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,7 +12,7 @@ from core.messages.events import CallDelta, CallStarted, ItemAdded, MessageStart
 from core.messages.message import ASSISTANT
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Mapping, Sequence
 
     from core.doors.door import Answer
     from core.messages.events import Event
@@ -177,7 +176,7 @@ class ChatReply:
         return calls_json(self._answer.messages(), guard.handed) if guard is not None and guard.handed else []
 
     def _calls_made(self) -> list[dict[str, Any]]:
-        return calls_json(self._answer.messages(), set(self._calls)) if self._calls else []
+        return calls_json(self._answer.messages(), {one: one for one in self._calls}) if self._calls else []
 
     def _annotations(self) -> list[dict[str, Any]]:
         if self._is_model:
@@ -192,20 +191,19 @@ class ChatReply:
         return self._begins + json.dumps(delta).encode() + self._ends
 
 
-def calls_json(reply: Sequence[Message], wanted: Collection[str] | Mapping[str, str]) -> list[dict[str, Any]]:
+def calls_json(reply: Sequence[Message], wanted: Mapping[str, str]) -> list[dict[str, Any]]:
     """Those of a reply's calls that a program makes, in OpenAI's form.
 
     Args:
-        wanted: Their ids; or what the program knows each by.
+        wanted: What the program knows each by, by its own id.
     """
-    known: Mapping[str, Any] = wanted if isinstance(wanted, Mapping) else {}
     found: list[dict[str, Any]] = []
     for message in reply:
         call_id = str((message.extra or {}).get("function_id") or "")
         if message.role == ASSISTANT and message.function_call is not None and call_id in wanted:
             call = message.function_call
             function = {"name": call.name, "arguments": call.arguments}
-            found.append({"id": known.get(call_id, call_id), "type": "function", "function": function})
+            found.append({"id": wanted[call_id], "type": "function", "function": function})
     return found
 
 

@@ -142,7 +142,7 @@ class ResponseReply:
 
     def _called_before(self, call_id: str, name: str) -> tuple[str, str]:
         """Name and arguments of a call that was made before the program was asked about it."""
-        found = calls_json(self.answer.earlier, {call_id})
+        found = calls_json(self.answer.earlier, {call_id: call_id})
         return (found[0]["function"]["name"], found[0]["function"]["arguments"]) if found else (name, "")
 
     def _whole_item(self, item: dict[str, Any]) -> bytes:

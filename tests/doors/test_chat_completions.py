@@ -121,7 +121,7 @@ def test_a_reply_that_waits_for_a_program_is_not_gone_on_with_by_another(client:
     house.says(call, "It rains.")
     made = client.chat.completions.create(model="parlour", messages=mine, tools=[WEATHER])
     (handed,) = made.choices[0].message.tool_calls or []
-    others = [house.key("other of mine"), house.key("bob", owner="b-bob")]
+    others = [house.key("other of mine"), house.key("bob waits", owner="b-bob")]
     for key, wanted in [(key, one) for key in others for one in (handed.id, "1", "call_1", "")]:
         function = {"name": "get_weather", "arguments": "{}"}
         turn: list[Any] = [
