@@ -128,8 +128,10 @@ class Engine:
         self.services, self.workspaces = answering.services, answering.workspaces
         self.intake, self.runs, self.toolbox = self.services.intake, self.services.runs, self.services.toolbox
         agent = self.services.agents.outside
-        self.outward = McpAccess(self.stores, self.workspaces, agent=agent, seconds=settings.reply_seconds)
-        self.doors = Doors(self.services, self.workspaces, self.program)
+        self.outward = McpAccess(
+            self.stores, self.workspaces, agent=agent, seconds=settings.reply_seconds, people=self.people
+        )
+        self.doors = Doors(self.services, self.workspaces, self.program, self.people)
         self.chores = Chores(self.services, self.workspaces)
         self.demonstrations = Demonstrations(self.workspaces)
         self.belongings = Belongings(self.stores, self.workspaces, self.intake, settings.home)

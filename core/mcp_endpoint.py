@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from core.agents.assistant import Assistant
     from core.mcp.serving import Serving
+    from core.people.people import People
     from core.storage.owner_settings import OwnerSettings
     from core.storage.stores import Stores
     from core.workspace.services import OwnerServices
@@ -62,6 +63,7 @@ class McpAccess:
         stores: Where the print of each owner's token is kept; the token itself is shown once and kept nowhere.
         agent: Makes who answers: given what a workspace works with, and the documents within reach.
         seconds: How long an answer may take.
+        people: Know whose programs may come in; left out, everybody's may.
 
     Attributes:
         asking: How many questions of an owner's programs are being answered.
@@ -74,8 +76,10 @@ class McpAccess:
         *,
         agent: Callable[[OwnerServices, list[str]], AbstractAsyncContextManager[Assistant]],
         seconds: float,
+        people: People | None = None,
     ) -> None:
         self._stores = stores
+        self._people = people
         self.workspaces = workspaces
         self.agent = agent
         self.seconds = seconds
@@ -115,7 +119,9 @@ class McpAccess:
         owner = _named(parts[1]) if len(token) <= _LONGEST_TOKEN and len(parts) == 3 else ""
         access = self.of(owner)
         known = bool(owner) and await access.knows(token)
-        barred = (visitor and owner == LOCAL_OWNER) or self._stores.people.roles.get(owner) == "guest"
+        barred = (visitor and owner == LOCAL_OWNER) or (
+            self._people is not None and not self._people.lets_programs_in(owner)
+        )
         return access if known and not barred else None
 
 

@@ -102,6 +102,11 @@ def call_id(message: Message) -> str:
     return str((message.extra or {}).get("function_id") or "")
 
 
+def with_call_id(message: Message, known: str) -> Message:
+    """The message of a call or a result, under another id."""
+    return message.model_copy(update={"extra": {**(message.extra or {}), "function_id": known}})
+
+
 def reserve_call_ids(messages: Sequence[Message], ids: Iterable[str]) -> list[Message]:
     """The conversation for a further agent of the same reply, with call ids that it must not use again.
 

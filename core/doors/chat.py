@@ -12,7 +12,7 @@ from core.messages.events import CallDelta, CallStarted, ItemAdded, MessageStart
 from core.messages.message import ASSISTANT
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from core.doors.door import Answer
     from core.messages.events import Event
@@ -176,7 +176,7 @@ class ChatReply:
         return calls_json(self._answer.messages(), guard.handed) if guard is not None and guard.handed else []
 
     def _calls_made(self) -> list[dict[str, Any]]:
-        return calls_json(self._answer.messages(), self._calls) if self._calls else []
+        return calls_json(self._answer.messages(), {one: one for one in self._calls}) if self._calls else []
 
     def _annotations(self) -> list[dict[str, Any]]:
         if self._is_model:
@@ -191,15 +191,19 @@ class ChatReply:
         return self._begins + json.dumps(delta).encode() + self._ends
 
 
-def calls_json(reply: Sequence[Message], wanted: Collection[str]) -> list[dict[str, Any]]:
-    """Those of a reply's calls that a program makes, in OpenAI's form."""
+def calls_json(reply: Sequence[Message], wanted: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Those of a reply's calls that a program makes, in OpenAI's form.
+
+    Args:
+        wanted: What the program knows each by, by its own id.
+    """
     found: list[dict[str, Any]] = []
     for message in reply:
         call_id = str((message.extra or {}).get("function_id") or "")
         if message.role == ASSISTANT and message.function_call is not None and call_id in wanted:
             call = message.function_call
             function = {"name": call.name, "arguments": call.arguments}
-            found.append({"id": call_id, "type": "function", "function": function})
+            found.append({"id": wanted[call_id], "type": "function", "function": function})
     return found
 
 

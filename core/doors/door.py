@@ -6,9 +6,9 @@ import asyncio
 import logging
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from copy import copy
-from typing import TYPE_CHECKING, Any, Final, Protocol, Self
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, Self
 
-from core.agents.conversation import call_id, language_of, this_turn, unanswered_calls
+from core.agents.conversation import call_id, language_of, this_turn, unanswered_calls, with_call_id
 from core.agents.limits import Budget
 from core.bridge.pool import BoundedDict
 from core.doors.account import Account
@@ -31,10 +31,12 @@ if TYPE_CHECKING:
     from core.agents.base import Agent
     from core.doors.asked import Asked
     from core.doors.catalog import Offered
+    from core.doors.guard import Answered
     from core.languages import Lang
     from core.llm.base import BaseChatModel
     from core.messages.events import Event
     from core.messages.message import Usage
+    from core.people.people import People
     from core.storage.api_keys import ApiKey
     from core.workspace.program import Program
     from core.workspace.services import Services
@@ -63,23 +65,37 @@ class Sink(Protocol):
         ...
 
 
+class Handed(NamedTuple):
+    """What there is of a reply of an agent that waits for what a program's tools give.
+
+    Args:
+        reply: Its messages.
+        ids: The calls' own ids, by those that the program knows them by.
+    """
+
+    reply: tuple[Message, ...]
+    ids: Mapping[str, str]
+
+
 class Doors:
     """What the programs of all owners share.
 
     Args:
         services: What every workspace works with.
         program: A program's own agents, where they answer in the place of Parlour's assistant.
+        people: Know whose programs may come in.
 
     Attributes:
-        handed: Replies that wait for what a program's tools give, by owner and call. One that is forgotten is begun
-            anew: its search is made again.
+        handed: Replies that wait for what a program's tools give, by the key and what the program knows the call by,
+            which nobody else can guess. One that is forgotten is begun anew: its search is made again.
     """
 
-    def __init__(self, services: Services, workspaces: Workspaces, program: Program | None) -> None:
+    def __init__(self, services: Services, workspaces: Workspaces, program: Program | None, people: People) -> None:
         self.services = services
         self.workspaces = workspaces
         self.program = program
-        self.handed = BoundedDict[tuple[str, str], tuple[Message, ...]](_REMEMBERED)
+        self.people = people
+        self.handed = BoundedDict[tuple[str, str], Handed](_REMEMBERED)
         self._late: set[asyncio.Task[None]] = set()
 
     async def __aenter__(self) -> Self:
@@ -91,7 +107,7 @@ class Doors:
             await asyncio.wait(set(self._late), timeout=5.0)
 
     async def owner_of_key(self, shown: str, *, visitor: bool) -> Door | None:
-        """What whoever shows a key may use; `None` where it is nobody's.
+        """What whoever shows a key may use; `None` where it is nobody's, or its owner may have no programs any more.
 
         Args:
             shown: The key.
@@ -99,7 +115,9 @@ class Doors:
                 assistant that answers may start that owner's programs.
         """
         key = await self.services.stores.api_keys.owner_of_key(shown)
-        return None if key is None or (visitor and key.owner_id == LOCAL_OWNER) else Door(self, key)
+        if key is None or (visitor and key.owner_id == LOCAL_OWNER) or not self.people.lets_programs_in(key.owner_id):
+            return None
+        return Door(self, key)
 
     def later(self, work: Coroutine[Any, Any, None]) -> None:
         """Let something be written down after a reply, which nobody waits for."""
@@ -120,6 +138,10 @@ class Door:
         self.key = key
         self.owner = key.owner_id
         self.stores = doors.services.stores.of(key.owner_id)
+
+    async def check_use(self) -> None:
+        """Whether the owner may ask once more. Raises TooManyRequestsError, StorageError."""
+        await self.doors.services.stores.use.check(self.owner)
 
     async def models(self) -> list[Offered]:
         """What can be named as a model. Raises StorageError."""
@@ -150,7 +172,7 @@ class Answer:
     Args:
         asked: The question.
         documents: Files that came with it: it is answered from these alone.
-        decided: What the program answered to questions about calls, by the call; the reply goes on where it asked.
+        decided: What the program answered to questions about calls; the reply goes on where it asked.
         may_ask: Whether the program answers such questions.
 
     Attributes:
@@ -166,7 +188,7 @@ class Answer:
         asked: Asked,
         *,
         documents: bool = False,
-        decided: Mapping[str, bool] | None = None,
+        decided: Sequence[Answered] | None = None,
         may_ask: bool = False,
     ) -> None:
         self.door = door
@@ -181,6 +203,7 @@ class Answer:
         self._documents = documents
         self._decided = decided
         self._may_ask = may_ask
+        self._ids: dict[str, str] = {}
         self._open: set[str] = set()
         self._letters = 0
         self._is_turn_over = False
@@ -198,7 +221,7 @@ class Answer:
             ParlourError: The model or a document cannot be had, or the reply failed.
         """
         self._task = asyncio.current_task()
-        await self.door.doors.services.stores.use.check(self.door.owner)
+        await self.door.check_use()
         slot = self.door.doors.services.runs.at_once.take(self.door.owner)
         try:
             await slot.wait()
@@ -222,10 +245,14 @@ class Answer:
 
     def remember(self) -> None:
         """Keep what there is of a reply of an agent until the results of the program's own tools are there."""
-        if self.guard is not None and self.guard.handed:
-            whole = (*self.earlier, *self.messages())
-            for handed in self.guard.handed:
-                self.door.doors.handed[self.door.owner, handed] = whole
+        if self.guard is None or not self.guard.handed:
+            return
+        kept, key = self.door.doors.handed, self.door.key.id
+        ids = {**self._ids, **{known: own for own, known in self.guard.handed.items()}}
+        handed = Handed((*self.earlier, *self.messages()), ids)
+        for own, known in self.guard.handed.items():
+            if own != known or (key, known) in kept:  # an id that the program made up may be that of another reply
+                kept[key, known] = handed
 
     async def _count(self) -> None:
         usage = await self.account.usage()
@@ -314,6 +341,8 @@ class Answer:
             messages = known or messages
             self.earlier = self.earlier or tuple(this_turn(messages))
             self._open |= {call_id(one) for one in unanswered_calls(messages)}
+            if self.guard is not None:  # what was handed before is known to the program already
+                self.guard.known |= {one: one for one in self._open} | {own: known for known, own in self._ids.items()}
             self._is_turn_over = True  # these calls are made first
         tools = {tool.name: tool for tool in map(ClientTool, self.asked.tools)}
         agent.function_map = {**agent.function_map, **tools}
@@ -330,13 +359,13 @@ class Answer:
         turn = this_turn(messages)
         results = [one for one in turn if one.role == FUNCTION]
         for one in reversed(results):
-            before = self.door.doors.handed.get((self.door.owner, str((one.extra or {}).get("function_id"))))
-            if before is not None:
-                self.earlier = before
-                answered = {(each.extra or {}).get("function_id") for each in before if each.role == FUNCTION}
-                fresh = [each for each in results if (each.extra or {}).get("function_id") not in answered]
-                self.earlier = (*before, *fresh)
-                return [*messages[: len(messages) - len(turn)], *before, *fresh]
+            handed = self.door.doors.handed.get((self.door.key.id, call_id(one)))
+            if handed is not None:
+                before, self._ids = handed.reply, dict(handed.ids)
+                answered = {call_id(each) for each in before if each.role == FUNCTION}
+                own = [with_call_id(each, self._ids.get(call_id(each), call_id(each))) for each in results]
+                self.earlier = (*before, *(each for each in own if call_id(each) not in answered))
+                return [*messages[: len(messages) - len(turn)], *self.earlier]
         return []
 
     @asynccontextmanager

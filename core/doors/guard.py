@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
+from secrets import token_hex
 from typing import TYPE_CHECKING, Any
 
 from core.runs.approvals import RunGuard
@@ -11,7 +12,7 @@ from core.tools.approval import Decision
 from core.tools.base import BaseTool
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Mapping
+    from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
     from core.languages import Lang
     from core.messages.message import Message
@@ -55,6 +56,30 @@ class Refusal:
     why: Why
 
 
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """What the program said to a question about a call.
+
+    Args:
+        call_id: The call. Agents that are tools ask under the id of the call that began them, so that it alone does
+            not say what was asked about.
+        name: The tool.
+        arguments: What it was to be called with.
+        yes: Whether it may be called.
+        spend: Notes that the answer was used, before the tool runs; whether it was not used before.
+    """
+
+    call_id: str
+    name: str
+    arguments: Mapping[str, Any]
+    yes: bool
+    spend: Callable[[], Awaitable[bool]]
+
+    def is_about(self, asking: ApprovalRequest) -> bool:
+        """Whether it answers this question and no other."""
+        return (self.call_id, self.name, dict(self.arguments)) == (asking.call_id, asking.name, dict(asking.arguments))
+
+
 class DoorGuard(RunGuard):
     """Lets the calls of a program's own tools wait until they are handed over; where it may ask, those it asks about.
 
@@ -62,11 +87,13 @@ class DoorGuard(RunGuard):
         policy: The rules.
         rules: Reads them anew.
         parked: Told whenever one more call waits.
-        given: What the program answered before, by the call.
+        given: What the program answered before.
         may_ask: Whether the program answers questions: else what would be asked is refused.
 
     Attributes:
-        handed: The calls of the program's own tools, by id.
+        handed: The calls of the program's own tools: what the program knows each by. Calls are numbered within one
+            conversation alone, so each gets an id that no other has.
+        known: What it knows calls by that were handed to it before.
         asking: What the program is asked, by the call.
         refused: What was not run.
     """
@@ -77,28 +104,29 @@ class DoorGuard(RunGuard):
         rules: Callable[[], Awaitable[Policy]] | None,
         *,
         parked: Callable[[], None],
-        given: Mapping[str, bool] | None = None,
+        given: Sequence[Answered] | None = None,
         may_ask: bool = False,
     ) -> None:
         super().__init__(policy, None, rules)
         self._parked = parked
-        self._given = dict(given or {})
+        self._given = list(given or ())
         self._may_ask = may_ask
         self._ask = self._asked if may_ask or given else None
-        self.handed: set[str] = set()
+        self.handed: dict[str, str] = {}
+        self.known: dict[str, str] = {}
         self.asking: dict[str, ApprovalRequest] = {}
         self.refused: list[Refusal] = []
 
     @property
     def waiting(self) -> set[str]:
         """The calls that wait for the program."""
-        return self.handed | self.asking.keys()
+        return self.handed.keys() | self.asking.keys()
 
     async def _decide(
         self, tool: BaseTool, call_id: str, arguments: Mapping[str, Any], messages: Iterable[Message]
     ) -> Decision:
         if isinstance(tool, ClientTool):
-            self.handed.add(call_id)
+            self.handed[call_id] = self.known.get(call_id) or f"call_{token_hex(16)}"
             self._parked()
             await asyncio.Event().wait()  # until the reply is closed: the program makes this call
         decision = await super()._decide(tool, call_id, arguments, messages)
@@ -107,9 +135,11 @@ class DoorGuard(RunGuard):
         return decision
 
     async def _asked(self, asking: ApprovalRequest) -> Decision:
-        answer = self._given.pop(asking.call_id, None)
+        answer = next((one for one in self._given if one.is_about(asking)), None)
         if answer is not None:
-            return Decision(answer)
+            self._given.remove(answer)
+            if await answer.spend():
+                return Decision(answer.yes)
         if not self._may_ask:
             return Decision(allowed=False, why="unattended")
         self.asking[asking.call_id] = asking

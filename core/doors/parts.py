@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 _PICTURES: Final = FetchLimits(types=("image/",))
 _DOCUMENTS: Final = FetchLimits()
 _MOST_FETCHED: Final = 16  # of one request
+_MOST_BYTES: Final = 64 * 1024 * 1024  # of all parts of one request, each time that one is named
 _SOUNDS: Final = frozenset({"wav", "mp3", "ogg", "flac", "m4a", "webm", "aac", "opus", "pcm16"})
 _FILE_ID: Final = "file-"
 
@@ -49,6 +50,8 @@ class Parts:
         self._folder: Path | None = None
         self._fetched = 0
         self._count = 0
+        self._bytes = 0
+        self._read: dict[str, tuple[bytes, str, str]] = {}  # files that were brought before, by their ids
 
     async def __aenter__(self) -> Self:
         return self
@@ -95,30 +98,34 @@ class Parts:
         named: Any = given.get("image_url")
         address = cast("dict[str, Any]", named).get("url") if isinstance(named, dict) else named
         if address is None and isinstance(given.get("file_id"), str):
-            data, kind, _ = await self._brought(given["file_id"])
+            data, kind, _ = await self._brought(given["file_id"], param)
             return _picture_part(data, kind, param)
         if not isinstance(address, str):
             raise BadRequestError("A picture needs an address.", param=param)
         if address.startswith("data:"):
             _, data = _data(address, param)
+            self._count_bytes(len(data), param)
             return _picture_part(data, media_type_of_head(data[:65536], ""), param)
         if not address.startswith(("https://", "http://")):
             hint = "Give a data: address, or one that begins with https://."
             raise BadRequestError("This is no address of a picture.", param=param, hint=hint)
         self._count_fetch(param)
         fetched = await fetch(address, limits=_PICTURES)
+        self._count_bytes(len(fetched.data), param)
         return _picture_part(fetched.data, media_type_of_head(fetched.data[:65536], ""), param)
 
     async def _file(self, given: dict[str, Any], param: str) -> dict[str, Any]:
         name = given.get("filename") if isinstance(given.get("filename"), str) else ""
         if isinstance(given.get("file_id"), str):
-            data, kind, name = await self._brought(given["file_id"])
+            data, kind, name = await self._brought(given["file_id"], param)
         elif isinstance(given.get("file_data"), str):
             _, data = _data(given["file_data"], param)
+            self._count_bytes(len(data), param)
             kind = media_type_of_head(data[:65536], str(name))
         elif isinstance(given.get("file_url"), str):
             self._count_fetch(param)
             fetched = await fetch(given["file_url"], limits=_DOCUMENTS)
+            self._count_bytes(len(fetched.data), param)
             data, kind, name = fetched.data, fetched.media_type, fetched.name
         else:
             raise BadRequestError("A file needs file_id or file_data.", param=param)
@@ -128,21 +135,32 @@ class Parts:
         path = await asyncio.to_thread(self._kept, data, shown_name(str(name) or "file.txt"))
         return {"file": str(path)}
 
-    async def _brought(self, file_id: str) -> tuple[bytes, str, str]:
-        """A file that was brought before: bytes, media type and name. Raises NotFoundError."""
+    async def _brought(self, file_id: str, param: str) -> tuple[bytes, str, str]:
+        """A file that was brought before: bytes, media type and name. Raises BadRequestError, NotFoundError."""
         plain = file_id.removeprefix(_FILE_ID)
         if "files" not in self._door.key.scopes:
             raise NotFoundError("There is no such file for this key.", kind="file")
+        if plain in self._read:
+            self._count_bytes(len(self._read[plain][0]), param)
+            return self._read[plain]
         await self._door.stores.api_files.get(plain)
         record, path = await self._door.stores.files.get(plain)
+        self._count_bytes(record.size, param)
         self.documents[record.sha256] = _FILE_ID + record.id
-        return await asyncio.to_thread(path.read_bytes), record.media_type, record.name
+        self._read[plain] = (await asyncio.to_thread(path.read_bytes), record.media_type, record.name)
+        return self._read[plain]
 
     def _count_fetch(self, param: str) -> None:
         self._fetched += 1
         if self._fetched > _MOST_FETCHED:
             said = f"More than {_MOST_FETCHED} addresses are not fetched for one request."
             raise BadRequestError(said, param=param, code="too_many")
+
+    def _count_bytes(self, more: int, param: str) -> None:
+        self._bytes += more
+        if self._bytes > _MOST_BYTES:
+            said = f"The parts of the request are larger than {_MOST_BYTES // (1024 * 1024)} MB together."
+            raise BadRequestError(said, param=param, code="too_large")
 
     def _kept(self, data: bytes, name: str) -> Path:
         if self._folder is None:

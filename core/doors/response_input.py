@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from core.doors.asked import BadRequestError, listed
+from core.doors.guard import Answered
 from core.errors import NotFoundError
 from core.messages.message import Message
 
@@ -26,11 +28,11 @@ class Earlier:
 
     Args:
         messages: All that was said, calls without a result among it where the program is asked about them.
-        asked: The calls that it was asked about, by the ids of the questions.
+        decided: What the program answers to questions about calls; `None` where it answers none.
     """
 
     messages: tuple[Message, ...] = ()
-    asked: Mapping[str, str] = field(default_factory=dict[str, str])
+    decided: Sequence[Answered] | None = None
 
 
 def items_of(given: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -88,11 +90,15 @@ async def earlier_of(given: Mapping[str, Any], answers: Mapping[str, bool], kept
         hint, code = "Responses are kept for thirty days, unless store is false.", "previous_response_not_found"
         raise BadRequestError(said, param="previous_response_id", code=code, hint=hint) from error
     messages = tuple(Message(**one) for one in cast("list[dict[str, Any]]", state.get("messages") or []))
-    asked = cast("dict[str, str]", state.get("asked") or {})
-    unknown = [one for one in answers if one not in asked]
-    if unknown:
-        raise BadRequestError(f"Nobody asked {unknown[0]!r}.", param="input", code="approval_not_found")
-    return Earlier(messages, asked)
+    asked = cast("dict[str, Any]", state.get("asked") or {})
+    decided: list[Answered] = []
+    for question, yes in answers.items():
+        about: Any = asked.get(question)
+        if not isinstance(about, dict):
+            said = f"Nobody asked {question!r}, or it was answered already."
+            raise BadRequestError(said, param="input", code="approval_not_found")
+        decided.append(Answered(**cast("dict[str, Any]", about), yes=yes, spend=partial(kept.spend, named, question)))
+    return Earlier(messages, decided if answers else None)
 
 
 def as_chat(given: Mapping[str, Any]) -> dict[str, Any]:

@@ -37,7 +37,7 @@ class ResponseReply:
         self.id = RESPONSE + self._name
         self.text = ReplyText()
         self.output: list[dict[str, Any]] = []
-        self.asked: dict[str, str] = {}
+        self.asked: dict[str, dict[str, Any]] = {}
         self.answer = answer
         self._given = given
         self._files = files
@@ -142,7 +142,7 @@ class ResponseReply:
 
     def _called_before(self, call_id: str, name: str) -> tuple[str, str]:
         """Name and arguments of a call that was made before the program was asked about it."""
-        found = calls_json(self.answer.earlier, {call_id})
+        found = calls_json(self.answer.earlier, {call_id: call_id})
         return (found[0]["function"]["name"], found[0]["function"]["arguments"]) if found else (name, "")
 
     def _whole_item(self, item: dict[str, Any]) -> bytes:
@@ -176,7 +176,8 @@ class ResponseReply:
             pieces.append(self._whole_item(item))
         for number, asking in enumerate(guard.asking.values() if guard is not None else ()):
             question = f"{APPROVAL}{self._name}_{number}"
-            self.asked[question] = asking.call_id
+            kept = {"call_id": asking.call_id, "name": asking.name, "arguments": dict(asking.arguments)}
+            self.asked[question] = kept
             about = {"type": "mcp_approval_request", "id": question, "server_label": _HOUSE, "name": asking.name}
             pieces.append(self._whole_item({**about, "arguments": json.dumps(dict(asking.arguments))}))
         return b"".join(pieces)

@@ -103,6 +103,11 @@ class People:
         if not self.may(person_id, right):
             raise _forbidden()
 
+    def lets_programs_in(self, owner: str) -> bool:
+        """Whether programs of an owner may come in, by a key or a token that was once given to them."""
+        is_gone = owner.startswith(PERSON) and owner not in self.store.roles
+        return not is_gone and self.may(owner, "own")
+
     @cached_property
     def passwords(self) -> Passwords:
         """Made when the first is needed. Raises MissingExtraError."""

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from sqlalchemy import Connection, delete, insert, select
+from sqlalchemy import Connection, delete, insert, select, update
 from sqlalchemy.dialects.sqlite import insert as insert_or
 
 from core.errors import NotFoundError
@@ -132,6 +132,20 @@ class ApiResponseStore:
         if row is None:
             raise NotFoundError("There is no such response.", kind="response")
         return dict(row.body)
+
+    async def spend(self, response_id: str, question: str) -> bool:
+        """Note that a question of a response was answered; whether it was open until now. Raises StorageError."""
+        mine = (api_responses.c.id == response_id) & (api_responses.c.owner_id == self._owner)
+
+        def spend(connection: Connection) -> bool:
+            row = connection.execute(select(api_responses.c.body).where(mine)).first()
+            if row is None or question not in (row.body.get("asked") or {}):
+                return False
+            left = {one: about for one, about in row.body["asked"].items() if one != question}
+            connection.execute(update(api_responses).where(mine).values(body={**row.body, "asked": left}))
+            return True
+
+        return await self._database.write(spend)
 
     async def delete(self, response_id: str) -> None:
         """Forget one. Raises NotFoundError."""

@@ -115,6 +115,35 @@ def test_several_calls_at_once_keep_their_indices_apart(client: OpenAI, house: H
     assert len({one.id for one in calls}) == 2
 
 
+def test_a_reply_that_waits_for_a_program_is_not_gone_on_with_by_another(client: OpenAI, house: House) -> None:
+    mine: list[Any] = [{"role": "user", "content": "My vault opens with heliotrope."}]
+    call = Reply(calls=[("calculator", {"expression": "40 + 2"}), ("get_weather", {"city": "Heliotrope"})])
+    house.says(call, "It rains.")
+    made = client.chat.completions.create(model="parlour", messages=mine, tools=[WEATHER])
+    (handed,) = made.choices[0].message.tool_calls or []
+    others = [house.key("other of mine"), house.key("bob waits", owner="b-bob")]
+    for key, wanted in [(key, one) for key in others for one in (handed.id, "1", "call_1", "")]:
+        function = {"name": "get_weather", "arguments": "{}"}
+        turn: list[Any] = [
+            {"role": "user", "content": "Hello?"},
+            {
+                "role": "assistant",
+                "content": None,
+                "tool_calls": [{"id": wanted, "type": "function", "function": function}],
+            },
+            {"role": "tool", "tool_call_id": wanted, "content": "Rain"},
+        ]
+        house.says("Yes.")
+        with OpenAI(base_url=house.base_url, api_key=key, max_retries=0) as other:
+            other.chat.completions.create(model="parlour", messages=turn, tools=[WEATHER])
+        assert "eliotrope" not in str(house.model.requests[-1].body["messages"])
+    house.says("It rains.")
+    again: Any = [*mine, made.choices[0].message.model_dump(exclude_none=True)]
+    again += [{"role": "tool", "tool_call_id": handed.id, "content": "Rain"}]
+    client.chat.completions.create(model="parlour", messages=again, tools=[WEATHER])
+    assert "42" in str(house.model.requests[-1].body["messages"]), "its own program goes on where it was"
+
+
 def test_tools_of_the_house_run_inside_and_what_would_be_asked_about_is_refused_with_a_reason(
     client: OpenAI, house: House
 ) -> None:
@@ -310,6 +339,24 @@ def test_a_file_that_is_too_large_is_refused_whether_its_size_is_told_or_not(
     assert (answer.status_code, answer.json()["error"]["code"]) == (413, "too_large")
     drafts = house.engine.settings.home / "tmp"
     assert [one for one in drafts.glob("program-*") if drafts.is_dir()] == []
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_the_parts_of_a_request_are_bounded_together(
+    client: OpenAI, house: House, monkeypatch: pytest.MonkeyPatch, named: bool
+) -> None:
+    part = {"filename": "a.txt", "file_data": "data:text/plain;base64," + base64.b64encode(b"a" * 400).decode()}
+    if named:
+        part = {"file_id": client.files.create(file=("a.txt", b"a" * 400), purpose="user_data").id}
+    monkeypatch.setattr("core.doors.parts._MOST_BYTES", 1000)
+    for count in (2, 3):
+        house.says("Yes.")
+        content: Any = [{"type": "text", "text": "Well?"}, *[{"type": "file", "file": part}] * count]
+        asked: Any = {"model": "parlour", "messages": [{"role": "user", "content": content}]}
+        headers = {"Authorization": f"Bearer {client.api_key}"}
+        answer = httpx.post(f"{house.base_url}/chat/completions", json=asked, headers=headers, timeout=30)
+        assert answer.status_code == (200 if count == 2 else 413), answer.text
+    assert answer.json()["error"]["code"] == "too_large"
 
 
 def test_texts_are_embedded(client: OpenAI) -> None:

@@ -10,7 +10,9 @@ import openai
 import pytest
 from openai import OpenAI
 
+from core.doors.guard import Answered, DoorGuard
 from core.testing.script import Reply, refusal
+from core.tools.approval import ApprovalRequest, Decision, Policy
 from tests.doors.house import OWNER, House, house_in
 
 WEATHER: Any = {
@@ -94,6 +96,8 @@ def test_what_would_be_asked_about_is_asked_of_the_program(client: OpenAI, house
         assert "17 * 23" in call.arguments
         assert ("391" in (call.output or ""), call.error is None) == (yes, yes)
         assert after.output_text == "Done."
+        with pytest.raises(openai.BadRequestError, match="answered already"):
+            client.responses.create(model="parlour", input=[answer], previous_response_id=made.id)
         with pytest.raises(openai.BadRequestError):
             forged: Any = {**answer, "approval_request_id": f"{asked.id}9"}
             client.responses.create(model="parlour", input=[forged], previous_response_id=made.id)
@@ -102,6 +106,25 @@ def test_what_would_be_asked_about_is_asked_of_the_program(client: OpenAI, house
         assert "Not run: calculator." in unkept.output_text  # nobody could go on from it
     finally:
         house.do(lambda _: rules.change(mode="writes"))
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("other", [{"name": "delete"}, {"arguments": {"path": "b"}}, {"call_id": "2"}, {}])
+async def test_a_yes_is_for_the_call_that_was_asked_about_alone_and_once(other: dict[str, Any]) -> None:
+    open_ = ["mcpr_1"]
+
+    async def spend() -> bool:
+        return bool(open_) and bool(open_.pop())
+
+    asked: dict[str, Any] = {"call_id": "1", "name": "note", "arguments": {"path": "a"}}
+    answer = Answered(**asked, yes=True, spend=spend)
+    for once in (True, False):
+        guard = DoorGuard(Policy(), None, parked=lambda: None, given=[answer])
+        asking = ApprovalRequest(**{**asked, **other}, reason="writes", wants={})
+        decision = await guard.asks(asking) if guard.asks is not None else None  # type: ignore[misc]
+        assert isinstance(decision, Decision)
+        assert decision.allowed is (once and not other)
+    assert len(open_) == (1 if other else 0)
 
 
 def test_a_question_that_is_left_open_is_asked_again(client: OpenAI, house: House) -> None:

@@ -74,6 +74,7 @@ async def completions(request: Request, door: Door) -> Response:
     """A reply, as a stream or whole."""
     given = await json_of(request)
     messages = listed(given, "messages", MOST_MESSAGES)
+    await door.check_use()  # before anything is fetched for it
     async with AsyncExitStack() as opened:
         parts = await opened.enter_async_context(Parts(door))
         asked = chat_asked(given, await parts.resolved(messages))

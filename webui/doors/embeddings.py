@@ -27,6 +27,7 @@ async def embeddings(request: Request, door: Door) -> Response:
     """A vector for each text."""
     given = await json_of(request)
     model, texts = model_of(given), _texts(given.get("input"))
+    await door.check_use()
     if model not in await asyncio.to_thread(embedding_models) or not door.key.may_use(model):
         hint = "GET /v1/models lists them, as kind embedding."
         raise NotFoundError(f"There is no embedding model {model!r} here.", hint=hint, key="api_model", model=model)

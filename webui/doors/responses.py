@@ -7,6 +7,7 @@ import logging
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any, Final
 
+from core.agents.conversation import call_id, with_call_id
 from core.doors.asked import response_asked
 from core.doors.door import Answer
 from core.doors.parts import Parts
@@ -53,14 +54,14 @@ async def make(request: Request, door: Door) -> Response:
     items = items_of(given)
     answers = answers_in(items)
     keeps = given.get("store") is not False
+    await door.check_use()  # before anything is fetched for it
     async with AsyncExitStack() as opened:
         parts = await opened.enter_async_context(Parts(door))
         earlier = await earlier_of(given, answers, door.stores.api_responses)
         told = await parts.resolved(messages_of(items))
         asked = response_asked(as_chat(given), given, earlier.messages, told)
         await door.find(asked.model)
-        decided = {earlier.asked[question]: yes for question, yes in answers.items()} if answers else None
-        answer = Answer(door, asked, documents=parts.has_documents, decided=decided, may_ask=keeps)
+        answer = Answer(door, asked, documents=parts.has_documents, decided=earlier.decided, may_ask=keeps)
         form = ResponseForm(answer, given, parts.documents)
         form.keeps = keeps
 
@@ -98,7 +99,9 @@ async def delete(request: Request, door: Door) -> Response:
 async def _keep(answer: Answer, form: ResponseForm) -> None:
     """Keep a response that is over; no page shows it."""
     said = [one for one in answer.asked.messages if one.role != "system"]
-    messages = [one.model_dump() for one in (*said, *answer.messages())]
+    known = answer.guard.handed if answer.guard is not None else {}
+    made = [with_call_id(one, known[own]) if (own := call_id(one)) in known else one for one in answer.messages()]
+    messages = [one.model_dump() for one in (*said, *made)]
     state = {"messages": messages, "asked": form.asked, "response": await form.body()}
     if len(json.dumps(state, default=str)) > _LARGEST:
         _log.info("A response is too large to be kept, and cannot be gone on from.")

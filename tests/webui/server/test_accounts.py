@@ -230,7 +230,7 @@ async def test_a_program_of_a_person_asks_with_a_key_alone_until_it_is_revoked_o
     here: House,
 ) -> None:
     owner, ada = await here.owner(), await here.person("Ada")
-    told = {"name": "Editor", "scopes": ["chat"]}
+    told = {"name": "Editor", "scopes": ["chat", "embeddings"]}
     key = (await ada.post("/keys/make", json=told)).json()["key"]
     guest = await here.person("Gus", "guest")
     assert (await guest.post("/keys/make", json=told)).status_code == 403
@@ -244,7 +244,18 @@ async def test_a_program_of_a_person_asks_with_a_key_alone_until_it_is_revoked_o
     await owner.post("/people/limits", data={"person": person, "messages": "1"})
     spent = await program.post("/v1/chat/completions", json=asked)
     assert (spent.status_code, "retry-after" in spent.headers) == (429, True), "what programs ask counts as well"
+    texts = await program.post("/v1/embeddings", json={"model": "any", "input": "Well?"})
+    assert (texts.status_code, "retry-after" in texts.headers) == (429, True)
+    token = await here.engine.outward.of(person).renew_token()
+    for role, may in (("guest", False), ("member", True)):
+        await owner.post("/people/role", data={"person": person, "role": role})
+        assert (await program.get("/v1/models")).status_code == (200 if may else 401), (
+            "a key is worth what its owner is"
+        )
+        assert (await here.engine.outward.authenticate(token, True) is not None) is may
     without = {"authorization": ""}
     assert (await ada.get("/v1/models", headers=without)).status_code == 401, "a session is no key"
     await owner.post("/people/delete", data={"person": person, "name": "Ada"})
     assert (await program.get("/v1/models")).status_code == 401
+    assert await here.engine.outward.authenticate(token, True) is None
+    assert not here.engine.people.lets_programs_in(person)
