@@ -146,6 +146,7 @@ class _Question(BaseTool):
     name = "confirm"
     description = "Asks whether the reply may go on."
     writes = True
+    needs_consent = True  # rules about tools are no answer to what a guard wants to know
 
     def __init__(self, question: str) -> None:
         super().__init__()
