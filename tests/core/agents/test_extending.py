@@ -205,6 +205,24 @@ def test_functions_of_the_program_run_around_each_step_in_their_order():
     assert agent.llm.requests[0].generate["seed"] == 7  # type: ignore[attr-defined]
 
 
+def in_place(name: str, arguments: dict[str, Any]) -> None:
+    arguments["name"] = "tea"
+
+
+@pytest.mark.parametrize("hook", [in_place, lambda name, arguments: {"name": "tea"}])
+def test_a_call_of_the_reply_has_the_arguments_that_a_function_of_the_program_put_in(hook: Any):
+    agent = FnCallAgent([Shop({"tea": 2.5}).price], ScriptedModel(calling("price", name="gold"), "2.5"))
+    agent.before_tool(hook)
+    (call,) = agent.ask("How much?").calls
+    assert (call.arguments, call.result) == ({"name": "tea"}, "2.5")
+
+
+def test_arguments_that_a_function_of_the_program_spoils_in_place_call_nothing():
+    agent = FnCallAgent([Shop({}).price], ScriptedModel(calling("price", name="gold"), "Never mind."))
+    agent.before_tool(lambda name, arguments: arguments.update(name=[1]))
+    assert agent.ask("How much?").calls[0].failed == "bad_arguments"
+
+
 def test_a_check_sends_an_answer_back():
     agent = BasicAgent(llm=ScriptedModel("no", "No, thank you."))
 
