@@ -8,6 +8,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
+from core.agents.conduct import guarded
 from core.agents.conversation import append_system
 from core.agents.mapping import conversation_of
 from core.agents.output import OutputType, TypedOutput, checked_retries
@@ -19,6 +20,7 @@ from core.llm.request import ChatRequest
 from core.messages.content import ContentItem
 from core.messages.message import ASSISTANT, USER, Message, Usage
 from core.messages.transcript import Transcript
+from core.tools.approval import Guard
 from core.tools.run_context import called
 from core.tools.run_state import Limits, Meter, RunState, out_of_time
 
@@ -120,9 +122,14 @@ class Asking:
         state = self.state if extras is None else self.state.with_hooks(extras.hooks)
         state.evidence = passages_in(self.folded.reply().messages)
         while said := await output.sent_back(self.folded.reply().text or _NO_JSON[state.lang], state):
-            async with aclosing(self._again(said, state)) as events:
-                async for event in events:
+            events = self._again(said, state)
+            if extras is not None and extras.output_guards:
+                events = guarded(events, extras, state, self.state, Guard.of(self.approval))
+            async with aclosing(events) as source:
+                async for event in source:
                     yield event
+            if self.state.stopped:
+                return
 
     async def _again(self, said: str, state: RunState) -> AsyncGenerator[Event, None]:
         """The model's answer, for an agent that does not ask it through the loop of tools."""
@@ -136,11 +143,13 @@ class Asking:
             messages = append_system(messages, self.output.kind.instruction(state.lang))
         generate = dict(self.output.generate(model, offers_tools=False))
         turn = Transcript()
-        async with aclosing(model.stream(ChatRequest(tuple(messages), (), generate, state.lang))) as events:
+        request = await state.before_model(ChatRequest(tuple(messages), (), generate, state.lang))
+        async with aclosing(model.stream(request)) as events:
             async for event in events:
                 turn.apply(event)
                 yield event
         state.meter.pay(turn.usage)
+        await state.after_model(turn)
 
     def reply(self) -> Reply[Any]:
         """The reply so far, with its output if that is known."""

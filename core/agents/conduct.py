@@ -97,7 +97,7 @@ async def conducted(agent: ExtensibleAgent, asked: list[Message], lang: Lang, kw
         messages = append_system(messages, text)
     events = own.reply_to(messages, lang=lang, run_state=own_state, **kwargs)
     if extras.output_guards:
-        events = _guarded(events, extras, own_state, state, guard)
+        events = guarded(events, extras, own_state, state, guard)
     async with aclosing(events) as reply:
         async for event in reply:
             yield event
@@ -146,6 +146,7 @@ class _Question(BaseTool):
     name = "confirm"
     description = "Asks whether the reply may go on."
     writes = True
+    needs_consent = True  # rules about tools are no answer to what a guard wants to know
 
     def __init__(self, question: str) -> None:
         super().__init__()
@@ -165,7 +166,7 @@ async def _confirmed(asking: Confirm, guard: Guard | None, state: RunState) -> b
     return decision.allowed is True
 
 
-async def _guarded(events: Stream, extras: Extras, state: RunState, whole: RunState, guard: Guard | None) -> Stream:
+async def guarded(events: Stream, extras: Extras, state: RunState, whole: RunState, guard: Guard | None) -> Stream:
     """The events, each message held back until the guards have seen its text; calls and results pass."""
     held: list[Event] = []
     async with aclosing(events) as source:
@@ -200,6 +201,8 @@ async def _seen(
         text = text if said is None else said
     if text == before:
         return told
+    if state.output is not None:
+        state.output.rewritten(before, text)
     kept = [one for one in told if not isinstance(one, TextDelta)]
     return [*kept[:-1], TextDelta(text), *kept[-1:]]
 

@@ -26,7 +26,7 @@ class Extends:
     A function may begin with a `RunContext`, and may be `async def`; a plain `def` runs in a thread of its own. They
     run in this order, and several of a kind in the order in which they were added: `before_reply`, `input_guard`,
     `instructions`, `toolset`; for each model call `before_model` and `after_model`; for each call of a tool
-    `before_tool`, then whoever approves, then `after_tool`; of the answer `check`, then `output_guard`; `after_reply`.
+    `before_tool`, then whoever approves, then `after_tool`; of the answer `output_guard`, then `check`; `after_reply`.
     """
 
     extras: Extras | None = None

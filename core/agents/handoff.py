@@ -14,6 +14,7 @@ from core.agents.protocol import AgentProtocol
 from core.errors import LimitReachedError, SettingsError
 from core.messages.events import MessageStarted
 from core.messages.message import FUNCTION, SYSTEM, Message
+from core.tools.approval import NestedGuard
 from core.tools.base import BaseTool, ToolResult
 from core.tools.run_context import called
 from core.tools.run_state import RunState
@@ -130,9 +131,11 @@ class Handoff(BaseTool):
             agent.function_map = {**agent.function_map, HandBack.name: HandBack()}
         told = [one for one in messages if one.role != SYSTEM]
         seen = reserve_call_ids(await self._seen(told, run), {one for one in map(call_id, told) if one})
-        own = RunState(run.deps, run.meter, output=run.output)
+        own = RunState(run.deps, run.meter, output=run.output, data=run.data)
+        # What it is told may leave out what was read: its calls are decided about after all of that.
+        guard = None if approval is None else NestedGuard(approval, list(messages))
         keywords = accepted_keywords(agent, {**context, "run_state": own, "lang": lang})
-        async with aclosing(agent.stream(seen, approval=approval, **keywords)) as events:
+        async with aclosing(agent.stream(seen, approval=guard, **keywords)) as events:
             async for event in events:
                 unnamed = isinstance(event, MessageStarted) and event.name is None
                 yield MessageStarted(self.agent.name) if unnamed else event

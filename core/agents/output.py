@@ -188,6 +188,7 @@ class TypedOutput:
     tries: int = 0
     text: str = ""
     _told: list[str] = field(default_factory=list[str])
+    _rewritten: dict[str, str] = field(default_factory=dict[str, str])
 
     @property
     def is_data(self) -> bool:
@@ -200,6 +201,16 @@ class TypedOutput:
         if self.kind is None or may_call or not getattr(model, "takes_schema", False):
             return {}
         return {"response_format": self.kind.response_format(), "if_taken": ["response_format"]}
+
+    def rewritten(self, before: str, after: str) -> None:
+        """Note that a guard put another text in the place of one, before an output is made of it."""
+        self._rewritten[before.strip()] = after
+
+    def guarded(self, text: str) -> str:
+        """What the guards, of several agents one after the other, have made of a text."""
+        while text.strip() in self._rewritten:
+            text = self._rewritten.pop(text.strip())
+        return text
 
     async def sent_back(self, text: str, state: RunState) -> str:
         """What the model is told where its answer does not fit; "" where it does, or is not sent back any more.

@@ -359,7 +359,7 @@ class ToolLoop:
         if not calls and run.output is not None:
             if not state.sent_back:
                 run.evidence = state.evidence or passages_found(state.history)
-            state.sent_back = await run.output.sent_back(_text(turn), run)
+            state.sent_back = await run.output.sent_back(run.output.guarded(_text(turn)), run)
             state.history += [*turn.messages(), Message(USER, state.sent_back)] if state.sent_back else []
         return calls
 

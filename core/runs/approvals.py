@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
@@ -251,7 +252,7 @@ class RunGuard(Guard):
     ) -> Decision:
         """Decide about one call; what was asked of it before the process died is not asked again.
 
-        Unless a rule has decided meanwhile, or the tool is no longer what was asked about.
+        Unless a rule has decided meanwhile, or tool or arguments are no longer what was asked about.
         """
         self._inside[call_id] = asked_within()
         return await on_loop(self._loop, lambda: self._decide(tool, call_id, arguments, messages))
@@ -279,8 +280,10 @@ class RunGuard(Guard):
     async def _still_holds(self, asked: ApprovalAsked, tool: BaseTool, arguments: Mapping[str, Any]) -> bool:
         verdict = (await self.rules()).verdict(tool, arguments, Taint())
         now = tool.full_name, {lang: tool.wants(arguments, lang) for lang in ("en", "zh")}
-        # What an agent calls is asked about under the call of the agent: that was a question about another tool.
-        return verdict != "refuse" and asked.name == now[0] and (not tool.changed or asked.wants == now[1])
+        # What an agent calls is asked about under the call of the agent: that was a question about another tool. And
+        # functions of the program's may have made other arguments of the same call this time.
+        alike = asked.name == now[0] and dict(asked.arguments) == json.loads(json.dumps(dict(arguments)))
+        return verdict != "refuse" and alike and (not tool.changed or asked.wants == now[1])
 
     async def _put(self, asking: ApprovalRequest) -> Decision:
         if self._questions is None:

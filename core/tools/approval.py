@@ -145,7 +145,7 @@ class Policy:
         name = tool.full_name
         if tool.changed:
             return "changed"
-        if _matches(name, self.ask):
+        if tool.needs_consent or _matches(name, self.ask):
             return "rule"
         if any(fnmatchcase(name, pattern) for pattern in self.allow) or self.mode == "never":
             return None

@@ -70,6 +70,7 @@ class BaseTool:
       them may still reach any address unasked. It counts for tools of the registry.
     - `trusted`: the user believes what a tool of somebody else's says of itself.
     - `changed`: it no longer says what the user agreed to.
+    - `needs_consent`: somebody is asked about every call, whatever the rules let run.
     - `longest`: bytes of a result's text that a model is shown; `None` leaves that to whoever runs the tool.
 
     The same call with the same arguments is refused when a model makes it in a third turn in a row.
@@ -99,6 +100,7 @@ class BaseTool:
     destructive: bool = False
     trusted: bool = False
     changed: bool = False
+    needs_consent: bool = False
     invisible: int = 0
     longest: int | None = None
     timeout: float = 60.0

@@ -147,6 +147,14 @@ class OutputCheck(Protocol):
         """What of `generate_cfg` makes the model answer so."""
         ...
 
+    def rewritten(self, before: str, after: str) -> None:
+        """Note that a guard put another text in the place of one."""
+        ...
+
+    def guarded(self, text: str) -> str:
+        """What guards have made of a text."""
+        ...
+
     async def sent_back(self, text: str, state: RunState) -> str:
         """What the model is told where its answer does not fit; "" where it does."""
         ...

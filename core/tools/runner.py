@@ -211,13 +211,13 @@ class ToolRunner:
         return ToolFinished(_call_id(call), as_message(requested.name, result, limit, **about))
 
     async def _result(self, call: Message, requested: FunctionCall, turn: _Turn, about: dict[str, Any]) -> ToolResult:
-        """What comes of one call. Edited arguments go into `about`."""
+        """What comes of one call. Arguments that somebody or a hook changed go into `about`."""
         tool = self._named(requested.name)
         if turn.cut_off and (call.extra or {}).get("unreadable"):
             raise BadArgumentsError("The reply was cut off in the middle of this call.")
         arguments = read_arguments(requested.arguments)
         tool.verify(arguments)
-        arguments = await self._changed(tool, arguments, _call_id(call), turn)
+        written, arguments = arguments, await self._changed(tool, arguments, _call_id(call), turn)
         await tool.prepare_call(arguments)
         decision = await self._decided(tool, _call_id(call), arguments, turn)
         if decision.allowed is not True:
@@ -230,17 +230,24 @@ class ToolRunner:
                 if decision.allowed is not True:
                     return _refused(tool, decision, turn)
                 arguments = _as_edited(tool, decision, arguments, about)
+            is_edited = "arguments" in about
+            if arguments is not written:  # the call of the transcript is the one that is made
+                about["arguments"] = json.loads(json.dumps(arguments, default=str))
             turn.events.put_nowait(ToolStarted(_call_id(call)))
             with _observed(tool, _call_id(call)):
                 result = await self._hooked(tool, arguments, _call_id(call), turn)
-        return with_note(result, arguments, turn.lang) if "arguments" in about else result
+        return with_note(result, arguments, turn.lang) if is_edited else result
 
     async def _changed(self, tool: BaseTool, arguments: dict[str, Any], call_id: str, turn: _Turn) -> dict[str, Any]:
         """The arguments as the program's functions want them, before anybody decides about the call."""
         run = state_of(turn.context)
-        changed = arguments if run is None else await run.before_tool(tool.name, call_id, arguments)
-        if changed is not arguments:
-            tool.verify(changed)
+        if run is None or not run.hooks.before_tool:
+            return arguments
+        given = json.loads(json.dumps(arguments))  # a hook may change what it is given
+        changed = await run.before_tool(tool.name, call_id, given)
+        if repr(changed) == repr(arguments):  # not `==`, for which True is 1
+            return arguments
+        tool.verify(changed)
         return changed
 
     async def _hooked(self, tool: BaseTool, arguments: dict[str, Any], call_id: str, turn: _Turn) -> ToolResult:

@@ -205,6 +205,24 @@ def test_functions_of_the_program_run_around_each_step_in_their_order():
     assert agent.llm.requests[0].generate["seed"] == 7  # type: ignore[attr-defined]
 
 
+def in_place(name: str, arguments: dict[str, Any]) -> None:
+    arguments["name"] = "tea"
+
+
+@pytest.mark.parametrize("hook", [in_place, lambda name, arguments: {"name": "tea"}])
+def test_a_call_of_the_reply_has_the_arguments_that_a_function_of_the_program_put_in(hook: Any):
+    agent = FnCallAgent([Shop({"tea": 2.5}).price], ScriptedModel(calling("price", name="gold"), "2.5"))
+    agent.before_tool(hook)
+    (call,) = agent.ask("How much?").calls
+    assert (call.arguments, call.result) == ({"name": "tea"}, "2.5")
+
+
+def test_arguments_that_a_function_of_the_program_spoils_in_place_call_nothing():
+    agent = FnCallAgent([Shop({}).price], ScriptedModel(calling("price", name="gold"), "Never mind."))
+    agent.before_tool(lambda name, arguments: arguments.update(name=[1]))
+    assert agent.ask("How much?").calls[0].failed == "bad_arguments"
+
+
 def test_a_check_sends_an_answer_back():
     agent = BasicAgent(llm=ScriptedModel("no", "No, thank you."))
 
@@ -225,6 +243,8 @@ def test_a_check_sends_an_answer_back():
         (Confirm("answer it"), lambda asking: asking.wants["en"] == "answer it", "You said: secret", "stop"),
         (Confirm("answer it", "Nobody agreed."), lambda asking: False, "Nobody agreed.", "guard"),
         (Confirm("answer it"), None, "This needs somebody's consent, and it was not given.", "guard"),
+        (Confirm("answer it", "Nobody agreed."), Policy("never"), "Nobody agreed.", "guard"),
+        (Confirm("answer it", "Nobody agreed."), Policy(allow=("*",)), "Nobody agreed.", "guard"),
     ],
 )
 def test_a_guard_of_questions_passes_rewrites_stops_or_asks(verdict: Any, approval: Any, text: str, reason: str):
@@ -356,6 +376,40 @@ def test_the_guard_of_the_reply_decides_about_whoever_takes_over():
     desk = FnCallAgent([handoff(taker)], ScriptedModel(calling("transfer_to_refunds")))
     reply = desk.ask("My money back.", approval=Policy())
     assert (reply.text, reply.calls[1].failed) == ("Not paid.", "refused_unattended")
+
+
+@pytest.mark.parametrize("history", ["talk", lambda messages: messages[:1]])
+def test_whoever_takes_over_reaches_no_unknown_address_after_documents_were_read(history: Any):
+    @tool
+    def read() -> str:
+        """Read the contract."""
+        return "The price is 1234."
+
+    @tool
+    def send(url: str) -> str:
+        """Send it."""
+        raise AssertionError("It was not allowed.")
+
+    send.reaches_out = True
+    taker = FnCallAgent([send], ScriptedModel(calling("send", url="https://x.example/1234"), "Not sent."), name="Two")
+    desk = FnCallAgent(
+        [read, handoff(taker, history=history)], ScriptedModel(calling("read"), calling("transfer_to_two"))
+    )
+    reply = desk.ask("What does it cost?", approval=Policy())
+    assert (reply.text, reply.calls[-1].failed) == ("Not sent.", "refused_unattended")
+
+
+def test_what_tools_of_the_agent_that_takes_over_give_the_program_is_in_the_reply():
+    given = object()
+
+    @tool
+    def pay() -> ToolResult:
+        """Pay."""
+        return ToolResult("Paid.", data=given)
+
+    taker = FnCallAgent([pay], ScriptedModel(calling("pay"), "It is paid."), name="Refunds")
+    reply = FnCallAgent([handoff(taker)], ScriptedModel(calling("transfer_to_refunds"))).ask("My money back.")
+    assert reply.calls[-1].data is given
 
 
 @pytest.mark.parametrize(

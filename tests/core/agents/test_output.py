@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -12,7 +13,8 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
-from core import Cited, ModelRetry, OutputError, Partial, RunContext, tool
+from core import Cited, Message, ModelRetry, OutputError, Partial, RunContext, Stop, tool
+from core.agents.base import Agent
 from core.agents.basic import BasicAgent, FnCallAgent
 from core.agents.output import OutputType
 from core.errors import SettingsError
@@ -182,3 +184,37 @@ def test_no_text_stops_the_reading(text: str):
     kind.partial(text)
     with pytest.raises(ValueError, match=r"."):
         kind.read(text)
+
+
+def test_an_output_is_made_of_what_the_guards_let_through():
+    def agent(*turns: str) -> FnCallAgent:
+        made = FnCallAgent(llm=ScriptedModel(*turns))
+        made.output_guard(lambda text: text.replace("1234", "0"))
+        return made
+
+    reply = agent('{"x": 1234, "y": 2}').ask("Where?", output_type=Point)
+    assert (reply.output, reply.text) == (Point(0, 2), '{"x": 0, "y": 2}')
+    checked = agent("The key is 1234.")
+    checked.check(lambda output: output.upper())
+    assert checked.ask("Key?").output == "THE KEY IS 0."
+    with pytest.raises(OutputError) as error:
+        agent(*['{"total": 1234, "items": []}'] * 3).ask("How much?", output_type=Invoice)
+    assert "1234" not in str(error.value)
+
+
+@pytest.mark.parametrize(("stops", "text", "output"), [(False, '{"result": 0}', 0), (True, "No.", None)])
+def test_an_answer_that_is_written_anew_passes_guards_and_functions_around_the_model(
+    stops: bool, text: str, output: int | None
+):
+    class Echo(Agent):
+        def _run(self, messages: list[Message], lang: str = "en") -> Iterator[list[Message]]:  # type: ignore[override]
+            yield [Message("assistant", "No number.")]
+
+    seen: list[str] = []
+    agent = Echo(llm=ScriptedModel('{"result": 1234}', "never said"))
+    agent.output_guard(lambda text: (Stop("No.") if stops else text.replace("1234", "0")) if "1234" in text else None)
+    agent.before_model(lambda request: seen.append("before"))
+    agent.after_model(lambda messages: seen.append("after"))
+    reply = agent.ask("Key?", output_type=int)
+    assert (reply.text, reply.output, "1234" in str(reply.log)) == (text, output, False)
+    assert seen == (["before"] if stops else ["before", "after"])

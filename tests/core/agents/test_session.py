@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from core import Guard, Policy, Reply, tool
+from core import Confirm, Guard, Policy, Reply, tool
 from core.agents.basic import BasicAgent, FnCallAgent
 from core.errors import ConflictError, LimitReachedError, ParlourError, SettingsError
 from core.storage.database import Database
@@ -92,6 +92,17 @@ def test_who_is_there_decides_at_once(tmp_path: Path):
     with clerk(CALL, "No.").session(tmp_path / "talks.db", approval=lambda asking: False) as session:
         reply = session.ask("Refund order 17.")
     assert (reply.text, RAN, reply.calls[0].failed) == ("No.", [], "refused")
+
+
+@pytest.mark.parametrize("agreed", [True, False])
+def test_what_a_guard_wants_to_know_waits_for_somebody_in_a_file(tmp_path: Path, agreed: bool):
+    agent = BasicAgent(llm=ScriptedModel("Hello."))
+    agent.input_guard(lambda text: Confirm("answer it", "Nobody agreed."))
+    with agent.session(tmp_path / "talks.db") as session:
+        asked = session.ask("Hello?")
+        assert (asked.text, asked.stop_reason) == ("", "approval")
+        session.decide(session.waiting[0].call_id, agreed)
+        assert session.resume().text == ("Hello." if agreed else "Nobody agreed.")
 
 
 CRASHES = """

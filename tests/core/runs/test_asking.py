@@ -361,6 +361,31 @@ async def test_a_question_about_a_tool_that_is_gone_after_a_restart_waits_for_no
     assert [one.state for one in calls(again)] == ["failed", "stopped"]
 
 
+async def test_other_arguments_after_a_restart_are_asked_about_anew(talk: Any) -> None:
+    note = Note()
+    run = await talk.ask(agent_of(note, writes("hi"), "never said"))
+    (call,) = await questions(run)
+    await talk.runs.aclose()
+    later = Runs(talk.stores)
+
+    async def resume(resumable: ResumableRun) -> None:
+        agent = agent_of(note, "Done.")
+        agent.before_tool(lambda name, arguments: {"text": "other"})
+        history = [Message("user", "q"), *resumable.messages()]
+        await later.of(resumable.record.owner_id).resume(resumable, agent, history=history)
+
+    assert await later.recover(resume) == 1
+    again = later.live(talk.id)
+    assert again is not None
+    new = await seen(
+        again, lambda reply: any(one.asked and one.asked.arguments != {"text": "hi"} for one in reply.asking)
+    )
+    assert (new.asking[0].call_id, note.written) == (call.call_id, [])
+    await later.of("alice").decide(talk.id, call.call_id, YES)
+    assert await again.wait() == "complete"
+    assert note.written == ["other"]
+
+
 async def test_the_answer_to_an_earlier_question_about_a_call_is_none_to_the_later_one(talk: Any) -> None:
     first = ApprovalAsked("c", "n", {}, "writes", {}, [], time.time() + 60)
     earlier = [first, ApprovalGiven("c", True, None, "user"), replace(first, reason="changed")]
