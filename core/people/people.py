@@ -103,10 +103,10 @@ class People:
         if not self.may(person_id, right):
             raise _forbidden()
 
-    def lets_programs_in(self, owner: str) -> bool:
-        """Whether programs of an owner may come in, by a key or a token that was once given to them."""
-        is_gone = owner.startswith(PERSON) and owner not in self.store.roles
-        return not is_gone and self.may(owner, "own")
+    def lets_programs_in(self, person_id: str) -> bool:
+        """Whether programs of somebody may come in, by a key or a token that was once given to them."""
+        is_gone = person_id.startswith(PERSON) and person_id not in self.store.roles
+        return not is_gone and self.may(person_id, "own")
 
     @cached_property
     def passwords(self) -> Passwords:
