@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -15,7 +16,7 @@ from core.settings import Settings
 from core.testing.script import Reply
 from core.testing.scripted_model import ScriptedModel
 from webui.context import WebContext
-from webui.handlers.public_ask import PublicAskRoutes
+from webui.handlers.public_ask import _MOST, PublicAskRoutes
 from webui.middleware.gate import GateMiddleware
 from webui.words import Words
 
@@ -78,3 +79,14 @@ async def test_the_gate_lets_agents_to_this_alone(path: str, public: bool, statu
     gate = GateMiddleware(app, None, public=public)  # type: ignore[arg-type]
     await gate({"type": "http", "path": path, "owner": None, "headers": []}, None, send)  # type: ignore[arg-type]
     assert told[0] == status
+
+
+async def test_an_answer_that_makes_room_for_others_is_not_worked_at_any_more(tmp_path: Path) -> None:
+    settings = Settings(home=tmp_path, code="off", public_ask=5)  # type: ignore[call-arg]
+    async with Engine(settings, model=ScriptedModel("Never.")) as engine:
+        answers = PublicAskRoutes(WebContext(engine, settings, Words.of))._answers
+        first = answers["first"] = asyncio.create_task(asyncio.sleep(60, ""))
+        for number in range(_MOST):
+            answers[str(number)] = asyncio.create_task(asyncio.sleep(0, ""))
+        await asyncio.wait({first}, timeout=10)
+        assert first.cancelled()
