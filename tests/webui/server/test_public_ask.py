@@ -16,7 +16,7 @@ from core.settings import Settings
 from core.testing.script import Reply
 from core.testing.scripted_model import ScriptedModel
 from webui.context import WebContext
-from webui.handlers.public_ask import _MOST, PublicAskRoutes
+from webui.handlers.public_ask import PublicAskRoutes
 from webui.middleware.gate import GateMiddleware
 from webui.words import Words
 
@@ -81,12 +81,25 @@ async def test_the_gate_lets_agents_to_this_alone(path: str, public: bool, statu
     assert told[0] == status
 
 
-async def test_an_answer_that_makes_room_for_others_is_not_worked_at_any_more(tmp_path: Path) -> None:
-    settings = Settings(home=tmp_path, code="off", public_ask=5)  # type: ignore[call-arg]
-    async with Engine(settings, model=ScriptedModel("Never.")) as engine:
-        answers = PublicAskRoutes(WebContext(engine, settings, Words.of))._answers
-        first = answers["first"] = asyncio.create_task(asyncio.sleep(60, ""))
-        for number in range(_MOST):
-            answers[str(number)] = asyncio.create_task(asyncio.sleep(0, ""))
-        await asyncio.wait({first}, timeout=10)
-        assert first.cancelled()
+async def test_an_answer_that_makes_room_for_others_is_not_worked_at_any_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, ended = asyncio.Event(), asyncio.Event()
+
+    class Thinking:
+        async def ask(self, question: str) -> str:
+            try:
+                begun.set()
+                await asyncio.sleep(60)
+            finally:
+                ended.set()
+            return question
+
+    monkeypatch.setattr("webui.handlers.public_ask._MOST", 1)
+    monkeypatch.setattr("core.mcp_endpoint.McpAccess.of", lambda _, __: Thinking())
+    async with asked(tmp_path, ScriptedModel("Never."), 5) as agent:
+        await agent.post("/gradio_api/call/ask", json={"data": ["First?"]})
+        await asyncio.wait_for(begun.wait(), 10)
+        assert not ended.is_set()
+        await agent.post("/gradio_api/call/ask", json={"data": ["Second?"]})
+        await asyncio.wait_for(ended.wait(), 10)
