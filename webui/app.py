@@ -14,7 +14,7 @@ from anyio import to_thread
 
 from core.bridge.watchdog import watched
 from core.limits import TokenBuckets
-from webui.auth import Cookies
+from webui.auth import owners_of
 from webui.bundles import assets_folder
 from webui.context import WebContext
 from webui.gradio_patches import lean_import, prepare
@@ -99,7 +99,7 @@ async def with_accounts(app: ASGIApp, context: WebContext, first: Callable[[str]
     token = await people.first_link()
     if token is not None and first is not None:
         first(token)
-    cookies = Cookies(settings.signing_secret(), framed=bool(settings.space_hosts))
+    cookies = owners_of(settings, settings.signing_secret()).cookies
     return AccountsMiddleware(app, people, cookies, guests=settings.guests)
 
 

@@ -22,6 +22,8 @@ from core.storage.base import LOCAL_OWNER
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from core.settings import Settings
+
 _HOST_HEADER = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([\w.-]+))(?::\d{1,5})?")
 _THIS_MACHINE = frozenset({"localhost", "127.0.0.1", "::1"})
 
@@ -100,6 +102,15 @@ def _unsigned(signer: TimestampSigner, value: str) -> str:
     except (BadSignature, ValueError):
         return ""
     return "" if owner == LOCAL_OWNER else owner  # nothing signed makes anybody the owner of this machine
+
+
+def owners_of(settings: Settings, secret: str) -> Owners:
+    """The owners and cookies of an installation; all that write cookies do so alike, else one would not read another's.
+
+    Args:
+        secret: Signs the cookies.
+    """
+    return Owners(secret, local=settings.has_local_owner, framed=settings.is_framed, path=settings.root_path)
 
 
 class Hosts:

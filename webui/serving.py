@@ -17,7 +17,7 @@ from core.net.addresses import serving
 from core.resources import raise_descriptor_limit
 from core.runs.lease import standing, this_worker
 from webui.app import open_app
-from webui.auth import Hosts, Owners, PageToken
+from webui.auth import Hosts, PageToken, owners_of
 from webui.middleware.headers import HeadersMiddleware
 from webui.middleware.owner import OwnerMiddleware
 from webui.middleware.places import PlacesMiddleware
@@ -69,7 +69,8 @@ def serve(
     port, address = sock.getsockname()[1], address_of(settings.host, sock)
     token = settings.page_token()
     asked = urlencode({**({"token": token} if token else {}), **query})
-    terminal = Terminal(f"{address}/?{asked}" if asked else address)
+    page = f"{address}{settings.root_path}"  # cookies of the page come back from below its path alone
+    terminal = Terminal(f"{page}/?{asked}" if asked else page)
     failures: list[Exception] = []
 
     def failed(error: Exception) -> None:
@@ -114,7 +115,7 @@ def guarded(app: ASGIApp, settings: Settings, secret: str, token: str) -> RootMi
         secret: Signs cookies.
         token: Opens the page; "" where nobody is asked for one.
     """
-    owners = Owners(secret, local=settings.has_local_owner, framed=settings.is_framed, path=settings.root_path)
+    owners = owners_of(settings, secret)
     allowed = (*settings.allowed_hosts, *settings.space_hosts)
     hosts = Hosts(settings.host, allowed, any_address=not settings.bound_to_this_machine)
     shown = PageToken(secret, token, for_everybody=settings.asks_everybody, cookies=owners.cookies)

@@ -6,6 +6,7 @@ import unicodedata
 from typing import Final
 
 from core.errors import ParlourError
+from core.storage.people import TERMINAL
 
 LONGEST_NAME: Final = 64
 _MOST_TYPED: Final = 1000  # of a longer text nothing is looked at
@@ -36,9 +37,10 @@ def checked_name(typed: str) -> str:
         raise ParlourError("The name is empty.", hint="Type one.", key="name_empty")
     if len(name) > LONGEST_NAME:
         raise _too_long()
+    if name_key(name) == TERMINAL:
+        raise _odd()
     if any(unicodedata.category(sign) in _ODD for sign in name) or _mixes_scripts(name):
-        hint = "Use letters of one script, figures and spaces."
-        raise ParlourError("This name could be taken for another one.", hint=hint, key="name_odd")
+        raise _odd()
     return name
 
 
@@ -66,3 +68,8 @@ def _too_long() -> ParlourError:
     return ParlourError(
         "The name is too long.", hint=f"Use at most {LONGEST_NAME} letters.", key="name_long", most=LONGEST_NAME
     )
+
+
+def _odd() -> ParlourError:
+    hint = "Use letters of one script, figures and spaces."
+    return ParlourError("This name could be taken for another one.", hint=hint, key="name_odd")

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from core.errors import ParlourError, extra_for
+from core.storage.people import PASSKEY
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from core.people.people import Known, People
     from core.storage.people import Person
 
-ISSUER: Final = "passkey"
+ISSUER: Final = PASSKEY
 """What passkeys are kept under, among the other ways in."""
 MOST: Final = 20
 _LASTS: Final = 300.0

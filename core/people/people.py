@@ -170,7 +170,7 @@ class People:
             raise ParlourError("Name or password is wrong.", key="sign_in_wrong")
         self._tries.was_right(key, address)
         if self.passwords.is_weak(kept):
-            await self.store.rehash(person.id, await self.passwords.hashed(password))
+            await self.store.rehash(person.id, kept, await self.passwords.hashed(password))
         return await self.open_session(person, browser=browser, former=former)
 
     async def open_session(self, person: Person, *, browser: str, former: str = "") -> SignedIn:
@@ -236,7 +236,7 @@ class People:
         return await self.open_session(made, browser=browser, former=former)
 
     async def recover(self, token: str, password: str, *, browser: str, former: str = "") -> SignedIn:
-        """Choose a new password by a recovery link, and be signed in; all sessions that there were end.
+        """Choose a new password by a recovery link, and be signed in; all other ways in that there were end.
 
         Raises:
             NotFoundError: key `link_gone`.

@@ -73,4 +73,7 @@ class Tries:
 
 
 def _counted(name_key: str, address: str) -> tuple[tuple[tuple[str, ...], int], ...]:
+    """What is counted, and up to how many; of an address that nobody has to themselves the name alone."""
+    if not address:
+        return ((("name", name_key), OF_NAME),)
     return (("both", name_key, address), OF_BOTH), (("address", address), OF_ADDRESS), (("name", name_key), OF_NAME)

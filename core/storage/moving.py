@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from sqlalchemy import Table, bindparam, delete, func, select, update
 
@@ -13,6 +13,8 @@ from core.storage.base import folder_name
 from core.storage.conversations import insert_owner
 from core.storage.data_folder import translated
 from core.storage.message_texts import owner_key
+from core.storage.owner_settings import Choices
+from core.storage.preferences import ABOUT_ME, CHECK_CLAIMS, FOLLOW_UPS, JUDGE, TITLES
 from core.storage.tables import (
     allowances,
     conversation_libraries,
@@ -39,7 +41,10 @@ if TYPE_CHECKING:
 
     from core.storage.database import Database
 
-# All that conversations are made of; what was chosen, and keys, stay with whom they were sealed for.
+_BY_ID: Final = ("personas", "prompts")  # lists, each entry with an id of its own
+# Not how tools are approved, nor what is sealed: a guest's tools may do less, and a secret opens for its owner alone.
+_TAKEN: Final = (*_BY_ID, ABOUT_ME, TITLES, FOLLOW_UPS, CHECK_CLAIMS, JUDGE)
+# All that conversations are made of; how tools are approved, and keys, stay with whom they were sealed for.
 _MOVED: Final[tuple[Table, ...]] = (
     *(folders, conversations, queued_messages, messages, runs, run_events, files, file_uses, libraries),
     *(conversation_libraries, documents, allowances, message_agent_thoughts, summaries, message_texts),
@@ -49,7 +54,8 @@ _MOVED: Final[tuple[Table, ...]] = (
 async def move_conversations(database: Database, folder: Path, giver: str, taker: str) -> int:
     """Give all conversations of an owner, with their files, documents and libraries, to another owner.
 
-    The giver is forgotten with what is left. No reply may be written and no document read of the giver's.
+    Personas, prompts and preferences go along where the taker has none like them. The giver is forgotten with what is
+    left. No reply may be written and no document read of the giver's.
 
     Args:
         folder: Has a folder for the bytes of each owner's files.
@@ -72,6 +78,7 @@ async def move_conversations(database: Database, folder: Path, giver: str, taker
                 values["owner_key"] = owner_key(taker)
             whose = table.c.owner_id == bindparam("giver")
             connection.execute(update(table).where(whose).values(**values), {"giver": giver})
+        _take_settings(Choices(connection, giver), Choices(connection, taker))
         _copy(here, there)
         connection.execute(delete(owners).where(owners.c.id == giver))
         return count
@@ -82,6 +89,19 @@ async def move_conversations(database: Database, folder: Path, giver: str, taker
         raise translated(error, there) from error
     await asyncio.to_thread(shutil.rmtree, here, ignore_errors=True)
     return count
+
+
+def _take_settings(given: Choices, kept: Choices) -> None:
+    for name in _TAKEN:
+        value, own = given.get(name), kept.get(name)
+        if value is None:
+            continue
+        if own is None:
+            kept.put(name, value)
+        elif name in _BY_ID and isinstance(value, list) and isinstance(own, list):
+            mine = cast("list[dict[str, Any]]", own)
+            known = {one.get("id") for one in mine}
+            kept.put(name, [*mine, *(one for one in cast("list[dict[str, Any]]", value) if one.get("id") not in known)])
 
 
 def _copy(here: Path, there: Path) -> None:

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, Row, Select, bindparam, delete, func, insert,
 from core.errors import ConflictError, NotFoundError
 from core.storage.base import LOCAL_OWNER
 from core.storage.conversations import insert_owner
-from core.storage.tables import audit, invitations, owners, people, sessions, sign_ins
+from core.storage.tables import api_keys, audit, invitations, owners, people, sessions, sign_ins
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,6 +23,8 @@ ROLES: Final[tuple[Role, ...]] = ("guest", "member", "administrator", "owner")
 _KEEPERS: Final = frozenset({"administrator", "owner"})
 TERMINAL: Final = "terminal"
 """Who did something that was done in the terminal, in the audit."""
+PASSKEY: Final = "passkey"
+"""What passkeys are kept under, among the other ways in."""
 _SESSION: Final = select(sessions).where(sessions.c.id == bindparam("session"))
 
 
@@ -163,7 +165,9 @@ class PeopleStore:
         return self._kept(await self._database.write(made))
 
     async def renew(self, invitation_id: str, password: str) -> Person:
-        """Give the person whom a link names another password, and end all their sessions; the link counts no more.
+        """Give the person whom a link names another password; the link counts no more.
+
+        All that an intruder could come back by ends: sessions, passkeys and keys of programs.
 
         Raises:
             NotFoundError: key `link_gone`.
@@ -177,6 +181,10 @@ class PeopleStore:
             connection.execute(delete(invitations).where(invitations.c.person_id == link.person_id))
             _change(connection, link.person_id, password=password)
             connection.execute(delete(sessions).where(sessions.c.person_id == link.person_id))
+            passkeys = sign_ins.c.person_id == link.person_id, sign_ins.c.issuer == PASSKEY
+            connection.execute(delete(sign_ins).where(*passkeys))
+            keys = api_keys.c.owner_id == link.person_id, api_keys.c.revoked_at.is_(None)
+            connection.execute(update(api_keys).where(*keys).values(revoked_at=time.time()))
             person = _get(connection, link.person_id)
             _note(connection, person.name, "recovered", person.name, {})
             return person
@@ -192,9 +200,10 @@ class PeopleStore:
 
         await self._database.write(changed)
 
-    async def rehash(self, person_id: str, password: str) -> None:
-        """The same password, hashed anew. Raises NotFoundError, StorageError."""
-        await self._database.write(lambda connection: _change(connection, person_id, password=password))
+    async def rehash(self, person_id: str, was: str, password: str) -> None:
+        """The same password, hashed anew; one that replaced it meanwhile stays. Raises StorageError."""
+        this = update(people).where(people.c.id == person_id, people.c.password == was)
+        await self._database.write(lambda connection: connection.execute(this.values(password=password)))
 
     async def set_role(self, person_id: str, role: Role, by: str) -> Person:
         """Another role.
@@ -239,6 +248,7 @@ class PeopleStore:
             if was.role == "owner":
                 _check_another_owner(connection, person_id)
             connection.execute(delete(people).where(people.c.id == person_id))
+            connection.execute(delete(api_keys).where(api_keys.c.owner_id == person_id))
             _note(connection, by, "deleted", was.name, {})
             return was
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import shutil
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Self
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from core.workspace.workspace import Workspace
     from core.workspace.workspaces import Workspaces
 
+_log = logging.getLogger(__name__)
 _EVERY: Final = 600.0  # seconds
 _FOLDERS: Final = ("files", "shares", "libraries", "notes")
 
@@ -55,11 +57,13 @@ class Belongings:
         """
         async with self._workspaces.open(guest) as workspace:
             talks = await workspace.conversations.list(temporary=True)
-            if not talks and not await workspace.libraries.list():
+            if not (talks or await workspace.libraries.list() or await _made(workspace)):
                 return 0
             for one in talks:
                 await _rest(workspace, one.id)
         count = await move_conversations(self._stores.database, self._home / "files", guest, person_id)
+        notes = self._home / "notes"
+        await asyncio.to_thread(_merge, notes / folder_name(guest), notes / folder_name(person_id))
         self._begin(self._read(person_id), "documents that came along")
         return count
 
@@ -122,3 +126,24 @@ async def _rest(workspace: Workspace, conversation_id: str) -> None:
     with suppress(ConflictError, NotFoundError):  # written elsewhere, or deleted meanwhile
         await workspace.conversation(conversation_id).stop()
     await workspace.intake.leave(conversation_id)
+
+
+async def _made(workspace: Workspace) -> bool:
+    """Whether somebody has personas or prompts. Raises StorageError."""
+    return bool(await workspace.steering.personas.list() or await workspace.steering.prompts.list())
+
+
+def _merge(here: Path, there: Path) -> None:
+    """Move the files that are not in the other folder, and delete the rest."""
+    for path in [one for one in here.rglob("*") if one.is_file()]:
+        place = there / path.relative_to(here)
+        try:
+            place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if not place.exists():
+                path.rename(place)
+        except (FileExistsError, NotADirectoryError):  # there is a note where this one needs a folder
+            continue
+        except OSError as error:
+            _log.warning("Notes are not taken along: %s", error)
+            return
+    shutil.rmtree(here, ignore_errors=True)

@@ -34,6 +34,7 @@ def test_a_passkey_is_added_and_signs_in_without_a_password(tmp_path: Path, brow
             page.get_by_role("button", name="Create the owner's account").click()
             page.wait_for_url(f"{here}/")
             page.goto(f"{here}/account")
+            page.locator("#passkey-password").fill(GOOD)
             page.get_by_role("button", name="Add a passkey").click()
             expect(page.get_by_role("button", name="Remove", exact=True)).to_be_visible()
             page.get_by_role("button", name="Sign out").click()

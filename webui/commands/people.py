@@ -122,7 +122,7 @@ def _line(person: Person, used: Use, words: Words) -> str:
 
 
 def _link(settings: Settings, token: str) -> str:
-    return f"{address_of_open(settings)}/link/{token}"
+    return f"{address_of_open(settings)}{settings.root_path}/link/{token}"
 
 
 def _when(seconds: float) -> str:

@@ -22,6 +22,10 @@ class Doors(Protocol):
         """The words of the language that a request asks for."""
         ...
 
+    def address_of(self, request: Request) -> str:
+        """What wrong passwords of a browser are counted by besides its name; "" where many share their address."""
+        ...
+
     def of_browser(self, request: Request) -> dict[str, str]:
         """What the browser says that it is, and the session that it has."""
         ...

@@ -45,6 +45,7 @@ class OpenIdRoutes:
     def __init__(self, service: OpenId, settings: Settings, doors: Doors, cookies: Cookies) -> None:
         self.service = service
         self._newcomers: Role | None = settings.oidc_newcomers
+        self._root = settings.root_path
         self._doors = doors
         self._cookies = cookies
         self._kept = URLSafeSerializer(
@@ -60,7 +61,7 @@ class OpenIdRoutes:
 
     async def begin(self, request: Request) -> Response:
         """Lead to the service; the browser keeps, signed, what it has to bring back."""
-        back = f"{request.scope['scheme']}://{request.headers.get('host', '')}{BACK}"
+        back = f"{request.scope['scheme']}://{request.headers.get('host', '')}{self._root}{BACK}"
         try:
             address, begun = await self.service.begin(back, request.query_params.get("link", "")[:200])
         except ParlourError as error:

@@ -11,7 +11,7 @@ from itsdangerous import BadSignature, URLSafeSerializer
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from core.errors import ParlourError, StorageError
+from core.errors import ParlourError, StorageError, TooManyRequestsError
 from core.people.passkeys import ISSUER, Challenge, Passkeys, Place
 from webui.auth import host_of
 from webui.context import json_body
@@ -59,8 +59,12 @@ class PasskeyRoutes:
         return [Route(path, self._answering(work), methods=["POST"]) for path, work in works.items()]
 
     async def begin_adding(self, request: Request) -> Response:
-        """What the browser makes a passkey of."""
-        options, challenge = await self._passkeys.to_add(request.scope["known"].person, _place(request))
+        """What the browser makes a passkey of, for who knows the password: a browser left open is not enough."""
+        password = (await json_body(request) or {}).get("password")
+        people, known = self._doors.people_here, request.scope["known"]
+        typed = password if isinstance(password, str) else ""
+        person = await people.check_password_of(known, typed, address=self._doors.address_of(request))
+        options, challenge = await self._passkeys.to_add(person, _place(request))
         return self._asked(request, options, challenge)
 
     async def add(self, request: Request) -> Response:
@@ -122,6 +126,8 @@ class PasskeyRoutes:
             except ParlourError as error:
                 said = self._doors.words_of(request).error(error)
                 status = 503 if type(error) is StorageError else 400
+                if isinstance(error, TooManyRequestsError):
+                    status = 429
                 return self._over(request, JSONResponse({"failed": said}, status, _PRIVATE))
 
         return answer

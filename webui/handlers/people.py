@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import time
 from typing import TYPE_CHECKING, Final
@@ -16,7 +17,7 @@ from core.people.passkeys import ISSUER as PASSKEY
 from core.people.passwords import SHORTEST
 from core.people.roles import may
 from core.storage.use import day_of
-from webui.auth import Owners
+from webui.auth import owners_of
 from webui.handlers.openid import OpenIdRoutes, service_of
 from webui.handlers.passkeys import PasskeyRoutes
 from webui.middleware.accounts import SESSION
@@ -34,11 +35,13 @@ if TYPE_CHECKING:
     from core.limits import RateLimiter
     from core.people.people import Known, SignedIn
     from core.storage.people import Invitation
+    from webui.auth import Owners
     from webui.context import WebContext
     from webui.words import Words
 
     Form = Mapping[str, str]
 
+_log = logging.getLogger(__name__)
 _FORM_LIMIT: Final = 8 * 1024
 _MOST_DAYS: Final = 30
 _DAY: Final = 24 * 3600.0
@@ -108,7 +111,7 @@ class PeopleRoutes:
         name, password = form.get("name", ""), form.get("password", "")
         try:
             done = await self._people.sign_in(
-                name, password, address=_address(request), browser=_browser(request), former=self._token(request)
+                name, password, address=self.address_of(request), browser=_browser(request), former=self._token(request)
             )
         except TooManyRequestsError as error:
             wait = {"retry-after": str(error.retry_after)}
@@ -136,7 +139,7 @@ class PeopleRoutes:
         answer = _to("./")
         if request.scope["guest"] is None:
             try:
-                self._newcomers.take(counted_as(_address(request)))
+                self._newcomers.take(counted_as(client_address(request)))
             except TooManyRequestsError as error:
                 return await self._door(request, 429, problem=words.error(error))
             answer.headers.append(
@@ -163,6 +166,7 @@ class PeopleRoutes:
         try:
             if invitation.person_id is not None:
                 done = await self._people.recover(token, password, browser=_browser(request), former=former)
+                self._engine.stores.api_keys.forget()
             else:
                 name = form.get("name", "")
                 done = await self._people.accept(token, name, password, browser=_browser(request), former=former)
@@ -180,7 +184,9 @@ class PeopleRoutes:
 
     async def change_password(self, request: Request, known: Known, form: Form) -> Response:
         """Another password, for who knows the old one."""
-        await self._people.change_password(known, form.get("old", ""), form.get("new", ""), address=_address(request))
+        await self._people.change_password(
+            known, form.get("old", ""), form.get("new", ""), address=self.address_of(request)
+        )
         return await self._account(request, said="account.changed")
 
     async def end_mine(self, request: Request, known: Known, form: Form) -> Response:
@@ -192,8 +198,9 @@ class PeopleRoutes:
 
     async def leave(self, request: Request, known: Known, form: Form) -> Response:
         """Delete one's own account with everything."""
-        await self._people.check_password_of(known, form.get("password", ""), address=_address(request))
+        await self._people.check_password_of(known, form.get("password", ""), address=self.address_of(request))
         gone = await self._people.remove(known.person, known.person.id)
+        self._engine.stores.api_keys.forget()
         await self._engine.belongings.delete(gone.id)
         answer = _to("../sign-in")
         self._give(request, answer, "")
@@ -246,6 +253,7 @@ class PeopleRoutes:
         if form.get("name", "").strip() != person.name:
             raise ParlourError("The name was not typed.", key="name_not_typed", name=person.name)
         gone = await self._people.remove(known.person, person.id)
+        self._engine.stores.api_keys.forget()
         await self._engine.belongings.delete(gone.id)
         return await self._listed(request, said="people.gone")
 
@@ -299,6 +307,15 @@ class PeopleRoutes:
         status = 404 if isinstance(error, NotFoundError) else 503 if error.words_key == "openid_away" else 400
         return await self._door(request, status, problem=self.words_of(request).error(error))
 
+    def address_of(self, request: Request) -> str:
+        """What wrong passwords of a browser are counted by besides its name; "" where many share their address.
+
+        A proxy that is not trusted stands for everybody behind it: a few wrong passwords of one would shut out all.
+        """
+        behind = bool(self._settings.space_hosts and not self._settings.trusted_proxies)
+        shared = behind or request.scope.get("relayed") == "unknown"
+        return "" if shared else counted_as(client_address(request))
+
     def of_browser(self, request: Request) -> dict[str, str]:
         """What the browser says that it is, and the session that it has."""
         return {"browser": _browser(request), "former": self._token(request)}
@@ -307,7 +324,10 @@ class PeopleRoutes:
         """Give the browser its session, and the person what she had as a guest."""
         guest = request.scope["guest"]
         if guest is not None:
-            await self._engine.belongings.take_along(guest, done.person.id)
+            try:
+                await self._engine.belongings.take_along(guest, done.person.id)
+            except ParlourError as error:  # the link is spent and the session made; the next sign-in takes it along
+                _log.warning("What a guest has is not taken along yet: %s", error)
         answer = _to(to)
         self._give(request, answer, done.token)
         return answer
@@ -347,7 +367,7 @@ class PeopleRoutes:
             await self._engine.stores.use.since(f"{day_of(time.time())[:7]}-01"),
             await store.invitations(),
             await store.audit(),
-            link=f"{scheme}://{host}/link/{token}" if token else "",
+            link=f"{scheme}://{host}{self._settings.root_path}/link/{token}" if token else "",
             problem=problem,
             said=words(said) if said else "",
         )
@@ -386,7 +406,7 @@ def accounts_of(context: WebContext) -> PeopleRoutes | None:
     settings = context.settings
     if not settings.has_accounts:
         return None
-    owners = Owners(settings.signing_secret(), local=False, framed=bool(settings.space_hosts))
+    owners = owners_of(settings, settings.signing_secret())
     newcomers = TokenBuckets(settings.new_owners, 60.0, error="too_many_visitors", message="Too many new visitors.")
     return PeopleRoutes(context, owners, newcomers)
 
@@ -411,10 +431,6 @@ def _page(markup: str, status: int = 200, more: Mapping[str, str] | None = None,
     if place.count("/") > 1:  # the answer to a form: links of the page are relative to what it stands at
         markup = markup.replace("<head>", '<head><base href="../">', 1)
     return HTMLResponse(markup, status, headers={**_PRIVATE, **(more or {})})
-
-
-def _address(request: Request) -> str:
-    return counted_as(client_address(request))
 
 
 def _browser(request: Request) -> str:

@@ -69,7 +69,7 @@ class PublicAskRoutes:
         self._rate = TokenBuckets(
             self._an_hour or None, _HOUR, error="too_many_questions", message="Too many questions in one hour."
         )
-        self._answers = BoundedDict[str, asyncio.Task[str]](_MOST)
+        self._answers = BoundedDict[str, asyncio.Task[str]](_MOST, _stop)
 
     def table(self) -> list[BaseRoute]:
         """All of them; none where nobody may ask."""
@@ -125,3 +125,8 @@ class PublicAskRoutes:
                 task.cancel()
 
         return StreamingResponse(told(), media_type="text/event-stream")
+
+
+def _stop(task: asyncio.Task[str]) -> None:
+    """End an answer that nobody can fetch any more: it would go on using the model."""
+    task.cancel()

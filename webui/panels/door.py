@@ -87,7 +87,9 @@ PASSKEYS: Final = """<script>
   const add = document.getElementById('add-passkey'), use = document.getElementById('use-passkey');
   if (add) {
     press(add, async () => {
-      const publicKey = PublicKeyCredential.parseCreationOptionsFromJSON(await ask('./account/passkey/begin', {}));
+      const password = document.getElementById('passkey-password')?.value ?? '';
+      const options = await ask('./account/passkey/begin', { password });
+      const publicKey = PublicKeyCredential.parseCreationOptionsFromJSON(options);
       return ask('./account/passkey/add', (await navigator.credentials.create({ publicKey })).toJSON());
     });
   }

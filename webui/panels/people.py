@@ -172,10 +172,13 @@ def _passkeys(shown: ShownAccount, words: Words) -> str:
         f"{escape(words('account.passkey_remove'))}</button></td></tr>"
         for one, data in shown.passkeys.items()
     )
+    typed = "type='password' id='passkey-password' autocomplete='current-password'"
+    label = f"<div class='form'><label>{escape(words('account.old'))}<input {typed}></label></div>"
+    password = label if shown.me.password else ""
     return (
         f"<section id='passkeys' hidden><h2>{escape(words('account.passkeys'))}</h2>"
         f"<p>{escape(words('account.passkeys_say'))}</p>"
-        f"<table><tbody>{rows}</tbody></table>"
+        f"<table><tbody>{rows}</tbody></table>{password}"
         f'<p class="row"><button type="button" id="add-passkey" hidden>{escape(words("account.passkey_add"))}</button>'
         f'</p><p id="passkey-told" role="alert" hidden></p></section>{PASSKEYS}'
     )

@@ -131,3 +131,20 @@ def test_wrong_passwords_are_counted_by_name_by_address_and_by_both_and_right_on
     assert 0 < refused.value.retry_after <= WITHIN
     now = WITHIN + 1
     tries.begin("tom", "another")
+
+
+@pytest.mark.parametrize("typed", ["terminal", " TERMINAL", "ｔｅｒｍｉｎａｌ"])
+def test_nobody_is_called_as_the_terminal_is_in_the_audit(typed: str) -> None:
+    with pytest.raises(ParlourError) as refused:
+        checked_name(typed)
+    assert refused.value.words_key == "name_odd"
+
+
+def test_where_many_share_an_address_the_name_alone_is_counted() -> None:
+    tries = Tries(lambda: 0.0)
+    for number in range(2 * OF_ADDRESS):
+        tries.begin(f"name {number}", "")
+    for _ in range(OF_NAME):
+        tries.begin("jan", "")
+    with pytest.raises(TooManyRequestsError):
+        tries.begin("jan", "")

@@ -13,6 +13,7 @@ from core.errors import ConflictError, NotFoundError, ParlourError
 from core.people.passwords import Passwords
 from core.people.people import People, new_person
 from core.people.roles import RIGHTS, may_set
+from core.storage.api_keys import AllApiKeys, ApiKeyStore, NewKey
 from core.storage.database import Database
 from core.storage.people import ROLES, PeopleStore, Person, Role
 
@@ -21,12 +22,17 @@ GOOD = "a sentence that nobody guesses"
 
 
 @pytest.fixture
-async def people(tmp_path: Path) -> AsyncIterator[People]:
-    database = await Database.open(tmp_path / "parlour.db")
+async def database(tmp_path: Path) -> AsyncIterator[Database]:
+    opened = await Database.open(tmp_path / "parlour.db")
+    yield opened
+    await opened.aclose()
+
+
+@pytest.fixture
+async def people(database: Database) -> People:
     made = People(PeopleStore(database))
     made.passwords = Passwords(PasswordHasher(1, 8, 1))
-    yield made
-    await database.aclose()
+    return made
 
 
 async def made(people: People, name: str, role: Role) -> Person:
@@ -119,3 +125,32 @@ def test_nobody_gives_a_right_that_is_above_their_own(mine: Role) -> None:
             allowed = may_set(mine, theirs, to)
             assert allowed == (mine == "owner" or (mine == "administrator" and {theirs, to} <= {"guest", "member"}))
     assert RIGHTS["guest"] < RIGHTS["member"] < RIGHTS["administrator"] <= RIGHTS["owner"]
+
+
+async def test_a_recovery_puts_out_whoever_came_by_a_passkey_or_a_key_of_a_program(
+    people: People, database: Database
+) -> None:
+    ann, store = await made(people, "Ann", "member"), people.store
+    await store.add_sign_in("passkey", "a", ann.id, {})
+    await store.add_sign_in("https://id.example", "a", ann.id, {})
+    every = AllApiKeys(database)
+    key, _ = await ApiKeyStore(database, ann.id, every).create(NewKey("Editor"))
+    await people.recover(await people.recovery_link(None, ann.id), GOOD, browser="")
+    assert await store.sign_ins_of(ann.id, "passkey") == {}
+    assert list(await store.sign_ins_of(ann.id, "https://id.example")) == ["a"]
+    assert await every.owner_of_key(key) is None
+
+
+async def test_nobodys_keys_are_left(people: People, database: Database) -> None:
+    ann = await made(people, "Ann", "member")
+    every = AllApiKeys(database)
+    key, _ = await ApiKeyStore(database, ann.id, every).create(NewKey("Editor"))
+    await people.remove(None, ann.id)
+    assert await every.owner_of_key(key) is None
+
+
+async def test_a_password_that_is_hashed_anew_replaces_no_newer_one(people: People) -> None:
+    ann = await made(people, "Ann", "member")
+    await people.store.set_password(ann.id, "new")
+    await people.store.rehash(ann.id, "old", "old, anew")
+    assert (await people.store.get(ann.id)).password == "new"

@@ -10,10 +10,12 @@ from pathlib import Path
 import httpx
 import pytest
 
+from core.errors import StorageError
 from core.people.people import hash_of
-from core.people.tries import OF_BOTH
+from core.people.tries import OF_ADDRESS, OF_BOTH
 from core.storage.base import folder_name
-from tests.webui.server.people_app import GOOD, House, house, signed_in
+from core.workspace.personas import Persona
+from tests.webui.server.people_app import AT, GOOD, House, house, signed_in
 
 pytestmark = pytest.mark.anyio
 OTHER = f"{GOOD}, another one"
@@ -124,6 +126,12 @@ async def test_a_guest_who_signs_in_takes_her_conversations_and_files_along(here
         talk = await workspace.conversations.create("Lighthouses")
         file = await workspace.files.put("notes.md", b"950 stamps")
         await (await workspace.conversation(talk.id).ask("Where?", [file.id])).wait()
+        await workspace.steering.personas.save(Persona("", "Poet"))
+        await workspace.settings.change("about_me", lambda _: "I collect stamps.")
+        await workspace.settings.change("approval", lambda _: {"mode": "never"})
+    notes = tmp_path / "notes" / folder_name(owner_id)
+    notes.joinpath("trips").mkdir(parents=True)
+    notes.joinpath("trips", "plan").write_text("By boat.")
     assert (await signed_in(guest, "jan")).status_code == 303
     person_id = await here.id_of(guest)
     async with here.engine.workspaces.open(person_id) as workspace:
@@ -131,6 +139,11 @@ async def test_a_guest_who_signs_in_takes_her_conversations_and_files_along(here
         assert [one.role for one in await workspace.conversations.thread(talk.id)] == ["user", "assistant"]
         assert (await workspace.files.get(file.id))[1].read_bytes() == b"950 stamps"
         assert [one.conversation.id for one in (await workspace.search.find("where")).conversations] == [talk.id]
+        assert [one.name for one in await workspace.steering.personas.list()] == ["Poet"]
+        assert await workspace.settings.get("about_me") == "I collect stamps."
+        assert await workspace.settings.get("approval") is None, "what a guest's tools did unasked was less"
+    assert (tmp_path / "notes" / folder_name(person_id) / "trips" / "plan").read_text() == "By boat."
+    assert not notes.exists()
     assert not (tmp_path / "files" / folder_name(owner_id)).exists()
     async with here.engine.workspaces.open(owner_id) as workspace:
         assert await workspace.conversations.list() == []
@@ -259,3 +272,52 @@ async def test_a_program_of_a_person_asks_with_a_key_alone_until_it_is_revoked_o
     assert (await program.get("/v1/models")).status_code == 401
     assert await here.engine.outward.authenticate(token, True) is None
     assert not here.engine.people.lets_programs_in(person)
+
+
+async def test_who_signs_in_comes_in_though_what_they_had_as_a_guest_stays_behind_for_now(
+    here: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fails(guest: str, person_id: str) -> int:
+        raise StorageError("The disk is full.", key="disk_full")
+
+    monkeypatch.setattr(here.engine.belongings, "take_along", fails)
+    guest = here.browser()
+    await guest.post("/guest")
+    assert (await guest.post(f"/link/{here.first}", data={"name": "Jan", "password": GOOD})).status_code == 303
+    assert (await here.id_of(guest)).startswith("p-")
+
+
+async def test_below_a_path_sessions_and_links_are_below_it(tmp_path: Path) -> None:
+    async with house(tmp_path, root_path="/chat", guests=True) as here:
+        client = here.browser()
+        client.base_url = httpx.URL(f"{AT}/chat")
+        answer = await client.post(f"/link/{here.first}", data={"name": "Jan", "password": GOOD})
+        assert answer.status_code == 303
+        assert "Path=/chat/" in answer.headers["set-cookie"].split("; ")
+        assert await may_open_account(client)
+        assert f"{AT}/chat/link/" in (await client.post("/people/invite", data={"role": "member"})).text
+        secure = here.browser(origin="https://10.0.0.5:7860")
+        secure.base_url = httpx.URL("https://10.0.0.5:7860/chat")
+        await secure.post("/guest")
+        assert (await here.id_of(secure)).startswith("b-"), "the cookie that was written is the one that is read"
+
+
+@pytest.mark.parametrize(("proxied", "status"), [(True, 401), (False, 429)])
+async def test_wrong_passwords_shut_out_an_address_but_none_that_a_proxy_has_for_everybody(
+    here: House, proxied: bool, status: int
+) -> None:
+    client = here.browser(**({"x-forwarded-for": "1.2.3.4"} if proxied else {}))
+    for number in range(OF_ADDRESS):
+        assert (await signed_in(client, f"name {number}", "wrong")).status_code == 401
+    assert (await signed_in(client, "another", "wrong")).status_code == status
+
+
+async def test_a_passkey_is_added_by_who_knows_the_password(here: House) -> None:
+    owner = await here.owner()
+    begun = "/account/passkey/begin"
+    assert (await owner.post(begun, json={})).status_code == 400
+    assert (await owner.post(begun, json={"password": GOOD})).status_code == 200
+
+
+async def test_a_guest_comes_by_an_address_of_ipv6(here: House) -> None:
+    assert (await here.browser("2001:db8::7").post("/guest")).status_code == 303

@@ -110,3 +110,10 @@ async def test_a_code_a_verifier_or_a_nonce_of_another_sign_in_does_not_hold(ser
         with pytest.raises(ParlourError) as refused:
             await OpenId(issuer, "parlour", "a secret").begin("http://10.0.0.5/login/callback")
         assert refused.value.words_key == key
+
+
+async def test_below_a_path_the_service_leads_back_below_it(tmp_path: Path, service: str) -> None:
+    given = {"oidc_issuer": service, "oidc_client_id": "parlour", "oidc_client_secret": "a secret"}
+    async with house(tmp_path, root_path="/chat", **given) as here:
+        asked = parse_qs(urlsplit(await sent(here.browser())).query)
+        assert asked["redirect_uri"] == ["http://10.0.0.5:7860/chat/login/callback"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -78,3 +79,27 @@ async def test_the_gate_lets_agents_to_this_alone(path: str, public: bool, statu
     gate = GateMiddleware(app, None, public=public)  # type: ignore[arg-type]
     await gate({"type": "http", "path": path, "owner": None, "headers": []}, None, send)  # type: ignore[arg-type]
     assert told[0] == status
+
+
+async def test_an_answer_that_makes_room_for_others_is_not_worked_at_any_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, ended = asyncio.Event(), asyncio.Event()
+
+    class Thinking:
+        async def ask(self, question: str) -> str:
+            try:
+                begun.set()
+                await asyncio.sleep(60)
+            finally:
+                ended.set()
+            return question
+
+    monkeypatch.setattr("webui.handlers.public_ask._MOST", 1)
+    monkeypatch.setattr("core.mcp_endpoint.McpAccess.of", lambda _, __: Thinking())
+    async with asked(tmp_path, ScriptedModel("Never."), 5) as agent:
+        await agent.post("/gradio_api/call/ask", json={"data": ["First?"]})
+        await asyncio.wait_for(begun.wait(), 10)
+        assert not ended.is_set()
+        await agent.post("/gradio_api/call/ask", json={"data": ["Second?"]})
+        await asyncio.wait_for(ended.wait(), 10)
