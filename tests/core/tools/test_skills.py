@@ -14,6 +14,7 @@ from core.errors import BadArgumentsError, SettingsError
 from core.messages.message import FUNCTION
 from core.testing.script import Reply
 from core.testing.scripted_model import ScriptedModel
+from core.tools.builtin.code_interpreter import CodeInterpreter
 from core.tools.builtin.skills import RunSkill, UseSkill, find_skills, parse_skill, skills_in
 
 pytestmark = pytest.mark.anyio
@@ -56,7 +57,7 @@ async def test_a_model_reads_the_skill_that_fits_and_then_a_file_of_it(tmp_path:
 
 async def test_a_script_runs_in_the_sandbox_as_on_a_command_line_and_what_it_writes_comes_back(tmp_path: Path):
     skill(tmp_path)
-    runner = next(one for one in skills_in(tmp_path) if isinstance(one, RunSkill))
+    runner = RunSkill({"folder": tmp_path}, interpreter=CodeInterpreter({"work_dir": str(tmp_path / "made")}))
     result = await runner.call({"name": "forms", "script": "scripts/fill.py", "arguments": ["a", 'b "c"']})
     assert result.text.startswith('A B "C"\nThe script ended with: 3')
     assert "filled.txt" in result.text
