@@ -8,7 +8,11 @@
       return sessionStorage.getItem(name) ?? '';
     } catch { return ''; }
   };
-  const noted = () => decodeURIComponent(/(?:^|; )p-place=([^;]*)/.exec(document.cookie)?.[1] ?? '');
+  const noted = () => {
+    try {
+      return decodeURIComponent(/(?:^|; )p-place=([^;]*)/.exec(document.cookie)?.[1] ?? '');
+    } catch { return ''; }
+  };
   const place = kept('p-place') || noted();
   if (place && !/[?&](c|demo)=/.test(location.search)) history.replaceState({}, '', `./${place}`);
   const given = document.querySelector('meta[name="p-visitor"]')?.content ?? '';

@@ -11,7 +11,10 @@ function keepPlace() {
   const place = named.length ? `?${named[0]}` : '';
   session.set('p-place', place);
   // Where other sites' cookies are blocked, storage is too; a cookie for the page in this outer site alone is kept.
-  if (session.get('p-place') !== place) document.cookie = `p-place=${encodeURIComponent(place)}; SameSite=None; Secure; Partitioned`;
+  if (session.get('p-place') === place) return;
+  try {
+    document.cookie = `p-place=${encodeURIComponent(place)}; SameSite=None; Secure; Partitioned`;
+  } catch { /* a frame of no origin may keep nothing at all */ }
 }
 
 const ours = (address) => address.origin === location.origin && SHOWN.test(address.pathname);
