@@ -52,27 +52,37 @@ class WorkbookParser:
             BrokenDocumentError: It is damaged, or too large inside.
             LockedDocumentError: It is encrypted; the detail `asks` says that a password can be given (not for ODS).
         """
-        calamine = cast("Any", import_module("python_calamine"))
+        with _workbook(path) as (book, titles):
+            yield About(pages=len(titles))
+            for number, title in enumerate(titles, 1):
+                yield from _sheet(book.get_sheet_by_name(title), title, number)
 
-        with path.open("rb") as file:
-            is_old = file.read(len(SIGNATURE)) == SIGNATURE
-        if not is_old:
-            check_zip(path)
-        try:
-            with calamine.CalamineWorkbook.from_path(str(path)) as book:
-                sheets = [one.name for one in book.sheets_metadata if one.typ == calamine.SheetTypeEnum.WorkSheet]
-                yield About(pages=len(sheets))
-                for number, title in enumerate(sheets, 1):
-                    yield from _sheet(book.get_sheet_by_name(title), title, number)
-        except calamine.PasswordError as error:
+
+@contextmanager
+def _workbook(path: Path) -> Generator[tuple[Any, list[str]]]:
+    """A workbook that is open, and the names of its sheets.
+
+    Raises:
+        BrokenDocumentError: It is damaged, or too large inside; also while it is read.
+        LockedDocumentError: It is encrypted.
+    """
+    calamine = cast("Any", import_module("python_calamine"))
+    with path.open("rb") as file:
+        is_old = file.read(len(SIGNATURE)) == SIGNATURE
+    if not is_old:
+        check_zip(path)
+    try:
+        with calamine.CalamineWorkbook.from_path(str(path)) as book:
+            yield book, [one.name for one in book.sheets_metadata if one.typ == calamine.SheetTypeEnum.WorkSheet]
+    except calamine.PasswordError as error:
+        raise locked_error(asks=is_old) from error
+    except BaseException as error:
+        if not isinstance(error, (calamine.CalamineError, OSError, ValueError)) and not is_panic(error):
+            raise
+        # calamine recognises encryption only in files named .xls or .ods.
+        if office_encryption.is_encrypted(path) if is_old else is_encrypted_package(path):
             raise locked_error(asks=is_old) from error
-        except BaseException as error:
-            if not isinstance(error, (calamine.CalamineError, OSError, ValueError)) and not is_panic(error):
-                raise
-            # calamine recognises encryption only in files named .xls or .ods.
-            if office_encryption.is_encrypted(path) if is_old else is_encrypted_package(path):
-                raise locked_error(asks=is_old) from error
-            raise BrokenDocumentError("The workbook is damaged.") from error
+        raise BrokenDocumentError("The workbook is damaged.") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,30 +111,20 @@ def open_sheets(path: Path, name: str, *, numbers: bool = True) -> Generator[tup
 
     Raises:
         BrokenDocumentError: It is damaged, or too large inside; also while it is read.
+        LockedDocumentError: It is encrypted.
     """
     with path.open("rb") as file:
         head = file.read(len(SIGNATURE))
-    if head.startswith(b"PK"):
-        check_zip(path)
     if not head.startswith((b"PK", SIGNATURE)):
         csv.field_size_limit(_LONGEST_CELL)
         text = decode(path.read_bytes())
         read = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter(text, ending(name)))
         yield About(), [OpenSheet("", None, 0, (cast("Row", list(row)) for row in read))]
         return
-    calamine = cast("Any", import_module("python_calamine"))
-    try:
-        with calamine.CalamineWorkbook.from_path(str(path)) as book:
-            titles: list[str] = [
-                one.name for one in book.sheets_metadata if one.typ == calamine.SheetTypeEnum.WorkSheet
-            ]
-            each = enumerate(titles, 1)
-            sheets = (_opened(book.get_sheet_by_name(one), one, at, numbers=numbers) for at, one in each)
-            yield About(pages=len(titles)), sheets
-    except BaseException as error:
-        if not isinstance(error, (calamine.CalamineError, OSError, ValueError)) and not is_panic(error):
-            raise
-        raise BrokenDocumentError("The workbook is damaged.") from error
+    with _workbook(path) as (book, titles):
+        each = enumerate(titles, 1)
+        sheets = (_opened(book.get_sheet_by_name(one), one, at, numbers=numbers) for at, one in each)
+        yield About(pages=len(titles)), sheets
 
 
 def _opened(sheet: Any, title: str, page: int, *, numbers: bool) -> OpenSheet:
