@@ -15,6 +15,7 @@ import re
 import tempfile
 import zipfile
 from dataclasses import dataclass
+from functools import lru_cache
 from importlib import import_module
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
@@ -102,13 +103,24 @@ def find_skills(folder: str | Path, *, strict: bool = True) -> list[Skill]:
         raise SettingsError(f"The folder {str(folder)!r} has more than {_MOST} skills.", hint="Give fewer of them.")
     found: list[Skill] = []
     for place in places:
-        try:
-            found.append(_read(place))
-        except SettingsError as error:
-            if strict:
-                raise
-            _log.warning("A skill is left out: %s", error)
+        about = (place / _FILE).stat()
+        one = _kept(place, about.st_mtime_ns, about.st_size)
+        if isinstance(one, Skill):
+            found.append(one)
+        elif strict:
+            raise SettingsError(one, hint="Mend its SKILL.md.")
     return found
+
+
+@lru_cache(maxsize=4 * _MOST)  # a page looks for its skills with each question, and tells of a broken one once
+def _kept(place: Path, _changed: int, _size: int) -> Skill | str:
+    """The skill, or why it cannot be used."""
+    try:
+        return _read(place)
+    except ValueError as error:
+        said = f"The skill {place / _FILE} cannot be used: {error}."
+        _log.warning("%s", said)
+        return said
 
 
 def skills_in(folder: str | Path) -> list[BaseTool]:
@@ -150,22 +162,24 @@ def parse_skill(text: str) -> tuple[dict[str, Any], str]:
 
 
 def _read(folder: Path) -> Skill:
-    """Raises SettingsError."""
+    """Raises ValueError, which says what is wrong."""
     place = folder / _FILE
     try:
         if place.stat().st_size > _LARGEST_TEXT:
             raise ValueError(f"it is larger than {_LARGEST_TEXT // 1024} kB")
-        head, text = parse_skill(place.read_text("utf-8"))
-        name, description = head.get("name"), head.get("description")
-        if not isinstance(name, str) or not _NAME.fullmatch(name) or len(name) > _LONGEST_NAME:
-            raise ValueError("its name must be lower-case letters and figures, with single hyphens between them")
-        if name != folder.resolve().name:
-            raise ValueError(f"its name {name!r} must be that of its folder, {folder.resolve().name!r}")
-        if not isinstance(description, str) or not 0 < len(description.strip()) <= _LONGEST_DESCRIPTION:
-            raise ValueError(f"its description must be a text of at most {_LONGEST_DESCRIPTION} characters")
-    except (OSError, ValueError) as error:
-        why = "it is not in UTF-8" if isinstance(error, UnicodeDecodeError) else str(error)
-        raise SettingsError(f"The skill {place} cannot be used: {why}.", hint="Mend its SKILL.md.") from error
+        written = place.read_text("utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError("it is not in UTF-8") from error
+    except OSError as error:
+        raise ValueError(f"it cannot be read ({error.strerror})") from error
+    head, text = parse_skill(written)
+    name, description = head.get("name"), head.get("description")
+    if not isinstance(name, str) or not _NAME.fullmatch(name) or len(name) > _LONGEST_NAME:
+        raise ValueError("its name must be lower-case letters and figures, with single hyphens between them")
+    if name != folder.resolve().name:
+        raise ValueError(f"its name {name!r} must be that of its folder, {folder.resolve().name!r}")
+    if not isinstance(description, str) or not 0 < len(description.strip()) <= _LONGEST_DESCRIPTION:
+        raise ValueError(f"its description must be a text of at most {_LONGEST_DESCRIPTION} characters")
     return Skill(name, " ".join(description.split()), folder, text)
 
 
