@@ -192,20 +192,20 @@ class ApiKeyStore:
             raise NotFoundError("There is no such key.", kind="api_key")
         self._every.forget()
 
-    async def note_use(self, key_id: str, usage: Usage | None, *, requests: int = 1, questions: int = 0) -> None:
+    async def note_use(self, key_id: str, usage: Usage | None, *, questions: int = 0) -> None:
         """Add what a request took to this month's account of its key, and to what its owner used.
 
         A key that is gone has none.
 
         Args:
-            questions: How many of the requests were questions, which count towards its owner's limit of them.
+            questions: 1 for a question, which counts towards its owner's limit of them.
         """
         now = time.time()
         fresh = {
             "key_id": key_id,
             "month": _month(now),
             "owner_id": self._owner,
-            "requests": requests,
+            "requests": 1,
             "prompt_tokens": usage.prompt_tokens if usage is not None else 0,
             "completion_tokens": usage.completion_tokens if usage is not None else 0,
             "cost": (usage.cost or 0.0) if usage is not None else 0.0,

@@ -46,7 +46,7 @@ class House(Tabs):
 
 @pytest.fixture
 async def house(tmp_path: Path, anyio_backend: str) -> AsyncIterator[House]:
-    settings = Settings(home=tmp_path / "home", code="off", titles=False)  # type: ignore[call-arg]
+    settings = Settings.load(home=tmp_path / "home", code="off", titles=False)
     model = ScriptedModel("It goes on.")
     async with Engine(settings, model=model) as engine:
         engine.demonstrations.offer([DEMOS])

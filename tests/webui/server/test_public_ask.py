@@ -25,7 +25,7 @@ pytestmark = pytest.mark.anyio
 
 @asynccontextmanager
 async def asked(tmp_path: Path, model: ScriptedModel, an_hour: int) -> AsyncIterator[httpx.AsyncClient]:
-    settings = Settings(home=tmp_path, code="off", titles=False, public_ask=an_hour)  # type: ignore[call-arg]
+    settings = Settings.load(home=tmp_path, code="off", titles=False, public_ask=an_hour)
     async with Engine(settings, model=model) as engine:
         app = Starlette(routes=PublicAskRoutes(WebContext(engine, settings, Words.of)).table())
         transport = httpx.ASGITransport(app, client=("10.0.0.1", 1))
@@ -90,7 +90,7 @@ async def test_an_answer_that_makes_room_for_others_is_not_worked_at_any_more(
         async def ask(self, question: str) -> str:
             try:
                 begun.set()
-                await asyncio.sleep(60)
+                await asyncio.Event().wait()
             finally:
                 ended.set()
             return question
