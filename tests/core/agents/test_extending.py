@@ -201,8 +201,8 @@ def test_functions_of_the_program_run_around_each_step_in_their_order():
         "over",
     ]
     assert (reply.output, reply.calls[0].result) == (2.5, "2.5 euros")
-    assert agent.llm is not None
-    assert agent.llm.requests[0].generate["seed"] == 7  # type: ignore[attr-defined]
+    assert isinstance(agent.llm, ScriptedModel)
+    assert agent.llm.requests[0].generate["seed"] == 7
 
 
 def in_place(name: str, arguments: dict[str, Any]) -> None:
@@ -313,11 +313,11 @@ def test_another_agent_takes_over_with_the_whole_conversation():
     )
     reply = first.ask("My money back.", history=[Message("user", "I am Ann."), Message("assistant", "Hello.")])
     assert (reply.text, reply.messages[-1].name) == ("Refunded, Ann.", "Refunds")
-    assert taker.llm is not None
-    seen = taker.llm.requests[0].messages  # type: ignore[attr-defined]
+    assert isinstance(taker.llm, ScriptedModel)
+    seen = taker.llm.requests[0].messages
     assert [one.get_text_content() for one in seen if one.role == "user"] == ["I am Ann.", "My money back."]
-    assert first.llm is not None
-    assert len(first.llm.requests) == 1  # type: ignore[attr-defined]
+    assert isinstance(first.llm, ScriptedModel)
+    assert len(first.llm.requests) == 1
     assert first.function_map["transfer_to_refunds"].description == "Hands over to Refunds. Gives money back."
 
 
@@ -333,8 +333,8 @@ def test_what_the_other_agent_sees_can_be_chosen(history: Any, seen: list[str]):
     taker = refunds("Refunded.")
     moment = Said("One moment.", calls=[("transfer_to_refunds", {})])
     FnCallAgent([handoff(taker, history=history)], ScriptedModel(moment)).ask("My money back.")
-    assert taker.llm is not None
-    assert [one.role for one in taker.llm.requests[0].messages] == seen  # type: ignore[attr-defined]
+    assert isinstance(taker.llm, ScriptedModel)
+    assert [one.role for one in taker.llm.requests[0].messages] == seen
 
 
 def test_a_reply_can_be_given_back_and_then_has_the_form_that_is_wanted():

@@ -10,14 +10,14 @@ from core.messages.message import Message
 from core.runs.log import LoggedEvent, RunEvent, RunFinished
 from core.runs.playing import Player, Tape
 from core.runs.reply import CallBlock, Reply
-from core.storage.base import StoredMessage
+from core.storage.base import Role, StoredMessage
 
 ANSWER = "It is fifteen thousand and eighty-five, as the calculator says."
 
 
-def turn(name: str, role: str) -> StoredMessage:
+def turn(name: str, role: Role) -> StoredMessage:
     parts = (Message(role, "?"),)
-    return StoredMessage(name, "c", None, role, parts, "r" if role == "assistant" else None, "complete", 100.0)  # type: ignore[arg-type]
+    return StoredMessage(name, "c", None, role, parts, "r" if role == "assistant" else None, "complete", 100.0)
 
 
 def events(*timed: tuple[float, RunEvent]) -> list[LoggedEvent]:

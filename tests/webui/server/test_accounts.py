@@ -9,6 +9,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from starlette.types import Receive, Scope, Send
 
 from core.errors import StorageError
 from core.people.people import hash_of
@@ -200,10 +201,10 @@ async def test_a_stream_ends_with_the_session_that_opened_it(here: House) -> Non
     owner, mara = await here.owner(), await here.person("Mara")
     begun, left = asyncio.Event(), asyncio.Event()
 
-    async def endless(scope: object, receive: object, send: object) -> None:
+    async def endless(scope: Scope, receive: Receive, send: Send) -> None:
         del scope, send
         begun.set()
-        while (await receive())["type"] != "http.disconnect":  # type: ignore[operator]
+        while (await receive())["type"] != "http.disconnect":
             pass
         left.set()
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import httpx
 import pytest
 from starlette.applications import Starlette
+from starlette.types import Message, Receive, Scope, Send
 
 from core.engine import Engine
 from core.settings import Settings
@@ -18,6 +19,7 @@ from core.testing.scripted_model import ScriptedModel
 from webui.context import WebContext
 from webui.handlers.public_ask import PublicAskRoutes
 from webui.middleware.gate import GateMiddleware
+from webui.uploads import Uploads
 from webui.words import Words
 
 pytestmark = pytest.mark.anyio
@@ -67,17 +69,20 @@ async def test_left_out_there_is_no_such_door(tmp_path: Path) -> None:
         ("/gradio_api/queue/join", True, 403),
     ],
 )
-async def test_the_gate_lets_agents_to_this_alone(path: str, public: bool, status: int) -> None:
-    async def app(scope: object, receive: object, send: object) -> None:
-        await send({"type": "http.response.start", "status": 200, "headers": []})  # type: ignore[operator]
+async def test_the_gate_lets_agents_to_this_alone(path: str, public: bool, status: int, tmp_path: Path) -> None:
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
 
     told: list[int] = []
 
-    async def send(message: dict[str, int]) -> None:
+    async def send(message: Message) -> None:
         told.append(message.get("status", 0))
 
-    gate = GateMiddleware(app, None, public=public)  # type: ignore[arg-type]
-    await gate({"type": "http", "path": path, "owner": None, "headers": []}, None, send)  # type: ignore[arg-type]
+    async def receive() -> Message:
+        raise AssertionError("nothing is read")
+
+    gate = GateMiddleware(app, Uploads(tmp_path / "tmp", 1000), public=public)
+    await gate({"type": "http", "path": path, "owner": None, "headers": []}, receive, send)
     assert told[0] == status
 
 
