@@ -14,7 +14,6 @@ from core.extras import PACKAGES
 from core.settings import Settings
 from webui.commands import COMMANDS, run_command
 from webui.commands.command_line import Parser, sentence, words_for
-from webui.log_lines import log_as_json
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,6 +44,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
         settings = Settings.load(**given)
         if settings.logs == "json":
+            from webui.observing import log_as_json
+
             log_as_json()
         if settings.log_calls:
             logging.getLogger("core.llm.calls").setLevel(logging.INFO)

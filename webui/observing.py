@@ -1,16 +1,19 @@
-"""Where measurements and traces go: `/metrics` for Prometheus, and a collector that speaks OTLP."""
+"""Where measurements, traces and log lines go: `/metrics` for Prometheus, a collector that speaks OTLP, JSON lines."""
 
 from __future__ import annotations
 
 import asyncio
 import hmac
-from typing import TYPE_CHECKING, Any, TypeAlias
+import json
+import logging
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from starlette.datastructures import Headers
 
 from core.errors import need_packages
 from core.extras import PACKAGES
-from core.observing import gauge
+from core.observing import gauge, ids_now
 from webui.middleware.answers import answer, refuse
 
 if TYPE_CHECKING:
@@ -105,3 +108,33 @@ class _Exposition:
         encode, content_type = choose_encoder(headers.get("accept", ""))
         text = await asyncio.to_thread(encode, self._registry)
         await answer(send, 200, text.decode(), content_type, [("cache-control", "no-store")])
+
+
+class JsonLines(logging.Formatter):
+    """One object for each record: `time`, `level`, `logger`, `message`, and what it belongs to.
+
+    `run` and `conversation` are there within a reply, `trace` and `span` where it is traced, `error` with the stack
+    where an exception was logged, and `model_call` with its values where a model was called.
+    """
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line."""
+        told: dict[str, Any] = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname,
+            "logger": record.name,
+            "message": record.getMessage(),
+            **ids_now(),
+        }
+        call: object = getattr(record, "model_call", None)
+        if isinstance(call, dict):
+            told["model_call"] = cast("dict[str, Any]", call)
+        if record.exc_info:
+            told["error"] = self.formatException(record.exc_info)
+        return json.dumps(told, ensure_ascii=False, default=str)
+
+
+def log_as_json() -> None:
+    """Have all handlers of this process write such lines from now on."""
+    for handler in logging.getLogger().handlers:
+        handler.setFormatter(JsonLines())

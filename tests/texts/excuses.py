@@ -329,7 +329,7 @@ _LISTED: Mapping[str, str] = {
         webui.panels.approval: form_html
         webui.panels.evidence_page: paper
         webui.panels.dictation: choice_html
-        webui.panels.door: link_page
+        webui.panels.sign_in: link_page
         webui.panels.history: history_html rows_html
         webui.panels.model_menu: choices_data
         webui.panels.inspector: inspector_html

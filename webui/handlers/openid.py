@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from core.settings import Settings
     from core.storage.people import Role
     from webui.auth import Cookies
-    from webui.handlers.doors import Doors
+    from webui.handlers.sign_in import SignInPages
 
 _KIND: Final = "-openid"
 _LASTS: Final = 600
@@ -38,15 +38,15 @@ class OpenIdRoutes:
 
     Args:
         service: The one that people may sign in by.
-        doors: The pages that say what went wrong, and let in.
+        pages: The pages that say what went wrong, and let in.
         cookies: How cookies of this server are named and written.
     """
 
-    def __init__(self, service: OpenId, settings: Settings, doors: Doors, cookies: Cookies) -> None:
+    def __init__(self, service: OpenId, settings: Settings, pages: SignInPages, cookies: Cookies) -> None:
         self.service = service
         self._newcomers: Role | None = settings.oidc_newcomers
         self._root = settings.root_path
-        self._doors = doors
+        self._pages = pages
         self._cookies = cookies
         self._kept = URLSafeSerializer(
             settings.signing_secret(), salt="parlour.openid", signer_kwargs={"digest_method": sha256}
@@ -65,7 +65,7 @@ class OpenIdRoutes:
         try:
             address, begun = await self.service.begin(back, request.query_params.get("link", "")[:200])
         except ParlourError as error:
-            return await self._doors.refused(request, error)
+            return await self._pages.refused(request, error)
         answer = RedirectResponse(address, 303, headers={"cache-control": "no-store"})
         self._keep(request, answer, str(self._kept.dumps(json.dumps(asdict(begun)))))
         return answer
@@ -74,11 +74,11 @@ class OpenIdRoutes:
         """Who came back. Raises ParlourError."""
         account = await self.service.finish(dict(request.query_params), self._begun(request))
         return await sign_in_outside(
-            self._doors.people_here,
+            self._pages.people_here,
             account,
             link=self._begun(request).link,
             newcomers=self._newcomers,
-            **self._doors.of_browser(request),
+            **self._pages.of_browser(request),
         )
 
     def _begun(self, request: Request) -> Begun:
@@ -94,9 +94,9 @@ class OpenIdRoutes:
             try:
                 done = await work(request)
             except ParlourError as error:
-                answered = await self._doors.refused(request, error)
+                answered = await self._pages.refused(request, error)
             else:
-                answered = await self._doors.come_in(request, done, "../")
+                answered = await self._pages.come_in(request, done, "../")
             self._keep(request, answered, "")  # it counts once, whatever came of it
             return answered
 

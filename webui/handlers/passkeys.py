@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from core.settings import Settings
     from webui.auth import Cookies
-    from webui.handlers.doors import Doors
+    from webui.handlers.sign_in import SignInPages
 
 _KIND: Final = "-passkey"
 _LASTS: Final = 300
@@ -35,13 +35,13 @@ class PasskeyRoutes:
     """`POST /account/passkey/begin`, `add` and `remove`, `POST /sign-in/passkey/begin` and `done`: JSON both ways.
 
     Args:
-        doors: What lets in.
+        pages: What lets in.
         cookies: How cookies of this server are named and written.
     """
 
-    def __init__(self, settings: Settings, doors: Doors, cookies: Cookies) -> None:
-        self._doors = doors
-        self._passkeys = Passkeys(doors.people_here)
+    def __init__(self, settings: Settings, pages: SignInPages, cookies: Cookies) -> None:
+        self._pages = pages
+        self._passkeys = Passkeys(pages.people_here)
         self._cookies = cookies
         self._kept = URLSafeSerializer(
             settings.signing_secret(), salt="parlour.passkey", signer_kwargs={"digest_method": sha256}
@@ -61,9 +61,9 @@ class PasskeyRoutes:
     async def begin_adding(self, request: Request) -> Response:
         """What the browser makes a passkey of, for who knows the password: a browser left open is not enough."""
         password = (await json_body(request) or {}).get("password")
-        people, known = self._doors.people_here, request.scope["known"]
+        people, known = self._pages.people_here, request.scope["known"]
         typed = password if isinstance(password, str) else ""
-        person = await people.check_password_of(known, typed, address=self._doors.address_of(request))
+        person = await people.check_password_of(known, typed, address=self._pages.address_of(request))
         options, challenge = await self._passkeys.to_add(person, _place(request))
         return self._asked(request, options, challenge)
 
@@ -76,7 +76,7 @@ class PasskeyRoutes:
     async def remove(self, request: Request) -> Response:
         """Forget one of one's own."""
         given = await json_body(request) or {}
-        people, person = self._doors.people_here, request.scope["known"].person
+        people, person = self._pages.people_here, request.scope["known"].person
         await people.store.remove_sign_in(ISSUER, str(given.get("id", "")), person.id)
         return JSONResponse({"to": "./account"}, headers=_PRIVATE)
 
@@ -88,8 +88,8 @@ class PasskeyRoutes:
         """Sign in by what it signed."""
         given = await json_body(request) or {}
         person = await self._passkeys.signed_in(given, self._challenge(request), _place(request))
-        done = await self._doors.people_here.open_session(person, **self._doors.of_browser(request))
-        led = await self._doors.come_in(request, done, "./")
+        done = await self._pages.people_here.open_session(person, **self._pages.of_browser(request))
+        led = await self._pages.come_in(request, done, "./")
         answer = JSONResponse({"to": "./"}, headers=_PRIVATE)
         for cookie in led.headers.getlist("set-cookie"):
             answer.headers.append("set-cookie", cookie)
@@ -124,7 +124,7 @@ class PasskeyRoutes:
             try:
                 return await work(request)
             except ParlourError as error:
-                said = self._doors.words_of(request).error(error)
+                said = self._pages.words_of(request).error(error)
                 status = 503 if type(error) is StorageError else 400
                 if isinstance(error, TooManyRequestsError):
                     status = 429

@@ -23,8 +23,8 @@ from webui.handlers.passkeys import PasskeyRoutes
 from webui.middleware.accounts import SESSION
 from webui.middleware.answers import read_body
 from webui.middleware.proxy import client_address, counted_as
-from webui.panels.door import Door, link_page, sign_in_page, told_page
 from webui.panels.people import ShownAccount, ShownPeople, account_page, people_page
+from webui.panels.sign_in import SignInView, link_page, sign_in_page, told_page
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -271,7 +271,7 @@ class PeopleRoutes:
         problem: str = "",
         more: Mapping[str, str] | None = None,
     ) -> Response:
-        door = Door(
+        door = SignInView(
             request.headers.get("host", ""),
             name[:64],
             problem,
@@ -287,7 +287,7 @@ class PeopleRoutes:
         words = self.words_of(request)
         kind = "recovery" if invitation.person_id else "first" if not invitation.made_by else "invited"
         outside = self._outside.service.name if self._outside is not None and kind != "recovery" else ""
-        door = Door(
+        door = SignInView(
             request.headers.get("host", ""),
             name[:64],
             problem,

@@ -1,4 +1,4 @@
-"""What the ways in have in common: what they need of the pages that let in."""
+"""What signing in by another service and by a passkey need of the pages that let in."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from webui.words import Words
 
 
-class Doors(Protocol):
+class SignInPages(Protocol):
     """Lets in who has proved who they are, and says why others are not."""
 
     people_here: People

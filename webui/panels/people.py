@@ -13,7 +13,7 @@ from core.people.roles import RIGHTS, may_set
 from core.storage.people import ROLES
 from core.storage.use import Use
 from webui.middleware.entrance import plain_page
-from webui.panels.door import LOOK, PASSKEYS, THEME
+from webui.panels.sign_in import LOOK, PASSKEYS, THEME
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

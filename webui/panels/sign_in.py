@@ -110,7 +110,7 @@ _MARK: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Door:
+class SignInView:
     """What the page to sign in shows.
 
     Args:
@@ -134,7 +134,7 @@ class Door:
     link: str = ""
 
 
-def sign_in_page(door: Door, words: Words) -> str:
+def sign_in_page(door: SignInView, words: Words) -> str:
     """Name and password."""
     focus = " autofocus"
     fields = _field(
@@ -164,7 +164,7 @@ def sign_in_page(door: Door, words: Words) -> str:
     return _page(words("account.hello"), words("account.room", host=door.host), body, words)
 
 
-def link_page(kind: str, door: Door, role: str, words: Words) -> str:
+def link_page(kind: str, door: SignInView, role: str, words: Words) -> str:
     """What a one-time link opens.
 
     Args:
@@ -186,7 +186,7 @@ def link_page(kind: str, door: Door, role: str, words: Words) -> str:
     return _page(words(f"account.{kind}_title"), words(f"account.{kind}_say", host=door.host, role=role), body, words)
 
 
-def _outside(door: Door, words: Words) -> str:
+def _outside(door: SignInView, words: Words) -> str:
     if not door.outside:
         return ""
     link = f"?link={escape(door.link)}" if door.link else ""

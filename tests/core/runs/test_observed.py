@@ -26,7 +26,7 @@ from core.testing.script import Reply
 from core.testing.scripted_model import ScriptedModel
 from core.tools.from_function import tool
 from tests.core.runs.conftest import Speaker, Talk
-from webui.log_lines import JsonLines
+from webui.observing import JsonLines
 
 pytestmark = pytest.mark.anyio
 
