@@ -109,6 +109,8 @@ class Settings(BaseSettings):
         space_host: The name of the Hugging Face Space that shows the page in its frame.
         frames: Other sites that may show the page in a frame, such as `https://blog.example.com`; it has to be served
             over HTTPS then.
+        embed_sites: Sites whose pages may show the small chat of `/embed.js`; none where it is left out.
+        embed_questions: How many questions an hour each address may ask there; 0 for no limit.
         bucket: A folder, such as a mounted bucket, that keeps what the data folder holds when the machine goes; on a
             Space one that is mounted is found by itself.
         model, model_type, base_url, api_key: The model that answers; left out, a vendor's key or the built-in one.
@@ -189,6 +191,8 @@ class Settings(BaseSettings):
     space_host: str = Field(default="", validation_alias=_usual("space_host"))
     root_path: str = ""
     frames: Names = ()
+    embed_sites: Names = ()
+    embed_questions: int = Field(default=60, ge=0)
     bucket: Path | None = None
     home: Path = Path("data")
     model: str | None = None
@@ -301,7 +305,7 @@ class Settings(BaseSettings):
             raise ValueError("must be a path such as /chat")
         return path
 
-    @field_validator("frames")
+    @field_validator("frames", "embed_sites")
     @classmethod
     def _are_sites(cls, sites: tuple[str, ...]) -> tuple[str, ...]:
         if not all(_SITE.fullmatch(site) for site in sites):  # they go into a header as they are

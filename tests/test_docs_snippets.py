@@ -50,6 +50,7 @@ MODEL = re.compile(r"<!-- model: ((?:(?!-->).)*) -->\s*\Z", re.DOTALL)
 NAMED = re.compile(r"\A# (\S+\.(?:ya?ml|toml|jsonl?))\n")
 KINDS = {"python", "yaml", "toml", "json", "console", "sh", "text", "markdown", ""}
 KINDS |= {"nginx", "caddy", "haproxy"}  # run by the programs themselves, in tests/real/test_proxies.py
+KINDS |= {"html"}  # tests/e2e/test_embed.py shows the same line in Chromium
 
 # Models that are not asked; the scripted one answers in their place.
 STOOD_IN_FOR = {

@@ -83,6 +83,7 @@ def test_the_tools_page_shows_python_that_runs(tmp_path: Path, monkeypatch: pyte
     page = (ROOT / "docs" / "tools.md").read_text(encoding="utf-8")
     sources = [source for source in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "import" in source]
     assert len(sources) == 4
+    before = set(TOOL_REGISTRY)
     monkeypatch.chdir(tmp_path)  # `storage` keeps its notes in the folder one stands in
     script = [Reply(calls=[("storage", {"operate": "put", "key": "a", "value": "b"})]), Reply(text="It is 437.")]
     with ModelServer(script) as service:
@@ -95,3 +96,5 @@ def test_the_tools_page_shows_python_that_runs(tmp_path: Path, monkeypatch: pyte
     assert "not allowed" in told or "rule" in told
     lamp = TOOL_REGISTRY["switch_lamp"]()
     assert lamp.call('{"lamp": "the green one"}') == "Switched the green one."
+    for name in set(TOOL_REGISTRY) - before:  # another test may run the same page
+        TOOL_REGISTRY.remove(name)

@@ -13,6 +13,7 @@ from starlette.routing import Route
 
 from core.errors import DocumentError, NoSpaceError, NotFoundError, ParlourError, QuotaError, TooManyRequestsError
 from core.mcp_endpoint import PATH as MCP_PATH
+from webui.doors.embed import embed_routes
 from webui.doors.routes import door_routes
 from webui.handlers.api_keys import ApiKeyRoutes
 from webui.handlers.approval import CallRoutes
@@ -93,7 +94,7 @@ class Routes:
         self._dictation = DictationRoutes(context)
         self._pictures = PictureRoutes(context)
         self._api_keys = ApiKeyRoutes(context)
-        self._doors = door_routes(context)
+        self._doors = [*door_routes(context), *embed_routes(context)]
         self._steering = SteeringRoutes(context)
         self._accounts = accounts_of(context)
 

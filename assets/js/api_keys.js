@@ -5,7 +5,7 @@ import { make } from './models_form.js';
 import { request } from './request.js';
 import { lang, say } from './words.js';
 
-const SCOPES = ['chat', 'files', 'embeddings'];
+const SCOPES = ['chat', 'files', 'embeddings', 'embed'];
 const LASTS = ['', '30', '90', '365'];  // days
 const day = (seconds) => new Date(seconds * 1000).toLocaleDateString(lang(), { day: 'numeric', month: 'short', year: 'numeric' });
 const state = (kind, said) => make('span', { className: 'p-state' }, make('span', { className: `p-st ${kind}`, attributes: { 'aria-hidden': 'true' } }), said);

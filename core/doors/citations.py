@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from core.messages.message import Message
 
-_MARK: Final = re.compile(r"\[(\d{1,3})\]")
+MARK: Final = re.compile(r"\[(\d{1,3})\]")
 _LONGEST_QUOTE: Final = 2_000
 
 
@@ -32,7 +32,7 @@ def cited_places(reply: Sequence[Message], text: str, files: Mapping[str, str]) 
     ]
     numbered = {int(row.get("number") or at): row for at, row in enumerate(rows, 1)}
     found: list[dict[str, Any]] = []
-    for mark in _MARK.finditer(text):
+    for mark in MARK.finditer(text):
         row = numbered.get(int(mark[1]))
         if row is not None:
             found.append(_annotation(row, int(mark[1]), mark.start(), mark.end(), files))
@@ -44,7 +44,7 @@ def _annotation(row: Mapping[str, Any], number: int, start: int, end: int, files
     if row.get("url"):
         return {
             "type": "url_citation",
-            "url_citation": {**place, "url": row["url"], "title": row.get("document") or ""},
+            "url_citation": {**place, "number": number, "url": row["url"], "title": row.get("document") or ""},
         }
     document = str(row.get("document_id") or "")
     about = {

@@ -31,11 +31,12 @@ if TYPE_CHECKING:
     from core.messages.message import Usage
     from core.storage.database import Database
 
-Scope: TypeAlias = Literal["chat", "files", "embeddings"]
+Scope: TypeAlias = Literal["chat", "files", "embeddings", "embed"]
 
 PREFIX: Final = "pk-parlour-"
 """What every key begins with, so that whoever finds one knows what it is for."""
-SCOPES: Final[tuple[Scope, ...]] = ("chat", "files", "embeddings")
+SCOPES: Final[tuple[Scope, ...]] = ("chat", "files", "embeddings", "embed")
+"""What a key may be for. One for `embed` stands in web pages, where everybody reads it, so it is for nothing else."""
 MOST_KEYS: Final = 100
 """Keys of one owner, revoked ones included; beyond that the oldest revoked one is forgotten."""
 LONGEST_NAME: Final = 60
@@ -108,7 +109,7 @@ class NewKey:
         expires_at: As of `ApiKey`.
 
     Raises:
-        SettingsError: key `api_key_unnamed`, `api_key_scopes` or `api_key_value`: it cannot be so.
+        SettingsError: key `api_key_unnamed`, `api_key_scopes`, `api_key_embed` or `api_key_value`: it cannot be so.
     """
 
     name: str
@@ -131,7 +132,11 @@ class NewKey:
             raise SettingsError("This is nothing that a key is for.", hint=f"Known: {known}.", key="api_key_scopes")
         days, budget = _number(given.get("days")), _number(given.get("budget"))
         expires = time.time() + days * 86_400 if days is not None else None
-        return cls(plain, scopes, _models(given.get("models")), budget, expires)
+        models = _models(given.get("models"))
+        if "embed" in scopes and (len(scopes) > 1 or models is None):
+            hint = "Name who answers, such as a persona, and choose nothing else."
+            raise SettingsError("Everybody reads the key of a web page.", hint=hint, key="api_key_embed")
+        return cls(plain, scopes, models, budget, expires)
 
 
 class ApiKeyStore:

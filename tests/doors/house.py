@@ -11,11 +11,13 @@ from typing import Any, TypeVar
 
 from pydantic import SecretStr
 
+from core.agents.base import Agent
 from core.engine import Engine
 from core.settings import Settings
 from core.storage.api_keys import NewKey
 from core.testing.model_server import ModelServer
 from core.testing.script import Reply, refusal
+from core.workspace.program import Program
 from tests.webui.server.served_app import served
 
 T = TypeVar("T")
@@ -27,12 +29,14 @@ class House:
 
     Args:
         home: Its data folder.
+        agents: A program's own, given the address of the service; they answer in place of the assistant.
 
     Attributes:
         model: The service that answers what a test has let it say.
     """
 
-    def __init__(self, home: Path, **settings: Any) -> None:
+    def __init__(self, home: Path, agents: Callable[[str], list[Agent]] | None = None, **settings: Any) -> None:
+        self._agents = agents
         self._said: list[Reply] = []
         self.model = ModelServer(self._next)
         self._home = home
@@ -91,15 +95,16 @@ class House:
             check_claims=False,
             **self._settings,
         )
-        async with Engine(settings) as self.engine, served(self.engine, settings) as house:
+        program = Program(self._agents(self.model.base_url)) if self._agents is not None else None
+        async with Engine(settings, program=program) as self.engine, served(self.engine, settings) as house:
             self.address = house.address
             self._ready.set()
             await self._over.wait()
 
 
 @contextmanager
-def house_in(home: Path, **settings: Any) -> Iterator[House]:
-    house = House(home, **settings)
+def house_in(home: Path, agents: Callable[[str], list[Agent]] | None = None, **settings: Any) -> Iterator[House]:
+    house = House(home, agents, **settings)
     with house.model:
         house.start()
         try:

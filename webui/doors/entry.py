@@ -84,8 +84,8 @@ def _turned_away(door: Door | None, scope: Scope | None) -> Response | None:
     if door is None:
         said = "This key is not known here: it was revoked, its time is up, or it never was one."
         return refusal(401, said, "invalid_api_key", headers=_WHO)
-    if scope is not None and scope not in door.key.scopes:
-        said = f"This key is not for that: it lacks {scope!r}. Make one that has it in Parlour's settings."
+    if scope not in door.key.scopes if scope is not None else door.key.scopes == ("embed",):
+        said = f"This key is not for that: it lacks {scope or 'chat'!r}. Make one that has it in Parlour's settings."
         return refusal(403, said, "insufficient_scope", kind="permission_error")
     if scope is not None and door.key.is_spent:
         said = "The budget of this key is used up for this month."

@@ -32,12 +32,12 @@ _BODIES = frozenset({"queue/join", "cancel", "reset"})
 # Beside `/gradio_api/`: the page, what it is made of, and Parlour's own routes, which look at the owner themselves.
 _PAGES = frozenset(
     {"/", "/config", "/theme.css", "/favicon.ico", "/manifest.json", "/robots.txt", "/mcp", "/mcp/signed-in", "/search"}
-    | {"/meter", "/meter/save", "/offline.js"}
+    | {"/meter", "/meter/save", "/offline.js", "/embed", "/embed.js"}
 )
 _PAGES_OF_PEOPLE = frozenset({"/sign-in", "/sign-out", "/guest", "/account", "/people"})
 _OURS = (
     *("models", "documents", "libraries", "tools", "calls", "conversations", "uploads", "inspect", "preferences"),
-    *("shares", "shared", "dictation", "keys", "v1"),
+    *("shares", "shared", "dictation", "keys", "v1", "embed"),
     "pictures",
     "steering",
 )

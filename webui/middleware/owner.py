@@ -31,7 +31,9 @@ VISITOR_HEADER = "x-parlour-visitor"
 """Names the owner where a browser keeps no cookies for a page in a frame; other sites cannot send it along."""
 VISITOR_PATH = "/visitor"
 _OTHER_PROGRAMS = "/mcp"  # shows a token of its own
-_DOORS = "/v1/"  # shows a key, by which alone it is known
+_DOORS = ("/v1/", "/embed/")  # shows a key, by which alone it is known
+EMBED_SCRIPT, EMBED_PAGE = "/embed.js", "/embed"
+_AT_THE_DOORS = frozenset({EMBED_SCRIPT, EMBED_PAGE})
 
 
 class _Came(NamedTuple):
@@ -88,7 +90,7 @@ class OwnerMiddleware:
             return
         headers = Headers(scope=scope)
         came = self._came(scope, headers)
-        if scope["path"].startswith(_DOORS):
+        if scope["path"].startswith(_DOORS) or scope["path"] in _AT_THE_DOORS:
             await self._at_the_doors(scope, receive, send, came)
             return
         shown = self._has_shown(scope, headers)

@@ -44,6 +44,7 @@ ROUTES: Final[Mapping[str, Needed]] = {
             ),
             *_below("v1", "models models/{model:path} chat/completions responses responses/{response_id} embeddings"),
             *_below("v1", "files files/{file_id} files/{file_id}/content {rest:path}"),
+            *("/embed", "/embed.js", *_below("embed", "about ask frame.js frame.css page/{ticket}.png")),
         ),
         "nothing",
     ),

@@ -46,7 +46,11 @@ GRADIO = {
 
 @pytest.fixture
 async def here(tmp_path: Path) -> AsyncIterator[House]:
-    outside = {"oidc_issuer": "http://127.0.0.1:9", "oidc_client_id": "parlour"}
+    outside: dict[str, Any] = {
+        "embed_sites": ("https://blog.example",),
+        "oidc_issuer": "http://127.0.0.1:9",
+        "oidc_client_id": "parlour",
+    }
     async with house(tmp_path, guests=True, **outside) as made:
         yield made
 
