@@ -1,4 +1,4 @@
-"""A reply is the same through every door: the page, chat completions whole and as streams, responses, and MCP.
+"""A reply is the same through every door: the page, chat completions whole and as streams, responses, AG-UI and MCP.
 
 Thirty replies of a scripted service, each asked for through all of them: the same text, calls, marks and tokens.
 """
@@ -12,12 +12,20 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import pytest
+from ag_ui.core import (
+    CustomEvent,
+    RunFinishedEvent,
+    TextMessageContentEvent,
+    ToolCallResultEvent,
+    ToolCallStartEvent,
+)
 from openai import OpenAI
 
 from core.engine import Engine
 from core.messages.message import FUNCTION
 from core.testing.script import Reply
 from tests.doors.house import OWNER, House, house_in
+from tests.doors.test_ag_ui import run
 
 SUMS = [("17 * 23", "391"), ("2 ** 10", "1024"), ("144 / 12", "12"), ("7 - 9", "-2"), ("1.5 * 4", "6")]
 TEXTS = [
@@ -160,6 +168,31 @@ def by_responses(client: OpenAI, question: str) -> Got:
     return Got(made.output_text, calls, marks, (made.usage.input_tokens, made.usage.output_tokens))
 
 
+def by_ag_ui(house: House, key: str, question: str) -> Got:
+    told = run(house, key, [{"id": "1", "role": "user", "content": question}])
+    texts: dict[str, str] = {}
+    names: dict[str, str] = {}
+    calls: list[tuple[str, bool]] = []
+    marks: list[str] = []
+    tokens = None
+    for event in told:
+        match event:
+            case TextMessageContentEvent():
+                texts[event.message_id] = texts.get(event.message_id, "") + event.delta
+            case ToolCallStartEvent():
+                names[event.tool_call_id] = event.tool_call_name
+            case ToolCallResultEvent() if names[event.tool_call_id] == "calculator":
+                calls.append(("calculator", not (event.metadata or {}).get("failed")))
+            case CustomEvent():
+                marks += [one["file_citation"]["filename"] for one in event.value]
+            case RunFinishedEvent():
+                (used,) = list(event.usage or ())
+                tokens = (used.input_tokens or 0, used.output_tokens or 0)
+            case _:
+                pass
+    return Got("\n\n".join(texts.values()), calls, marks, tokens)
+
+
 def by_mcp(house: House, question: str) -> Got:
     text = house.do(lambda engine: engine.outward.of(OWNER).ask(question))
     return Got(re.split(r"\n\n\[1\] vault\.md", text)[0], None, None, None)
@@ -181,6 +214,7 @@ def test_thirty_replies_are_the_same_through_every_door(house: House) -> None:
                 ("chat", lambda q: by_chat(client, q, stream=False)),
                 ("stream", lambda q: by_chat(client, q, stream=True)),
                 ("responses", lambda q: by_responses(client, q)),
+                ("ag-ui", lambda q: by_ag_ui(house, str(client.api_key), q)),
                 ("mcp", lambda q: by_mcp(house, q)),
             ):
                 said()

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from starlette.routing import Route
 
-from webui.doors import chat, embeddings, files, responses
+from webui.doors import ag_ui, chat, embeddings, files, responses
 from webui.doors.entry import Entry
 from webui.doors.refusals import refusal
 
@@ -32,6 +32,8 @@ def door_routes(context: WebContext) -> list[BaseRoute]:
         Route("/v1/responses", may(responses.make, "chat"), methods=["POST"]),
         Route("/v1/responses/{response_id}", may(responses.read, "chat"), methods=["GET"]),
         Route("/v1/responses/{response_id}", may(responses.delete, "chat"), methods=["DELETE"]),
+        Route("/v1/ag-ui", may(ag_ui.run, "chat"), methods=["POST"]),
+        Route("/v1/ag-ui/{model:path}", may(ag_ui.run, "chat"), methods=["POST"]),
         Route("/v1/embeddings", may(embeddings.embeddings, "embeddings"), methods=["POST"]),
         Route("/v1/files", may(store.add, "files"), methods=["POST"]),
         Route("/v1/files", may(store.all, "files"), methods=["GET"]),

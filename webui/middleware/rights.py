@@ -42,8 +42,10 @@ ROUTES: Final[Mapping[str, Needed]] = {
                 "/guest",
                 "/link/{token}",
             ),
-            *_below("v1", "models models/{model:path} chat/completions responses responses/{response_id} embeddings"),
-            *_below("v1", "files files/{file_id} files/{file_id}/content {rest:path}"),
+            *_below(
+                "v1", "models models/{model:path} chat/completions responses responses/{response_id} embeddings ag-ui"
+            ),
+            *_below("v1", "ag-ui/{model:path} files files/{file_id} files/{file_id}/content {rest:path}"),
             *("/embed", "/embed.js", *_below("embed", "about ask frame.js frame.css page/{ticket}.png")),
         ),
         "nothing",
