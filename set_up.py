@@ -37,9 +37,10 @@ NPM_SERVERS = [
     "@modelcontextprotocol/server-filesystem@2026.8.31",
     "@modelcontextprotocol/server-memory@2026.8.31",
 ]
-WHEELS = CACHE / "wheels"
-ALL = "all.txt"  # the file in it that names all that is to be installed
-FETCHED_AT_ONCE = 4  # pip fetches one package after another, and waits for the index most of that time
+LISTS = CACHE / "set-up"  # what each of several pips installs
+AT_ONCE = 4  # pip installs one package after another, and often waits for the index
+# Older ones take four times as long to choose among a package's releases.
+QUICK_PIP = "pip>=25.3"
 PROXIES = CACHE / "proxies"
 PROXY_NAMES = ["nginx", "caddy", "haproxy"]
 OTHER_BROWSERS = {
@@ -146,7 +147,7 @@ def install(purpose: str) -> None:
         stop("There is too little space on this disk: about 2 GB are needed in the project folder.")
     say("Setting up Parlour in .venv (once; a few minutes on a slow network)")
     uv = shutil.which("uv")
-    make_environment(uv)
+    is_new = make_environment(uv)
     installer = [uv, "pip", "install", "--python", str(PYTHON)] if uv else [str(PYTHON), "-m", "pip", "install"]
     lock = ROOT / LOCKS[purpose]
     say("Installing {} packages{}".format(count(LOCKS[purpose]), " with uv" if uv else ""))
@@ -154,15 +155,12 @@ def install(purpose: str) -> None:
         run([*installer, "--no-deps", "-r", str(lock)])
     else:
         installer.append("--no-compile")  # bytecode is 200 MB; Python writes that of what is imported by itself
-        fetch(not_installed(lock))
-        say("Unpacking")
-        local = ["--no-index", "--find-links", str(WHEELS), "-r", str(WHEELS / ALL)]
-        run([*installer, "--no-deps", "--quiet", *local])
-        shutil.rmtree(str(WHEELS))
+        bring_quick_pip()
+        install_side_by_side(installer, lock.read_text().splitlines() if is_new else not_installed(lock))
     run([*installer, "--no-deps", "--no-build-isolation", "--quiet", "-e", str(ROOT)])
-    remove_setuptools()
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(lambda work: work(), (compile_for_sandboxes, remove_setuptools)))
     slim_down(site_packages())
-    compile_for_sandboxes()
     STAMP.write_text(wanted_stamp(purpose))
     for name in ("pip", "uv"):
         shutil.rmtree(CACHE / name, ignore_errors=True)
@@ -260,22 +258,27 @@ def comparable(line: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower() + "==" + version
 
 
-def fetch(lines: List[str]) -> None:
-    """Put the wheels of these lines of a lock file into `WHEELS`; several pips share the work."""
-    shutil.rmtree(str(WHEELS), ignore_errors=True)
-    WHEELS.mkdir(parents=True)
-    (WHEELS / ALL).write_text("\n".join(lines))
-    parts = [WHEELS / "part-{}.txt".format(number) for number in range(min(FETCHED_AT_ONCE, len(lines)))]
+def bring_quick_pip() -> None:
+    """A newer pip, unless the environment has one; where there is none to be had, the one that is there does it."""
+    command = [str(PYTHON), "-m", "pip", "install", "--no-compile", "--no-cache-dir", "--quiet", QUICK_PIP]
+    subprocess.call(command, env=own_environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+def install_side_by_side(installer: List[str], lines: List[str]) -> None:
+    """Install these lines of a lock file; several pips share the work. No two packages have a file in common."""
+    shutil.rmtree(str(LISTS), ignore_errors=True)
+    LISTS.mkdir(parents=True)
+    parts = [LISTS / "part-{}.txt".format(number) for number in range(min(AT_ONCE, len(lines)))]
     for number, part in enumerate(parts):
-        part.write_text("\n".join(lines[number::FETCHED_AT_ONCE]))
+        part.write_text("\n".join(lines[number::AT_ONCE]))
     progress = Progress(len(lines))
 
-    def fetch_part(part: Path) -> None:
-        wheels = [str(PYTHON), "-m", "pip", "wheel", "--no-deps", "--no-cache-dir", "-w", str(WHEELS)]
-        run([*wheels, "-r", str(part)], progress)
+    def install_part(part: Path) -> None:
+        run([*installer, "--no-deps", "--no-cache-dir", "-r", str(part)], progress)
 
-    with ThreadPoolExecutor(FETCHED_AT_ONCE) as pool:
-        list(pool.map(fetch_part, parts))
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        list(pool.map(install_part, parts))
+    shutil.rmtree(str(LISTS))
 
 
 def add_local_models() -> None:
@@ -328,8 +331,8 @@ def add_npm_servers() -> None:
     shutil.rmtree(CACHE / "npm", ignore_errors=True)
 
 
-def make_environment(uv: Optional[str]) -> None:
-    """Make `.venv` anew unless it works, was made in this place and has this Python's version."""
+def make_environment(uv: Optional[str]) -> bool:
+    """Make `.venv` anew unless it works, was made in this place and has this Python's version; whether it was made."""
     wanted = "{}.{}".format(*sys.version_info[:2])
     asked = "import pip, sys; print('%d.%d' % sys.version_info[:2] + ' ' + sys.prefix)"
     if PYTHON.exists():
@@ -337,12 +340,13 @@ def make_environment(uv: Optional[str]) -> None:
             [str(PYTHON), "-c", asked], check=False, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
         )
         if answer.stdout.decode().strip() == "{} {}".format(wanted, VENV):
-            return
+            return False
     shutil.rmtree(VENV, ignore_errors=True)
     if uv:
         run([uv, "venv", "--seed", "--quiet", "--no-project", "--python", sys.executable, str(VENV)])
     else:
         run([sys.executable, "-m", "venv", str(VENV)])
+    return True
 
 
 class Progress:

@@ -207,19 +207,34 @@ def test_other_browsers_are_installed_where_that_may_be_and_else_asked_for(monke
     assert commands == []
 
 
-def test_several_pips_fetch_each_package_once(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_several_pips_install_each_package_once(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     wanted = [f"package{number}==1" for number in range(11)]
-    monkeypatch.setattr(set_up, "WHEELS", project / ".cache" / "wheels")
+    monkeypatch.setattr(set_up, "LISTS", project / ".cache" / "set-up")
     asked: list[list[str]] = []
 
     def run(command: list[str], _progress: set_up.Progress) -> None:
+        assert command[:2] == ["pip", "install"]
+        assert "--no-deps" in command
         asked.append(Path(command[-1]).read_text(encoding="utf-8").split())
 
     monkeypatch.setattr(set_up, "run", run)
-    set_up.fetch(wanted)
-    assert len(asked) == set_up.FETCHED_AT_ONCE
+    set_up.install_side_by_side(["pip", "install"], wanted)
+    assert len(asked) == set_up.AT_ONCE
     assert sorted(name for part in asked for name in part) == sorted(wanted)
-    assert (set_up.WHEELS / set_up.ALL).read_text(encoding="utf-8").split() == wanted
+    assert not set_up.LISTS.exists()
+    set_up.install_side_by_side(["pip", "install"], [])  # as after a set-up that was broken off at its end
+    assert len(asked) == set_up.AT_ONCE
+
+
+def test_no_two_packages_have_a_file_in_common_so_that_several_pips_do_not_meet() -> None:
+    owners: dict[str, str] = {}
+    packages = Path(str(import_module("pandas").__file__)).parent.parent
+    for record in packages.glob("*.dist-info/RECORD"):
+        for line in record.read_text("utf-8").splitlines():
+            name = line.rsplit(",", 2)[0]
+            if not name.endswith(".pyc"):
+                assert owners.setdefault(name, record.parent.name) == record.parent.name, name
+    assert len(owners) > 10_000
 
 
 def test_what_the_environment_has_already_is_not_fetched_again(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -236,13 +251,22 @@ def test_what_the_environment_has_already_is_not_fetched_again(project: Path, mo
 def test_a_pip_that_fails_among_several_ends_the_set_up_in_a_sentence(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(set_up, "WHEELS", project / ".cache" / "wheels")
-    monkeypatch.setattr(set_up, "PYTHON", Path("/bin/echo"))
+    monkeypatch.setattr(set_up, "LISTS", project / ".cache" / "set-up")
     monkeypatch.setattr(set_up, "explain", lambda _said: set_up.stop("The disk is full."))
-    set_up.fetch(["one==1"])  # echo says nothing bad
-    monkeypatch.setattr(set_up, "PYTHON", Path("/bin/false"))
+    set_up.install_side_by_side(["/bin/echo"], ["one==1"])  # echo says nothing bad
     with pytest.raises(SystemExit, match="The disk is full"):
-        set_up.fetch(["one==1", "two==2"])
+        set_up.install_side_by_side(["/bin/false"], ["one==1", "two==2"])
+
+
+def test_a_newer_pip_is_tried_for_and_where_there_is_none_the_set_up_goes_on(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    asked = project / "asked"
+    set_up.PYTHON.write_text(f'#!/bin/sh\necho "$@" > {asked}; echo no such pip >&2; exit 1\n', encoding="utf-8")
+    set_up.PYTHON.chmod(0o755)
+    set_up.bring_quick_pip()
+    assert set_up.QUICK_PIP in asked.read_text("utf-8").split()
+    assert capfd.readouterr() == ("", "")
 
 
 def put(folder: Path, *names: str) -> None:
