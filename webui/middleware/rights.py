@@ -46,6 +46,7 @@ ROUTES: Final[Mapping[str, Needed]] = {
                 "v1", "models models/{model:path} chat/completions responses responses/{response_id} embeddings ag-ui"
             ),
             *_below("v1", "ag-ui/{model:path} files files/{file_id} files/{file_id}/content {rest:path}"),
+            *_below("gradio_api", "info call/ask call/v2/ask call/ask/{event} call/v2/ask/{event}"),
             *("/embed", "/embed.js", *_below("embed", "about ask frame.js frame.css page/{ticket}.png")),
         ),
         "nothing",

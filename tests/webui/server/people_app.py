@@ -98,7 +98,9 @@ async def house(home: Path, *replies: str, **settings: Any) -> AsyncGenerator[Ho
         context, uploads = WebContext(engine, read, Words.of), Uploads(home / "tmp", 1024 * 1024)
         routes = [Route("/", _page), *Routes(context, uploads, Views(Words.of)).table()]
         inner = await with_accounts(
-            GateMiddleware(Starlette(routes=routes), uploads, accounts=True), context, told.append
+            GateMiddleware(Starlette(routes=routes), uploads, public=read.public_ask > 0, accounts=True),
+            context,
+            told.append,
         )
         made = House(engine, guarded(inner, read, "key", read.page_token()), inner, "".join(told))
         try:

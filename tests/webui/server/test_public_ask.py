@@ -16,6 +16,7 @@ from core.engine import Engine
 from core.settings import Settings
 from core.testing.script import Reply
 from core.testing.scripted_model import ScriptedModel
+from tests.webui.server.people_app import house
 from webui.context import WebContext
 from webui.handlers.public_ask import PublicAskRoutes
 from webui.middleware.gate import GateMiddleware
@@ -108,3 +109,12 @@ async def test_an_answer_that_makes_room_for_others_is_not_worked_at_any_more(
         assert not ended.is_set()
         await agent.post("/gradio_api/call/ask", json={"data": ["Second?"]})
         await asyncio.wait_for(ended.wait(), 10)
+
+
+async def test_where_people_have_accounts_agents_without_one_may_ask_all_the_same(tmp_path: Path) -> None:
+    async with house(tmp_path, "It is 42.", public_ask=5) as here:
+        agent = here.browser()
+        event = (await agent.post("/gradio_api/call/ask", json={"data": ["What is 6 times 7?"]})).json()["event_id"]
+        told = await agent.get(f"/gradio_api/call/ask/{event}")
+        assert told.text == 'event: complete\ndata: ["It is 42."]\n\n'
+        assert (await agent.post("/gradio_api/queue/join", json={})).status_code == 401
