@@ -1,6 +1,6 @@
 """Every error that Parlour raises on purpose.
 
-    ParlourError                     .hint: what to do next · .key: names the sentence that the page shows
+    ParlourError                     .hint: what to do next · .key: names the sentence that the page shows · .see
     ├── SettingsError                UnknownNameError (near names) · MissingExtraError (the command)
     ├── ModelServiceError            .code .message .extra .retry_after   (= ModelError)
     │   ├── ModelUnavailableError    network, 408, 429, 5xx, timeout: may be tried again
@@ -16,6 +16,8 @@
     ├── StorageError                 NotFoundError (LeaseLostError) · ConflictError · NoSpaceError · QuotaError
     └── McpError                     ServerUnreachableError (SignInNeededError) · ServerMisbehavedError
 
+`docs/errors.md` has an entry for each: `error.see` names it, and a traceback ends with it.
+
 The page never shows `str(error)` where it knows a sentence for `error.key` in the reader's language;
 `error.details` fills the blanks of that sentence.
 """
@@ -24,13 +26,24 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from difflib import get_close_matches
+from functools import lru_cache
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from core.extras import extra_of, install_command, install_hint
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable
+
+
+_LONGEST_SHOWN: Final = 60
+
+
+@lru_cache(maxsize=256)
+def _entry(kind: type) -> str:
+    """The nearest class of the library: a program may derive its own."""
+    ours = f"{__name__.rpartition('.')[0]}."
+    return next(one.__name__ for one in kind.__mro__ if one.__module__.startswith(ours))
 
 
 class ParlourError(Exception):
@@ -44,16 +57,24 @@ class ParlourError(Exception):
     """
 
     key: ClassVar[str] = "unexpected"
+    _is_traced: ClassVar[bool] = True  # whether people are told of it by a traceback
 
     def __init__(self, message: str = "", /, *, hint: str = "", key: str = "", **details: Any) -> None:
         super().__init__(message)
         self.hint = hint
         self.words_key = key or type(self).key
         self.details = details
+        if self._is_traced:
+            self.add_note(f"More about it: {self.see}")
 
     def __str__(self) -> str:
         text = str(self.args[0]) if self.args else ""  # a `KeyError` among the bases would put it in quotes
         return f"{text} {self.hint}" if self.hint else text
+
+    @property
+    def see(self) -> str:
+        """Where the documentation says when it comes and what to do, such as `docs/errors.md#outputerror`."""
+        return f"docs/errors.md#{_entry(type(self)).lower()}"
 
 
 class SettingsError(ParlourError):
@@ -87,6 +108,17 @@ class MissingExtraError(SettingsError):
             extra=extra,
             command=install_command(extra),
         )
+
+
+def shown(given: Any) -> str:
+    """What was given, as a sentence of an error shows it: short values as they are written, others by their kind."""
+    if given is None or isinstance(given, bool | int | float | str | bytes):
+        text = repr(given)
+        return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"
+    if isinstance(given, type):
+        return f"the class {given.__name__}"
+    kind = type(given).__name__
+    return f"{'an' if kind[:1] in 'aeiouAEIOU' else 'a'} {kind}"
 
 
 @contextmanager
@@ -208,6 +240,7 @@ class ToolError(ParlourError):
     """A tool could not do its work; the text goes to the model as the result."""
 
     key = "tool_failed"
+    _is_traced: ClassVar[bool] = False  # models are told
 
 
 class BadArgumentsError(ToolError, ValueError):

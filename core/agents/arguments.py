@@ -7,7 +7,7 @@ from difflib import SequenceMatcher
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
-from core.errors import SettingsError
+from core.errors import SettingsError, shown
 from core.languages import LANGS
 from core.tools.approval import Guard, Policy
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from core.tools.base import BaseTool
 
 
-def checked_int(field: str, given: object, minimum: int, maximum: int | None = None) -> int:
-    """`given`, if it is a whole number from `minimum` to `maximum`, both included.
+def checked_int(field: str, given: object, minimum: int, maximum: int | None = None, *, such_as: int = 0) -> int:
+    """`given`, if it is a whole number from `minimum` to `maximum`, both included; the hint has `such_as`.
 
     Raises:
         SettingsError: It is no whole number, or out of bounds.
@@ -26,7 +26,8 @@ def checked_int(field: str, given: object, minimum: int, maximum: int | None = N
     if type(given) is int and minimum <= given and (maximum is None or given <= maximum):
         return given
     bounds = f"{minimum} or more" if maximum is None else f"{minimum} to {maximum}"
-    raise SettingsError(f"{field} must be {bounds}, as a whole number, not {given!r}.")
+    hint = f"Write {field}={such_as or minimum}."
+    raise SettingsError(f"{field} must be {bounds}, as a whole number, not {given!r}.", hint=hint, name=field)
 
 
 _ALWAYS: Final = ("approval", "knowledge", "lang", "progress", "run_state")
@@ -60,10 +61,13 @@ def check_keywords(
 
     Raises:
         SettingsError: A keyword is misspelt, or a guard or policy is given under another one than `approval`; the
-            hint has the right one. Or `lang` is neither `en` nor `zh`.
+            hint has the right one. Or `lang` is neither `en` nor `zh`, or `progress` no function.
     """
     if (lang := given.get("lang")) and lang not in LANGS:
         raise SettingsError(f"lang cannot be {lang!r}.", hint=f"Give {' or '.join(LANGS)}.", name="lang")
+    if (told := given.get("progress")) is not None and not callable(told):
+        said = f"progress must be a function that is told how far a tool is, not {shown(told)}."
+        raise SettingsError(said, hint="Write progress=print.", name="progress")
     for name, meant in _misspelt(agent, tools, given, known).items():
         said = f"A reply of {type(agent).__name__} has no argument {name!r}."
         raise SettingsError(said, hint=f"Did you mean {meant!r}?", name=name, meant=meant)

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
+from os import PathLike
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from core.agents.conduct import guarded
 from core.agents.conversation import append_system
-from core.agents.mapping import conversation_of
+from core.agents.mapping import conversation_of, messages_named
 from core.agents.output import OutputType, TypedOutput, checked_retries
 from core.agents.reply import Reply, ReplyFold, passages_in
 from core.bridge.cancellation import released_events
-from core.bridge.snapshots import as_messages
-from core.errors import LimitReachedError, ModelMisbehavedError, SettingsError
+from core.errors import BadMessagesError, LimitReachedError, ModelMisbehavedError, SettingsError, shown
 from core.llm.request import ChatRequest
 from core.messages.content import ContentItem
 from core.messages.message import ASSISTANT, USER, Message, Usage
@@ -72,10 +72,11 @@ class Asking:
         """
         options = {name: value for name, value in given.items() if name not in {*KEYWORDS, "approval"}}
         agent.check_options(options, KEYWORDS)
-        limits: object = given.get("limits") or Limits()
-        if not isinstance(limits, Limits):
-            said = f"limits must be a Limits, not {type(limits).__name__}."
-            raise SettingsError(said, hint="Write limits=Limits(calls=5).", name="limits")
+        if "run_state" in options:
+            said = "run_state is Parlour's own, and no argument of ask."
+            raise SettingsError(said, hint="Write deps=... for what your functions need.", name="run_state")
+        limits = _limits(given.get("limits"))
+        Guard.of(given.get("approval"))
         asked = [*_history(given.get("history")), *_with_files(conversation_of(question), given.get("files"))]
         kind = OutputType.of(given.get("output_type", str))
         output = TypedOutput(kind, checked_retries(given.get("output_retries", TypedOutput().retries)))
@@ -226,25 +227,42 @@ def event_stream(
     return released_events(events())
 
 
+def _limits(given: object) -> Limits:
+    """What the reply may use. Raises SettingsError."""
+    if given is None or isinstance(given, Limits):
+        return given or Limits()
+    said = f"limits must be a Limits, not {shown(given)}."
+    raise SettingsError(said, hint="Write limits=Limits(calls=5).", name="limits")
+
+
 def _history(given: object) -> list[Message]:
     """The earlier conversation. Raises BadMessagesError."""
     if isinstance(given, Reply):
         return cast("Reply[Any]", given).history
-    return [] if given is None else as_messages(cast("Any", given))[0]
+    if given is None:
+        return []
+    if isinstance(given, str | bytes | Mapping | Message) or not isinstance(given, Iterable):
+        said = f"history must be an earlier Reply or a list of messages, not {shown(given)}."
+        hint = "Write history=reply, or history=reply.history."
+        raise BadMessagesError(code="400", message=said, hint=hint)
+    return messages_named("history", cast("Iterable[object]", given))
 
 
 def _with_files(asked: list[Message], files: object) -> list[Message]:
     """The conversation whose question has these files. Raises SettingsError."""
     if files is None:
         return asked
-    if isinstance(files, str) or not isinstance(files, Sequence):
-        shown = repr(files) if isinstance(files, str) else '"manual.pdf"'
-        said = f"files must be a list, not {type(files).__name__}."
-        raise SettingsError(said, hint=f"Write files=[{shown}].", name="files")
+    if isinstance(files, str | bytes) or not isinstance(files, Sequence):
+        example = repr(files) if isinstance(files, str) and files else '"manual.pdf"'
+        said = f"files must be a list of paths and addresses, not {shown(files)}."
+        raise SettingsError(said, hint=f"Write files=[{example}].", name="files")
     given = cast("Sequence[object]", files)
-    if not asked or asked[-1].role != USER or not all(isinstance(one, str) for one in given):
-        raise SettingsError(
-            "files are paths and addresses that belong to a question.", hint='Write files=["manual.pdf"].'
-        )
-    items = [*asked[-1].items, *(ContentItem(file=str(one)) for one in given)]
+    for one in given:
+        if not isinstance(one, str | PathLike) or not str(cast("Any", one)).strip():
+            said = f"files must be a list of paths and addresses, and {shown(one)} is none."
+            raise SettingsError(said, hint='Write files=["manual.pdf"].', name="files")
+    if given and (not asked or asked[-1].role != USER):
+        said = "files belong to a question, and the last message is none of the user's."
+        raise SettingsError(said, hint="Ask with a text, or with messages whose last is the user's.", name="files")
+    items = [*asked[-1].items, *(ContentItem(file=str(one)) for one in given)] if given else []
     return [*asked[:-1], asked[-1].model_copy(update={"content": items})] if given else asked

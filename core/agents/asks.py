@@ -13,6 +13,7 @@ from core.tools.run_context import RETRIES
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+    from os import PathLike
 
     from typing_extensions import TypeForm
 
@@ -63,7 +64,7 @@ class Asks:
         deps: object = None,
         limits: Limits | None = None,
         history: History | None = None,
-        files: Sequence[str] | None = None,
+        files: Sequence[str | PathLike[str]] | None = None,
         approval: Guard | Policy | Ask | None = None,
         **kwargs: Any,
     ) -> Reply[Output]: ...
@@ -77,7 +78,7 @@ class Asks:
         deps: object = None,
         limits: Limits | None = None,
         history: History | None = None,
-        files: Sequence[str] | None = None,
+        files: Sequence[str | PathLike[str]] | None = None,
         approval: Guard | Policy | Ask | None = None,
         **kwargs: Any,
     ) -> Reply[Output]: ...
@@ -91,7 +92,7 @@ class Asks:
         deps: object = None,
         limits: Limits | None = None,
         history: History | None = None,
-        files: Sequence[str] | None = None,
+        files: Sequence[str | PathLike[str]] | None = None,
         approval: Guard | Policy | Ask | None = None,
         **kwargs: Any,
     ) -> Reply[Output]: ...
@@ -105,7 +106,7 @@ class Asks:
         deps: object = None,
         limits: Limits | None = None,
         history: History | None = None,
-        files: Sequence[str] | None = None,
+        files: Sequence[str | PathLike[str]] | None = None,
         approval: Guard | Policy | Ask | None = None,
         **kwargs: Any,
     ) -> Reply[str]: ...
@@ -131,7 +132,7 @@ class Asks:
         deps: object = None,
         limits: Limits | None = None,
         history: History | None = None,
-        files: Sequence[str] | None = None,
+        files: Sequence[str | PathLike[str]] | None = None,
         approval: Guard | Policy | Ask | None = None,
         **kwargs: Any,
     ) -> Reply[Output]: ...
@@ -145,7 +146,7 @@ class Asks:
         deps: object = None,
         limits: Limits | None = None,
         history: History | None = None,
-        files: Sequence[str] | None = None,
+        files: Sequence[str | PathLike[str]] | None = None,
         approval: Guard | Policy | Ask | None = None,
         **kwargs: Any,
     ) -> Reply[Output]: ...
@@ -159,7 +160,7 @@ class Asks:
         deps: object = None,
         limits: Limits | None = None,
         history: History | None = None,
-        files: Sequence[str] | None = None,
+        files: Sequence[str | PathLike[str]] | None = None,
         approval: Guard | Policy | Ask | None = None,
         **kwargs: Any,
     ) -> Reply[Output]: ...
@@ -173,7 +174,7 @@ class Asks:
         deps: object = None,
         limits: Limits | None = None,
         history: History | None = None,
-        files: Sequence[str] | None = None,
+        files: Sequence[str | PathLike[str]] | None = None,
         approval: Guard | Policy | Ask | None = None,
         **kwargs: Any,
     ) -> Reply[str]: ...

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 from core.agents.conversation import append_system
 from core.agents.extras import Extras
 from core.agents.tools import tools_from
-from core.errors import SettingsError
+from core.errors import SettingsError, shown
 from core.messages.events import Event, MessageFinished, MessageStarted, TextDelta, ToolFinished, ToolStarted
 from core.messages.message import USER, Message
 from core.tools.approval import Guard
@@ -38,9 +38,15 @@ class Stop:
 
     Args:
         text: What is answered instead.
+
+    Raises:
+        SettingsError: It is no text.
     """
 
     text: str
+
+    def __post_init__(self) -> None:
+        _check_text("text", self.text, 'Stop("I do not talk about that.")')
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +56,26 @@ class Confirm:
     Args:
         question: Completes "Parlour wants to …".
         otherwise: What is answered without a yes; a sentence of Parlour's by default.
+
+    Raises:
+        SettingsError: One of them is no text.
     """
 
     question: str
     otherwise: str = ""
+
+    def __post_init__(self) -> None:
+        _check_text("question", self.question, 'Confirm("send it")')
+        if self.otherwise != "":
+            _check_text("otherwise", self.otherwise, 'Confirm("send it", otherwise="Then not.")')
+
+
+def _check_text(name: str, given: object, example: str) -> None:
+    if not isinstance(given, str) or not given.strip():
+        kind = example.partition("(")[0]
+        raise SettingsError(
+            f"{name} of {kind} must be a text, not {shown(given)}.", hint=f"Write {example}.", name=name
+        )
 
 
 Verdict: TypeAlias = "str | Stop | Confirm | None"

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
 from core.agents.extras import Extras
-from core.errors import SettingsError
+from core.errors import SettingsError, shown
 from core.tools.run_context import context_parameter, parameters_of
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class Extends:
         Raises:
             SettingsError: It takes what it is not given.
         """
-        _check(function, "instructions", 0, "() -> str")
+        check_function("instructions", function, 0, "() -> str")
         self._extras().instructions.append(function)
         return function
 
@@ -62,7 +62,7 @@ class Extends:
         Raises:
             SettingsError: It takes what it is not given.
         """
-        _check(function, "toolset", 0, "() -> list")
+        check_function("toolset", function, 0, "() -> list")
         self._extras().toolsets.append(function)
         return function
 
@@ -84,7 +84,7 @@ class Extends:
         Raises:
             SettingsError: It takes what it is not given.
         """
-        _check(function, "input_guard", 1, "(text: str)")
+        check_function("input_guard", function, 1, "(text: str)")
         self._extras().input_guards.append(function)
         return function
 
@@ -94,7 +94,7 @@ class Extends:
         Raises:
             SettingsError: It takes what it is not given.
         """
-        _check(function, "output_guard", 1, "(text: str)")
+        check_function("output_guard", function, 1, "(text: str)")
         self._extras().output_guards.append(function)
         return function
 
@@ -149,7 +149,7 @@ class Extends:
         return self._around("after_tool", function, 2, "(name: str, result: ToolResult)")
 
     def _around(self, name: HookName, function: Added, takes: int, signature: str) -> Added:
-        _check(function, name, takes, signature)
+        check_function(name, function, takes, signature)
         extras = self._extras()
         extras.hooks = replace(extras.hooks, **{name: (*getattr(extras.hooks, name), function)})
         return function
@@ -161,19 +161,28 @@ class Extends:
         return self.extras
 
 
-def _check(function: object, name: str, takes: int, signature: str) -> None:
+def check_function(name: str, function: object, takes: int, signature: str) -> None:
     """Raises SettingsError where a function cannot be called with so many values."""
-    hint = f"Write def {getattr(function, '__name__', 'it')}{signature}, with a RunContext before that if it is wanted."
+    called = getattr(function, "__name__", "") if callable(function) else ""
+    called = called if called.isidentifier() else name
+    hint = f"Write def {called}{signature}, with a RunContext before that if it is wanted."
     if not callable(function):
-        raise SettingsError(f"{name} takes a function, not {function!r}.", hint=hint, name=name)
+        raise SettingsError(f"{name} takes a function, not {shown(function)}.", hint=hint, name=name)
     given = cast("Callable[..., Any]", function)
     wants = context_parameter(given)
     several = [one for one in parameters_of(given) if one.kind in {one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD}]
     places = several[wants is not None :]
     needed = [one for one in places if one.default is one.empty]
+    named = [one.name for one in parameters_of(given) if one.kind is one.KEYWORD_ONLY and one.default is one.empty]
+    if named:
+        said = f"{name} calls its function by place, and {_named(given)!r} wants {named[0]!r} by name."
+        raise SettingsError(said, hint=hint, name=name)
     any_number = any(one.kind is one.VAR_POSITIONAL for one in parameters_of(given))
     if len(needed) > takes or (len(places) < takes and not any_number):
-        shown = getattr(given, "__name__", type(given).__name__)
         values = {0: "no values", 1: "one value", 2: "two values"}[takes]
-        said = f"{name} calls its function with {values}, and {shown!r} takes {len(needed) or len(places)}."
+        said = f"{name} calls its function with {values}, and {_named(given)!r} takes {len(needed) or len(places)}."
         raise SettingsError(said, hint=hint, name=name)
+
+
+def _named(function: Callable[..., Any]) -> str:
+    return str(getattr(function, "__name__", type(function).__name__))

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 
 from core.agents.arguments import accepted_keywords
 from core.agents.conversation import call_id, reserve_call_ids
+from core.agents.extending import check_function
 from core.agents.protocol import AgentProtocol
-from core.errors import LimitReachedError, SettingsError
+from core.errors import LimitReachedError, SettingsError, shown
 from core.messages.events import MessageStarted
 from core.messages.message import FUNCTION, SYSTEM, Message
 from core.tools.approval import NestedGuard
@@ -61,7 +62,7 @@ class Handoff(BaseTool):
         back: Whether it has a tool to give the reply back.
 
     Raises:
-        SettingsError: It is no agent, has no name, or `history` is none of these.
+        SettingsError: It is no agent, has no name, or another argument is none of these.
     """
 
     def __init__(
@@ -74,13 +75,23 @@ class Handoff(BaseTool):
         back: bool = False,
     ) -> None:
         if not isinstance(agent, AgentProtocol):  # pyright: ignore[reportUnnecessaryIsInstance] - a program gives it
-            said = f"handoff takes an agent, not {type(agent).__name__}."
+            said = f"handoff takes an agent, not {shown(agent)}."
             raise SettingsError(said, hint='Write handoff(Assistant(..., name="refunds")).', name="agent")
         if not (agent.name or "").strip():
-            raise SettingsError("An agent that takes over needs a name.", hint="Pass name=... to the agent.")
+            said = f"agent of handoff must have a name, and this {type(agent).__name__} has none."
+            raise SettingsError(said, hint='Write Assistant(..., name="refunds").', name="agent")
         if history not in ("all", "talk") and not callable(history):
-            said = f"history must be 'all', 'talk' or a function of the messages, not {history!r}."
+            said = f"history must be 'all', 'talk' or a function of the messages, not {shown(history)}."
             raise SettingsError(said, hint='Write handoff(agent, history="talk").', name="history")
+        if callable(history):
+            check_function("history", history, 1, "(messages: list[Message]) -> list[Message]")
+        for field, text in (("name", name), ("description", description)):
+            if text is not None and (not isinstance(text, str) or not text.strip()):  # pyright: ignore[reportUnnecessaryIsInstance] - a program gives it
+                said = f"{field} of handoff must be a text, not {shown(text)}."
+                raise SettingsError(said, hint=f'Write handoff(agent, {field}="…"), or leave it out.', name=field)
+        if not isinstance(back, bool):  # pyright: ignore[reportUnnecessaryIsInstance] - a program gives it
+            said = f"back must be True or False, not {shown(back)}."
+            raise SettingsError(said, hint="Write handoff(agent, back=True).", name="back")
         self.agent = agent
         self.name = name or f"transfer_to_{_NO_NAME.sub('_', str(agent.name).strip().lower())}"
         self.description = description or f"Hands over to {agent.name}. {agent.description or ''}".strip()
@@ -179,6 +190,6 @@ def handoff(
         back: Whether it has a tool, `hand_back`, to give the reply back.
 
     Raises:
-        SettingsError: It is no agent, has no name, or `history` is none of these.
+        SettingsError: It is no agent, has no name, or another argument is none of these.
     """
     return Handoff(agent, name=name, description=description, history=history, back=back)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 from core.agents.arguments import check_keywords
 from core.bridge.cancellation import released
 from core.bridge.snapshots import as_messages, dumped
-from core.errors import BadMessagesError, ParlourError
+from core.errors import BadMessagesError, ParlourError, shown
 from core.llm.concurrency import in_order
 from core.messages.message import ASSISTANT, USER, Message, Usage
 from core.messages.transcript import Transcript
@@ -149,6 +149,22 @@ def conversation_of(question: Question) -> list[Message]:
     """
     if isinstance(question, str):
         return [Message(USER, question)]
-    if isinstance(question, Message | Mapping):
-        return as_messages([cast("Any", question)])[0]
-    return as_messages(question)[0]
+    given: Any = question
+    if isinstance(given, Message | Mapping):
+        return messages_named("question", cast("list[object]", [given]))
+    if isinstance(given, bytes) or not isinstance(given, Iterable):
+        said = f"question must be a text, a message or a list of messages, not {shown(given)}."
+        raise BadMessagesError(code="400", message=said, hint='Write ask("What is tea?").')
+    return messages_named("question", cast("Iterable[object]", given))
+
+
+def messages_named(name: str, given: Any) -> list[Message]:
+    """The messages of an argument of that name.
+
+    Raises:
+        BadMessagesError: One of them is none; the error names the argument.
+    """
+    try:
+        return as_messages(given)[0]
+    except BadMessagesError as error:
+        raise BadMessagesError(code=error.code, message=f"{name}: {error.message}", hint=error.hint) from error

@@ -10,17 +10,17 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, PydanticUserError, TypeAdapter, ValidationError, create_model
-from pydantic.errors import PydanticSchemaGenerationError, PydanticUndefinedAnnotation
+from pydantic.errors import PydanticInvalidForJsonSchema, PydanticSchemaGenerationError, PydanticUndefinedAnnotation
 from pydantic_core import from_json
 
 from core.agents.arguments import checked_int
-from core.errors import ParlourError, SettingsError
+from core.errors import ParlourError, SettingsError, shown
 from core.messages.json_text import repaired
 from core.tools.from_function import untitled
 from core.tools.run_context import RETRIES, ModelRetry, called, context_parameter, parameters_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from core.languages import Lang
     from core.tools.run_state import RunState
@@ -30,6 +30,21 @@ _WRAPPED: Final = "result"  # what is no object stands under this name: services
 _MOST_RETRIES: Final = 20
 _NAME: Final = re.compile(r"[^A-Za-z0-9_-]+")
 _FENCE: Final = "```"
+_NO_TYPES: Final = (
+    str,
+    bytes,
+    int,
+    float,
+    list,
+    tuple,
+    dict,
+    set,
+    frozenset,
+    BaseModel,
+)  # values, where a type belongs
+_TYPES: Final = (
+    "Write a pydantic model, a dataclass, a TypedDict, Literal[...], list[...], a union or a typed function."
+)
 _MOST_PROBLEMS: Final = 20  # that the model is told of at once
 _LONGEST_ERROR: Final = 1_500
 _HOW: Final[Mapping[Lang, str]] = {
@@ -104,12 +119,16 @@ class OutputType(Generic[Output]):
     @classmethod
     def made_of(cls, given: Any) -> OutputType[Any]:
         """The type, made anew. Raises SettingsError."""
+        if isinstance(given, _NO_TYPES) or given is Ellipsis:
+            raise _value_for_a_type(given)
         function: Callable[..., Any] | None = given if inspect.isroutine(given) else None
         made: Any = given if function is None else _arguments(function)
         try:
             adapter: TypeAdapter[Any] = TypeAdapter(made)
             schema = cast("dict[str, Any]", untitled(adapter.json_schema()))
-        except (PydanticUserError, PydanticSchemaGenerationError, PydanticUndefinedAnnotation, TypeError) as error:
+        except (PydanticSchemaGenerationError, PydanticInvalidForJsonSchema) as error:
+            raise _no_type(given, "no JSON schema can be made of it") from error
+        except (PydanticUserError, PydanticUndefinedAnnotation, TypeError) as error:
             raise _no_type(given, str(error).partition("\n")[0]) from error
         wrapped = schema.get("type") != "object" or "properties" not in schema
         if wrapped:
@@ -277,7 +296,7 @@ def _filled(function: Callable[..., Any], given: Mapping[str, Any]) -> Callable[
 
 def checked_retries(given: object) -> int:
     """`output_retries` as it was given. Raises SettingsError."""
-    return checked_int("output_retries", given, 0, _MOST_RETRIES)
+    return checked_int("output_retries", given, 0, _MOST_RETRIES, such_as=RETRIES)
 
 
 def _arguments(function: Callable[..., Any]) -> type[BaseModel]:
@@ -298,10 +317,25 @@ def _arguments(function: Callable[..., Any]) -> type[BaseModel]:
     return create_model(function.__name__, __config__=ConfigDict(extra="forbid"), __doc__=said, **fields)
 
 
+def _value_for_a_type(given: Any) -> SettingsError:
+    """A value was given where a type belongs; the hint has the type that is likely meant."""
+    listed = cast("Sequence[object]", given) if isinstance(given, list | tuple) else ()
+    names = [one.__name__ for one in listed if isinstance(one, type)]
+    meant = ""
+    if names and len(names) == len(listed):
+        meant = f"list[{' | '.join(names)}]" if isinstance(given, list) else " | ".join(names)
+    elif isinstance(given, BaseModel):
+        meant = type(given).__name__
+    elif isinstance(given, str) and given.isidentifier():
+        meant = given
+    said = f"output_type must be a type, not {shown(given)}."
+    return SettingsError(said, hint=f"Write output_type={meant}." if meant else _TYPES, name="output_type")
+
+
 def _no_type(given: object, why: str) -> SettingsError:
-    said = f"output_type cannot be {given!r}: {why.rstrip('.')}."
-    hint = "Write a pydantic model, a dataclass, a TypedDict, Literal[...], list[...], a union or a typed function."
-    return SettingsError(said, hint=hint, name="output_type")
+    named = getattr(given, "__name__", None) if callable(given) else None
+    said = f"output_type cannot be {named or repr(given)}: {why.rstrip('.')}."
+    return SettingsError(said, hint=_TYPES, name="output_type")
 
 
 def _strict(schema: Any) -> dict[str, Any] | None:

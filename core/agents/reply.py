@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import json
+from collections.abc import AsyncIterable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeAlias, TypeVar, cast
 
 from core.bridge.snapshots import dumped
+from core.errors import shown
 from core.messages.events import Event
 from core.messages.message import ASSISTANT, FUNCTION, USER, Message, Usage
 from core.messages.transcript import Transcript
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterable, Iterable, Mapping, Sequence
-
     from core.rag.claims.weighing import Claim
     from core.rag.document import Passage, Rectangle
     from core.tools.approval import ApprovalRequest
 
+_FOLDED: Final = 'Write fold(reply.log), or await afold(agent.events("…")).'
 Output_co = TypeVar("Output_co", covariant=True)
 StopReason: TypeAlias = Literal[
     "stop", "length", "content_filter", "calls", "guard", "approval", "stopped", "interrupted"
@@ -228,7 +229,8 @@ class ReplyFold:
         self.log.append(logged)
         if not isinstance(logged.event, Event):  # of the run that made it, not of the reply
             if not hasattr(logged.event, "kind"):
-                self.transcript.apply(logged.event)
+                said = f"events[{len(self.log) - 1}] must be an event, not {shown(logged.event)}."
+                raise TypeError(f"{said} {_FOLDED}")
             return
         self.transcript.apply(logged.event)
 
@@ -255,21 +257,34 @@ def fold(events: Iterable[Event | Logged], asked: Sequence[Message] = ()) -> Rep
         asked: The conversation that it answers.
 
     Raises:
-        TypeError: What should be an event is none.
+        TypeError: They are none, or what should be an event is none.
     """
-    folded = ReplyFold(asked)
+    folded = _folding("fold", events, asked)
     for event in events:
         folded.apply(event)
     return folded.reply()
+
+
+def _folding(name: str, events: object, asked: object) -> ReplyFold:
+    """What takes the events in. Raises TypeError where an argument is of the wrong kind."""
+    is_async = name == "afold"
+    if isinstance(asked, str | bytes) or not isinstance(asked, Sequence):
+        raise TypeError(f"asked must be a list of messages, not {shown(asked)}. Write {name}(events, reply.asked).")
+    if isinstance(events, str | bytes | Mapping) or not isinstance(events, AsyncIterable if is_async else Iterable):
+        other = AsyncIterable if not is_async else Iterable
+        hint = f"Write {'fold(...)' if is_async else 'await afold(...)'}." if isinstance(events, other) else _FOLDED
+        kind = "an asynchronous stream of events" if is_async else "a list of events"
+        raise TypeError(f"events must be {kind}, not {shown(events)}. {hint}")
+    return ReplyFold(cast("Sequence[Message]", asked))
 
 
 async def afold(events: AsyncIterable[Event | Logged], asked: Sequence[Message] = ()) -> Reply[str]:
     """As `fold`, of an asynchronous stream.
 
     Raises:
-        TypeError: What should be an event is none.
+        TypeError: It is no stream of events, or what should be an event is none.
     """
-    folded = ReplyFold(asked)
+    folded = _folding("afold", events, asked)
     async for event in events:
         folded.apply(event)
     return folded.reply()

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import aclosing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, Final, Self, cast
 
 from core.agents.asking import Asking
 from core.agents.asks import Asks
 from core.bridge.sync import run
-from core.errors import ConflictError, SettingsError
+from core.errors import ConflictError, SettingsError, shown
 from core.registry import Entry, Registry
+from core.tools.approval import Guard
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Mapping
+    from collections.abc import AsyncGenerator
     from types import TracebackType
 
     from core.agents.mapping import Question
@@ -21,8 +23,9 @@ if TYPE_CHECKING:
     from core.agents.reply import Reply
     from core.messages.events import Event
     from core.messages.message import Message
-    from core.tools.approval import ApprovalRequest, Ask, Guard, Policy
+    from core.tools.approval import ApprovalRequest, Ask, Policy
 
+_A_FILE: Final = 'Write session(store="talks.db"), or leave it out.'
 STORES: Registry[type[Session]] = Registry(
     "place of a session",
     {
@@ -72,13 +75,14 @@ class Session(Asks):
             arguments: In place of the model's.
 
         Raises:
+            SettingsError: An argument is of another kind.
             ConflictError: It waits no more.
         """
         run(self.adecide(call_id, allowed, arguments))
 
     async def adecide(self, call_id: str, allowed: bool, arguments: Mapping[str, Any] | None = None) -> None:  # noqa: FBT001 - as `decide`
         """As `decide`, for asynchronous code."""
-        del allowed, arguments
+        check_decision(call_id, allowed, arguments)
         raise ConflictError(f"No call {call_id!r} waits for a decision.", key="already_decided")
 
     def resume(self, **options: Any) -> Reply[Any]:
@@ -184,16 +188,34 @@ def session_of(
     agent: ExtensibleAgent, store: str | Path | None, name: str, approval: Guard | Policy | Ask | None
 ) -> Session:
     """The session of an agent in some place. Raises as `Agent.session`."""
-    if store is None:
-        return STORES["memory"](agent, name, approval, None)
-    if not isinstance(store, str | Path):  # pyright: ignore[reportUnnecessaryIsInstance] - a program gives it
-        said = f"store must be the path of a file, not {type(store).__name__}."
-        raise SettingsError(said, hint='Write session(store="talks.db"), or leave it out.', name="store")
     if not isinstance(name, str) or not name.strip():  # pyright: ignore[reportUnnecessaryIsInstance] - a program gives it
+        said = f"name must be a text, not {shown(name)}."
+        raise SettingsError(said, hint='Write session(..., name="order 17").', name="name")
+    Guard.of(approval)
+    if store is None:
+        return STORES["memory"](agent, name.strip(), approval, None)
+    if not isinstance(store, str | Path):  # pyright: ignore[reportUnnecessaryIsInstance] - a program gives it
+        said = f"store must be the path of a file, not {shown(store)}."
+        raise SettingsError(said, hint=_A_FILE, name="store")
+    if not Path(store).name or "://" in str(store) or Path(store).is_dir():
+        kind = "an address" if "://" in str(store) else "a folder" if str(store).strip() else "empty"
         raise SettingsError(
-            f"name must be a text, not {name!r}.", hint='Write session(..., name="order 17").', name="name"
+            f"store must be the path of a file, and {str(store)!r} is {kind}.", hint=_A_FILE, name="store"
         )
     return STORES["file"](agent, name.strip(), approval, Path(store))
+
+
+def check_decision(call_id: object, allowed: object, arguments: object) -> None:
+    """Check what `decide` is told. Raises SettingsError."""
+    wrong = (
+        ("call_id", "the text that names a call", call_id, isinstance(call_id, str)),
+        ("allowed", "True or False", allowed, isinstance(allowed, bool)),
+        ("arguments", "a dict", arguments, arguments is None or isinstance(arguments, Mapping)),
+    )
+    for name, kind, given, is_right in wrong:
+        if not is_right:
+            said = f"{name} must be {kind}, not {shown(given)}."
+            raise SettingsError(said, hint="Write session.decide(session.waiting[0].call_id, True).", name=name)
 
 
 def nothing_to_resume() -> SettingsError:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from core.agents.asking import Asking
 from core.agents.reply import Logged, Reply, ReplyFold
-from core.agents.session import Session, nothing_to_resume
+from core.agents.session import Session, check_decision, nothing_to_resume
 from core.bridge.cancellation import run_to_end
 from core.bridge.sync import on_loop
 from core.errors import ConflictError, LimitReachedError, ParlourError, SettingsError
@@ -123,7 +123,8 @@ class StoredSession(Session):
             await self._here(self._close)
 
     async def adecide(self, call_id: str, allowed: bool, arguments: Mapping[str, Any] | None = None) -> None:  # noqa: FBT001 - as `decide`
-        """Let a call that waits be made, or not. Raises ConflictError where it waits no more."""
+        """Let a call that waits be made, or not. Raises as `Session.decide`."""
+        check_decision(call_id, allowed, arguments)
         await self._here(lambda: self._decide(call_id, Decision(allowed is True, arguments)))
 
     async def aresume(self, **options: Any) -> Reply[Any]:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 from core.bridge.cancellation import contained
 from core.bridge.sync import on_loop
-from core.errors import ParlourError, SettingsError
+from core.errors import ParlourError, SettingsError, shown
 from core.messages.message import USER, Message
 from core.tools.taint import Taint
 
@@ -183,10 +183,11 @@ class Guard:
                 return given
             case Policy():
                 return cls(given)
-            case _ if callable(given):
+            case _ if callable(given) and not isinstance(given, type):
                 return cls(Policy(), given)
             case _:
-                raise SettingsError("`approval` is a Guard, a Policy, or a function that decides.")
+                said = f"approval must be a Guard, a Policy or a function that decides, not {shown(given)}."
+                raise SettingsError(said, hint="Write approval=Policy().", name="approval")
 
     @property
     def asks(self) -> Ask | None:

@@ -25,7 +25,7 @@ from typing import (
 from pydantic import BaseModel, ConfigDict, Field, PydanticUserError, ValidationError, create_model
 from pydantic_core import to_jsonable_python
 
-from core.errors import BadArgumentsError, SettingsError
+from core.errors import BadArgumentsError, SettingsError, shown
 from core.tools.arguments import read_arguments
 from core.tools.base import BaseTool, Returned, ToolResult
 from core.tools.run_context import RETRIES, RunContext, check_deps, context_parameter, parameters_of
@@ -40,6 +40,7 @@ Q = ParamSpec("Q")
 R = TypeVar("R")
 
 _GATHERS = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+_LIKE_THIS = "Write @tool above a function, or tool(the_function)."
 _EMPTY: Mapping[str, Any] = {"type": "object", "properties": {}, "required": []}
 _ARGS_HEADING = re.compile(r"^\s*(args|arguments|parameters|参数)\s*[:：]\s*$", re.IGNORECASE)
 _OTHER_HEADING = re.compile(r"^\s*(returns?|raises|yields|examples?|notes?|返回|异常)\s*[:：]", re.IGNORECASE)
@@ -194,6 +195,8 @@ def tool(
     def make(inner: Callable[P, R]) -> FunctionTool[P, R]:
         return FunctionTool(inner, name=name, description=description, cfg=cfg, timeout=timeout, retries=retries)
 
+    if function is not None and not callable(function):
+        raise SettingsError(f"tool takes a function, not {shown(function)}.", hint=_LIKE_THIS, name="function")
     return make if function is None else make(function)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast, get_args, get_origin, get_type_hints
 
 from core.bridge.cancellation import contained
-from core.errors import SettingsError, ToolError
+from core.errors import SettingsError, ToolError, shown
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -29,6 +29,13 @@ class ModelRetry(ToolError):  # noqa: N818 - what the model is told, as other li
     """
 
     key = "tool_failed"
+
+
+class OwnFunctionError(SettingsError):
+    """A function of the program's wants something else than it is given, or returns something else than it may.
+
+    The reply ends: the program learns of it, and not the model.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,14 +106,16 @@ def context_parameter(function: Callable[..., Any], hints: Mapping[str, Any] | N
         except (NameError, TypeError, AttributeError):
             return None
     named = [one for one in parameters_of(function) if one.name not in {"self", "cls"}]
+    found: tuple[str, Any] | None = None
     for place, parameter in enumerate(named):
         kind = hints.get(parameter.name)
         if kind is RunContext or get_origin(kind) is RunContext:
             if place:
                 said = f"The parameter {parameter.name!r} of {_name(function)!r} is a RunContext in place {place + 1}."
-                raise SettingsError(said, hint="Write it as the first parameter.")
-            return parameter.name, next(iter(get_args(kind)), Any)
-    return None
+                hint = "Write one, as the first parameter." if found else "Write it as the first parameter."
+                raise SettingsError(said, hint=hint, name=parameter.name)
+            found = parameter.name, next(iter(get_args(kind)), Any)
+    return found
 
 
 def check_deps(function: Callable[..., Any], wanted: Any, given: object) -> None:
@@ -119,9 +128,9 @@ def check_deps(function: Callable[..., Any], wanted: Any, given: object) -> None
     if not isinstance(kind, type) or kind is object or getattr(kind, "_is_protocol", False) or _fits(given, kind):
         return
     wants = kind.__name__
-    got = "nothing" if given is None else type(given).__name__
+    got = "nothing" if given is None else shown(given)
     said = f"{_name(function)!r} wants deps of the type {wants}, and was given {got}."
-    raise SettingsError(said, hint=f"Write ask(..., deps={wants}(...)).", name="deps")
+    raise OwnFunctionError(said, hint=f"Write ask(..., deps={wants}(...)).", name="deps")
 
 
 def _fits(given: object, kind: type) -> bool:

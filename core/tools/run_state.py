@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, fields, replace
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, cast
 
-from core.errors import LimitReachedError, SettingsError
+from core.errors import LimitReachedError, SettingsError, shown
 from core.messages.message import USER, Message
-from core.tools.run_context import RunContext, called
+from core.tools.run_context import OwnFunctionError, RunContext, called
 
 if TYPE_CHECKING:
     from core.languages import Lang
@@ -215,7 +215,7 @@ class RunState:
 
     async def before_model(self, request: ChatRequest) -> ChatRequest:
         """The request, as the program's functions want it."""
-        return await self._passed(self.hooks.before_model, request, self.context())
+        return await self._passed("before_model", request)
 
     async def after_model(self, turn: Transcript) -> None:
         """Show the program's functions what the model said."""
@@ -246,22 +246,25 @@ class RunState:
 
     async def before_reply(self, messages: list[Message]) -> list[Message]:
         """The conversation, as the program's functions want it."""
-        return await self._passed(self.hooks.before_reply, messages, self.context())
+        return await self._passed("before_reply", messages)
 
-    @staticmethod
-    async def _passed(hooks: Sequence[Hook], value: Any, context: RunContext[Any]) -> Any:
-        for hook in hooks:
-            found = await called(hook, context, value)
-            if found is not None and type(found) is not type(value):
-                raise _no_such(hook, "A hook", f"a {type(value).__name__}", found)
-            value = value if found is None else found
+    async def _passed(self, name: HookName, value: Any) -> Any:
+        context = self.context()
+        for hook in getattr(self.hooks, name):
+            found: Any = await called(hook, context, value)
+            if found is None:
+                continue
+            is_list = isinstance(value, list)
+            if type(found) is not type(value) or (is_list and not all(isinstance(one, Message) for one in found)):
+                raise _no_such(hook, name, "a list of messages" if is_list else f"a {type(value).__name__}", found)
+            value = found
         return value
 
 
-def _no_such(hook: Hook, where: str, wanted: str, found: object) -> SettingsError:
+def _no_such(hook: Hook, where: str, wanted: str, found: object) -> OwnFunctionError:
     name = getattr(hook, "__name__", type(hook).__name__)
-    said = f"{where}: {name!r} returned {type(found).__name__}, and {wanted} takes the place of what it was given."
-    return SettingsError(said, hint=f"Return {wanted}, or None.")
+    said = f"{where}: {name!r} returned {shown(found)}, and {wanted} takes the place of what it was given."
+    return OwnFunctionError(said, hint=f"Return {wanted}, or None.", name=where)
 
 
 def state_of(context: Mapping[str, Any]) -> RunState | None:

@@ -24,7 +24,7 @@ from core.tools.approval import ApprovalFailedError, Decision, Guarded, OneQuest
 from core.tools.arguments import ArgumentText, read_arguments
 from core.tools.base import BaseTool
 from core.tools.results import as_message, as_result, exit_refused, failure, refusal, with_note
-from core.tools.run_context import RETRIES, ModelRetry
+from core.tools.run_context import RETRIES, ModelRetry, OwnFunctionError
 from core.tools.run_state import RunState, state_of
 from core.tools.taint import mark_of_stranger
 from core.tools.threads import ProgressReporter, ToolThreads
@@ -201,7 +201,7 @@ class ToolRunner:
         try:
             with contained():
                 result = await self._result(call, requested, turn, about)
-        except ApprovalFailedError:  # no tool failed: the program that decides about calls did, and learns of it
+        except (ApprovalFailedError, OwnFunctionError):  # no tool failed: the program around it did, and learns of it
             raise
         except Exception as error:  # a tool's own code: whatever it raises is its call's result, and the others go on
             _note(requested.name, error)

@@ -20,7 +20,7 @@ from importlib import import_module
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
-from core.errors import BadArgumentsError, SettingsError
+from core.errors import BadArgumentsError, SettingsError, shown
 from core.tools.base import BaseTool, BaseToolWithFileAccess, ToolResult
 from core.tools.builtin.code_interpreter import CodeInterpreter
 
@@ -93,6 +93,9 @@ def find_skills(folder: str | Path, *, strict: bool = True) -> list[Skill]:
     Raises:
         SettingsError: There is no such folder, it has more than 100 skills, or one of them breaks the form.
     """
+    if not isinstance(folder, str | Path) or not str(folder).strip():  # pyright: ignore[reportUnnecessaryIsInstance] - a program gives it
+        said = f"folder must be the path of a folder of skills, not {shown(folder)}."
+        raise SettingsError(said, hint='Write skills_in("skills").', name="folder")
     root = Path(folder)
     if not root.is_dir():
         raise SettingsError(

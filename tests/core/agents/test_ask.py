@@ -65,7 +65,7 @@ async def test_events_come_as_they_happen_and_fold():
 
 
 def test_what_is_no_event_is_no_reply():
-    with pytest.raises(TypeError, match="instead of an event"):
+    with pytest.raises(TypeError, match=r"events\[0\] must be an event, not 'Hello'"):
         fold(["Hello"])  # type: ignore[list-item]
 
 
@@ -104,9 +104,9 @@ def test_files_belong_to_the_question():
         ),
         ({"usage_limits": 3}, "A reply of BasicAgent has no argument 'usage_limits'. Did you mean 'limits'?"),
         ({"message_history": []}, "A reply of BasicAgent has no argument 'message_history'. Did you mean 'history'?"),
-        ({"limits": 3}, "limits must be a Limits, not int. Write limits=Limits(calls=5)."),
-        ({"files": "a.pdf"}, "files must be a list, not str. Write files=['a.pdf']."),
-        ({"output_retries": -1}, "output_retries must be 0 to 20, as a whole number, not -1."),
+        ({"limits": 3}, "limits must be a Limits, not 3. Write limits=Limits(calls=5)."),
+        ({"files": "a.pdf"}, "files must be a list of paths and addresses, not 'a.pdf'. Write files=['a.pdf']."),
+        ({"output_retries": -1}, "output_retries must be 0 to 20, as a whole number, not -1. Write output_retries=2."),
         ({"approve": True}, "A reply of BasicAgent has no argument 'approve'. Did you mean 'approval'?"),
     ],
 )

@@ -53,13 +53,16 @@ def test_a_tool_is_given_deps_and_the_reply_and_the_model_does_not_see_them():
     assert list(model.requests[0].functions[0]["parameters"]["properties"]) == ["loud"]
 
 
-@pytest.mark.parametrize(("deps", "got"), [(None, "nothing"), (3, "int")])
-def test_deps_of_another_type_are_one_sentence(deps: object, got: str):
-    reply = FnCallAgent([owner], ScriptedModel(calling("owner", loud=True), "Done.")).ask("Whose?", deps=deps)
+@pytest.mark.parametrize(("deps", "got"), [(None, "nothing"), (3, "3")])
+def test_deps_of_another_type_are_one_sentence_to_the_program_and_none_to_the_model(deps: object, got: str):
+    model = ScriptedModel(calling("owner", loud=True), "Done.")
+    with pytest.raises(SettingsError) as raised:
+        FnCallAgent([owner], model).ask("Whose?", deps=deps)
     assert (
-        reply.calls[0].result
+        str(raised.value)
         == f"'owner' wants deps of the type Shop, and was given {got}. Write ask(..., deps=Shop(...))."
     )
+    assert len(model.requests) == 1
 
 
 def test_a_method_is_a_tool_of_its_object():
@@ -415,8 +418,8 @@ def test_what_tools_of_the_agent_that_takes_over_give_the_program_is_in_the_repl
 @pytest.mark.parametrize(
     ("wrong", "sentence"),
     [
-        ((3,), "handoff takes an agent, not int."),
-        ((BasicAgent(),), "An agent that takes over needs a name."),
+        ((3,), "handoff takes an agent, not 3."),
+        ((BasicAgent(),), "agent of handoff must have a name, and this BasicAgent has none."),
     ],
 )
 def test_only_an_agent_with_a_name_can_take_over(wrong: Any, sentence: str):

@@ -154,9 +154,17 @@ async def test_an_output_can_be_followed_while_it_is_written():
     assert (seen[0].output, seen[-1].output, seen[-1].done) == (None, Invoice(total=3, items=["tea"]), True)
 
 
-@pytest.mark.parametrize("wrong", [3, "Invoice", lambda x: x, object()])
-def test_what_is_no_type_is_refused_with_what_to_write(wrong: Any):
-    with pytest.raises(SettingsError, match=r"^output_type cannot be .*Write a pydantic model, a dataclass"):
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (3, "must be a type, not 3. Write a pydantic model, a dataclass"),
+        ("Invoice", "must be a type, not 'Invoice'. Write output_type=Invoice."),
+        (lambda x: x, "cannot be .*Write a pydantic model, a dataclass"),
+        (object(), "cannot be .*Write a pydantic model, a dataclass"),
+    ],
+)
+def test_what_is_no_type_is_refused_with_what_to_write(wrong: Any, said: str):
+    with pytest.raises(SettingsError, match=f"^output_type {said}"):
         BasicAgent(llm=ScriptedModel("Yes.")).ask("What?", output_type=wrong)
 
 

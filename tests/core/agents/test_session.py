@@ -237,7 +237,7 @@ def test_a_limit_ends_a_reply_of_a_file_as_any_other(tmp_path: Path):
 @pytest.mark.parametrize(
     ("wrong", "sentence"),
     [
-        ({"store": 3}, 'store must be the path of a file, not int. Write session(store="talks.db"), or leave it out.'),
+        ({"store": 3}, 'store must be the path of a file, not 3. Write session(store="talks.db"), or leave it out.'),
         ({"store": "t.db", "name": " "}, "name must be a text, not ' '. Write session(..., name=\"order 17\")."),
     ],
 )
