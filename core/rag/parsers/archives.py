@@ -25,6 +25,7 @@ _TEXTS = (".xml", ".rels", ".opf", ".ncx", ".htm", ".html", ".xhtml")
 
 _START = b"PK\x03\x04"
 _EMPTY = b"PK\x05\x06"  # an archive without files
+_SIZE_BEHIND = 0x8  # a flag of an entry
 _MANIFEST = "META-INF/manifest.xml"
 _FOLDERS = {"word": ".docx", "ppt": ".pptx", "xl": ".xlsx"}
 _TYPES = {
@@ -61,12 +62,20 @@ def is_archive(name: str, head: bytes) -> bool:
 
 
 def _entries(head: bytes) -> Iterator[tuple[str, int]]:
-    """The first entries of an archive: their names, and where their bytes start."""
+    """The first entries of an archive: their names, and where their bytes start.
+
+    Entries of an archive that is stored within it are none of its own: it is stepped over where its size is told before
+    it, else what comes after it is not known.
+    """
     at = 0
     while (at := head.find(_START, at)) >= 0 and at + 30 <= len(head):
-        start = at + 30 + int.from_bytes(head[at + 26 : at + 28], "little")
-        yield head[at + 30 : start].decode(errors="replace"), start + int.from_bytes(head[at + 28 : at + 30], "little")
-        at = start
+        named = at + 30 + int.from_bytes(head[at + 26 : at + 28], "little")
+        start = named + int.from_bytes(head[at + 28 : at + 30], "little")
+        yield head[at + 30 : named].decode(errors="replace"), start
+        size = int.from_bytes(head[at + 18 : at + 22], "little")  # 0 where it is told after the bytes
+        if not size and head.startswith(_START, start) and head[at + 6] & _SIZE_BEHIND:
+            return
+        at = start + size
 
 
 def check_zip(path: Path) -> None:

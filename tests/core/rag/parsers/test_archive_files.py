@@ -26,6 +26,19 @@ def packed(files: Mapping[str, bytes | str]) -> bytes:
     return out.getvalue()
 
 
+class Unseekable(io.BytesIO):
+    """A pipe: what writes an archive into it cannot go back and put a file's size before the file."""
+
+    def seekable(self) -> bool:
+        return False
+
+    def seek(self, *_: int) -> int:
+        raise io.UnsupportedOperation
+
+    def tell(self) -> int:
+        raise io.UnsupportedOperation
+
+
 def found_in(tmp_path: Path, data: bytes) -> list[Found]:
     path = tmp_path / "a.zip"
     path.write_bytes(data)
@@ -142,6 +155,20 @@ def test_only_what_is_called_an_archive_is_read_as_one(name: str) -> None:
 
 def test_a_folder_called_as_in_an_office_file_makes_no_office_file() -> None:
     assert parser_for("a.zip", packed({"word/list.txt": "words", "ppt/x.txt": "words"})[:HEAD])[0] == "archive"
+
+
+@pytest.mark.parametrize("streamed", [False, True], ids=["with sizes", "sizes after the files"])
+@pytest.mark.parametrize("inner", ["docx", "ods", "epub"])
+def test_an_archive_that_only_stores_documents_is_none_of_them(
+    tmp_path: Path, files: Mapping[str, bytes], inner: str, streamed: bool
+) -> None:
+    """Their own entries stand in it as they are, and so do those of the first document within its first bytes."""
+    out = Unseekable() if streamed else io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as archive:
+        archive.writestr(f"papers/report.{inner}", files[inner])
+        archive.writestr("papers/words.txt", "words")
+    assert parser_for("a.zip", out.getvalue()[:HEAD])[0] == "archive"
+    assert "words" in [text for _, text in told(found_in(tmp_path, out.getvalue()))]
 
 
 def test_the_process_that_reads_an_archive_leaves_nothing_behind(
