@@ -73,3 +73,15 @@ def test_every_picture_of_the_styles_is_where_they_look() -> None:
 def test_a_name_changes_with_what_is_in_the_file() -> None:
     assert bundles.Bundle.of("a", "js", "").name != bundles.Bundle.of("b", "js", "").name
     assert bundles.Bundle.of("a", "js", "").name == bundles.Bundle.of("a", "js", "").name
+
+
+def test_a_class_gets_its_look_from_one_sheet() -> None:
+    """The later of two sheets would change what the other one laid out: on the desk, sheets of narrow windows apart."""
+    sheets: dict[str, set[str]] = {}
+    for path in (ASSETS / "css").glob("*.css"):
+        text = re.sub(r"/\*.*?\*/", "", path.read_text("utf-8"), flags=re.DOTALL)
+        for rule in re.findall(r"^(\S[^{}]*)\{", text, re.MULTILINE):  # those of `@media` are indented
+            for chosen in re.findall(r"(?:^|,)\s*(\.p-[\w-]+)\s*(?=,|$)", rule.strip()):
+                sheets.setdefault(chosen, set()).add(path.name)
+    assert len(sheets) > 100
+    assert {name: found for name, found in sheets.items() if len(found) > 1} == {}
