@@ -38,6 +38,9 @@ setTimeout(ask, 1000);
 </script></body></html>
 """
 
+LOST = "Connection errored out. "
+"""What Gradio's front end compares an error with to know that nobody is there; with 503 it would say "busy"."""
+_EVENTS = "/gradio_api/queue/join"
 
 _KINDS = {
     "assets": "asset",
@@ -93,7 +96,7 @@ class StartupApp:
         elif scope["path"].startswith("/assets/icons/"):
             await answer(send, 204, "")  # a browser asks for the icon late; that it waits is no error of the page
         else:
-            await answer(send, 503, _words(scope)("page.opening"))
+            await self._refuse(scope, send, "page.opening")
 
     @property
     def busy(self) -> bool:
@@ -150,7 +153,17 @@ class StartupApp:
         finally:
             self._serving.discard(task)
         if self._closing.is_set() and not has_begun:
-            await answer(send, 503, _words(scope)("page.closing"))
+            await self._refuse(scope, send, "page.closing")
+
+    async def _refuse(self, scope: Scope, send: Send, key: str) -> None:
+        """Nobody is here. A page that is open already is told so in the words of its framework.
+
+        It then says that the connection is lost, keeps what was typed, and loads itself again once there is an answer.
+        """
+        if scope["path"].endswith(_EVENTS):
+            await _send(send, 502, "application/json", json.dumps({"error": LOST}))
+        else:
+            await answer(send, 503, _words(scope)(key))
 
     def _take(self, readiness: Readiness) -> None:
         self._readiness = readiness

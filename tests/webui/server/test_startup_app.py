@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -14,7 +17,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from core.errors import SettingsError
 from core.readiness import Readiness
 from webui.middleware.answers import answer
-from webui.startup_app import StartupApp
+from webui.startup_app import LOST, StartupApp
 
 pytestmark = pytest.mark.anyio
 
@@ -129,6 +132,29 @@ async def test_who_comes_early_is_asked_to_wait_in_their_language(running: Runni
     assert "opening" in english.text
     assert "正在打开" in chinese.text
     assert (await running.client.get("/config")).status_code == 503
+
+
+async def test_a_page_that_is_open_already_is_told_that_nobody_is_there_and_waits(
+    running: Running, house: House
+) -> None:
+    early = await running.client.post("/gradio_api/queue/join", json={})
+    assert (early.status_code, early.json()) == (502, {"error": LOST})
+    house.go.set()
+    await opened(running)
+    running.door.close()
+    await house.closed.wait()
+    late = await running.client.post("/chat/gradio_api/queue/join", json={})
+    assert (late.status_code, late.json()) == (502, {"error": LOST})
+
+
+async def test_the_framework_of_the_page_knows_the_words_for_it() -> None:
+    found = find_spec("gradio")
+    assert found is not None
+    assert found.origin is not None
+    scripts = Path(found.origin).parent / "templates" / "frontend" / "assets"
+    front_end = next(text for path in scripts.glob("index-*.js") if "queue/join" in (text := path.read_text("utf-8")))
+    [name] = re.findall(rf"(\w+)=`{LOST}`", front_end)
+    assert f"?.error==={name};" in front_end, "else it would show the answer itself"
 
 
 async def test_an_icon_asked_for_too_early_is_no_error(running: Running) -> None:
