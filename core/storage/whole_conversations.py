@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import time
 from dataclasses import dataclass
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, Table, insert, select
@@ -36,6 +38,8 @@ if TYPE_CHECKING:
     from core.storage.base import AgentThought, ConversationRecord, DocumentRecord, FileRecord, RunRecord, StoredMessage
     from core.storage.database import Database
     from core.storage.kept_pages import PagePlace
+
+_NUMBERED = re.compile(r"(?<=\S) \([1-9][0-9]{0,2}\)$")  # a year is none
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +148,8 @@ class WholeConversations:
         """A conversation of its own that begins with all turns up to one of them, as they are.
 
         Files and what was read of documents are shared, events and steps of replies are copied; a document that is
-        still being read is left out of the copy's search until somebody reads it there.
+        still being read is left out of the copy's search until somebody reads it there. Its title has a number, so that
+        the two can be told apart.
 
         Raises:
             ConflictError: key `busy`: the turn is a reply that is being written.
@@ -159,7 +164,8 @@ class WholeConversations:
             ids = {turn.id: new_id() for turn in thread}
             works = {turn.run_id: new_id() for turn in thread if turn.run_id is not None}
             copying = _Copying(connection, self._owner, conversation_id, fresh)
-            names = {"title": source.title, "titled_by": source.titled_by, "folder_id": source.folder_id}
+            title = _next_title(connection, self._owner, source.title)
+            names = {"title": title, "titled_by": source.titled_by, "folder_id": source.folder_id}
             query = select(conversations.c.settings).where(conversations.c.id == source.id)
             kept = dict[str, Any](connection.execute(query).scalar() or {})
             record = {"id": fresh, "owner_id": self._owner, "created_at": now, "updated_at": now, **names}
@@ -182,6 +188,16 @@ class WholeConversations:
             return conversation_record(connection.execute(_one(conversations, fresh)).one())
 
         return await self._database.write(copy)
+
+
+def _next_title(connection: Connection, owner: str, title: str) -> str:
+    """The title with the first number from 2 on that none of the owner's conversations of this title has."""
+    if not title.strip():
+        return title
+    plain = _NUMBERED.sub("", title)
+    same = (conversations.c.owner_id == owner, conversations.c.title.startswith(f"{plain} (", autoescape=True))
+    taken = set(connection.scalars(select(conversations.c.title).where(*same)))
+    return next(name for number in count(2) if (name := f"{plain} ({number})") not in taken)
 
 
 @dataclass(frozen=True, slots=True)

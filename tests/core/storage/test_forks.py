@@ -46,7 +46,7 @@ async def test_a_fork_has_the_turns_events_steps_files_and_documents_of_its_begi
     talk, reply = await answered(mine)
     await mine.conversations.add_message(talk, "user", [Message(USER, "And then?")], reply)
     fork = await mine.whole.fork(talk, reply)
-    assert (fork.title, fork.id != talk) == ("Herons", True)
+    assert (fork.title, fork.id != talk) == ("Herons (2)", True)
     question, copied = await mine.conversations.thread(fork.id)
     assert [turn.parts for turn in (question, copied)] == [
         turn.parts for turn in (await mine.conversations.thread(talk, reply))
@@ -58,6 +58,19 @@ async def test_a_fork_has_the_turns_events_steps_files_and_documents_of_its_begi
     assert [one.status for one in outline.documents] == ["ready"]
     (turn,) = await mine.whole.turns(fork.id, [copied.id])
     assert [step.tool_name for step in turn.thoughts] == ["ask_documents"]
+
+
+async def test_forks_are_told_apart_by_their_titles(mine: OwnerStores) -> None:
+    talk, reply = await answered(mine)
+    first = await mine.whole.fork(talk, reply)
+    second = await mine.whole.fork(talk, reply)
+    *_, copied = await mine.conversations.thread(first.id)
+    of_a_fork = await mine.whole.fork(first.id, copied.id)
+    assert [one.title for one in (first, second, of_a_fork)] == ["Herons (2)", "Herons (3)", "Herons (4)"]
+    await mine.conversations.rename(second.id, "100 % _ herons (1958)")
+    *_, copied = await mine.conversations.thread(second.id)
+    assert (await mine.whole.fork(second.id, copied.id)).title == "100 % _ herons (1958) (2)"
+    assert (await mine.whole.fork(talk, reply)).title == "Herons (3)"  # which is free again
 
 
 async def test_what_is_done_in_one_of_both_changes_nothing_in_the_other(mine: OwnerStores) -> None:
