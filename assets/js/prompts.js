@@ -1,12 +1,16 @@
 // Prompts: / at the start of the composer offers them, and their fields are filled before the question goes.
+import { openSteering } from './dialogs.js';
 import { hint } from './hint.js';
 import { fitting, lookAgain, offerAt, write } from './mentions.js';
 import { request } from './request.js';
+import { onChange } from './state.js';
+import { say } from './words.js';
 
 const FIELD = /\{\{\s*([^{}\n]{1,60}?)\s*\}\}/;
 const area = () => document.querySelector('#composer textarea');
 let known = null;    // the prompts, from when the / was typed
 let asked = false;
+let first = false;   // the first one is to be written, once the panel is there
 let put = false;     // one was put into the composer, and its fields are to be filled
 
 function wanted(field) {
@@ -14,6 +18,7 @@ function wanted(field) {
   if (!begun || field.selectionStart !== field.selectionEnd) { asked = false; return null; }
   if (!asked) look();
   const found = fitting((known ?? []).map((one) => ({ ...one, row: rowOf(one) })), begun[1].toLocaleLowerCase());
+  if (!found.length && known?.length === 0 && field.value === '/') found.push({ name: say('prompt_first'), row: offer(), none: true });
   return found.length ? { at: 0, found, label: 'prompt_list', take: choose } : null;
 }
 
@@ -24,18 +29,39 @@ async function look() {
   lookAgain();
 }
 
-function rowOf({ name, text }) {
+const rowOf = ({ name, text }) => rowWith(`/${name}`, text.length > 80 ? `${text.slice(0, 79)}…` : text);
+const offer = () => rowWith(say('prompt_first'), say('prompt_first_about'));
+
+function rowWith(name, about) {
   const row = document.createElement('li');
-  const parts = [['p-name', `/${name}`], ['p-about', text.length > 80 ? `${text.slice(0, 79)}…` : text]];
+  const parts = [['p-name', name], ['p-about', about]];
   row.append(...parts.map(([className, textContent]) => Object.assign(document.createElement('span'), { className, textContent })));
   return row;
 }
 
-function choose({ text }) {
+function choose({ text, none }) {
+  if (none) return begin();
   const rest = area().value.slice(area().selectionStart);
   put = FIELD.test(text);
   write(text + rest, text.length, text.length);
   if (put) next(text + rest);
+}
+
+// The panel opens where a prompt is written.
+function begin() {
+  write('', 0, 0);
+  first = true;
+  if (!unfold()) openSteering();
+}
+
+function unfold() {
+  const form = first && document.querySelector('#page .p-steer .p-prompts details:last-of-type');
+  if (!form) return false;
+  first = false;
+  form.open = true;
+  form.scrollIntoView({ block: 'nearest' });
+  form.querySelector('input').focus();
+  return true;
 }
 
 // Selects the next field, so that what is typed stands in its place.
@@ -68,6 +94,7 @@ function clicked(event) {
 
 export function start() {
   offerAt(wanted);
+  onChange(unfold);
   addEventListener('keydown', pressed, true);
   addEventListener('click', clicked, true);
   addEventListener('input', (event) => { if (event.target === area() && !area().value) put = false; }, true);

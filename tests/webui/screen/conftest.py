@@ -13,6 +13,7 @@ from tests.e2e.chromium import chromium
 from tests.e2e.kept_pages import KEPT, KeptPages
 from tests.e2e.watched_page import Watch
 from tests.webui.screen.stage import SERVICES, Stage
+from tests.webui.screen.steering_scenes import PROMPTS
 
 WAIT = 60_000  # milliseconds; a machine that does other things as well takes its time
 _SCREEN = "tests/webui/screen"
@@ -57,6 +58,7 @@ def stage(_served: Stage) -> Stage:
     _served.evidence = None
     _served.models = {"favourites": [], "lately": [], "groups": []}
     _served.meter = {}
+    _served.prompts = PROMPTS
     _served.dictation = {"browser": True, "longest": 300}
     _served.heard = {}
     _served.recordings.clear()

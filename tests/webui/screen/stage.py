@@ -241,6 +241,7 @@ class Stage:
         self.searching = threading.Event()
         self.searching.set()
         self.meter: dict[str, Any] = {}
+        self.prompts: list[dict[str, Any]] = steering_scenes.PROMPTS
         self.dictation: dict[str, Any] = {"browser": True, "longest": 300}
         self.heard: dict[str, Any] = {}
         self.recordings: list[tuple[dict[str, str], bytes]] = []
@@ -264,7 +265,7 @@ class Stage:
         app.add_api_route("/dictation/text", self._recorded, methods=["POST"])
         app.add_api_route("/preferences/page", self._settings)
         app.add_api_route("/preferences/{act}", self._prefer, methods=["POST"])
-        app.add_api_route("/steering/prompts", lambda: {"prompts": steering_scenes.PROMPTS})
+        app.add_api_route("/steering/prompts", lambda: {"prompts": self.prompts})
         app.add_api_route("/calls/item", lambda: Response(drawn, media_type="image/png"))
         app.add_api_route("/pages/{document}/{page}.png", lambda: Response(picture, media_type="image/png"))
         app.add_api_route("/uploads/check", lambda: {"refused": [], "said": ""}, methods=["POST"])

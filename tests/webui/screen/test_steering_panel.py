@@ -313,6 +313,27 @@ def test_a_slash_within_a_question_and_one_without_a_prompt_are_letters(show: Sh
     expect(page.get_by_role("option")).to_have_count(0)
 
 
+@pytest.mark.parametrize("panel_is_open", [False, True], ids=["panel closed", "panel open"])
+def test_where_there_is_no_prompt_a_slash_offers_to_write_the_first(
+    show: Show, stage: Stage, panel_is_open: bool
+) -> None:
+    stage.prompts = []
+    page = show("steered")
+    if panel_is_open:
+        opened(page)
+    page.locator("#composer textarea").focus()
+    page.keyboard.type("/")
+    options = page.locator("#p-mention [role=option]")
+    expect(options).to_have_text("Write a prompt…Kept prompts appear here.")
+    page.keyboard.type("etc")
+    expect(options).to_have_count(0)
+    page.locator("#composer textarea").fill("")
+    page.keyboard.type("/")
+    page.keyboard.press("Enter")
+    expect(page.locator("#composer textarea")).to_have_value("")
+    expect(page.locator(".p-steer form[data-id='']").get_by_role("textbox", name="Name")).to_be_focused()
+
+
 def test_an_at_offers_the_documents_and_the_libraries_and_uses_the_library(show: Show, stage: Stage) -> None:
     page = show("steered")
     page.locator("#composer textarea").focus()
