@@ -399,7 +399,7 @@ class ToolLoop:
 
     def _with_name(self, event: Event) -> Event:
         if isinstance(event, CallStarted) and not event.name.strip():
-            return CallStarted(event.call_id, UNREADABLE)
+            return CallStarted(event.call_id, UNREADABLE, event.proof)
         if isinstance(event, MessageStarted) and event.name is None:
             return MessageStarted(self.speaker)
         return event

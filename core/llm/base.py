@@ -58,6 +58,8 @@ class BaseChatModel:
     support_multimodal_output: bool = False
     support_audio_input: bool = False
     support_video_input: bool = False
+    support_document_input: bool = False
+    """Whether PDF documents go to it as they are."""
     small: bool = False
     native_calls: bool = False
     in_process: bool = False

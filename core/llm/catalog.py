@@ -15,10 +15,13 @@ LLM_REGISTRY: Registry[type[BaseChatModel]] = Registry(
     {
         "openai": Entry("core.llm.backends.openai.model:OpenAIModel"),
         "oai": Entry("core.llm.backends.openai.model:OpenAIModel"),
+        "openai_responses": Entry("core.llm.backends.responses:ResponsesModel"),
         "openai_public": Entry("core.llm.backends.openai.variants:PublicOpenAIModel"),
         "qwenvl_oai": Entry("core.llm.backends.openai.variants:VisionModel"),
         "qwenomni_oai": Entry("core.llm.backends.openai.variants:OmniModel"),
         "azure": Entry("core.llm.backends.openai.variants:AzureModel"),
+        "anthropic": Entry("core.llm.backends.anthropic:AnthropicModel"),
+        "gemini": Entry("core.llm.backends.gemini:GeminiModel"),
         "qwen_dashscope": Entry("core.llm.backends.dashscope.model:DashScopeModel"),
         "qwenvl_dashscope": Entry("core.llm.backends.dashscope.model:DashScopeVisionModel"),
         "qwenaudio_dashscope": Entry("core.llm.backends.dashscope.model:DashScopeAudioModel"),

@@ -7,6 +7,7 @@ from base64 import b64encode
 from binascii import a2b_base64
 from io import BytesIO
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from urllib.parse import urlsplit
 
 from core.errors import ModelRefusedError, extra_for
 from core.llm.local_files import path_of
@@ -82,8 +83,42 @@ def _item(item: ContentItem) -> ContentItem:
             return ContentItem(video=[_picture(str(frame)) for frame in item.video])
         case "video":
             return _replaced(item, _media_uri("video", str(item.video)))
+        case "file":
+            return _replaced(item, _document(str(item.file)))
         case _:
             return item
+
+
+def is_document(item: ContentItem) -> bool:
+    """Whether it is a PDF document by its address: what some models read as it is."""
+    address = str(item.file or "")
+    if address.startswith("data:"):
+        return address.startswith("data:application/pdf")
+    return urlsplit(address).path.lower().endswith(".pdf")
+
+
+def _document(address: str) -> str:
+    """A document as a `data:` address; a remote one stays."""
+    if address.startswith(_ELSEWHERE):
+        return address
+    if address.startswith("data:"):
+        return _nameless(address)
+    path = path_of(address)
+    try:
+        if path.stat().st_size > LARGEST:
+            raise unread_document(path.name, f"is larger than {LARGEST >> 20} MB")
+        raw = path.read_bytes()
+    except (OSError, ValueError) as error:  # missing, or a NUL in its name
+        raise unread_document(path.name, "cannot be read") from error
+    if not raw[:1024].lstrip().startswith(b"%PDF-"):
+        raise unread_document(path.name, "is no PDF")
+    return f"data:application/pdf;base64,{b64encode(raw).decode('ascii')}"
+
+
+def unread_document(name: str, why: str) -> ModelRefusedError:
+    """The error for a document that cannot be sent."""
+    hint = "Give another file, or ask without it."
+    return ModelRefusedError(message=f"The document {name!r} {why}.", hint=hint, key="document_broken")
 
 
 def _replaced(item: ContentItem, address: str) -> ContentItem:

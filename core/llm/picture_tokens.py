@@ -42,6 +42,23 @@ def item_tokens(item: ContentItem, model: str) -> int:
     return _sound_tokens(item.audio)
 
 
+_DOCUMENT_BYTES_OF_TOKEN: Final = 32
+_DOCUMENT: Final = 8_000  # of one whose size is not known
+
+
+def document_tokens(item: ContentItem) -> int:
+    """The tokens of a PDF document, roughly, by its size."""
+    address = str(item.file or "")
+    if address.startswith("data:"):
+        return max(1, len(address) * 3 // 4 // _DOCUMENT_BYTES_OF_TOKEN)
+    if "://" in address and not address.startswith("file:"):
+        return _DOCUMENT
+    try:
+        return max(1, path_of(address).stat().st_size // _DOCUMENT_BYTES_OF_TOKEN)
+    except (OSError, ValueError):
+        return _DOCUMENT
+
+
 def picture_tokens(size: Size, model: str) -> int:
     """The tokens of one picture of `size` (width, height in pixels)."""
     width, height = (max(1, side) for side in size)

@@ -194,10 +194,14 @@ def _events(part: Sequence[Any]) -> list[Event]:
             return [TextDelta(piece) for piece in _pieces(text)]
         case ["reasoning", str(text)]:
             return [ReasoningDelta(piece) for piece in _pieces(text)]
+        case ["proven", str(text), str(proof)]:
+            return [*(ReasoningDelta(piece) for piece in _pieces(text)), ReasoningDelta("", proof)]
         case ["item", item]:
             return [ItemAdded(ContentItem(**item))]
         case ["call", str(call_id), str(name)]:
             return [CallStarted(call_id, name)]
+        case ["call", str(call_id), str(name), str(proof)]:
+            return [CallStarted(call_id, name, proof)]
         case ["arguments", str(text), str(call_id)]:
             return [CallDelta(call_id, piece) for piece in _pieces(text)]
         case _:
@@ -210,10 +214,13 @@ def _add(parts: list[list[Any]], event: Event) -> None:
             _join(parts, "text", event.text)
         case ReasoningDelta():
             _join(parts, "reasoning", event.text)
+            if event.proof:
+                text = parts.pop()[1] if parts and parts[-1][0] == "reasoning" else ""
+                parts.append(["proven", text, event.proof])
         case ItemAdded():
             parts.append(["item", event.item.model_dump()])
         case CallStarted():
-            parts.append(["call", event.call_id, event.name])
+            parts.append(["call", event.call_id, event.name, *([event.proof] if event.proof else [])])
         case CallDelta():
             _join(parts, "arguments", event.arguments, event.call_id)
         case MessageStarted() | MessageFinished() | ToolStarted() | ToolFinished():

@@ -99,6 +99,7 @@ class ModelFacts(Protocol):
     native_calls: bool
     support_multimodal_input: bool
     support_audio_input: bool
+    support_document_input: bool
 
     tokens_per_message: int
 

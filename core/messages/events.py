@@ -33,9 +33,13 @@ class TextDelta:
 
 @dataclass(frozen=True, slots=True)
 class ReasoningDelta:
-    """More of what the model thinks before it replies."""
+    """More of what the model thinks before it replies.
+
+    With `proof` the thought ends here: it is what its service wants back with it, as it is, and nobody else reads it.
+    """
 
     text: str
+    proof: str = ""
     kind: Literal["reasoning_delta"] = "reasoning_delta"
 
 
@@ -49,10 +53,11 @@ class ItemAdded:
 
 @dataclass(frozen=True, slots=True)
 class CallStarted:
-    """The model begins to call a tool; `call_id` is unique within the reply."""
+    """The model begins to call a tool; `call_id` is unique within the reply, `proof` is as of a thought."""
 
     call_id: str
     name: str
+    proof: str = ""
     kind: Literal["call_started"] = "call_started"
 
 

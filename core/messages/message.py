@@ -31,6 +31,9 @@ FUNCTION_CALL = "function_call"
 EXTRA = "extra"
 """The field with what goes along: a dict, for programs."""
 
+PROOF = "proof"
+"""In the `extra` of a thought or a call: what the model's service wants back with it, as text."""
+
 _ROLES = (SYSTEM, USER, ASSISTANT, FUNCTION)
 
 

@@ -20,7 +20,7 @@ from core.messages.events import (
     ToolStarted,
 )
 from core.messages.json_text import compact, read_object
-from core.messages.message import ASSISTANT, FunctionCall, Message, Usage
+from core.messages.message import ASSISTANT, PROOF, FunctionCall, Message, Usage
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -34,6 +34,7 @@ class _Open:
     speaker: str | None
     pieces: list[str] = field(default_factory=list[str])
     items: list[ContentItem] = field(default_factory=list[ContentItem])
+    proof: str = ""
     _built: Message | None = None
     _built_items: int = 0
 
@@ -46,9 +47,14 @@ class _Open:
         self._built, self._built_items = self._build(text), len(self.items)
         return self._built
 
+    def prove(self, proof: str) -> None:
+        """The thought is over, and its proof is there."""
+        self.proof, self._built = proof, None
+
     def _build(self, text: str) -> Message | None:
         if self.kind == "reasoning":
-            return Message(ASSISTANT, "", name=self.speaker, reasoning_content=text)
+            extra = {PROOF: self.proof} if self.proof else None
+            return Message(ASSISTANT, "", name=self.speaker, reasoning_content=text, extra=extra)
         if not self.items:
             return Message(ASSISTANT, text, name=self.speaker) if text else None
         content = ([ContentItem(text=text)] if text else []) + self.items
@@ -62,6 +68,7 @@ class _Call:
     call_id: str
     name: str
     speaker: str | None
+    proof: str = ""
     pieces: list[str] = field(default_factory=list[str])
     done: Message | None = None
 
@@ -70,7 +77,8 @@ class _Call:
 
     def finish(self, *, mend: bool = False) -> None:
         if self.done is None:
-            self.done = call_message(self.call_id, self.name, "".join(self.pieces), self.speaker, mend=mend)
+            arguments = "".join(self.pieces)
+            self.done = call_message(self.call_id, self.name, arguments, self.speaker, mend=mend, proof=self.proof)
 
 
 @dataclass(slots=True)
@@ -87,15 +95,18 @@ class _Result:
 _Entry: TypeAlias = _Open | _Call | _Result
 
 
-def call_message(call_id: str, name: str, arguments: str, speaker: str | None = None, *, mend: bool = False) -> Message:
+def call_message(
+    call_id: str, name: str, arguments: str, speaker: str | None = None, *, mend: bool = False, proof: str = ""
+) -> Message:
     """The assistant message of one call; arguments that are not JSON are kept whole, as a JSON string.
 
     Args:
         call_id: Ties it to its result.
         speaker: Who calls.
         mend: Whether arguments that are nearly JSON become JSON.
+        proof: What the model's service wants back with the call.
     """
-    extra: dict[str, object] = {"function_id": call_id}
+    extra: dict[str, object] = {"function_id": call_id, **({PROOF: proof} if proof else {})}
     text = arguments.strip() or "{}"
     try:
         json.loads(text)
@@ -165,11 +176,11 @@ class Transcript:
             case TextDelta():
                 self._tail("text").pieces.append(event.text)
             case ReasoningDelta():
-                self._tail("reasoning").pieces.append(event.text)
+                self._think(event)
             case ItemAdded():
                 self._tail("text").items.append(event.item)
             case CallStarted():
-                self._open.append(_Call(event.call_id, event.name, self._speaker))
+                self._open.append(_Call(event.call_id, event.name, self._speaker, event.proof))
             case CallDelta():
                 self._call(event.call_id).pieces.append(event.arguments)
             case ToolStarted():
@@ -195,9 +206,15 @@ class Transcript:
         calls = (e for e in self._open if isinstance(e, _Call))
         return [call.done for call in calls if call.done is not None and call.call_id not in answered]
 
+    def _think(self, event: ReasoningDelta) -> None:
+        thought = self._tail("reasoning")
+        thought.pieces.append(event.text)
+        if event.proof:
+            thought.prove(event.proof)
+
     def _tail(self, kind: Literal["text", "reasoning"]) -> _Open:
         last = self._open[-1] if self._open else None
-        if isinstance(last, _Open) and last.kind == kind:
+        if isinstance(last, _Open) and last.kind == kind and not last.proof:
             return last
         fresh = _Open(kind, self._speaker)
         self._open.append(fresh)

@@ -170,6 +170,8 @@ class NestedEvents:
 def _goes_on(before: Event, event: Event) -> bool:
     if isinstance(before, CallDelta) and isinstance(event, CallDelta):
         return before.call_id == event.call_id
+    if isinstance(before, ReasoningDelta) and before.proof:
+        return False  # that thought is over
     return type(before) is type(event)
 
 

@@ -247,9 +247,13 @@ def _length(event: RunEvent) -> int:
 
 def _pieces(event: RunEvent) -> Iterator[RunEvent]:
     match event:
-        case TextDelta() | ReasoningDelta() if len(event.text) > _PIECE:
+        case TextDelta() if len(event.text) > _PIECE:
             for at in range(0, len(event.text), _PIECE):
                 yield replace(event, text=event.text[at : at + _PIECE])
+        case ReasoningDelta() if len(event.text) > _PIECE:
+            for at in range(0, len(event.text), _PIECE):
+                last = at + _PIECE >= len(event.text)
+                yield ReasoningDelta(event.text[at : at + _PIECE], event.proof if last else "")
         case CallDelta() if len(event.arguments) > _PIECE:
             for at in range(0, len(event.arguments), _PIECE):
                 yield replace(event, arguments=event.arguments[at : at + _PIECE])

@@ -327,6 +327,8 @@ class Reply:
         last.pieces.append(text)
 
     def _add_reasoning(self, text: str, at: float) -> None:
+        if not text:
+            return  # only its proof has come, which nobody reads
         last = self.blocks[-1] if self.blocks else None
         if not isinstance(last, ReasoningBlock) or last.seconds is not None:
             last = ReasoningBlock(at, speaker=self._spoke())

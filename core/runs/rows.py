@@ -25,7 +25,7 @@ from core.messages.events import (
     ToolFinished,
     ToolStarted,
 )
-from core.messages.message import Message, Usage
+from core.messages.message import PROOF, Message, Usage
 from core.rag.claims.omission import LeftOut
 from core.rag.claims.rules import Reason
 from core.runs.log import (
@@ -176,19 +176,25 @@ def events_of(messages: Iterable[Message]) -> list[Event]:
         if not (calling and message.function_call is not None):  # calls one after the other are of one turn
             events.append(MessageStarted(message.name))
         calling = message.function_call is not None
-        if isinstance(message.reasoning_content, str) and message.reasoning_content:
-            events.append(ReasoningDelta(message.reasoning_content))
+        if isinstance(message.reasoning_content, str) and (message.reasoning_content or _proof(message)):
+            events.append(ReasoningDelta(message.reasoning_content, _proof(message)))
         events += [TextDelta(item.text) if item.text else ItemAdded(item) for item in message.items]
         if message.function_call is not None:
             call = message.function_call
-            events += [CallStarted(call_id, call.name), CallDelta(call_id, call.arguments)]
+            events += [CallStarted(call_id, call.name, _proof(message)), CallDelta(call_id, call.arguments)]
     return events
+
+
+def _proof(message: Message) -> str:
+    return str((message.extra or {}).get(PROOF) or "")
 
 
 def _same_text(one: object, other: object) -> bool:
     match one, other:
-        case (TextDelta(), TextDelta()) | (ReasoningDelta(), ReasoningDelta()):
+        case TextDelta(), TextDelta():
             return True
+        case ReasoningDelta(), ReasoningDelta():
+            return not one.proof  # a thought that has its proof is over
         case CallDelta(), CallDelta():
             return one.call_id == other.call_id
         case NestedEvent(), NestedEvent():
@@ -212,7 +218,10 @@ def joined_text(pieces: Sequence[RunEvent]) -> RunEvent:
     first = pieces[0]
     match first:
         case TextDelta() | ReasoningDelta():
-            return replace(first, text="".join(one.text for one in pieces if isinstance(one, type(first))))
+            told = [one for one in pieces if isinstance(one, type(first))]
+            joined = replace(first, text="".join(one.text for one in told))
+            last = told[-1]
+            return replace(joined, proof=last.proof) if isinstance(last, ReasoningDelta) else joined
         case CallDelta():
             return replace(first, arguments="".join(one.arguments for one in pieces if isinstance(one, CallDelta)))
         case _:
@@ -225,6 +234,8 @@ def _payload(event: RunEvent) -> dict[str, Any]:
     values = {field.name: getattr(event, field.name) for field in fields(event) if field.name != "kind"}
     if not values.get("unthought", True):
         del values["unthought"]  # earlier versions read the rows, too
+    if not values.get("proof", True):
+        del values["proof"]
     if isinstance(event, ClaimsChecked):
         values["claims"] = [one if one.reasons else one[:4] for one in event.claims]  # as they do
     return {

@@ -81,6 +81,11 @@ class DashScopeDialect:
             "task": found["kind"] if found else "",
         }
 
+    def fault(self, asked: Asked, body: Request) -> str:
+        """Nothing."""
+        del asked, body
+        return ""
+
     def streams(self, asked: Asked, body: Request) -> bool:
         """A header says so."""
         del body

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from core.testing.script import Reply, Request
 
 DIALECTS = (
+    "core.testing.anthropic_dialect:AnthropicDialect",
+    "core.testing.gemini_dialect:GeminiDialect",
+    "core.testing.responses_dialect:ResponsesDialect",
     "core.testing.dialect:AzureDialect",
     "core.testing.dialect:OpenAIDialect",
     "core.testing.dashscope_dialect:DashScopeDialect",
@@ -58,6 +61,10 @@ class Dialect(Protocol):
         """The question as the script's functions read it: `model`, `messages`, `tools` at the top."""
         ...
 
+    def fault(self, asked: Asked, body: Request) -> str:
+        """What a service that looks closely would refuse in the question; empty where that is nothing."""
+        ...
+
     def streams(self, asked: Asked, body: Request) -> bool:
         """Whether the reply is wanted as events."""
         ...
@@ -98,6 +105,11 @@ class OpenAIDialect:
         """The same, as every dialect has it."""
         del asked  # all of it is in the body
         return body
+
+    def fault(self, asked: Asked, body: Request) -> str:
+        """Nothing: services of this family take what they do not know."""
+        del asked, body
+        return ""
 
     def streams(self, asked: Asked, body: Request) -> bool:
         """`stream` says so."""

@@ -12,12 +12,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from core.testing.dialect import Answered, Asked
+from core.testing.script import Reply, refusal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from core.testing.dialect import Dialect
-    from core.testing.script import Reply, Request
+    from core.testing.script import Request
 
 _BIG_WRITE = 64 * 1024
 _REASONS = {200: "OK", 400: "Bad Request", 401: "Unauthorized", 404: "Not Found", 429: "Too Many Requests"}
@@ -131,6 +132,8 @@ class Line(asyncio.Protocol):
                 self._exchange = Exchange(asked.path, dict(asked.headers), body, self._number, asked.query, question)
                 self._exchange.key = dialect.key(asked)
                 reply = self._server.reply_to(self._exchange)
+                if fault := dialect.fault(asked, body):
+                    reply = refusal(400, fault)
                 await self._play(reply, self._exchange, dialect, streamed=dialect.streams(asked, body))
                 return
             if (answer := dialect.other(asked, self._server.models)) is not None:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from core.errors import ContextTooLongError
 from core.llm.calling.catalog import TEMPLATES
-from core.llm.picture_tokens import item_tokens
+from core.llm.media import is_document
+from core.llm.picture_tokens import document_tokens, item_tokens
 from core.llm.request import is_native
 from core.llm.wire.turns import note
 from core.messages.content import ContentItem
@@ -316,6 +317,8 @@ class Costs:
         seen = item.type in {"image", "video"} and facts.support_multimodal_input
         if seen or (item.type == "audio" and facts.support_audio_input):
             return item_tokens(item, facts.model)
+        if item.type == "file" and facts.support_document_input and is_document(item):
+            return document_tokens(item)
         return facts.counter.count(note(item))
 
 

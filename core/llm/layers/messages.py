@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 from core.llm.calling.neutral import neutral_items
+from core.llm.media import is_document
 from core.llm.request import ModelFacts
 from core.llm.wire.turns import item_name
 from core.messages.content import ContentItem
@@ -71,11 +72,13 @@ _UPLOADED: Final = {"en": "(Uploaded {names}) ", "zh": "（上传了 {names}）"
 def uploads(model: ModelFacts) -> Layer:
     """The layer that names uploads in the text of a message, and removes what the model cannot take.
 
-    Files are always removed, as no service reads them. What the model can see or hear stays, and is named too if
-    tools are on offer, so that a call can refer to it.
+    Files are removed, but for PDF documents where the model reads them. What the model can see or hear stays, and is
+    named too if tools are on offer, so that a call can refer to it.
     """
 
     def takes(item: ContentItem) -> bool:
+        if item.type == "file":
+            return model.support_document_input and is_document(item)
         if item.type == "audio":
             return model.support_audio_input
         return item.type in {"text", "image", "video"} and model.support_multimodal_input

@@ -13,7 +13,16 @@ from pydantic_core import from_json
 from core.errors import ModelMisbehavedError
 from core.llm.wire.tools import ToolNames
 from core.messages.content import ContentItem
-from core.messages.events import CallDelta, CallStarted, Event, FinishReason, ItemAdded, ReasoningDelta, TextDelta
+from core.messages.events import (
+    CallDelta,
+    CallStarted,
+    Event,
+    FinishReason,
+    ItemAdded,
+    MessageFinished,
+    ReasoningDelta,
+    TextDelta,
+)
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping
@@ -28,6 +37,7 @@ class _Call:
     call_id: str
     said_id: str
     name: str = ""
+    proof: str = ""
     announced: bool = False
 
 
@@ -49,9 +59,13 @@ class CallPieces:
         return bool(self._calls)
 
     def feed(self, said: Json) -> list[Event]:
-        """The events of one piece: `{"index", "id", "function": {"name", "arguments"}}`, each of them optional."""
+        """The events of one piece: `{"index", "id", "function": {"name", "arguments"}}`, each of them optional.
+
+        With `proof`, which comes before the arguments, it is what the service wants back with the call.
+        """
         function = cast("Json", said.get("function") or {})
         call = self._calls[self._place(said)]
+        call.proof = str(said.get("proof") or "") or call.proof
         name = str(function.get("name") or "")
         if name and not call.announced and name != call.name:
             call.name += name
@@ -85,7 +99,7 @@ class CallPieces:
         if call.announced:
             return []
         call.announced = True
-        return [CallStarted(call.call_id, self.names.tool_name(call.name))]
+        return [CallStarted(call.call_id, self.names.tool_name(call.name), call.proof)]
 
 
 @dataclass(slots=True)
@@ -272,10 +286,20 @@ class ReplyReader:
         self._say(text, events)
         reasoning = self._surrogates.join("reasoning", reasoning)
         last = events[-1] if events else None
-        if isinstance(last, ReasoningDelta):
+        if isinstance(last, ReasoningDelta) and not last.proof:
             events[-1] = ReasoningDelta(last.text + reasoning)
         elif reasoning:
             events.append(ReasoningDelta(reasoning))
+        self.spoke = True
+
+    def _prove(self, proof: str, text: list[str], events: list[Event]) -> None:
+        """The thought is over; its service wants this back with it."""
+        self._say(text, events)
+        last = events[-1] if events else None
+        if isinstance(last, ReasoningDelta) and not last.proof:
+            events[-1] = ReasoningDelta(last.text, proof)
+        else:
+            events.append(ReasoningDelta("", proof))
         self.spoke = True
 
     def _call(self, piece: Json, text: list[str], events: list[Event]) -> None:
@@ -294,6 +318,46 @@ class ReplyReader:
         self._say(text, events)
         events.append(ItemAdded(ContentItem(image=address)))
         self.spoke = True
+
+
+@dataclass(slots=True)
+class WholeReader(ReplyReader):
+    """Parses a reply of a protocol that marks its end, or tells a reason for it.
+
+    Args:
+        model: Which model answers; proofs are those of that one.
+        response_id: The service's id of the reply.
+    """
+
+    model: str = ""
+    response_id: str = ""
+
+    @property
+    def over(self) -> bool:
+        """Whether the service sent the end mark or an error."""
+        return self.done or self.error is not None
+
+    def close(self) -> list[Event]:
+        """The last events; `done` says whether the reply was complete."""
+        events = self._rest()
+        self.done = self.error is None and (self.done or self.reason is not None)
+        if not self.done:
+            return events
+        return [*events, *self._calls.close(), MessageFinished(self._why(), self.usage)]
+
+    def _read(self, found: list[bytes]) -> list[Event]:
+        events: list[Event] = []
+        text: list[str] = []
+        for data in found:
+            chunk = self._json(data)
+            if chunk is not None:
+                self._chunk(chunk, text, events)
+        self._say(text, events)
+        return events
+
+    def _chunk(self, chunk: Json, text: list[str], events: list[Event]) -> None:
+        """Take one event of the protocol in: text goes into `text`, all else into `events`."""
+        raise NotImplementedError
 
 
 def misread(how: str) -> ModelMisbehavedError:

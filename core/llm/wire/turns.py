@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 from urllib.parse import unquote, urlsplit
 
 from core.messages.content import ContentItem
-from core.messages.message import ASSISTANT, FUNCTION, SYSTEM
+from core.messages.message import ASSISTANT, FUNCTION, PROOF, SYSTEM
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from core.languages import Lang
     from core.messages.message import Message
@@ -45,6 +45,24 @@ class Call(NamedTuple):
     arguments: str
 
 
+class Thought(NamedTuple):
+    """What the assistant thought, with the proof of it."""
+
+    text: str
+    proof: str
+
+
+class Made(NamedTuple):
+    """A call, with what its service wants back with it; empty where that is nothing."""
+
+    call: Call
+    proof: str
+
+
+Said: TypeAlias = str | Thought | Made
+"""A piece of the assistant's turn: text, a thought or a call."""
+
+
 @dataclass(slots=True)
 class Turn:
     """One message as services count them.
@@ -53,6 +71,8 @@ class Turn:
         role: `tool` is a result, with the `call_id` and `name` of its call.
         items: Text and what the model takes beside it; neighbouring texts are joined.
         calls: The assistant's calls in this turn.
+        said: The assistant's texts, proven thoughts and calls, in the order in which they came.
+        failed: Whether the result is that of a call that failed.
     """
 
     role: Literal["system", "user", "assistant", "tool"]
@@ -60,6 +80,8 @@ class Turn:
     calls: list[Call] = field(default_factory=list[Call])
     call_id: str = ""
     name: str = ""
+    said: list[Said] = field(default_factory=list[Said])
+    failed: bool = False
 
     @property
     def text(self) -> str:
@@ -67,14 +89,28 @@ class Turn:
         return "".join(item.text or "" for item in self.items)
 
 
-def turns(messages: Iterable[Message], takes: Takes, lang: Lang = "en") -> list[Turn]:
+def turns(
+    messages: Iterable[Message],
+    takes: Takes,
+    lang: Lang = "en",
+    *,
+    proven: Callable[[str], bool] | None = None,
+    within_results: Takes | None = None,
+) -> list[Turn]:
     """The messages as turns.
 
     Consecutive text and calls of the assistant are one turn; reasoning is dropped. Every call is followed by its
     result, under its id; a missing result is filled in. A result without a call becomes a user's text. Media in a
     result follow it in a user's turn. System messages are joined into one turn, the first.
+
+    Args:
+        messages: The conversation.
+        takes: Whether the model takes an item as it is.
+        lang: Of the words in place of what it does not take.
+        proven: Whether a proof is one that the service wants back: its thought and call then keep it in `said`.
+        within_results: Which media stay in the result itself.
     """
-    writer = _Writer(takes, lang)
+    writer = _Writer(takes, lang, proven or _unproven, within_results or text_only)
     for message in messages:
         writer.add(message)
     writer.close_calls()
@@ -108,6 +144,8 @@ def continued(conversation: list[Turn], lang: Lang = "en") -> list[Turn]:
 class _Writer:
     takes: Takes
     lang: Lang
+    proven: Callable[[str], bool]
+    within_results: Takes
     written: list[Turn] = field(default_factory=list[Turn])
     _waiting: dict[str, str] = field(default_factory=dict[str, str])  # open calls: id to name
     _media: list[Turn] = field(default_factory=list[Turn])
@@ -135,20 +173,26 @@ class _Writer:
     def _assistant(self, message: Message) -> None:
         # What it drew or spoke is left out: it would only learn to write notes in place of pictures.
         text = "".join(item.text or "" for item in message.items) or self._readable(message, text_only)[0].text
-        call = message.function_call
-        if not text and not call:
-            return  # only reasoning, which services do not want back
+        call, proof = message.function_call, str((message.extra or {}).get(PROOF) or "")
+        thought = message.reasoning_content
+        is_proven = isinstance(thought, str) and not call and bool(proof) and self.proven(proof)
+        if not text and not call and not is_proven:
+            return  # only reasoning that no service wants back
         if not self.written or self.written[-1].role != "assistant":
             self.close_calls()
             self.written.append(Turn("assistant", [ContentItem(text="")]))
         turn = self.written[-1]
+        if is_proven:
+            turn.said.append(Thought(str(thought), proof))
         if text:
+            turn.said.append(text)
             before = turn.text
             turn.items = [ContentItem(text=f"{before}\n{text}" if before and before[-1] != "\n" else before + text)]
         if call:
             said = str((message.extra or {}).get("function_id") or "")
             call_id = said if said and said not in self._waiting else f"call_{token_hex(8)}"
             turn.calls.append(Call(call_id, call.name, call.arguments))
+            turn.said.append(Made(turn.calls[-1], proof if proof and self.proven(proof) else ""))
             self._waiting[call_id] = call.name
 
     def _result(self, message: Message) -> None:
@@ -160,7 +204,9 @@ class _Writer:
             self.close_calls()
             self.written.append(Turn("user", [ContentItem(text=self._words("orphan", name) + text)]))
         else:
-            self._tool(call_id, name, text)
+            inside = [item for item in items if item.type != "text" and self.within_results(item)]
+            self._tool(call_id, name, text, inside, failed=bool((message.extra or {}).get("failed")))
+            items = [item for item in items if item not in inside]
         more = [item for item in items if item.type != "text"]
         if more:
             self._media.append(Turn("user", [ContentItem(text=self._words("brought", name)), *more]))
@@ -173,8 +219,10 @@ class _Writer:
             del self._waiting[key]
         return key
 
-    def _tool(self, call_id: str, name: str, text: str) -> None:
-        self.written.append(Turn("tool", [ContentItem(text=text)], call_id=call_id, name=name))
+    def _tool(
+        self, call_id: str, name: str, text: str, media: Sequence[ContentItem] = (), *, failed: bool = False
+    ) -> None:
+        self.written.append(Turn("tool", [ContentItem(text=text), *media], call_id=call_id, name=name, failed=failed))
 
     def _readable(self, message: Message, takes: Takes | None = None) -> list[ContentItem]:
         takes = takes or self.takes
@@ -191,6 +239,11 @@ class _Writer:
 
     def _words(self, key: str, name: str = "") -> str:
         return _WORDS[self.lang][key].format(name=name)
+
+
+def _unproven(proof: str) -> bool:
+    del proof
+    return False
 
 
 def text_only(item: ContentItem) -> bool:

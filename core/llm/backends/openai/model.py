@@ -17,8 +17,8 @@ import openai
 from core.bridge.watchdog import awake_timeout
 from core.errors import ModelServiceError, SettingsError
 from core.llm.backends.http_clients import AFTER_END_SECONDS, CONNECT_SECONDS, FIRST_BYTE_SECONDS, IdleTimeout, Limits
+from core.llm.backends.meanings import NO_CALLS
 from core.llm.backends.openai.service import (
-    NO_CALLS,
     OFFICIAL,
     VENDOR_ERRORS,
     OpenAIConfig,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
@@ -13,7 +12,6 @@ from urllib.parse import urlsplit
 
 import httpx2
 import openai
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field, SecretStr, field_validator
 
 from core.errors import (
     ModelMisbehavedError,
@@ -21,21 +19,20 @@ from core.errors import (
     ModelServiceError,
     ModelUnavailableError,
     ParlourError,
-    SettingsError,
 )
 from core.known_hosts import is_dashscope
 from core.llm.backends import errors
 from core.llm.backends.dashscope.service import resolve_endpoint
 from core.llm.backends.errors import HTTP_ERRORS, seconds_until
 from core.llm.backends.http_clients import DIRECT, HttpPool, bounded, http_pool, public_client
+from core.llm.backends.meanings import meaning, says_why
+from core.llm.backends.service_config import ServiceConfig, whole_address
 from core.net.body import ASKED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
 
     from openai import AsyncOpenAI
-
-    from core.llm.backends.errors import Meaning
 
 
 OFFICIAL: Final = "https://api.openai.com/v1"
@@ -45,35 +42,8 @@ DASHSCOPE: Final = "https://dashscope.aliyuncs.com/compatible-mode/v1"
 _EXAMPLE: Final = "Give an address such as https://api.openai.com/v1 or http://127.0.0.1:11434/v1."
 
 
-class OpenAIConfig(BaseModel):
+class OpenAIConfig(ServiceConfig):
     """The settings of this back end; unknown ones are ignored."""
-
-    model_config = ConfigDict(extra="ignore", hide_input_in_errors=True)
-
-    base_url: str | None = Field(default=None, validation_alias=AliasChoices("base_url", "model_server", "api_base"))
-    api_key: SecretStr | None = None
-    vision: bool | None = None
-    audio: bool | None = None
-    video: bool | None = None
-    default_headers: dict[str, str] = Field(default_factory=dict)
-
-    @field_validator("api_key")
-    @classmethod
-    def _writable(cls, key: SecretStr | None) -> SecretStr | None:
-        text = key.get_secret_value().strip() if key else ""
-        if not text:
-            return None
-        if not text.isascii() or re.search(r"\s", text) or not text.isprintable():
-            raise ValueError("it holds characters that no key has; copy it again")
-        return SecretStr(text)
-
-    @field_validator("default_headers")
-    @classmethod
-    def _sendable(cls, headers: dict[str, str]) -> dict[str, str]:
-        for name, value in headers.items():
-            if not re.fullmatch(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", name) or not (value.isascii() and value.isprintable()):
-                raise ValueError(f"the header {name!r} cannot be sent")
-        return headers
 
 
 def address_of(given: str | None) -> str | None:
@@ -84,17 +54,7 @@ def address_of(given: str | None) -> str | None:
     """
     if not given or not given.strip():
         return None
-    address = DASHSCOPE if given.strip() == "dashscope" else given.strip()
-    address = (address if "://" in address else f"http://{address}").rstrip("/")
-    try:
-        parts = urlsplit(address)
-        fine = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        fine = False
-    if not fine or re.search(r"[\s\x00-\x20]", address):
-        shown = address.rpartition("@")[2][:80]
-        raise SettingsError(f"The model's address {shown!r} is none that can be asked.", hint=_EXAMPLE)
-    return address
+    return whole_address(DASHSCOPE if given.strip() == "dashscope" else given, _EXAMPLE)
 
 
 def dashscope_key(address: str | None) -> str | None:
@@ -241,58 +201,6 @@ def _names(told: Any) -> list[str]:
     ]
 
 
-NO_CALLS: Final = re.compile(
-    r"does not support (?:tool|function)|auto.{0,3} tool choice requires|tools? param requires|support tool use"
-    r"|tool.?call(?:ing|s)?['\"`]* (?:is |are )?not supported|tools['\"`]* (?:is|are) not supported"
-    r"|argument supplied: tools",
-    re.IGNORECASE,
-)
-"""Refusals by services that have no tool calling."""
-
-_TOO_LONG: Final = re.compile(
-    r"context_length_exceeded|maximum context length|context (?:length|size|window)|prompt is too long|too many tokens"
-    r"|range of input length",
-    re.IGNORECASE,
-)
-_INSPECTED: Final = re.compile(
-    r"data_?inspection_?failed|inappropriate content|content_filter|content_policy", re.IGNORECASE
-)
-_BLIND: Final = re.compile(
-    r"(?:image|vision|multi.?modal)\w{0,30}(?: \w{1,30})? (?:is|are) not supported"
-    r"|not support (?:image|vision|multi.?modal)|not a (?:multi.?modal|vision) model|unknown variant .?image_url",
-    re.IGNORECASE,
-)
-_DEAF: Final = re.compile(
-    r"audio\w{0,30}(?: \w{1,30})? (?:is|are) not supported|not support audio|unknown variant .?input_audio",
-    re.IGNORECASE,
-)
-_USED_UP: Final = re.compile(r"insufficient_quota")
-_WRONG_KEY: Final = re.compile(r"api.?key (?:is )?(?:not valid|invalid)|invalid.?api.?key", re.IGNORECASE)
-
-
-# Looked for before the status: some services send these with a 500, which would be retried.
-_WORDS: Final = (
-    (_INSPECTED, errors.INSPECTED),
-    (NO_CALLS, errors.NO_CALLS),
-    (_BLIND, errors.BLIND),
-    (_DEAF, errors.DEAF),
-)
-
-
-def meaning(status: int, about: str) -> Meaning:
-    """What a status of 400 or more means, given the service's code and message."""
-    for words, said in _WORDS:
-        if words.search(about):
-            return said
-    if status in {400, 422} and _TOO_LONG.search(about):
-        return errors.TOO_LONG
-    if status == 400 and _WRONG_KEY.search(about):
-        return errors.KEY
-    if _USED_UP.search(about):
-        return errors.USED_UP
-    return errors.by_status(status)
-
-
 VENDOR_ERRORS = (openai.OpenAIError, *HTTP_ERRORS)
 """What the SDK, the HTTP layer and timeouts raise."""
 
@@ -356,7 +264,7 @@ class Translator(errors.Translator):
         code = str(error.get("code") or error.get("type") or "")
         status = int(code) if code.isdigit() else {"rate_limit_exceeded": 429, "server_error": 500}.get(code, 0)
         message = str(error.get("message") or "The service reported an error.")
-        if status or _INSPECTED.search(code + message) or _TOO_LONG.search(code + message):
+        if status or says_why(code + message):
             return self.by_status(status or 400, code, message)
         kind = ModelMisbehavedError if spoke else ModelUnavailableError
         return self.make(kind, self.redacted(message), "Ask again.", code=code or None)
