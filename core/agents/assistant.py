@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     from core.agents.tools import GivenTool
     from core.languages import Lang
-    from core.llm.base import BaseChatModel
+    from core.llm.open_model import GivenModel
     from core.llm.request import Stream
     from core.llm.transcription import Transcriber
     from core.rag.attached import Attached
@@ -123,7 +123,7 @@ class Assistant(FnCallAgent):
     def __init__(  # noqa: PLR0913, PLR0917 - Qwen-Agent's arguments, and two of our own by name
         self,
         function_list: Sequence[GivenTool] | None = None,
-        llm: BaseChatModel | Mapping[str, Any] | str | None = None,
+        llm: GivenModel | None = None,
         system_message: str | None = None,
         name: str | None = None,
         description: str | None = None,

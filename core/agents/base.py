@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from core.errors import ParlourError
     from core.languages import Lang
     from core.llm.base import BaseChatModel
+    from core.llm.open_model import GivenModel
     from core.llm.request import Stream
     from core.messages.content import ContentItem
     from core.messages.events import Event
@@ -76,7 +77,7 @@ class Agent(Asks, Extends):
     def __init__(
         self,
         function_list: Sequence[GivenTool] | None = None,
-        llm: BaseChatModel | Mapping[str, Any] | str | None = None,
+        llm: GivenModel | None = None,
         system_message: str | None = None,
         name: str | None = None,
         description: str | None = None,

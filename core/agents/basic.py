@@ -9,12 +9,12 @@ from core.agents.tool_loop import MOST_MODEL_CALLS, ToolLoop, checked_model_call
 from core.tools.base import files_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from core.agents.tool_loop import LoopModel
     from core.agents.tools import GivenTool
     from core.languages import Lang
-    from core.llm.base import BaseChatModel
+    from core.llm.open_model import GivenModel
     from core.llm.request import Stream
     from core.messages.message import Message
 
@@ -48,7 +48,7 @@ class FnCallAgent(Agent):
     def __init__(
         self,
         function_list: Sequence[GivenTool] | None = None,
-        llm: BaseChatModel | Mapping[str, Any] | str | None = None,
+        llm: GivenModel | None = None,
         system_message: str | None = None,
         name: str | None = None,
         description: str | None = None,

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from core.agents.tools import GivenTool
     from core.languages import Lang
-    from core.llm.base import BaseChatModel
+    from core.llm.open_model import GivenModel
     from core.llm.request import Stream
     from core.messages.message import Usage
 
@@ -124,7 +124,7 @@ class GroupChat(Agent, MultiAgentHub):
         agent_selection_method: Method = "auto",
         *,
         function_list: Sequence[GivenTool] | None = None,
-        llm: BaseChatModel | Mapping[str, Any] | str | None = None,
+        llm: GivenModel | None = None,
         system_message: str | None = None,
         name: str | None = None,
         description: str | None = None,
@@ -316,7 +316,7 @@ class GroupChat(Agent, MultiAgentHub):
 
 def group_of(
     config: Mapping[str, Any],
-    llm: BaseChatModel | Mapping[str, Any] | str | None,
+    llm: GivenModel | None,
     tools: Sequence[GivenTool] = (),
 ) -> tuple[str, list[Agent]]:
     """The topic and the members.
@@ -340,9 +340,7 @@ def group_of(
     return background.strip(), [_member(place, row, llm, tools) for place, row in enumerate(members, start=1)]
 
 
-def _member(
-    place: int, row: Any, llm: BaseChatModel | Mapping[str, Any] | str | None, tools: Sequence[GivenTool]
-) -> Agent:
+def _member(place: int, row: Any, llm: GivenModel | None, tools: Sequence[GivenTool]) -> Agent:
     if not isinstance(row, dict):
         raise SettingsError(f"Member {place} of the group must be a dict.")
     fields = cast("dict[str, Any]", row)

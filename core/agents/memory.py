@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from core.agents.tools import GivenTool
     from core.languages import Lang
-    from core.llm.base import BaseChatModel
+    from core.llm.open_model import GivenModel
     from core.llm.request import Stream
     from core.messages.message import Message
     from core.rag.document import Passage
@@ -50,7 +50,7 @@ class Memory(Agent):
     def __init__(  # noqa: PLR0913, PLR0917 - the peer's arguments
         self,
         function_list: Sequence[GivenTool] | None = None,
-        llm: BaseChatModel | Mapping[str, Any] | str | None = None,
+        llm: GivenModel | None = None,
         system_message: str | None = None,
         files: Sequence[str] | None = None,
         rag_cfg: RAGConfig | Mapping[str, Any] | None = None,

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from core.languages import Lang
     from core.llm.base import BaseChatModel
     from core.llm.calling.json_schema import Example
+    from core.llm.open_model import GivenModel
     from core.llm.request import ChatRequest, Stream
 
 ParserMaker: TypeAlias = Callable[[Collection[str]], OutputParser]
@@ -117,7 +118,7 @@ class ReActChat(Agent):
     def __init__(  # noqa: PLR0913 - Qwen-Agent's five, and two of our own by name
         self,
         function_list: Sequence[GivenTool] | None = None,
-        llm: BaseChatModel | Mapping[str, Any] | str | None = None,
+        llm: GivenModel | None = None,
         system_message: str | None = None,
         name: str | None = None,
         description: str | None = None,

@@ -141,6 +141,14 @@ class Reply(Generic[Output_co]):
         return self.usage.cost
 
     @property
+    def models(self) -> list[str]:
+        """Which models of a chain (`llm=[a, b]`) answered, one for each turn; empty where there is no chain."""
+        ended = (
+            getattr(one.event, "model", "") for one in self.log if getattr(one.event, "kind", "") == "message_finished"
+        )
+        return [str(model) for model in ended if model]
+
+    @property
     def history(self) -> list[Message]:
         """The conversation with this reply: what `ask(..., history=reply.history)` goes on from."""
         return [*self.asked, *self.messages]

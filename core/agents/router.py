@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from core.agents.limits import Budget
     from core.agents.tools import GivenTool
     from core.languages import Lang
-    from core.llm.base import BaseChatModel
+    from core.llm.open_model import GivenModel
     from core.llm.request import Stream
     from core.rag.config import RAGConfig
 
@@ -176,7 +176,7 @@ class Router(Assistant, MultiAgentHub):
 
     def __init__(  # noqa: PLR0913 - Qwen-Agent's arguments
         self,
-        llm: BaseChatModel | Mapping[str, Any] | str | None = None,
+        llm: GivenModel | None = None,
         agents: Sequence[Agent] = (),
         *,
         function_list: Sequence[GivenTool] | None = None,

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from difflib import get_close_matches
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from core.errors import SettingsError, UnknownNameError
 from core.llm.base import BaseChatModel
 from core.llm.catalog import LLM_REGISTRY
 from core.llm.local_files import BUILT_IN, user_path
 from core.llm.validation import check_model_names
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 SERVER_KEYS = ("model_server", "base_url", "api_base")
 _DECIDE: Final = ("azure_endpoint", "weights")
@@ -26,12 +29,19 @@ _FAMILIES: Final = {
 """The model type by a part of the model's name, if no server is given; the first match counts."""
 
 
-def get_chat_model(cfg: str | Mapping[str, Any] | BaseChatModel) -> BaseChatModel:
+OneModel: TypeAlias = "str | Mapping[str, Any] | BaseChatModel"
+GivenModel: TypeAlias = "OneModel | Sequence[OneModel]"
+"""What a model can be made of: a name, a dict, a model, or a list of these, of which the next answers where one cannot.
+"""
+
+
+def get_chat_model(cfg: GivenModel) -> BaseChatModel:
     """The model that `cfg` describes.
 
     Args:
         cfg: A model's name, a dict (`model`, `model_type`, `model_server`, `api_key`, `generate_cfg`, …, which stays
-            as it is), or a model, which is returned itself.
+            as it is), or a model, which is returned itself. A list of these is a `FallbackModel`: where one cannot
+            answer, the next one does.
 
     Raises:
         UnknownNameError: No model type has that name; the message offers the near ones.
@@ -41,10 +51,12 @@ def get_chat_model(cfg: str | Mapping[str, Any] | BaseChatModel) -> BaseChatMode
     if isinstance(cfg, BaseChatModel):
         return cfg
     given: Any = cfg
+    if isinstance(given, list | tuple):
+        return LLM_REGISTRY["fallback"]({"models": cfg})
     if not isinstance(given, str | Mapping):
-        hint = "Give a model's name, a dict or a model."
+        hint = "Give a model's name, a dict, a model, or a list of these."
         raise SettingsError(f"A model cannot be made of {type(given).__name__}.", hint=hint)
-    settings: dict[str, Any] = {"model": cfg} if isinstance(cfg, str) else dict(cfg)
+    settings: dict[str, Any] = {"model": given} if isinstance(given, str) else dict(given)
     model_type = str(settings.get("model_type") or "").strip()
     if not model_type:
         check_model_names(settings, _DECIDE)

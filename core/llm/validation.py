@@ -153,7 +153,7 @@ def check_model_names(names: Iterable[str], known: Iterable[str] = ()) -> None:
     every = MODEL_KEYS | set(known)
     for name in names:
         if name in _ELSEWHERE and name not in every:
-            hint = "A dict is one model: catch ModelServiceError, and ask the next one."
+            hint = "A dict is one model: give a list of models, and the next one answers where one cannot."
             raise SettingsError(f"A model has no setting {name!r}.", hint=hint, name=name)
         if name not in every and (meant := _nearest(name, every)):
             raise _unknown("A model has", name, meant)

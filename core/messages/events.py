@@ -92,11 +92,13 @@ class MessageFinished:
     """A model ended its reply, or its turn of one.
 
     With `unthought` what was told as its thought turned out to be its answer: the text before this event is all of it.
+    `model` names the one of a chain that answered.
     """
 
     reason: FinishReason
     usage: Usage | None = None
     unthought: bool = False
+    model: str = ""
     kind: Literal["message_finished"] = "message_finished"
 
 

@@ -234,8 +234,9 @@ def _payload(event: RunEvent) -> dict[str, Any]:
     values = {field.name: getattr(event, field.name) for field in fields(event) if field.name != "kind"}
     if not values.get("unthought", True):
         del values["unthought"]  # earlier versions read the rows, too
-    if not values.get("proof", True):
-        del values["proof"]
+    for name in ("proof", *(("model",) if isinstance(event, MessageFinished) else ())):
+        if not values.get(name, True):
+            del values[name]
     if isinstance(event, ClaimsChecked):
         values["claims"] = [one if one.reasons else one[:4] for one in event.claims]  # as they do
     return {

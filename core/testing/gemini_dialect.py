@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from core.testing.script import Reply, Request
 
-_QUESTION = re.compile(r"/v1beta/models/(?P<model>[^/:]+):(?P<verb>streamGenerateContent|generateContent)$")
+_QUESTION = re.compile(r"/v1(?:beta)?/models/(?P<model>[^/:]+):(?P<verb>streamGenerateContent|generateContent)$")
 _KNOWN = frozenset(
     {
         "contents",
@@ -170,7 +170,7 @@ class GeminiDialect:
             given: Any = json.loads(arguments_text(arguments))
             part: Json = {"functionCall": {"id": f"fc_{reply_id}_{index}", "name": name, "args": given}}
             if not index:  # only the first of calls that are made at once is signed
-                part["thoughtSignature"] = f"signed+{reply_id}/{len(self.signed)}=="
+                part["thoughtSignature"] = b64encode(f"signed {reply_id} {len(self.signed)}".encode()).decode()
                 self.signed[part["thoughtSignature"]] = name
             parts.append(part)
         return [*parts, {"text": ""}]

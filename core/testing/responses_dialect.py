@@ -62,7 +62,7 @@ class ResponsesDialect:
         messages: list[Json] = []
         if instructions := body.get("instructions"):
             messages.append({"role": "system", "content": instructions})
-        for item in dicts(body.get("input")):
+        for item in _items(body):
             if item.get("type") == "function_call_output":
                 messages.append(
                     {"role": "tool", "tool_call_id": item.get("call_id"), "content": _text(item.get("output"))}
@@ -82,7 +82,7 @@ class ResponsesDialect:
             return "Encrypted content is not supported with this model."
         if "reasoning" in body and not _THINKS.search(model):
             return "Unsupported parameter: 'reasoning.effort' is not supported with this model."
-        return self._of_items(dicts(body.get("input")))
+        return self._of_items(_items(body))
 
     def _of_items(self, items: list[Json]) -> str:
         if not items:
@@ -157,7 +157,7 @@ class ResponsesDialect:
                 self.signed[thought["encrypted_content"]] = thought["id"]
             items += [thought] if words or "encrypted_content" in thought else []
         if text := "".join(pieces(reply.text)):
-            content = [{"type": "output_text", "text": text, "annotations": []}]
+            content: list[Json] = [{"type": "output_text", "text": text, "annotations": []}]
             message = {"type": "message", "id": f"msg_{reply_id}", "status": "completed", "role": "assistant"}
             items.append({**message, "content": content})
         for index, (name, arguments) in enumerate(reply.calls):
@@ -166,12 +166,21 @@ class ResponsesDialect:
         return items
 
 
+def _items(body: Request) -> list[Json]:
+    given = body.get("input")
+    return [{"role": "user", "content": given}] if isinstance(given, str) else dicts(given)
+
+
 def _text(content: Any) -> str:
     return content if isinstance(content, str) else "".join(str(part.get("text") or "") for part in dicts(content))
 
 
 def _begun(item: Json) -> Json:
-    empty = {"reasoning": {"summary": []}, "message": {"content": []}, "function_call": {"arguments": ""}}
+    empty: dict[str, Json] = {
+        "reasoning": {"summary": []},
+        "message": {"content": []},
+        "function_call": {"arguments": ""},
+    }
     return {**item, **empty[item["type"]], **({} if item["type"] == "reasoning" else {"status": "in_progress"})}
 
 
@@ -183,18 +192,18 @@ def _deltas(item: Json, reply: Reply) -> list[Json]:
                 {"type": "response.reasoning_summary_text.delta", "summary_index": 0, "delta": one} for one in words
             ]
         case "message":
-            part = {"type": "output_text", "text": "", "annotations": []}
-            words = [
+            part: Json = {"type": "output_text", "text": "", "annotations": []}
+            grown: list[Json] = [
                 {"type": "response.output_text.delta", "content_index": 0, "delta": one, "logprobs": []}
                 for one in pieces(reply.text)
             ]
             done = {"type": "response.content_part.done", "content_index": 0, "part": item["content"][0]}
-            return [{"type": "response.content_part.added", "content_index": 0, "part": part}, *words, done]
+            return [{"type": "response.content_part.added", "content_index": 0, "part": part}, *grown, done]
         case _:
             text, size = str(item["arguments"]), max(reply.argument_size, 1)
             parts = [text[at : at + size] for at in range(0, len(text), size)]
-            grown: list[Json] = [{"type": "response.function_call_arguments.delta", "delta": part} for part in parts]
-            return [*grown, {"type": "response.function_call_arguments.done", "arguments": text, "name": item["name"]}]
+            pieced: list[Json] = [{"type": "response.function_call_arguments.delta", "delta": part} for part in parts]
+            return [*pieced, {"type": "response.function_call_arguments.done", "arguments": text, "name": item["name"]}]
 
 
 def _head(body: Request, reply_id: str) -> Json:
@@ -204,7 +213,13 @@ def _head(body: Request, reply_id: str) -> Json:
         "created_at": 1_700_000_000,
         "model": str(body.get("model")),
     }
-    more = {"tool_choice": "auto", "tools": [], "parallel_tool_calls": True, "error": None, "incomplete_details": None}
+    more: Json = {
+        "tool_choice": "auto",
+        "tools": [],
+        "parallel_tool_calls": True,
+        "error": None,
+        "incomplete_details": None,
+    }
     return {**about, **more, "status": "completed"}
 
 
@@ -213,7 +228,7 @@ def _ending(reply: Reply) -> str:
 
 
 def _over(reply: Reply, body: Request) -> Json:
-    said = usage(reply, {"messages": [{"content": _text(one.get("content"))} for one in dicts(body.get("input"))]})
+    said = usage(reply, {"messages": [{"content": _text(one.get("content"))} for one in _items(body)]})
     counts: Json = {
         "input_tokens": said["prompt_tokens"],
         "input_tokens_details": said["prompt_tokens_details"],

@@ -30,6 +30,8 @@ _ELSEWHERE |= {"openai_public"}  # calls the open internet alone, and no test do
 def _settings(name: str, server: ModelServer) -> dict:
     if name == "scripted":
         return {"model": "m", "model_type": name}
+    if name == "fallback":
+        return {"model_type": name, "models": [_settings("openai", server), _settings("scripted", server)]}
     address, path = _ADDRESSES.get(name.rpartition("_")[2], ("base_url", "/v1"))
     return {"model": "m", "model_type": name, address: f"http://127.0.0.1:{server.port}{path}", "api_key": "any"}
 

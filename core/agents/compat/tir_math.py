@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from core.agents.tools import GivenTool
     from core.languages import Lang
     from core.llm.base import BaseChatModel
+    from core.llm.open_model import GivenModel
     from core.llm.request import Stream
 
 REASON_WITH_CODE: Mapping[Lang, str] = {
@@ -63,7 +64,7 @@ class TIRMathAgent(FnCallAgent):
     def __init__(
         self,
         function_list: Sequence[GivenTool] | None = None,
-        llm: BaseChatModel | Mapping[str, Any] | str | None = None,
+        llm: GivenModel | None = None,
         system_message: str | None = None,
         name: str | None = None,
         description: str | None = None,

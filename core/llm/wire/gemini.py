@@ -134,12 +134,12 @@ def _config(model: str, generate: Mapping[str, Any]) -> Json:
         config["stopSequences"] = stops
     if schema := schema_of(generate):
         config |= {"responseMimeType": "application/json", "responseJsonSchema": schema}
-    elif isinstance(wanted := generate.get("response_format"), dict) and wanted.get("type") == "json_object":
+    elif isinstance(wanted := generate.get("response_format"), dict) and "json_object" in cast("Json", wanted).values():
         config["responseMimeType"] = "application/json"
     if thinking := _thinking(model, generate):
         config["thinkingConfig"] = thinking
-    given = generate.get("generationConfig") or generate.get("generation_config") or {}
-    return {**config, **cast("Json", given)}
+    given: Json = generate.get("generationConfig") or generate.get("generation_config") or {}
+    return {**config, **given}
 
 
 def _thinking(model: str, generate: Mapping[str, Any]) -> Json:

@@ -140,7 +140,8 @@ WRONG: dict[str, tuple[Callable[[Path], Any], type[ParlourError], str]] = {
     "another model to fall back on": (
         lambda _: get_chat_model({**OPENAI, "fallback": [OPENAI]}),
         SettingsError,
-        "A model has no setting 'fallback'. A dict is one model: catch ModelServiceError, and ask the next one.",
+        "A model has no setting 'fallback'. A dict is one model: give a list of models, and the next one answers "
+        "where one cannot.",
     ),
 }
 

@@ -183,7 +183,11 @@ class NativeModel(BaseChatModel):
     # -- inside ---------------------------------------------------------------------------------------------------
 
     def _given_address(self) -> str:
-        return self._config.base_url or self.service_address
+        """The address as it was given; the vendor's own is never asked in the open."""
+        given, usual = (self._config.base_url or "").strip(), urlsplit(self.service_address)
+        if "://" not in given and urlsplit(f"//{given}").hostname == usual.hostname:
+            return f"{usual.scheme}://{given}"
+        return given or self.service_address
 
     def _usual_key(self) -> str:
         """The vendor's key goes to the vendor's own address alone."""
