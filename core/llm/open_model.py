@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from core.errors import SettingsError, UnknownNameError
 from core.llm.base import BaseChatModel
@@ -56,7 +56,7 @@ def get_chat_model(cfg: GivenModel) -> BaseChatModel:
     if not isinstance(given, str | Mapping):
         hint = "Give a model's name, a dict, a model, or a list of these."
         raise SettingsError(f"A model cannot be made of {type(given).__name__}.", hint=hint)
-    settings: dict[str, Any] = {"model": given} if isinstance(given, str) else dict(given)
+    settings: dict[str, Any] = {"model": given} if isinstance(given, str) else dict(cast("Mapping[str, Any]", given))
     model_type = str(settings.get("model_type") or "").strip()
     if not model_type:
         check_model_names(settings, _DECIDE)

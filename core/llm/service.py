@@ -27,6 +27,8 @@ _PROVIDERS: Final = {  # OpenTelemetry's names, by the end of the host
     "api.anthropic.com": "anthropic",
     "generativelanguage.googleapis.com": "gcp.gemini",
     "aliyuncs.com": "dashscope",
+    "amazonaws.com": "aws.bedrock",
+    "api.aws": "aws.bedrock",
 }
 
 

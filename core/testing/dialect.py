@@ -19,6 +19,7 @@ DIALECTS = (
     "core.testing.anthropic_dialect:AnthropicDialect",
     "core.testing.gemini_dialect:GeminiDialect",
     "core.testing.responses_dialect:ResponsesDialect",
+    "core.testing.mistral_dialect:MistralDialect",
     "core.testing.dialect:AzureDialect",
     "core.testing.dialect:OpenAIDialect",
     "core.testing.dashscope_dialect:DashScopeDialect",

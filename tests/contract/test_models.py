@@ -22,7 +22,11 @@ pytestmark = pytest.mark.anyio
 HELLO = ChatRequest((Message(USER, "Say hello."),))
 TALK = ChatRequest((Message(USER, "Tell me a long story."),), generate={"max_tokens": 60})
 
-_ADDRESSES = {"azure": ("azure_endpoint", ""), "dashscope": ("base_http_api_url", "/api/v1")}
+_ADDRESSES = {
+    "mistral": ("base_url", "/mistral/v1"),
+    "azure": ("azure_endpoint", ""),
+    "dashscope": ("base_http_api_url", "/api/v1"),
+}
 _ELSEWHERE = {"llama_cpp", "transformers"}  # weights are for the tests marked so
 _ELSEWHERE |= {"openai_public"}  # calls the open internet alone, and no test does
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from core.llm.parameters import Efforts
     from core.llm.request import ChatRequest
-    from core.llm.wire.reading import WholeReader
+    from core.llm.wire.reading import EndingReader
     from core.llm.wire.tools import ToolNames
 
 _NEWEST: Final = "2026-10-21"
@@ -109,5 +109,5 @@ class AnthropicModel(NativeModel):
         version = config.anthropic_version if isinstance(config, AnthropicConfig) else None
         return Sent("/v1/messages", body, {"anthropic-version": version or usual})
 
-    def _reader(self, taken: set[str], names: ToolNames) -> WholeReader:
+    def _reader(self, taken: set[str], names: ToolNames) -> EndingReader:
         return AnthropicReader(taken, names, model=self.model)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from core.llm.parameters import Efforts
     from core.llm.request import ChatRequest
-    from core.llm.wire.reading import WholeReader
+    from core.llm.wire.reading import EndingReader
     from core.llm.wire.tools import ToolNames
 
 _ENDING: Final = re.compile(r"(?:/v1(?:beta|alpha)?)?(?:/openai)?(?:/models(?:/.*)?)?/*\Z")
@@ -88,7 +88,7 @@ class GeminiModel(NativeModel):
         verb = "generateContent" if whole else "streamGenerateContent?alt=sse"
         return Sent(f"/v1beta/models/{model}:{verb}", body_json(self.model, request, self._takes, names))
 
-    def _reader(self, taken: set[str], names: ToolNames) -> WholeReader:
+    def _reader(self, taken: set[str], names: ToolNames) -> EndingReader:
         return GeminiReader(taken, names, model=self.model)
 
     def _senses(self) -> None:

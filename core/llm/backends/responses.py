@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from core.llm.request import ChatRequest
-    from core.llm.wire.reading import WholeReader
+    from core.llm.wire.reading import EndingReader
     from core.llm.wire.tools import ToolNames
 
 _ENDING: Final = re.compile(r"(?:/responses|/chat/completions)?/*\Z")
@@ -67,7 +67,7 @@ class ResponsesModel(NativeModel):
     def _sent(self, request: ChatRequest, names: ToolNames) -> Sent:
         return Sent("/responses", body_json(self.model, request, self._takes, names, tells=self._tells))
 
-    def _reader(self, taken: set[str], names: ToolNames) -> WholeReader:
+    def _reader(self, taken: set[str], names: ToolNames) -> EndingReader:
         return ResponsesReader(taken, names, model=self.model)
 
     def _learn(self, refusal: str, asked: ChatRequest, if_taken: tuple[str, ...]) -> bool:

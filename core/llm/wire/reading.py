@@ -6,7 +6,7 @@ import json
 from codecs import BOM_UTF8
 from dataclasses import dataclass, field
 from secrets import token_hex
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, cast
 
 from pydantic_core import from_json
 
@@ -358,6 +358,37 @@ class WholeReader(ReplyReader):
     def _chunk(self, chunk: Json, text: list[str], events: list[Event]) -> None:
         """Take one event of the protocol in: text goes into `text`, all else into `events`."""
         raise NotImplementedError
+
+
+class EndingReader(Protocol):
+    """A reader as back ends see it that share a loop: see `WholeReader`."""
+
+    done: bool
+    spoke: bool
+    response_id: str
+
+    @property
+    def error(self) -> Json | None:
+        """An error that came in the stream."""
+        ...
+
+    @property
+    def over(self) -> bool:
+        """Whether the service sent the end mark or an error."""
+        ...
+
+    @property
+    def foreign(self) -> bool:
+        """Whether something came, but nothing of the protocol."""
+        ...
+
+    def feed(self, piece: bytes) -> list[Event]:
+        """The events that this piece completes."""
+        ...
+
+    def close(self) -> list[Event]:
+        """The last events."""
+        ...
 
 
 def misread(how: str) -> ModelMisbehavedError:

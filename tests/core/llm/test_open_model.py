@@ -58,7 +58,7 @@ def test_a_folder_of_weights_is_a_local_model(tmp_path):
     assert deduced_type({"model": str(tmp_path)}) == "transformers"
 
 
-@pytest.mark.parametrize("cfg", [None, 7, ["qwen-max"]])
+@pytest.mark.parametrize("cfg", [None, 7, {"qwen-max"}])
 def test_what_is_no_description_of_a_model_is_refused(cfg):
     with pytest.raises(SettingsError, match="cannot be made of"):
         get_chat_model(cfg)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     import httpx2
 
-    from core.llm.wire.reading import WholeReader
+    from core.llm.wire.reading import EndingReader
     from core.llm.wire_log import WireLog
     from core.messages.content import ContentItem
 
@@ -89,7 +89,7 @@ class NativeModel(BaseChatModel):
         """The request as it goes out."""
         raise NotImplementedError
 
-    def _reader(self, taken: set[str], names: ToolNames) -> WholeReader:
+    def _reader(self, taken: set[str], names: ToolNames) -> EndingReader:
         """What reads the reply."""
         raise NotImplementedError
 
@@ -151,7 +151,7 @@ class NativeModel(BaseChatModel):
             if request.notes is not None:
                 request.notes.response_id = reader.response_id or request.notes.response_id
 
-    async def _events(self, request: ChatRequest, reader: WholeReader, names: ToolNames) -> Stream:
+    async def _events(self, request: ChatRequest, reader: EndingReader, names: ToolNames) -> Stream:
         limits, wire = Limits.of(request, here=self.service.here), wire_of(request)
         asked = replace(request, messages=await inlined(request.messages, self._takes))
         async with AsyncExitStack() as stack:

@@ -150,7 +150,9 @@ class Translator(errors.Translator):
         if html and status < 500 and status not in {401, 403}:
             return self.html(str(status))
         told = _told(response)
-        said = str(told.get("message") or ("" if html else response.text) or f"HTTP status {status}")
+        said = str(
+            told.get("message") or told.get("detail") or ("" if html else response.text) or f"HTTP status {status}"
+        )
         code = str(told.get("type") or told.get("status") or told.get("code") or "")
         pause = seconds_until(headers.get("retry-after"))
         return self._by_status(status, code, said, _delay(told) if pause is None else pause)

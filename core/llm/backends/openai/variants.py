@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 from urllib.parse import urlsplit
@@ -13,6 +14,7 @@ from core.errors import SettingsError
 from core.llm.backends.http_clients import HttpPool, public_client
 from core.llm.backends.openai.model import OpenAIModel
 from core.llm.backends.openai.service import DASHSCOPE, NO_KEY, ClientPool, OpenAIConfig, address_of
+from core.settings import named_key
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping
@@ -95,6 +97,49 @@ class AzureModel(OpenAIModel):
 def _is_v1(address: str) -> bool:
     """Whether it is Azure's v1 API: `…/openai/v1`, without deployments and dated versions."""
     return urlsplit(address).path.rstrip("/").endswith("/openai/v1")
+
+
+class BedrockConfig(OpenAIConfig):
+    """Amazon Bedrock's settings, beside those of every OpenAI-compatible service."""
+
+    region: str | None = Field(default=None, validation_alias=AliasChoices("region", "aws_region", "region_name"))
+
+
+class BedrockModel(OpenAIModel):
+    """A model that Amazon Bedrock serves, by its OpenAI-compatible form.
+
+    Claude on Bedrock thinks and keeps prompts by its own protocol: `model_type` `anthropic` with the address
+    `https://bedrock-mantle.<region>.api.aws/anthropic`.
+
+    Args:
+        cfg: As for OpenAI's services, and `region` in place of an address, such as `us-east-1` (else `AWS_REGION`).
+            `api_key` is a Bedrock API key; without it `AWS_BEARER_TOKEN_BEDROCK` counts.
+
+    Raises:
+        SettingsError: A value is wrong, or there is neither a region nor an address.
+    """
+
+    model_type = "bedrock"
+    default_model = "openai.gpt-oss-120b-1:0"
+    config_class = BedrockConfig
+    service_address: ClassVar[str] = ""
+    always_native: ClassVar[bool] = True
+
+    def _address(self, config: OpenAIConfig) -> str | None:
+        """The one that is given, else that of the region."""
+        if config.base_url:
+            return address_of(config.base_url)
+        given = cast("BedrockConfig", config).region or named_key("AWS_REGION") or named_key("AWS_DEFAULT_REGION")
+        if not re.fullmatch(r"[a-z]{2}(?:-[a-z]+)+-\d", given):
+            said = f"The region {given!r} is none of Amazon's." if given else "Amazon Bedrock needs a region."
+            raise SettingsError(said, hint="Set region, such as us-east-1.", name="region")
+        return f"https://bedrock-runtime.{given}.amazonaws.com/openai/v1"
+
+    def _default_key(self) -> str | None:
+        """The key of Amazon's variable, for Amazon's own addresses alone."""
+        host = urlsplit(self._base_url or "").hostname or ""
+        own = host.endswith((".amazonaws.com", ".api.aws"))
+        return named_key("AWS_BEARER_TOKEN_BEDROCK") if own else NO_KEY
 
 
 class VisionModel(OpenAIModel):

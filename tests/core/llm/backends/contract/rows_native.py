@@ -31,4 +31,5 @@ ROWS = [
         _settings("openai_responses", "gpt-5-mini", "/v1"),
         leaves_out={"stop": "the protocol has no stop words: Parlour cuts the text itself"},
     ),
+    BackEnd("mistral", _settings("mistral", "mistral-medium-latest", "/mistral/v1")),
 ]

@@ -27,4 +27,6 @@ ROWS = [
     BackEnd("qwenomni_oai", _settings("qwenomni_oai")),
     BackEnd("azure", _azure),
     BackEnd("azure, seeing", lambda server: {**_azure(server), "model": "gpt-4o"}),
+    BackEnd("bedrock", _settings("bedrock")),
+    BackEnd("bedrock, seeing", _settings("bedrock", "qwen.qwen3-vl-235b-a22b")),
 ]

@@ -65,6 +65,17 @@ SERVICES = [
         "/v1",
         sampling={"temperature": "temperature", "top_p": "top_p", "max_tokens": "max_output_tokens"},
     ),
+    Kind(
+        "mistral",
+        "magistral-medium-latest",
+        "/mistral/v1",
+        sampling={
+            "temperature": "temperature",
+            "top_p": "top_p",
+            "max_tokens": "max_tokens",
+            "seed": "random_seed",
+        },
+    ),
 ]
 
 
