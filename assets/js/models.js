@@ -149,10 +149,11 @@ class Dialog {
     parts.remove.hidden = !keeps || Boolean(parts.key.value);
     const host = chosen && chosen.key !== 'none' ? place(parts.address.value.trim() || chosen.usual) : '';
     const goes = host ? [say('models_goes', { host })] : [];
+    const more = chosen?.own ? [chosen.own] : [];
     const mine = chosen && !this.menu.local ? [say('models_mine')] : [];
     const own = !chosen ? [say('models_default_note')] : chosen.key === 'none' ? [say('models_here_note')] : [];
     const kept = parts.rows.key.hidden ? [] : [isSecure() ? say('models_key_note') : say('models_key_open')];
-    parts.note.textContent = together([...own, ...goes, ...mine, ...kept]);
+    parts.note.textContent = together([...own, ...more, ...goes, ...mine, ...kept]);
   }
 
   // A built-in model that was chosen from the list.

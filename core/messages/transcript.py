@@ -47,10 +47,6 @@ class _Open:
         self._built, self._built_items = self._build(text), len(self.items)
         return self._built
 
-    def prove(self, proof: str) -> None:
-        """The thought is over, and its proof is there."""
-        self.proof, self._built = proof, None
-
     def _build(self, text: str) -> Message | None:
         if self.kind == "reasoning":
             extra = {PROOF: self.proof} if self.proof else None
@@ -209,8 +205,7 @@ class Transcript:
     def _think(self, event: ReasoningDelta) -> None:
         thought = self._tail("reasoning")
         thought.pieces.append(event.text)
-        if event.proof:
-            thought.prove(event.proof)
+        thought.proof = event.proof
 
     def _tail(self, kind: Literal["text", "reasoning"]) -> _Open:
         last = self._open[-1] if self._open else None

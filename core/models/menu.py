@@ -40,7 +40,8 @@ class MenuService:
         typed: Whether the reader may give another address.
         wants_key: Whether it wants one.
         models: Names to begin with; the first is the usual one.
-        model_type: The back end that speaks to it.
+        model_type: The back end that speaks to it, and by whose protocol it lists its models.
+        speaks: The back end for its own protocol, where that gives more; the address is the same.
         here: It runs on the machine that runs Parlour: only for whom that machine belongs to.
         inside: It runs in Parlour's own process: it has no address and no key, but takes memory.
         keys_at: Where its makers hand out keys.
@@ -53,6 +54,7 @@ class MenuService:
     wants_key: Key = "needed"
     models: tuple[str, ...] = ()
     model_type: str = "openai"
+    speaks: str = ""
     here: bool = False
     inside: bool = False
     keys_at: str = ""
@@ -81,17 +83,32 @@ MENU: Mapping[str, MenuService] = {
         keys_at="platform.openai.com",
         transcribes="gpt-4o-mini-transcribe",
     ),
+    "responses": MenuService(
+        "OpenAI Responses",
+        "https://api.openai.com/v1",
+        models=(OPENAI_DEFAULT_MODEL,),
+        speaks="openai_responses",
+        keys_at="platform.openai.com",
+    ),
     "dashscope": MenuService("DashScope", DASHSCOPE_ADDRESS, models=_QWEN),
     "dashscope_intl": MenuService("", _ABROAD, models=_QWEN),
     "azure": MenuService("Azure OpenAI", typed=True, model_type="azure"),
+    "bedrock": MenuService("Amazon Bedrock", typed=True, speaks="bedrock"),
     "anthropic": MenuService(
-        "Anthropic", "https://api.anthropic.com/v1", models=_CLAUDE, keys_at="platform.claude.com"
+        "Anthropic",
+        "https://api.anthropic.com/v1",
+        models=_CLAUDE,
+        speaks="anthropic",
+        keys_at="platform.claude.com",
     ),
-    "gemini": MenuService("Google Gemini", _GOOGLE, models=_GEMINI, keys_at="aistudio.google.com"),
+    "gemini": MenuService(
+        "Google Gemini", _GOOGLE, models=_GEMINI, speaks="gemini", keys_at="aistudio.google.com"
+    ),
     "mistral": MenuService(
         "Mistral",
         "https://api.mistral.ai/v1",
         models=_MISTRAL,
+        speaks="mistral",
         keys_at="console.mistral.ai",
         transcribes="voxtral-mini-latest",
     ),
@@ -215,7 +232,7 @@ def model_cfg(
         return {"model_type": service.model_type, **({"model": model} if model else {})}
     where = "azure_endpoint" if service.model_type == "azure" else "base_url"
     stranger = service.typed and service.model_type == "openai" and not local
-    kind = "openai_public" if stranger else service.model_type
+    kind = "openai_public" if stranger else service.speaks or service.model_type
     cfg: dict[str, Any] = {"model_type": kind, "model": model, where: address, "api_key": key or NO_KEY}
     senses = {"vision": abilities.sees, "audio": abilities.hears}
     return cfg | {name: value for name, value in senses.items() if value is not None}

@@ -122,6 +122,7 @@ _LISTED: Mapping[str, str] = {
         core.tools.run_state: RunState.context RunState.before_tool RunState.after_tool RunState.before_reply
         core.agents.compat.parallel_doc_qa: ReadInParts.call
         core.llm.base: BaseChatModel.quick_chat BaseChatModel.count_tokens
+        core.llm.fallback: FallbackModel.*
         core.llm.layers.cache: _Store.keep
         core.llm.layers.call_prompting: native_first
         core.llm.layers.moderation: _Guard.*
@@ -238,6 +239,7 @@ _LISTED: Mapping[str, str] = {
     "bytes of a connection, as many at once as one gives": """
         core.llm.backends.dashscope.media: with_uploads
         core.llm.backends.dashscope.service: DashScopeService.ask in_time
+        core.llm.backends.native.service: NativeService.*
         core.llm.backends.moderation: ModerationService.look
         core.llm.backends.openai.service: listed_models offered_models
         core.llm.transcription: Transcriber.*
@@ -268,7 +270,6 @@ _LISTED: Mapping[str, str] = {
         core.agents.config.schema: AgentConfig.of
         core.agents.file_library: FileLibrary.* read_files
         core.agents.senses: Senses.*
-        core.agents.group_chat: group_of
         core.backup.problems: problem
         core.errors: need_packages
         core.judging.checks: Judge.judged
@@ -282,7 +283,6 @@ _LISTED: Mapping[str, str] = {
         core.llm.backends.transformers.model: TransformersEngine.count_tokens TransformersModel.count_tokens _Writer.say
         core.llm.gguf: _Head.number
         core.llm.media: check_pixels subtype_of refused
-        core.llm.open_model: get_chat_model
         core.llm.picture_tokens: picture_tokens
         core.llm.reply_store: cache_key
         core.llm.telemetry: begin_trace

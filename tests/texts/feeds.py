@@ -174,6 +174,8 @@ VALUES: Mapping[str, Callable[[], Any]] = {
     "Callable[[], float]": lambda: lambda: 0.0,
     "Callable[[], None]": lambda: lambda: None,
     "ToolNames | None": lambda: ToolNames(["a"]),
+    "ToolNames": lambda: ToolNames(["a"]),
+    "Callable[[str], bool]": lambda: bool,
     "Tags": lambda: TAGGED,
     "Body": MarkedBody,
     "OutputParser": lambda: StepParser(["a"]),

@@ -80,6 +80,7 @@ def _service(
         "key": service.wants_key,
         "hint": words(f"models.hint.{name}") if f"models.hint.{name}" in words else "",
         "keys_at": service.keys_at,
+        "own": words(f"models.own.{service.speaks}") if f"models.own.{service.speaks}" in words else "",
         "kind": service.model_type,
         "model": kept.model if kept is not None else next(iter(service.models), ""),
         "models": list(service.models),
