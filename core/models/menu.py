@@ -101,9 +101,7 @@ MENU: Mapping[str, MenuService] = {
         speaks="anthropic",
         keys_at="platform.claude.com",
     ),
-    "gemini": MenuService(
-        "Google Gemini", _GOOGLE, models=_GEMINI, speaks="gemini", keys_at="aistudio.google.com"
-    ),
+    "gemini": MenuService("Google Gemini", _GOOGLE, models=_GEMINI, speaks="gemini", keys_at="aistudio.google.com"),
     "mistral": MenuService(
         "Mistral",
         "https://api.mistral.ai/v1",

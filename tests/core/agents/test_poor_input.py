@@ -140,8 +140,10 @@ WRONG: dict[str, tuple[Callable[[Path], Any], type[ParlourError], str]] = {
     "another model to fall back on": (
         lambda _: get_chat_model({**OPENAI, "fallback": [OPENAI]}),
         SettingsError,
-        "A model has no setting 'fallback'. A dict is one model: give a list of models, and the next one answers "
-        "where one cannot.",
+        (
+            "A model has no setting 'fallback'. A dict is one model: give a list of models, and the next one answers "
+            "where one cannot."
+        ),
     ),
 }
 
