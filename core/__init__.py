@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from core.llm.base import BaseChatModel as BaseChatModel
     from core.llm.catalog import LLM_REGISTRY as LLM_REGISTRY
     from core.llm.catalog import register_llm as register_llm
+    from core.llm.fallback import FallbackModel as FallbackModel
     from core.llm.open_model import get_chat_model as get_chat_model
     from core.mcp.pool import MCPClient as MCPClient
     from core.mcp.pool import MCPManager as MCPManager
@@ -130,6 +131,7 @@ _NAMES = {
     "core.judging.suite": ["Suite"],
     "core.llm.base": ["BaseChatModel"],
     "core.llm.catalog": ["LLM_REGISTRY", "register_llm"],
+    "core.llm.fallback": ["FallbackModel"],
     "core.llm.open_model": ["get_chat_model"],
     "core.mcp.pool": ["MCPClient", "MCPManager"],
     "core.messages.content": ["AUDIO", "BaseModelCompatibleDict", "ContentItem", "FILE", "IMAGE", "TEXT", "VIDEO"],

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from core import Decision as Decision
     from core import DialogueRetrievalAgent as DialogueRetrievalAgent
     from core import ExpandWriting as ExpandWriting
+    from core import FallbackModel as FallbackModel
     from core import FnCallAgent as FnCallAgent
     from core import FunctionCall as FunctionCall
     from core import GenerateConfig as GenerateConfig

@@ -55,6 +55,7 @@ KINDS |= {"html"}  # tests/e2e/test_embed.py shows the same line in Chromium
 # Models that are not asked; the scripted one answers in their place.
 STOOD_IN_FOR = {
     "llama_cpp": "its weights are 490 MB",
+    "anthropic": "it needs a key, and the network",
     "qwen_dashscope": "it needs a key, and the network",
     "transformers": "it needs torch, and weights",
 }

@@ -128,7 +128,11 @@ class FallbackModel(BaseChatModel):
         return sha256("\n".join([await model.account() for model in self.models]).encode()).hexdigest()
 
     async def prepare(self, progress: Callable[[Progress], None] | None = None) -> None:
-        """Get the first model ready; the others are prepared when they are asked."""
+        """Get the first model ready; the others are prepared when they are asked.
+
+        Args:
+            progress: Called with bytes while weights are fetched.
+        """
         await self.models[0].prepare(progress)
 
     async def aclose(self) -> None:
@@ -137,11 +141,22 @@ class FallbackModel(BaseChatModel):
             await model.aclose()
 
     def count_tokens(self, text: str) -> int:
-        """As the first model counts."""
+        """As the first model counts.
+
+        Args:
+            text: Any text.
+        """
         return self.models[0].count_tokens(text)
 
     def on_call(self, listen: OnCall) -> Callable[[], None]:
-        """Listen to the calls of all of them, those that failed too."""
+        """Listen to the calls of all of them, those that failed too.
+
+        Args:
+            listen: Called on the loop that ran the call; it must be quick, and must not fail.
+
+        Returns:
+            A function that removes the listener.
+        """
         removers = [model.on_call(listen) for model in self.models]
 
         def remove() -> None:
@@ -152,6 +167,9 @@ class FallbackModel(BaseChatModel):
 
     def stream(self, request: ChatRequest) -> Stream:
         """The reply of the first model that can answer, as events.
+
+        Args:
+            request: What each of them is asked.
 
         Raises:
             ModelServiceError: None could; it is that of the last one that was asked, `extra["tried"]` names them all.

@@ -135,6 +135,11 @@ class Echo(BaseChatModel):
 
 def models() -> BaseChatModel:
     model = get_chat_model({"model": "qwen-plus", "model_type": "qwen_dashscope", "generate_cfg": {"seed": 1}})
+    chain = FallbackModel(
+        {"models": [model, {"model": "claude-sonnet-4-5", "model_type": "anthropic"}], "on": ["busy"]}
+    )
+    several: BaseChatModel = get_chat_model([model, "gpt-5-mini"])
+    print(chain.models, several.label)
     try:
         for snapshot in model.chat(messages=messages(), functions=[{"name": "add"}]):
             print(snapshot)

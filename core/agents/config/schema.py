@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self, cast
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self, TypeAlias, cast
 
 from pydantic import (
     AfterValidator,
@@ -369,9 +369,15 @@ class KindFields(ConfigPart):
         return {name: value for name, value in given.items() if value is not None}
 
 
+GivenLLM: TypeAlias = str | LLMConfig | list[str | LLMConfig]
+"""A model as a configuration has it: its name, its settings, or several of these, a chain."""
+
+
 def _llm(given: Any) -> Any:
     if isinstance(given, BaseChatModel):
         return LLMConfig.of_model(given)
+    if isinstance(given, list):
+        return {"model_type": "fallback", "models": given}
     return {"model": given} if isinstance(given, str) else given
 
 
@@ -429,7 +435,8 @@ class AgentConfig(KindFields):
             the group.
         tools: Its tools, as names or sections.
         prompt: What it is told first, a text or a section; `{{name}}` is filled from the variables.
-        llm: The model as `get_chat_model` takes it. Where nothing names a model, Parlour's settings do.
+        llm: The model as `get_chat_model` takes it, or a list of them, a chain. Where nothing names a model, Parlour's
+            settings do.
         function_list: Tools as an agent takes them, beside `tools`.
         system_message: What it is told first, as it is.
         name: Who speaks.
@@ -461,7 +468,10 @@ class AgentConfig(KindFields):
     agents: Annotated[list[AgentConfig], BeforeValidator(read_members), WithJsonSchema({"type": "array"})] = Field(
         default_factory=list["AgentConfig"]
     )
-    llm: Annotated[LLMConfig, BeforeValidator(_llm, json_schema_input_type=str | LLMConfig)] | None = None
+    llm: (
+        Annotated[LLMConfig, BeforeValidator(_llm, json_schema_input_type=str | LLMConfig | list[str | LLMConfig])]
+        | None
+    ) = None
     function_list: list[Annotated[Any, BeforeValidator(_listed_tool, json_schema_input_type=str | dict[str, Any])]] = (
         Field(default_factory=list[Any], repr=False)
     )

@@ -9,6 +9,7 @@ import pytest
 from core.agents.base import Agent
 from core.agents.config.problems import ConfigError
 from core.agents.config.schema import AgentConfig, LLMConfig
+from core.llm.fallback import FallbackModel
 from core.messages.message import Message
 from core.testing.scripted_model import ScriptedModel
 
@@ -102,3 +103,15 @@ def test_files_of_a_configuration_are_answered_from(tmp_path: Path) -> None:
     agent = Agent.from_config(config.model_copy(update={"llm": LLMConfig.of_model(model)}))
     agent.run_nonstream([Message("user", "How high is the lighthouse of Otter Point?")])
     assert "31 metres" in str(model.requests[0].messages)
+
+
+def test_a_list_of_models_is_a_chain_with_keys_from_variables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MY_KEY", "sk-from-a-variable")
+    file = tmp_path / "agent.yaml"
+    claude = "  - model: claude-sonnet-4-5\n    model_type: anthropic\n    api_key: ${MY_KEY}\n"
+    file.write_text(f"llm:\n  - model: m\n    model_type: scripted\n    base_url: http://127.0.0.1:1/v1\n{claude}")
+    chain = Agent.from_config(file).llm
+    assert isinstance(chain, FallbackModel)
+    assert [model.model for model in chain.models] == ["m", "claude-sonnet-4-5"]
+    assert chain.models[1]._key == "sk-from-a-variable"
+    assert "sk-from-a-variable" not in file.read_text()
