@@ -30,10 +30,10 @@ LONGEST: Final = KEPT_HEAD + KEPT_TAIL
 HIDDEN: Final = "…"
 _SHOWN_HEADERS: Final = re.compile(
     r"accept(?:-encoding|-language)?|cache-control|connection|content-(?:encoding|length|type)|host|user-agent"
-    r"|x-stainless-[\w-]+|x-dashscope-sse|x-accel-buffering",
+    r"|x-stainless-[\w-]+|x-dashscope-sse|x-accel-buffering|anthropic-version",
     re.IGNORECASE,
 )
-_SHOWN_QUERY: Final = frozenset({"api-version"})
+_SHOWN_QUERY: Final = frozenset({"alt", "api-version"})
 _PICTURE: Final = re.compile(rb"data:([\w.+-]+/[\w.+-]+);base64,([A-Za-z0-9+/=]{64,})")
 _SOUND: Final = re.compile(rb'("data":\s*")([A-Za-z0-9+/=]{256,})(?=")')
 _NOT_SHOWN: Final = frozenset({"extra_headers", "extra_query"})

@@ -53,6 +53,7 @@ from parlour import (
     Decision,
     DialogueRetrievalAgent,
     ExpandWriting,
+    FallbackModel,
     FnCallAgent,
     FunctionCall,
     GenerateConfig,

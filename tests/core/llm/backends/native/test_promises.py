@@ -13,6 +13,7 @@ from core.llm.ledger import LedgerCall, recorded_by
 from core.messages.content import ContentItem
 from core.messages.events import CallStarted, MessageFinished, ReasoningDelta, TextDelta
 from core.messages.message import ASSISTANT, FUNCTION, USER, Message
+from core.runs.call_stages import stages_of
 from core.testing.script import Reply, refusal
 from tests.core.llm.backends.native.services import KEY, PDF, SERVICES, WEATHER
 
@@ -280,6 +281,8 @@ async def test_the_account_has_what_went_over_the_wire(native):
     assert exchange.status == 200
     assert b"Hello!" in exchange.received.head
     assert (ledger.call.usage.cached_tokens, ledger.call.usage.reasoning_tokens) == (20, 30)
+    assert KEY in str(exchange.headers)
+    assert KEY not in json.dumps(stages_of(ledger.call))
 
 
 async def test_the_list_of_its_models_is_asked_when_it_is_warmed_up(native):
