@@ -34,8 +34,9 @@ _FAILED = b"FAILED at once: "
 _SCRIPTS = ["docs/site_pages.py", "app.py", "build_wheel.py", "set_up.py"]
 _CODE = ["core", "webui", "parlour", "tests", "bench", "examples", ".ci", *_SCRIPTS]
 # Of tests, the types of the program that names each public name; `make test-fast` looks at those that changed, and
-# `make test-all` at all: they are a third of the whole, and a test that calls something wrongly fails.
-_TYPED = ["core", "webui", "parlour", "bench", "tests/package", "app.py", "build_wheel.py", "set_up.py"]
+# `make test-all` at all, and at what measures: both are a third of the whole, and a test that calls something wrongly
+# fails.
+_TYPED = ["core", "webui", "parlour", "tests/package", "app.py", "build_wheel.py", "set_up.py"]
 
 
 Stage = tuple[str, list[str]]

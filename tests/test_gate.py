@@ -201,7 +201,7 @@ def test_the_stages_check_everything_in_order(gate: ModuleType) -> None:
     assert names == [[["format", "lint", "layers"]], [["tests"], ["screen"], ["types", "page"]]]
 
 
-def test_types_are_those_of_all_that_is_shipped_and_in_test_all_of_the_tests_too(gate: ModuleType) -> None:
+def test_types_are_those_of_all_that_is_shipped_and_in_test_all_of_tests_and_measurements_too(gate: ModuleType) -> None:
     def typed(*, everything: bool) -> set[str]:
         (command,) = (
             one
@@ -214,7 +214,7 @@ def test_types_are_those_of_all_that_is_shipped_and_in_test_all_of_the_tests_too
 
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["pyright"]
     assert typed(everything=True) == set()  # all that the project names
-    assert typed(everything=False) == {*project["include"], "tests/package"} - {"tests"}
+    assert typed(everything=False) == {*project["include"], "tests/package"} - {"tests", "bench"}
 
 
 def test_what_is_left_to_make_test_all_is_there_and_stands_in_order() -> None:
@@ -223,6 +223,21 @@ def test_what_is_left_to_make_test_all_is_there_and_stands_in_order() -> None:
     for line in listed:
         path, _, name = line.partition("[")[0].partition("::")
         assert f"def {name}(" in (ROOT / path).read_text("utf-8"), f"{line} is not there any more."
+
+
+def test_of_what_is_left_in_a_browser_quick_tests_keep_the_core_in_the_gate() -> None:
+    """`kept.toml` names them; a test that goes along to `slow.txt`, or away, can keep nothing."""
+    listed = set(slow_tests())
+    left = tomllib.loads((ROOT / "tests" / "kept.toml").read_text("utf-8"))
+    assert len(left) > 20
+    for path, tests in left.items():
+        for name, keepers in tests.items():
+            assert any(line.partition("[")[0] == f"tests/{path}::{name}" for line in listed), name
+            assert keepers
+            for keeper in keepers:
+                file, _, kept = keeper.partition("::")
+                assert f"def {kept}(" in (ROOT / "tests" / file).read_text("utf-8"), f"{keeper} is not there."
+                assert f"tests/{keeper}" not in listed, f"{keeper} is left itself."
 
 
 def test_a_test_with_parameters_is_left_by_its_name_alone_or_by_what_it_is_given() -> None:
