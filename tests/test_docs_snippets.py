@@ -49,6 +49,7 @@ FENCE = re.compile(r"^(?P<indent> *)```(?P<kind>[\w-]*)[^\n]*\n(?P<body>.*?)^ *`
 MODEL = re.compile(r"<!-- model: ((?:(?!-->).)*) -->\s*\Z", re.DOTALL)
 NAMED = re.compile(r"\A# (\S+\.(?:ya?ml|toml|jsonl?))\n")
 KINDS = {"python", "yaml", "toml", "json", "console", "sh", "text", "markdown", ""}
+KINDS |= {"py"}  # written for a peer; `python -m bench.beside` runs it in an environment of the peer's
 KINDS |= {"nginx", "caddy", "haproxy"}  # run by the programs themselves, in tests/real/test_proxies.py
 KINDS |= {"html"}  # tests/e2e/test_embed.py shows the same line in Chromium
 
@@ -182,10 +183,12 @@ def test_a_page_holds(page: str, folder: Path, service: Service) -> None:
     names: dict[str, Any] = {"__name__": "page"}
     printed = ""
     for fence in ALL[page]:
-        service.left[:] = [reply_from(reply) for reply in fence.replies]
+        service.left[:] = [reply_from(reply) for reply in fence.replies if fence.kind != "py"]
         match fence.kind:
             case "python":
                 printed = _python(fence, names)
+            case "py":
+                ast.parse(fence.body)
             case "text" if printed:
                 assert re.fullmatch(_pattern(fence.body), printed.strip(), re.DOTALL), (
                     f"{fence.place} is not what is printed:\n{printed}"
