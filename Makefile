@@ -20,7 +20,7 @@ define SET_UP
 	"$$python" set_up.py $(1)
 endef
 
-.PHONY: help run test test-fast test-all mutants bench docs format lock clean
+.PHONY: help run test test-fast test-all mutants bench docs reference format lock clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -54,6 +54,10 @@ docs: ## Write the documentation as a site into build/docs
 	$(call SET_UP,test)
 	@NO_MKDOCS_2_WARNING=1 $(VENV)/mkdocs build --strict --quiet
 	@echo "build/docs/index.html; with search: $(VENV)/python -m http.server -d build/docs --bind 127.0.0.1 8000"
+
+reference: ## Write docs/reference, the reference as plain Markdown
+	$(call SET_UP,test)
+	@$(VENV)/python .ci/reference.py
 
 format: ## Format, and mend what can be mended by itself
 	$(call SET_UP,test)

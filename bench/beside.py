@@ -15,6 +15,7 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from bench.figures import Figure, report
@@ -23,10 +24,9 @@ from core.testing.script import reply_from
 
 PAGES = Path(__file__).resolve().parent.parent / "docs" / "coming-from"
 FENCE = re.compile(r"^<!-- model: ([^\n]*) -->\n```(py|python)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-BEFORE = {
-    # By default it speaks a protocol of OpenAI's alone, and sends its traces there.
-    "openai-agents": "import agents; agents.set_default_openai_api('chat_completions'); agents.set_tracing_disabled(True)\n"
-}
+# By default it speaks a protocol of OpenAI's alone, and sends its traces there.
+OVER_CHAT = "import agents\nagents.set_default_openai_api('chat_completions')\nagents.set_tracing_disabled(True)\n"
+BEFORE = {"openai-agents": OVER_CHAT}
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ def programs(page: str) -> list[Program]:
 
 def wrong(program: Program, python: Path) -> str:
     """What is wrong with a peer's program; "" where it runs and says something."""
-    with ModelServer([reply_from(one) for one in program.said]) as server:
+    with TemporaryDirectory() as folder, ModelServer([reply_from(one) for one in program.said]) as server:
         here = {
             "OPENAI_BASE_URL": server.base_url,
             "OPENAI_API_BASE": server.base_url,
@@ -74,8 +74,9 @@ def wrong(program: Program, python: Path) -> str:
             "PATH": os.environ["PATH"],
             "HOME": os.environ.get("HOME", "/"),
         }
-        code = BEFORE.get(program.page, "") + program.code
-        done = subprocess.run([python, "-c", code], capture_output=True, text=True, check=False, env=here, timeout=120)
+        file = Path(folder) / "program.py"  # some read their own source
+        file.write_text(BEFORE.get(program.page, "") + program.code, encoding="utf-8")
+        done = subprocess.run([python, file], capture_output=True, text=True, check=False, env=here, timeout=120)
         asked = len(server.requests)
     if done.returncode != 0:
         return done.stderr.strip()[-1500:]
@@ -100,7 +101,9 @@ def main() -> None:
                 if what:
                     sys.stderr.write(f"{page}: {title}: {what}\n")
             ran = f"{sum(not what for _, what in found)} of {len(found)} of theirs ran"
-        figures.append(Figure(f"{len(both) // 2} programs beside {page}, lines", ours, theirs, "", f"{page} {theirs}; {ran}"))
+        figures.append(
+            Figure(f"{len(both) // 2} programs beside {page}, lines", ours, theirs, "", f"{page} {theirs}; {ran}")
+        )
     report(figures)
 
 

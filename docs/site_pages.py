@@ -35,6 +35,8 @@ PICTURES: Final = {
 _LINK: Final = re.compile(r"(\]\()(?!https?://|#)([^)#\s]+)")
 _NAMES_OF: Final = re.compile(r"^<!-- names of: ([\w., ]+) -->$", re.MULTILINE)
 
+_REPOSITORY: Final = re.compile(r"<!-- repository -->.*?<!-- /repository -->\n*", re.DOTALL)
+
 
 def public_names() -> dict[str, list[str]]:
     """The names of `core` by the module they live in, read from its table without importing it."""
@@ -43,6 +45,11 @@ def public_names() -> dict[str, list[str]]:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "_NAMES":
             return ast.literal_eval(node.value)
     raise LookupError("core/__init__.py has no table of names.")
+
+
+def without_links_of_the_repository(markdown: str) -> str:
+    """A page without what is for readers of the repository alone: `<!-- repository -->…<!-- /repository -->`."""
+    return _REPOSITORY.sub("", markdown)
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -65,6 +72,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 def on_page_markdown(markdown: str, *, page: Page, **_: object) -> str:
     """Send links that leave this folder to the pages made of their targets, and put names where they belong."""
     source = page.file.src_uri
+    markdown = without_links_of_the_repository(markdown)
     if page.file.generated_by is None:
         markdown = _moved(markdown, posixpath.join("docs", posixpath.dirname(source)), source)
     return _NAMES_OF.sub(lambda found: "\n\n".join(_entries(found[1])), markdown)

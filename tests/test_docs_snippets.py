@@ -42,6 +42,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted(
     path.relative_to(ROOT).as_posix()
     for path in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").glob("*.md")]
+    if path.parent != ROOT / "docs" / "reference"  # written out from `docs/api`, whose snippets run
 )
 SAMPLES = ROOT / "assets" / "samples"
 SAID = Reply(text="It is so.", usage=(5, 3))
