@@ -25,6 +25,8 @@ _KNOWN = frozenset(
 )
 _SAMPLING = ("temperature", "top_p", "top_k")
 _ID = re.compile(r"[a-zA-Z0-9_-]+")
+_NEWEST = re.compile(r"claude-\w+-5-[1-9]")
+_MARK = re.compile(r'"cache_control": \{[^}]*\},? ?')
 _TYPES = {
     400: "invalid_request_error",
     401: "authentication_error",
@@ -44,9 +46,11 @@ class AnthropicDialect:
 
     Args:
         signed: The thoughts that went out, by their signatures: one that comes back is compared.
+        bound: What stood before them: the newest models take them back behind the same alone.
     """
 
     signed: dict[str, str] = field(default_factory=dict[str, str])
+    bound: dict[str, str] = field(default_factory=dict[str, str])
 
     def takes(self, asked: Asked) -> bool:
         """A question has this path."""
@@ -82,7 +86,25 @@ class AnthropicDialect:
             return f"{extra}: Extra inputs are not permitted"
         if not isinstance(body.get("max_tokens"), int):
             return "max_tokens: Field required"
-        return self._of_messages(dicts(body.get("messages"))) or _of_thinking(body) or _of_marks(body)
+        messages = dicts(body.get("messages"))
+        return self._of_messages(messages) or _of_thinking(body) or _of_marks(body) or self._of_binding(body, messages)
+
+    def _of_binding(self, body: Request, messages: list[Json]) -> str:
+        """What the newest models refuse beside."""
+        if not _NEWEST.search(str(body.get("model"))):
+            return ""
+        thinking: Json = body.get("thinking") or {}
+        choice: Json = body.get("tool_choice") or {}
+        if (kind := thinking.get("type")) in {"disabled", "enabled"}:
+            return f'"thinking.type.{kind}" is not supported for this model.'
+        if choice.get("type") in {"any", "tool"}:
+            return "tool_choice: forced tool use is not supported for this model."
+        for at, message in enumerate(messages):
+            for block in dicts(message.get("content")):
+                known = self.bound.get(str(block.get("signature")))
+                if known is not None and known != _before(body, messages[:at]):
+                    return "Invalid `signature` in `thinking` block. The block is bound to a different conversation."
+        return ""
 
     def _of_messages(self, messages: list[Json]) -> str:
         if not messages or messages[0].get("role") != "user":
@@ -117,13 +139,14 @@ class AnthropicDialect:
 
     def events(self, reply: Reply, body: Request, reply_id: str) -> list[bytes]:
         """Blocks, each begun, grown and stopped."""
-        counts = _usage(reply, body)
+        known, counts = set(self.signed), _usage(reply, body)
         head: Json = {**_head(body, reply_id), "content": [], "usage": {**counts, "output_tokens": 1}}
         events = [event({"type": "message_start", "message": head}), event({"type": "ping"})]
         for index, (begun, deltas) in enumerate(self._blocks(reply, reply_id)):
             events.append(event({"type": "content_block_start", "index": index, "content_block": begun}))
             events += [event({"type": "content_block_delta", "index": index, "delta": delta}) for delta in deltas]
             events.append(event({"type": "content_block_stop", "index": index}))
+        self._bind(body, known)
         delta = {"stop_reason": _reason(reply), "stop_sequence": None}
         end = {"type": "message_delta", "delta": delta, "usage": counts}
         return [*events, event(end), event({"type": "message_stop"})]
@@ -131,6 +154,7 @@ class AnthropicDialect:
     def whole(self, reply: Reply, body: Request, reply_id: str) -> bytes:
         """All blocks at once."""
         content: list[Json] = []
+        known = set(self.signed)
         for begun, deltas in self._blocks(reply, reply_id):
             block = {**begun}
             for delta in deltas:
@@ -140,8 +164,13 @@ class AnthropicDialect:
             if block["type"] == "tool_use":
                 block["input"] = json.loads("".join(delta["partial_json"] for delta in deltas) or "{}")
             content.append(block)
+        self._bind(body, known)
         said = {"content": content, "stop_reason": _reason(reply), "usage": _usage(reply, body)}
         return json.dumps({**_head(body, reply_id), **said}, ensure_ascii=False).encode()
+
+    def _bind(self, body: Request, known: set[str]) -> None:
+        for signature in self.signed.keys() - known:
+            self.bound[signature] = _before(body, dicts(body.get("messages")))
 
     def error(self, reply: Reply) -> bytes:
         """The type by the status."""
@@ -175,6 +204,11 @@ class AnthropicDialect:
             begun: Json = {"type": "tool_use", "id": f"toolu_{reply_id}_{index}", "name": name, "input": {}}
             blocks.append((begun, [{"type": "input_json_delta", "partial_json": part} for part in parts]))
         return blocks
+
+
+def _before(body: Request, messages: list[Json]) -> str:
+    """What stands before a thought, without the marks of what is kept."""
+    return _MARK.sub("", json.dumps([body.get("system"), messages], sort_keys=True))
 
 
 def _head(body: Request, reply_id: str) -> Json:

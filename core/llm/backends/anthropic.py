@@ -9,7 +9,15 @@ from urllib.parse import urlsplit
 from core.errors import SettingsError
 from core.llm.backends.native.model import NativeModel
 from core.llm.backends.native.service import NativeConfig, Sent
-from core.llm.wire.anthropic import SAMPLING, AnthropicReader, body_json, is_adaptive, version_of
+from core.llm.request import named_choice
+from core.llm.wire.anthropic import (
+    SAMPLING,
+    AnthropicReader,
+    body_json,
+    can_stop_thinking,
+    is_adaptive,
+    version_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -73,6 +81,7 @@ class AnthropicModel(NativeModel):
 
     def __init__(self, cfg: Mapping[str, Any] | None = None) -> None:
         super().__init__(cfg)
+        self._forces = True
         if self._config.prompt_caching not in {True, False, "5m", "1h"}:
             said = f"prompt_caching cannot be {self._config.prompt_caching!r}."
             raise SettingsError(said, hint="Give true, false, 5m or 1h.", name="prompt_caching")
@@ -80,10 +89,9 @@ class AnthropicModel(NativeModel):
     @property
     def efforts(self) -> Efforts:
         """As for every model, by the generation of this one."""
-        version = version_of(self.model)
-        if version < (3, 7):
+        if version_of(self.model) < (3, 7):
             return {}
-        off = {} if version >= (5, 0) else {"off": {"reasoning_effort": "none"}}
+        off = {"off": {"reasoning_effort": "none"}} if can_stop_thinking(self.model) else {}
         return {**off, "short": {"reasoning_effort": "low"}, "long": {"reasoning_effort": "high"}}
 
     def _senses(self) -> None:
@@ -104,10 +112,18 @@ class AnthropicModel(NativeModel):
 
     def _sent(self, request: ChatRequest, names: ToolNames) -> Sent:
         config = self._config
-        body = body_json(self.model, request, self._takes, names, caching=config.prompt_caching)
+        caching, forces = config.prompt_caching, self._forces
+        body = body_json(self.model, request, self._takes, names, caching=caching, forces=forces)
         usual = _WITH_SAMPLING if SAMPLING & body.keys() or not is_adaptive(self.model) else _NEWEST
         version = config.anthropic_version if isinstance(config, AnthropicConfig) else None
         return Sent("/v1/messages", body, {"anthropic-version": version or usual})
+
+    def _learn(self, refusal: str, asked: ChatRequest, if_taken: tuple[str, ...]) -> bool:
+        """As for every such model; the newest ones cannot be forced to call a tool."""
+        if self._forces and "tool_choice" in refusal and named_choice(asked):
+            self._forces = False
+            return True
+        return super()._learn(refusal, asked, if_taken)
 
     def _reader(self, taken: set[str], names: ToolNames) -> EndingReader:
         return AnthropicReader(taken, names, model=self.model)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from core.llm.request import OUR_KEYS, is_off, is_on
@@ -63,6 +63,20 @@ def is_adaptive(model: str) -> bool:
     return version_of(model) >= (4, 6)
 
 
+def can_stop_thinking(model: str) -> bool:
+    """Whether thinking can be turned off; the newest models think always."""
+    return version_of(model) < (5, 1) and not re.search(r"fable|mythos", model)
+
+
+def least_thinking(model: str) -> Json:
+    """The fields for as little thinking as the model can do with."""
+    if can_stop_thinking(model):
+        return {"thinking": {"type": "disabled"}}
+    if "sonnet" in model:
+        return {"thinking": {"type": "between_tools"}}
+    return {"output_config": {"effort": "low"}}
+
+
 def body_json(
     model: str,
     request: ChatRequest,
@@ -70,6 +84,7 @@ def body_json(
     names: ToolNames,
     *,
     caching: bool | str = True,
+    forces: bool = True,
 ) -> Json:
     """The body of a request.
 
@@ -79,6 +94,7 @@ def body_json(
         takes: What the model takes beside text.
         names: Tools' names on the wire.
         caching: Whether beginnings of prompts are kept at the service, and for how long: `5m` or `1h`.
+        forces: Whether a call can be forced; else the tool is offered alone.
     """
     generate = request.generate
     proven = turns(
@@ -94,7 +110,7 @@ def body_json(
     if generate.get("user"):
         body["metadata"] = {"user_id": str(generate["user"])}
     if request.functions:
-        _offer(body, request, names)
+        _offer(body, request, names, forces=forces)
     _think(body, model, generate, conversation)
     if schema := schema_of(generate):
         body["output_config"] = {**body.get("output_config", {}), "format": {"type": "json_schema", "schema": schema}}
@@ -123,8 +139,12 @@ def _stops(given: Any) -> list[str]:
     return [str(word) for word in words if str(word).strip()]  # the service refuses white space alone
 
 
-def _offer(body: Json, request: ChatRequest, names: ToolNames) -> None:
+def _offer(body: Json, request: ChatRequest, names: ToolNames, *, forces: bool) -> None:
     """The tools, and which of them may be called."""
+    choice = str(request.generate.get("function_choice") or "auto")
+    if choice not in {"auto", "none"} and not forces:
+        request = replace(request, functions=tuple(one for one in request.functions if one.get("name") == choice))
+        choice = "auto"
     body["tools"] = [
         {
             "name": names.wire_name(each["name"]),
@@ -133,7 +153,6 @@ def _offer(body: Json, request: ChatRequest, names: ToolNames) -> None:
         }
         for each in checked_functions(request.functions)
     ]
-    choice = str(request.generate.get("function_choice") or "auto")
     chosen: Json = {"type": choice} if choice in {"auto", "none"} else {"type": "tool", "name": names.wire_name(choice)}
     parallel = request.generate.get("parallel_function_calls")
     if parallel is not None and choice != "none":
@@ -149,7 +168,7 @@ def _think(body: Json, model: str, generate: Mapping[str, Any], conversation: Se
     forced = cast("Json", body.get("tool_choice") or {}).get("type") == "tool"
     if is_adaptive(model):
         if effort == "none":
-            body["thinking"] = {"type": "disabled"}
+            body |= least_thinking(model)
         elif not forced and (effort or version_of(model) >= (5, 0)):
             body["thinking"] = {"type": "adaptive", "display": "summarized"}
         if effort and effort != "none":

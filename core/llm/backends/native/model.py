@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from contextlib import AsyncExitStack, aclosing
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 from urllib.parse import urlsplit
 
 from core.bridge.watchdog import awake_timeout
@@ -26,6 +27,7 @@ from core.llm.service import Service, account_mark, service_of
 from core.llm.validation import read_config
 from core.llm.wire.tools import ToolNames, checked_functions
 from core.messages.events import MessageStarted
+from core.messages.message import PROOF
 from core.settings import named_key
 
 if TYPE_CHECKING:
@@ -36,6 +38,13 @@ if TYPE_CHECKING:
     from core.llm.wire.reading import EndingReader
     from core.llm.wire_log import WireLog
     from core.messages.content import ContentItem
+
+
+_PROOF: Final = re.compile(
+    r"signature|bound to a different|encrypted.?content|expected .?thinking|reasoning.{0,40}required following",
+    re.IGNORECASE,
+)
+"""Refusals of thoughts that were sent back: what stood before them has changed, or they are not the service's."""
 
 
 class NativeModel(BaseChatModel):
@@ -229,7 +238,10 @@ class NativeModel(BaseChatModel):
             response = await self._http.ask(self._sent(asked, names), limits, wire)
             if response.status_code == 200:
                 return response
-            if response.status_code not in {400, 422} or not self._learn(response.text, asked, if_taken):
+            refused = response.text if response.status_code in {400, 422} else ""
+            if refused and _PROOF.search(refused) and (plain := without_proofs(request)) is not None:
+                request = plain  # a thought is of another conversation by now: it goes on without
+            elif not refused or not self._learn(refused, asked, if_taken):
                 raise self._translator.refused(response)
 
     def _without_refused(self, request: ChatRequest, if_taken: tuple[str, ...]) -> ChatRequest:
@@ -247,6 +259,19 @@ class NativeModel(BaseChatModel):
                 self._refused[name] = asked.generate[name]
                 return True
         return False
+
+
+def without_proofs(request: ChatRequest) -> ChatRequest | None:
+    """The request without what proves earlier thoughts; `None` where there is nothing of the kind."""
+    if not any(PROOF in (message.extra or {}) for message in request.messages):
+        return None
+    plain = [
+        message.model_copy(update={"extra": {name: value for name, value in message.extra.items() if name != PROOF}})
+        if message.extra
+        else message
+        for message in request.messages
+    ]
+    return replace(request, messages=tuple(plain))
 
 
 async def _drain(pieces: AsyncGenerator[bytes, None], wire: WireLog) -> None:

@@ -66,7 +66,7 @@ async def test_a_later_model_decides_by_itself_and_tells_its_thoughts(native):
 
 
 async def test_thinking_that_the_program_sets_stands(native):
-    body = await asked(native, NEWEST, reasoning_effort="high", thinking={"type": "disabled"})
+    body = await asked(native, "claude-opus-5", reasoning_effort="high", thinking={"type": "disabled"})
     assert body["thinking"] == {"type": "disabled"}
 
 
@@ -81,6 +81,47 @@ async def test_a_forced_call_is_made_without_a_thought(native):
     body = await asked(native, LEGACY, None, [WEATHER], reasoning_effort="high", function_choice="weather")
     assert body["tool_choice"] == {"type": "tool", "name": "weather"}
     assert "thinking" not in body
+
+
+async def test_the_newest_models_think_always_and_as_little_as_they_can_where_that_is_asked(native):
+    assert "thinking" not in await asked(native, "claude-opus-5-5", reasoning_effort="none")
+    assert native.body()["output_config"] == {"effort": "low"}
+    assert (await asked(native, NEWEST, reasoning_effort="none"))["thinking"] == {"type": "between_tools"}
+    assert (await asked(native, "claude-opus-5", reasoning_effort="none"))["thinking"] == {"type": "disabled"}
+
+
+async def test_a_tool_that_cannot_be_forced_is_offered_alone(native):
+    native.play(Reply(text="unused"), Reply(calls=[("weather", {"city": "Oslo"})]), Reply(text="Hello!"))
+    model = native.model(NEWEST)
+    other = {**WEATHER, "name": "other"}
+    for _ in range(2):
+        await model.achat([Message(USER, "q")], [other, WEATHER], {"function_choice": "weather"})
+        assert [one["name"] for one in native.body()["tools"]] == ["weather"]
+        assert native.body()["tool_choice"] == {"type": "auto"}
+    assert len(native.server.requests) == 3
+
+
+async def test_a_thought_goes_back_behind_the_same_conversation(native):
+    native.play(Reply(reasoning="Hm.", calls=[("weather", {"city": "Oslo"})]), Reply(text="Rain."))
+    model = native.model(NEWEST)
+    reply = await model.achat([Message(USER, "q")], [WEATHER])
+    result = Message(FUNCTION, "rain", name="weather", extra=dict(reply[-1].extra))
+    await model.achat([Message(USER, "q"), *reply, result], [WEATHER])
+    assert native.signed()[0] in native.sent()
+    assert len(native.server.requests) == 2
+
+
+async def test_behind_another_conversation_it_goes_on_without_its_thoughts(native):
+    native.play(
+        Reply(reasoning="Hm.", calls=[("weather", {"city": "Oslo"})]), Reply(text="unused"), Reply(text="Rain.")
+    )
+    model = native.model(NEWEST)
+    reply = await model.achat([Message(USER, "q")], [WEATHER])
+    result = Message(FUNCTION, "rain", name="weather", extra={"function_id": reply[-1].extra["function_id"]})
+    changed = [Message(SYSTEM, "It is Monday."), Message(USER, "q"), *reply, result]
+    assert (await model.achat(changed, [WEATHER]))[-1].get_text_content() == "Rain."
+    assert native.signed()[0] not in native.sent()
+    assert len(native.server.requests) == 3
 
 
 async def test_a_thought_that_the_service_hides_goes_back(native):
@@ -171,4 +212,5 @@ def test_the_usual_key_goes_to_the_vendors_own_address_alone(monkeypatch):
 def test_it_says_how_long_it_can_think():
     assert set(get_chat_model({"model_type": "anthropic", "model": LEGACY}).efforts) == {"off", "short", "long"}
     assert set(get_chat_model({"model_type": "anthropic", "model": NEWEST}).efforts) == {"short", "long"}
+    assert "off" in get_chat_model({"model_type": "anthropic", "model": "claude-sonnet-5"}).efforts
     assert get_chat_model({"model_type": "anthropic", "model": "claude-3-5-haiku-20241022"}).efforts == {}
