@@ -1,5 +1,7 @@
 // Conversations from elsewhere: a file is chosen and sent, the line under the list says how far it is and what came in.
+import { ask } from './bus.js';
 import { openConversation } from './places.js';
+import { tellOthers } from './tabs.js';
 import { say } from './words.js';
 
 let line = null;
@@ -34,6 +36,8 @@ function send(file) {
   going.addEventListener('load', () => {
     const { done, left, open, failed } = read(going.responseText);
     if (!done) return tell(failed ?? say('import_failed'));
+    ask({ do: 'look' });  // they are in the list
+    tellOthers();
     tell(done, { more: left, act: open ? () => openConversation(open) : null });
   });
   for (const end of ['error', 'abort', 'timeout']) going.addEventListener(end, () => tell(say('import_failed')));

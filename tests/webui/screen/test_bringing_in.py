@@ -1,0 +1,52 @@
+"""Conversations from elsewhere: what came in is in the list at once, here and in other tabs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, Route, expect
+
+from tests.e2e.chat_steps import until
+from tests.webui.screen.stage import Stage
+
+Show = Callable[..., Page]
+OTHER_TAB = """() => {
+    window.told = [];
+    new BroadcastChannel('parlour').onmessage = ({ data }) => window.told.push(data);
+}"""
+CAME = {"done": "2 conversations came in from ChatGPT: 4 messages, 0 files.", "left": [], "open": "c9"}
+
+
+@pytest.mark.parametrize(
+    ("end", "looks"), [(CAME, True), ({"failed": "That is no export."}, False)], ids=["came in", "refused"]
+)
+def test_what_came_in_is_looked_at_here_and_in_other_tabs(
+    show: Show, stage: Stage, tmp_path: Path, end: dict[str, Any], looks: bool
+) -> None:
+    page = show()
+    page.evaluate(OTHER_TAB)
+    said = "\n".join(json.dumps(line) for line in ({"share": 0.5}, end))
+
+    def answer(route: Route) -> None:
+        route.fulfill(body=said, content_type="application/json")
+
+    page.route("**/conversations/import", answer)
+    (tmp_path / "export.json").write_text("[]")
+    stage.asked.clear()
+    page.keyboard.press("Control+k")
+    page.get_by_role("combobox").fill("import conv")
+    with page.expect_file_chooser() as chooser:
+        page.get_by_role("option", name="Import conversations…").click()
+    chooser.value.set_files(tmp_path / "export.json")
+    expect(page.locator(".p-bringing")).to_contain_text(end.get("done") or end["failed"])
+    page.unroute("**/conversations/import")
+    if looks:
+        until(lambda: {"do": "look"} in stage.asked)
+        until(lambda: page.evaluate("window.told") == ["look"])
+    else:
+        assert {"do": "look"} not in stage.asked
+        assert page.evaluate("window.told") == []
