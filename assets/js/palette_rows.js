@@ -67,13 +67,15 @@ const command = (one) => [option({ act: one.act }, ...line(one))];
 const ROWS = { conversations: conversation, documents: document_, libraries: library, commands: command };
 
 // A group under its head, cut to the first few where it is not opened: the last row opens the rest.
-function group(kind, all, { acts, opened, latest, cut }) {
+// Of `more` there is more than was told.
+function group(kind, all, { acts, opened, latest, cut, more: cutThere }) {
   if (!all.length) return null;
   const few = !cut || opened.has(kind) ? all.length : FEW[kind];
   const options = all.slice(0, few).flatMap((one) => ROWS[kind](one, acts));
-  const counted = all.length > few ? say('palette_some', { n: few, all: all.length }) : cut && kind !== 'commands' ? String(all.length) : '';
+  const count = cutThere.includes(kind) ? `${all.length}+` : String(all.length);
+  const counted = all.length > few ? say('palette_some', { n: few, all: count }) : cut && kind !== 'commands' ? count : '';
   if (all.length > few) {
-    const more = { icon: 'chevron', name: say('palette_all', { n: all.length }) };
+    const more = { icon: 'chevron', name: say(cutThere.includes(kind) ? 'palette_first' : 'palette_all', { n: all.length }) };
     options.push(option({ act: () => acts.unfold(kind), stays: true, form: 'p-rest' }, ...line(more)));
   }
   const id = `p-palette-${kind}`;
@@ -88,7 +90,7 @@ function group(kind, all, { acts, opened, latest, cut }) {
 export function drawn(answer, { text, scope, acts, opened, commands }) {
   const latest = !text;
   const given = { ...answer, commands };
-  const shape = { acts, opened, latest, cut: Boolean(text) && scope === 'everywhere' };
+  const shape = { acts, opened, latest, cut: Boolean(text) && scope === 'everywhere', more: answer.more ?? [] };
   const kinds = Object.keys(ROWS).filter((kind) => scope === 'everywhere' ? !(latest && kind === 'libraries') : scope === kind);
   const groups = kinds.map((kind) => group(kind, given[kind] ?? [], shape)).filter(Boolean);
   const found = groups.reduce((sum, one) => sum + one.options.length, 0);

@@ -82,11 +82,16 @@ class FoundName:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What fits; of each kind at most `MOST`."""
+    """What fits; of each kind at most `MOST`.
+
+    Args:
+        more: The kinds of which more fits than is told, by their names here.
+    """
 
     conversations: tuple[FoundConversation, ...] = ()
     documents: tuple[FoundName, ...] = ()
     libraries: tuple[FoundName, ...] = ()
+    more: frozenset[str] = frozenset()
 
 
 class SearchStore:
@@ -118,27 +123,29 @@ class SearchStore:
         return Found(tuple(latest), (), self._libraries(connection, Sought.of("")))
 
     def _found(self, connection: Connection, sought: Sought) -> Found:
-        return Found(
-            self._conversations(connection, sought),
-            self._documents(connection, sought),
-            self._libraries(connection, sought),
-        )
+        talks, more_talks = self._conversations(connection, sought)
+        documents_, libraries_ = self._documents(connection, sought), self._libraries(connection, sought)
+        cut = {"conversations": more_talks, "documents": len(documents_) > MOST, "libraries": len(libraries_) > MOST}
+        more = frozenset(kind for kind, is_cut in cut.items() if is_cut)
+        return Found(talks, documents_[:MOST], libraries_[:MOST], more)
 
-    def _conversations(self, connection: Connection, sought: Sought) -> tuple[FoundConversation, ...]:
-        """Those whose titles fit, then those with messages that do; the newest of each first."""
-        titled = [str(talk) for talk, _ in self._rows(connection, "title", sought, MOST)]
+    def _conversations(self, connection: Connection, sought: Sought) -> tuple[tuple[FoundConversation, ...], bool]:
+        """Those whose titles fit, then those with messages that do, the newest of each first; and whether more may."""
+        titled = [str(talk) for talk, _ in self._rows(connection, "title", sought, MOST + 1)]
         said: dict[str, list[str]] = {}
-        for talk, message in self._rows(connection, "words", sought, _LOOKED_AT):
+        rows = self._rows(connection, "words", sought, _LOOKED_AT)
+        for talk, message in rows:
             said.setdefault(str(talk), []).append(str(message))
         if not titled and not said:
             _check_index(connection, self._owner)
-        wanted = list(dict.fromkeys([*titled, *said]))[:MOST]
+        fitting = list(dict.fromkeys([*titled, *said]))
+        wanted, more = fitting[:MOST], len(fitting) > MOST or len(rows) == _LOOKED_AT
         # Whose they are is looked at here: SQLite would rather go through all rows of the owner.
-        rows = connection.execute(select(conversations).where(conversations.c.id.in_(wanted), stays())).all()
-        records = {str(row.id): conversation_record(row) for row in rows if row.owner_id == self._owner}
+        there = connection.execute(select(conversations).where(conversations.c.id.in_(wanted), stays())).all()
+        records = {str(row.id): conversation_record(row) for row in there if row.owner_id == self._owner}
         hits = self._hits(connection, [one for talk in wanted for one in said.get(talk, [])[:HITS]], sought)
         named = self._folders(connection)
-        return tuple(
+        found = (
             FoundConversation(
                 records[talk],
                 named.get(records[talk].folder_id or "", ""),
@@ -148,6 +155,7 @@ class SearchStore:
             for talk in wanted
             if talk in records
         )
+        return tuple(found), more
 
     def _rows(self, connection: Connection, column: str, sought: Sought, limit: int) -> Sequence[Any]:
         match = f"owner_key : {owner_key(self._owner)} AND {column} : ({sought.match})"
@@ -180,7 +188,7 @@ class SearchStore:
         )
         found: list[FoundName] = []
         for row in connection.execute(query).all():
-            if len(found) < MOST and sought.fits(row.name):
+            if len(found) <= MOST and sought.fits(row.name):
                 within = row.title if row.conversation_id is not None else row.library
                 marks = marked(row.name, sought)
                 found.append(FoundName(row.id, row.name, marks, row.conversation_id, row.collection_id, within or ""))
@@ -190,7 +198,7 @@ class SearchStore:
         query = select(libraries.c.id, libraries.c.name).where(libraries.c.owner_id == self._owner)
         rows = [row for row in connection.execute(query).all() if sought.fits(row.name)]
         rows.sort(key=lambda row: row.name.casefold())
-        return tuple(FoundName(row.id, row.name, marked(row.name, sought)) for row in rows[:MOST])
+        return tuple(FoundName(row.id, row.name, marked(row.name, sought)) for row in rows[: MOST + 1])
 
 
 def _check_index(connection: Connection, owner: str) -> None:

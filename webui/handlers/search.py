@@ -61,6 +61,7 @@ def found_data(found: Found) -> dict[str, Any]:
         "conversations": [_conversation(one) for one in found.conversations],
         "documents": [_named(one) for one in found.documents],
         "libraries": [_named(one) for one in found.libraries],
+        "more": sorted(found.more),
     }
 
 

@@ -184,9 +184,29 @@ async def test_titles_come_before_messages_and_of_one_conversation_come_two_mess
     found = await mine.search.find("heron")
     assert titles(found) == ["About the heron", "Many"]
     assert [len(one.hits) for one in found.conversations] == [0, HITS]
-    for number in range(MOST + 5):
+    for number in range(MOST - 2):
         await talk(mine, f"One more {number}", "a heron")
-    assert len((await mine.search.find("heron")).conversations) == MOST
+    found = await mine.search.find("heron")
+    assert (len(found.conversations), found.more) == (MOST, frozenset())
+    await talk(mine, "One too many", "a heron")
+    found = await mine.search.find("heron")
+    assert (len(found.conversations), found.more) == (MOST, {"conversations"})
+
+
+async def test_it_is_told_of_which_kind_more_fits_than_is_shown(of: Of) -> None:
+    mine = of("alice")
+    made = await mine.conversations.create("Insurance")
+    for number in range(MOST + 1):
+        await talk(mine, f"Policy {number}", "nothing")
+        file = await mine.files.put(f"Policy {number}.pdf", f"words {number}".encode())
+        await mine.documents.add(made.id, file.id, file.name)
+        await mine.libraries.create(f"Policies {number}")
+    found = await mine.search.find("polic")
+    assert [len(those) for those in (found.conversations, found.documents, found.libraries)] == [MOST] * 3
+    assert found.more == {"conversations", "documents", "libraries"}
+    await talk(mine, "One that is long", *["a heron"] * 300)
+    await talk(mine, "Newer", "nothing")
+    assert (await mine.search.find("heron")).more == {"conversations"}, "older messages were not looked at"
 
 
 async def test_documents_and_libraries_are_found_by_their_names(of: Of) -> None:

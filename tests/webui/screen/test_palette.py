@@ -186,6 +186,17 @@ def test_groups_show_a_few_and_the_last_row_opens_the_rest(show: Show) -> None:
     expect(field(page)).to_be_focused()
 
 
+def test_where_more_was_found_than_is_told_it_is_not_said_to_be_all(show: Show, stage: Stage) -> None:
+    found = stage.found
+    stage.found = lambda q: {**found(q), "more": ["conversations"]}
+    page = show("answered")
+    group = opened(page, "claim").get_by_role("group", name="Conversations")
+    expect(group).to_contain_text("3 of 4+")
+    group.get_by_role("option", name="Show the first 4").click()
+    expect(group.locator(".p-count")).to_have_text("4+")
+    stage.found = found
+
+
 def test_signs_narrow_it_to_commands_or_libraries(show: Show) -> None:
     page = show("answered")
     palette = opened(page)
