@@ -30,6 +30,7 @@ Trouble: TypeAlias = Literal["connection", "busy", "server", "quota", "key", "un
 the account is used up; the key is wrong; there is no such model; the conversation is too long for it; its service
 refuses what is said; it refuses anything else."""
 
+_SETTINGS: Final = frozenset({"model", "model_type", "models", "on", "generate_cfg"})
 USUAL: Final[tuple[Trouble, ...]] = ("connection", "busy", "server")
 _KEYS: Final[Mapping[str, Trouble]] = {
     "model_unreachable": "connection",
@@ -78,13 +79,17 @@ class FallbackModel(BaseChatModel):
             `context`, `content`, `refused`.
 
     Raises:
-        SettingsError: There are no models, one is none, or `on` has a word that is none of these.
+        SettingsError: There are no models, one is none, `on` has a word that is none of these, or there is a setting
+            beside these and `generate_cfg`, which goes to all of them.
     """
 
     model_type = "fallback"
 
     def __init__(self, cfg: Mapping[str, Any] | None = None) -> None:
         given = dict(cfg or {})
+        if strange := sorted(given.keys() - _SETTINGS):
+            said = f"A chain of models has no setting {strange[0]!r}."
+            raise SettingsError(said, hint="Set it for each of its models, or in generate_cfg.", name=strange[0])
         self.models: tuple[BaseChatModel, ...] = _models(given.get("models"))
         self.on: frozenset[str] = _troubles(given.get("on"))
         first = self.models[0]

@@ -269,7 +269,8 @@ class OwnerDictation:
         kept = {one.service: one for one in await self._models.kept()}
         found: list[str] = []
         for kind, service in menu(local=self._models.is_local).items():
-            if service.model_type != "openai" or not (service.transcribes or service.typed):
+            own = service.typed and not service.speaks
+            if service.model_type != "openai" or not (service.transcribes or own):
                 continue
             names = sorted((name for name in kept if kind_of(name) == kind), key=lambda name: (len(name), name))
             usable = not service.typed and self._models.has_key(None, service.address)

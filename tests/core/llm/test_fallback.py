@@ -140,11 +140,20 @@ def test_a_list_of_models_is_a_chain_and_the_reply_says_who_answered(two):
     assert [name.partition(" ")[0] for name in reply.models] == ["claude-b"]
 
 
+async def test_how_a_chain_writes_goes_to_each_of_its_models(two):
+    two.first.add(refusal(503, "Too busy."))
+    two.second.add(Reply(text="two"))
+    await events_of(two.chain(generate_cfg={"max_tokens": 33}))
+    assert two.first.requests[-1].body["max_tokens"] == two.second.requests[-1].body["max_tokens"] == 33
+
+
 def test_what_is_no_chain_is_said_to_be_none():
     with pytest.raises(SettingsError, match="at least one"):
         get_chat_model([])
     with pytest.raises(SettingsError, match="models cannot be"):
         get_chat_model({"model_type": "fallback", "models": "gpt-5-mini"})
+    with pytest.raises(SettingsError, match="no setting 'moderation'"):
+        get_chat_model({"model_type": "fallback", "models": ["gpt-5-mini"], "moderation": len})
     with pytest.raises(SettingsError, match="on cannot have 'sometimes'"):
         get_chat_model({"model_type": "fallback", "models": ["gpt-5-mini"], "on": ["sometimes"]})
 
