@@ -107,3 +107,21 @@ def test_on_a_phone_the_number_in_a_folder_stands_beside_its_menu(show: Show) ->
     assert number is not None
     assert menu is not None
     assert number["x"] + number["width"] <= menu["x"]
+
+
+def test_a_new_reply_does_not_show_through_the_dots_of_an_open_menu(show: Show) -> None:
+    page = show("filed")
+    dots = page.locator("#history .p-menu[data-id=a]")
+    dots.evaluate("""menu => menu.insertAdjacentHTML('beforebegin', '<span class="p-st p-ok" role="img"></span>')""")
+    dots.click()
+    expect(page.get_by_role("menuitem").first).to_be_visible()
+    page.mouse.move(700, 400)
+    on_top, colour = dots.evaluate(
+        """menu => {
+            const box = menu.previousElementSibling.getBoundingClientRect();
+            const top = document.elementFromPoint(box.left + box.width / 2, box.top + box.height / 2);
+            return [top === menu, getComputedStyle(menu).backgroundColor];
+        }"""
+    )
+    assert on_top
+    assert colour.startswith("rgb("), colour
