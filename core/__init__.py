@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from core.agents.session import Session as Session
     from core.errors import ModelServiceError as ModelServiceError
     from core.errors import ParlourError as ParlourError
+    from core.export.traces import trace_to as trace_to
     from core.judging.run import aevaluate as aevaluate
     from core.judging.run import evaluate as evaluate
     from core.judging.suite import Suite as Suite
@@ -127,6 +128,7 @@ _NAMES = {
     "core.agents.compat.virtual_memory": ["VirtualMemoryAgent"],
     "core.agents.compat.writing_steps": ["ContinueWriting", "ExpandWriting", "OutlineWriting"],
     "core.errors": ["ModelServiceError", "ParlourError"],
+    "core.export.traces": ["trace_to"],
     "core.judging.run": ["aevaluate", "evaluate"],
     "core.judging.suite": ["Suite"],
     "core.llm.base": ["BaseChatModel"],

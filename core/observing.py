@@ -1,21 +1,26 @@
-"""Spans and measurements for OpenTelemetry, where the program has imported it; else nothing happens.
+"""Spans and measurements: for OpenTelemetry, where the program has imported it, and for a trace that is kept here.
 
-Names follow the GenAI conventions where those have one. No name, attribute or value holds a text of a message, whose it
-is, or a secret.
+Where there is neither, nothing happens. Names follow the GenAI conventions where those have one. No name, attribute or
+value holds a text of a message, whose it is, or a secret; what only a trace that is kept here may hold are `details`.
 """
 
 from __future__ import annotations
 
 import sys
-from contextlib import contextmanager
+from asyncio import CancelledError
+from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from secrets import token_hex
+from time import perf_counter, time
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Mapping
+    from collections.abc import AsyncGenerator, Callable, Generator, Mapping
 
+T = TypeVar("T")
+SpanKind: TypeAlias = Literal["run", "agent", "model", "tool", ""]
 Value: TypeAlias = str | int | float | bool
 Kind: TypeAlias = Literal["counter", "histogram"]
 
@@ -65,18 +70,90 @@ INSTRUMENTS: Final[Mapping[str, Instrument]] = {
 """Everything that is measured where it happens. What stands in tables is read when it is asked for."""
 
 
+class Finished(NamedTuple):
+    """A span that is over.
+
+    Args:
+        trace: Its trace's id, in hex.
+        parent: The id of the span that it lies in; "" for the whole.
+        kind: `run`, `agent`, `model`, `tool`, or "".
+        began: Unix seconds.
+        error: The key or class of what it failed with, "" where it did not.
+        details: What is for the eyes of this machine's user alone, such as a tool's arguments.
+    """
+
+    trace: str
+    id: str
+    parent: str
+    kind: SpanKind
+    name: str
+    began: float
+    seconds: float
+    error: str
+    attributes: Mapping[str, Any]
+    details: Mapping[str, Any]
+
+
+_keepers: list[Callable[[Finished], None]] = []
+
+
+def keep_spans(keep: Callable[[Finished], None]) -> Callable[[], None]:
+    """Have every span of this process kept from now on, once it is over.
+
+    Args:
+        keep: Called with each, in whatever thread it ends; it must not fail.
+
+    Returns:
+        What ends that.
+    """
+    _keepers.append(keep)
+
+    def end() -> None:
+        if keep in _keepers:
+            _keepers.remove(keep)
+
+    return end
+
+
+def is_traced() -> bool:
+    """Whether anybody could be told of spans; where not, nothing is spent on them."""
+    return bool(_keepers) or _TRACE in sys.modules
+
+
 class Span:
-    """One piece of work in a trace; without tracing it takes what it is told and forgets it."""
+    """One piece of work in a trace.
 
-    __slots__ = ("_span",)
+    Args:
+        otel: OpenTelemetry's span of it, where there is one.
+        outer: The span that it lies in.
+    """
 
-    def __init__(self, span: Any = None) -> None:
-        self._span = span
+    __slots__ = ("_began", "_clock", "_details", "_error", "_otel", "_said", "id", "kind", "name", "parent", "trace")
 
-    def set(self, attributes: Mapping[str, Value | None]) -> None:
+    def __init__(self, name: str, kind: SpanKind, otel: Any, outer: Span | None) -> None:
+        self.name, self._otel = name, otel
+        self.kind: SpanKind = kind
+        context = None if otel is None else otel.get_span_context()
+        if context is not None:
+            self.trace, self.id = f"{context.trace_id:032x}", f"{context.span_id:016x}"
+        else:
+            self.trace, self.id = outer.trace if outer is not None else token_hex(16), token_hex(8)
+        self.parent = "" if outer is None or outer.trace != self.trace else outer.id
+        self._began, self._clock = time(), perf_counter()
+        self._said: dict[str, Any] = {}
+        self._details: dict[str, Any] = {}
+        self._error = ""
+
+    def set(self, attributes: Mapping[str, Any]) -> None:
         """Set attributes; those that are `None` are left out."""
-        if self._span is not None:
-            self._span.set_attributes({name: value for name, value in attributes.items() if value is not None})
+        told = {name: value for name, value in attributes.items() if value is not None}
+        self._said |= told
+        if self._otel is not None:
+            self._otel.set_attributes(told)
+
+    def detail(self, **details: Any) -> None:
+        """Add what only a trace that is kept on this machine may hold; it is made fit to be seen before it is kept."""
+        self._details |= details
 
     def fail(self, kind: str) -> None:
         """Mark it as failed.
@@ -84,12 +161,43 @@ class Span:
         Args:
             kind: The error's key or class, never its message.
         """
-        if self._span is not None:
-            self._span.set_attribute("error.type", kind)
-            self._span.set_status(sys.modules[_TRACE].StatusCode.ERROR, kind)
+        self._error = kind
+        if self._otel is not None:
+            self._otel.set_attribute("error.type", kind)
+            self._otel.set_status(sys.modules[_TRACE].StatusCode.ERROR, kind)
+
+    def fail_with(self, error: BaseException) -> None:
+        """Mark it as failed with an exception; what that says is a detail."""
+        self.fail(type(error).__name__)
+        self.detail(said=str(error.args[0]) if error.args else "")
+
+    @contextmanager
+    def current(self) -> Generator[None]:
+        """Make it the current one to the end of the block: spans begun inside are its children."""
+        token = _CURRENT.set(self)
+        try:
+            if self._otel is None:
+                yield
+                return
+            use = sys.modules[_TRACE].use_span
+            with use(self._otel, end_on_exit=False, record_exception=False, set_status_on_exception=False):
+                yield
+        finally:
+            _CURRENT.reset(token)
+
+    def end(self) -> None:
+        """It is over."""
+        if self._otel is not None:
+            self._otel.end()
+        if _keepers:
+            seconds = perf_counter() - self._clock
+            ids, what = (self.trace, self.id, self.parent), (self.name, self._began, seconds, self._error)
+            over = Finished(*ids, self.kind, *what, self._said, self._details)
+            for keep in tuple(_keepers):
+                keep(over)
 
 
-_NO_SPAN: Final = Span()
+_CURRENT: ContextVar[Span | None] = ContextVar("the current span", default=None)
 _RUN: ContextVar[tuple[str, str]] = ContextVar("the run and its conversation")
 
 
@@ -105,32 +213,118 @@ def ids_now() -> dict[str, str]:
     api: Any = sys.modules.get(_TRACE)
     if api is not None and (context := api.get_current_span().get_span_context()).is_valid:
         told |= {"trace": f"{context.trace_id:032x}", "span": f"{context.span_id:016x}"}
+    elif (own := _CURRENT.get()) is not None:
+        told |= {"trace": own.trace, "span": own.id}
     return told
 
 
+def begun(
+    name: str, attributes: Mapping[str, Any] | None = None, kind: SpanKind = "", *, is_client: bool = False
+) -> Span | None:
+    """A span that lies in the current one, to be ended by whoever asks; `None` where nobody is told.
+
+    Args:
+        is_client: It is a question to a service.
+    """
+    api: Any = sys.modules.get(_TRACE)
+    otel = None
+    if api is not None:
+        how = api.SpanKind.CLIENT if is_client else api.SpanKind.INTERNAL
+        otel = api.get_tracer(SCOPE).start_span(name, kind=how)
+        otel = otel if otel.is_recording() else None
+    if otel is None and not _keepers:
+        return None
+    made = Span(name, kind, otel, _CURRENT.get())
+    made.set(attributes or {})
+    return made
+
+
 @contextmanager
-def span(name: str, attributes: Mapping[str, Value | None] | None = None) -> Generator[Span]:
+def span(
+    name: str, attributes: Mapping[str, Value | None] | None = None, kind: SpanKind = ""
+) -> Generator[Span | None]:
     """A span that is the current one to the end of the block, so that spans begun inside are its children.
 
     An exception that leaves the block marks it as failed, with its class. A block in an asynchronous generator would
-    leave the span with whoever reads it: there, and only there, it must not be used.
+    leave the span with whoever reads it: there, and only there, it must not be used; `spanned` is for those. It is
+    `None` where nobody is told.
     """
-    api: Any = sys.modules.get(_TRACE)
-    if api is None:
-        yield _NO_SPAN
+    told = begun(name, attributes, kind)
+    if told is None:
+        yield None
         return
-    begun = api.get_tracer(SCOPE).start_span(name)
-    if not begun.is_recording():
-        yield _NO_SPAN
-        return
-    told = Span(begun)
-    told.set(attributes or {})
-    with api.use_span(begun, end_on_exit=True, record_exception=False, set_status_on_exception=False):
-        try:
+    try:
+        with told.current():
             yield told
-        except BaseException as error:
-            told.fail(type(error).__name__)
-            raise
+    except BaseException as error:
+        told.fail_with(error)
+        raise
+    finally:
+        told.end()
+
+
+async def spanned(begin: Callable[[], Span | None], events: AsyncGenerator[T, None]) -> AsyncGenerator[T, None]:
+    """The same events, each made within a span that lasts until they end; closing it closes them.
+
+    Args:
+        begin: Makes the span when the first event is asked for.
+    """
+    made = begin()
+    within = nullcontext if made is None else made.current
+    try:
+        while True:
+            with within():
+                try:
+                    event = await anext(events)
+                except StopAsyncIteration:
+                    return
+            yield event
+    except BaseException as error:
+        _left(made, error)
+        raise
+    finally:
+        with within():
+            await events.aclose()
+        if made is not None:
+            made.end()
+
+
+def spanned_items(begin: Callable[[], Span | None], items: Generator[T, None, None]) -> Generator[T, None, None]:
+    """As `spanned`, of items that are made one after another."""
+    made = begin()
+    within = nullcontext if made is None else made.current
+    try:
+        while True:
+            with within():
+                try:
+                    item = next(items)
+                except StopIteration:
+                    return
+            yield item
+    except BaseException as error:
+        _left(made, error)
+        raise
+    finally:
+        with within():
+            items.close()
+        if made is not None:
+            made.end()
+
+
+def _left(made: Span | None, error: BaseException) -> None:
+    """How a stream was left before its end: stopped by who reads it, or by an error."""
+    if made is None:
+        return
+    if isinstance(error, GeneratorExit | CancelledError):
+        made.set({"parlour.outcome": "stopped"})
+    else:
+        made.fail_with(error)
+
+
+def stands_for_agent() -> bool:
+    """Whether the current span is that of a run, which stands for an agent without a name that answers in it."""
+    outer = _CURRENT.get()
+    return outer is not None and outer.kind == "run"
 
 
 def count(name: str, attributes: Mapping[str, Value] | None = None) -> None:

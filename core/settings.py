@@ -42,6 +42,7 @@ NO_KEY = "EMPTY"
 NO_TOKEN = "off"  # noqa: S105 - what says that there is none
 SHORTEST_TOKEN = 8
 SHORTEST_METRICS_TOKEN = 16
+TRACE_FILE = "file:"
 _NEW_OWNERS, _NEW_IN_A_SPACE = 30, 600  # in a minute, of one address
 _OPENAI_HOST = "api.openai.com"
 _DASHSCOPE_TYPES = {"qwen_dashscope", "qwenvl_dashscope", "qwenaudio_dashscope"}
@@ -154,7 +155,8 @@ class Settings(BaseSettings):
             the trace that it belongs to.
         metrics_token: Who shows it as a bearer token reads `/metrics`, in Prometheus' format; nobody where it is left
             out.
-        traces: Where traces are sent: the address of a collector that speaks OTLP over HTTP.
+        traces: Where traces go: the address of a collector that speaks OTLP over HTTP, or `file:` and the path of a
+            file, which `parlour traces` shows.
         skills: A folder of skills (folders with a `SKILL.md`) that everybody's assistant may use.
         code: The sandbox that runs the assistant's code; `auto` takes the strongest that holds on this machine.
             `docker` and `runsc` want an image named `parlour-code`, and a socket that is as good as the whole machine.
@@ -312,10 +314,16 @@ class Settings(BaseSettings):
             raise ValueError("must be sites such as https://blog.example.com or https://*.example.com")
         return sites
 
-    @field_validator("base_url", "openai_base_url", "traces")
+    @field_validator("base_url", "openai_base_url")
     @classmethod
     def _reachable(cls, address: str | None) -> str | None:
         return check_address(address)
+
+    @field_validator("traces")
+    @classmethod
+    def _traceable(cls, place: str | None) -> str | None:
+        is_file = place is not None and place.startswith(TRACE_FILE) and place != TRACE_FILE
+        return place if is_file else check_address(place)
 
     @property
     def bound_to_this_machine(self) -> bool:

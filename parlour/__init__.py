@@ -104,6 +104,7 @@ if TYPE_CHECKING:
     from core import register_tool as register_tool
     from core import skills_in as skills_in
     from core import tool as tool
+    from core import trace_to as trace_to
 
 __all__ = library.__all__  # pyright: ignore[reportUnsupportedDunderAll] - the library's own list
 

@@ -12,8 +12,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 from starlette.datastructures import Headers
 
 from core.errors import need_packages
+from core.export.redaction import own_secrets
+from core.export.traces import trace_to
 from core.extras import PACKAGES
 from core.observing import gauge, ids_now
+from core.settings import TRACE_FILE
 from webui.middleware.answers import answer, refuse
 
 if TYPE_CHECKING:
@@ -37,7 +40,11 @@ def observing(settings: Settings) -> Measurements | None:
 
     Raises:
         MissingExtraError: What it is made with is not installed.
+        SettingsError: The file of traces cannot be written.
     """
+    if settings.traces is not None and settings.traces.startswith(TRACE_FILE):
+        trace_to(settings.traces, secrets=own_secrets(settings))
+        settings = settings.model_copy(update={"traces": None})
     if settings.traces is None and settings.metrics_token is None:
         return None
     need_packages("What is measured", PACKAGES["observed"])

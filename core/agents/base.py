@@ -27,6 +27,7 @@ from core.llm.validation import no_messages
 from core.messages.events import ToolFinished
 from core.messages.message import SYSTEM, Message
 from core.messages.transcript import Transcript, call_message
+from core.observing import begun, is_traced, spanned, spanned_items, stands_for_agent
 from core.tools.approval import Guarded, LoopBoundGuard, events_under, guard_for, items_under, under
 from core.tools.runner import ToolRunner
 
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from core.llm.request import Stream
     from core.messages.content import ContentItem
     from core.messages.events import Event
+    from core.observing import Span
     from core.tools.approval import Ask, Guard, Policy
 
 Given: TypeAlias = Message | dict[str, Any]
@@ -351,8 +353,21 @@ class Agent(Asks, Extends):
         if self.extras is not None or "run_state" in kwargs:
             from core.agents.conduct import conducted  # brings what only few replies need
 
-            return conducted(self, asked, lang, kwargs)
-        return self._stream_reply(self._prompted(asked, lang), lang=lang, **kwargs)
+            events = conducted(self, asked, lang, kwargs)
+        else:
+            events = self._stream_reply(self._prompted(asked, lang), lang=lang, **kwargs)
+        return spanned(self._begin_trace, events) if is_traced() else events
+
+    def _begin_trace(self) -> Span | None:
+        """The span of one reply; without a name it needs none in a run, which stands for it."""
+        if not self.name and stands_for_agent():
+            return None
+        name = self.name or type(self).__name__
+        about: dict[str, Any] = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": name}
+        if self.llm is not None:
+            about["gen_ai.request.model"] = self.llm.model
+            about["gen_ai.provider.name"] = self.llm.service.provider
+        return begun(f"invoke_agent {name}", about, "agent")
 
     def prompted(self, asked: list[Message], lang: Lang) -> list[Message]:
         """The conversation with the system prompt and the examples.
@@ -427,7 +442,13 @@ class Agent(Asks, Extends):
         # Qwen-Agent's hooks may change what they are given.
         own = [Message(**message.model_dump()) for message in asked]
         lang = kwargs.pop("lang", None) or language_of(own)
-        told = own if kwargs.pop("is_prompted", False) else self._prompted(own, lang)
+        is_inner = kwargs.pop("is_prompted", False)  # of a reply that has its prompt, and its span
+        replies = self._seed_replies(own if is_inner else self._prompted(own, lang), lang, kwargs)
+        yield from replies if is_inner or not is_traced() else spanned_items(self._begin_trace, replies)
+
+    def _seed_replies(
+        self, told: list[Message], lang: Lang, kwargs: Mapping[str, Any]
+    ) -> Generator[list[Message], None, None]:
         replies: Any = self._run(told, lang=lang, **kwargs)
         for reply in cast("Iterable[Any]", replies) if isinstance(replies, Iterable) else [replies]:
             yield [self._signed(message) for message in self._read(reply)]

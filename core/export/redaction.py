@@ -285,13 +285,18 @@ class KnownSecrets:
 
     async def __call__(self) -> list[str]:
         """All of them. Raises StorageError."""
-        given = [getattr(self._settings, name) for name in type(self._settings).model_fields]
-        own = [value.get_secret_value() for value in given if isinstance(value, SecretStr)]
-        own += in_address(self._settings.base_url or "") + in_address(self._settings.openai_base_url or "")
-        own += keys_inside(self._settings.model_options) + keys_inside(self._settings.generate_cfg)
+        own = own_secrets(self._settings)
         own.append(self._settings.signing_secret())
         own += [str(self._settings.home.absolute()), str(self._settings.weights_dir)]  # which failures may name
         return [*own, *[secret for keeper in self._keepers for secret in await keeper.secrets()]]
+
+
+def own_secrets(settings: Settings) -> list[str]:
+    """The keys that the settings hold."""
+    given = [getattr(settings, name) for name in type(settings).model_fields]
+    own = [value.get_secret_value() for value in given if isinstance(value, SecretStr)]
+    own += in_address(settings.base_url or "") + in_address(settings.openai_base_url or "")
+    return own + keys_inside(settings.model_options) + keys_inside(settings.generate_cfg)
 
 
 def keys_inside(value: Any, *, secret: bool = False) -> list[str]:

@@ -11,13 +11,13 @@ from __future__ import annotations
 import json
 import logging
 import re
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from core.errors import ModelServiceError
 from core.llm.wire.turns import note
+from core.observing import begun, is_traced
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from core.llm.service import Served, Service
     from core.messages.events import FinishReason
     from core.messages.message import Message, Usage
+    from core.observing import Span
 
 Outcome: TypeAlias = Literal["finished", "failed", "stopped"]
 
@@ -145,7 +146,6 @@ def _quoted(value: object) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-_API: Final = "opentelemetry.trace"
 _SETTINGS: Final = {
     "temperature": "temperature",
     "top_p": "top_p",
@@ -161,8 +161,7 @@ _SETTINGS: Final = {
 
 def begin_trace(model: Served, request: ChatRequest, request_id: str) -> Trace | None:
     """A span for one call, a child of the current one; `None` without tracing."""
-    api: Any = sys.modules.get(_API)
-    if api is None:
+    if not is_traced():
         return None
     service = model.service
     attributes = {
@@ -171,15 +170,14 @@ def begin_trace(model: Served, request: ChatRequest, request_id: str) -> Trace |
         "gen_ai.request.model": model.model,
         "gen_ai.request.stream": True,
         "parlour.request_id": request_id,
+        "server.address": service.host or None,
+        "server.port": service.port or None,
         **_settings(request.generate),
     }
-    if service.host:
-        attributes["server.address"] = service.host
-    if service.port:
-        attributes["server.port"] = service.port
-    tracer = api.get_tracer("parlour")
-    span = tracer.start_span(f"chat {model.model}", kind=api.SpanKind.CLIENT, attributes=attributes)
-    return Trace(span) if span.is_recording() else None
+    if request.purpose != "answer":
+        attributes["parlour.purpose"] = request.purpose
+    made = begun(f"chat {model.model}", attributes, "model", is_client=True)
+    return None if made is None else Trace(made)
 
 
 class Trace:
@@ -187,7 +185,7 @@ class Trace:
 
     __slots__ = ("_span",)
 
-    def __init__(self, span: Any) -> None:
+    def __init__(self, span: Span) -> None:
         self._span = span
 
     def end(self, call: ModelCall, *, with_text: bool) -> None:
@@ -196,13 +194,12 @@ class Trace:
         Args:
             with_text: Whether to include the messages' text.
         """
-        attributes = {name: value for name, value in _outcome(call).items() if value is not None}
+        self._span.set(_outcome(call))
         if with_text:
-            attributes |= _text(call)
-        self._span.set_attributes(attributes)
+            self._span.set(_text(call))
         if call.error is not None:
-            api: Any = sys.modules[_API]
-            self._span.set_status(api.StatusCode.ERROR, error_name(call.error))
+            self._span.fail_with(call.error)
+            self._span.fail(error_name(call.error))
         self._span.end()
 
 

@@ -263,12 +263,13 @@ async def observed(run: Observed, live: Callable[[], Awaitable[None]]) -> None:
         "parlour.run_id": run.id,
     }
     within_run(run.id, run.conversation_id)
-    with span("invoke_agent parlour", attributes) as traced:
+    with span("invoke_agent parlour", attributes, "run") as traced:
         try:
             await live()
         finally:
-            traced.set({"parlour.outcome": run.status})
-            if run.status in _BAD:
+            if traced is not None:
+                traced.set({"parlour.outcome": run.status})
+            if traced is not None and run.status in _BAD:
                 traced.fail(str((run.error or {}).get("key") or run.status))
     if is_measured():
         count("parlour.replies", {"outcome": run.status})

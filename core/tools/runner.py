@@ -234,7 +234,7 @@ class ToolRunner:
             if arguments is not written:  # the call of the transcript is the one that is made
                 about["arguments"] = json.loads(json.dumps(arguments, default=str))
             turn.events.put_nowait(ToolStarted(_call_id(call)))
-            with _observed(tool, _call_id(call)):
+            with _observed(tool, _call_id(call), arguments):
                 result = await self._hooked(tool, arguments, _call_id(call), turn)
         return with_note(result, arguments, turn.lang) if is_edited else result
 
@@ -342,16 +342,19 @@ class _Turn:
 
 
 @contextmanager
-def _observed(tool: BaseTool, call_id: str) -> Generator[None]:
+def _observed(tool: BaseTool, call_id: str, arguments: Mapping[str, Any]) -> Generator[None]:
     """A call as a span, and how long it took; the names of people's own tools are in traces alone."""
     began, outcome = perf_counter(), "failed"
     attributes = {
         "gen_ai.operation.name": "execute_tool",
         "gen_ai.tool.name": tool.name,
+        "gen_ai.tool.type": "function",
         "gen_ai.tool.call.id": call_id,
     }
     try:
-        with span(f"execute_tool {tool.name}", attributes):
+        with span(f"execute_tool {tool.name}", attributes, "tool") as traced:
+            if traced is not None:
+                traced.detail(arguments=arguments)
             yield
         outcome = "finished"
     except asyncio.CancelledError:

@@ -106,6 +106,7 @@ from parlour import (
     register_tool,
     skills_in,
     tool,
+    trace_to,
 )
 from parlour.webui import WebUI
 
@@ -277,8 +278,9 @@ async def followed(agent: Agent) -> None:
     tools: list[BaseTool] = await MCPManager().connect({"mcpServers": {"files": {"command": "server"}}})
     claims: list[Claim] = await acheck_claims("It rains.", ["It rains."], judge=None)
     print([f"{one.sentence} {one.verdict} {one.reason} {one.passages}" for one in claims])
-    run = await aevaluate(Suite.of("suite.yaml"), agent=agent)
-    print(tools, run)
+    with trace_to("traces.jsonl", secrets=["abc"]) as tracing:
+        run = await aevaluate(Suite.of("suite.yaml"), agent=agent)
+    print(tools, run, tracing.path)
 
 
 class Invoice(BaseModel):

@@ -25,6 +25,7 @@ COMMANDS: Final[Mapping[str, str]] = {  # names to `module:function`
     "restore": "webui.commands.data_folder:restore",
     "schema": "webui.commands.agent_files:schema",
     "serve": "webui.commands.agent_files:serve",
+    "traces": "webui.commands.traces:main",
     "users": "webui.commands.people:users",
 }
 

@@ -22,6 +22,7 @@ from webui.commands.command_line import (
     add_variables,
     positive_int,
     sentence,
+    traced,
     words_for,
 )
 
@@ -42,7 +43,8 @@ def main(arguments: Sequence[str]) -> int:
     given = _parser().parse_args(arguments)
     words = words_for(given.lang)
     try:
-        return _answered(given, words)
+        with traced():
+            return _answered(given, words)
     except ParlourError as error:
         sys.stderr.write(f"parlour: {sentence(error, words)}\n")
     except OSError as error:

@@ -5,15 +5,17 @@ from __future__ import annotations
 import argparse
 import re
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from core.errors import ParlourError
-from core.settings import Settings, terminal_language
+from core.settings import TRACE_FILE, Settings, terminal_language
 from webui.words import LANGUAGES, Words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
+    from contextlib import AbstractContextManager
     from typing import TextIO
 
     from core.batch.job import Tally
@@ -86,6 +88,21 @@ def _variable(text: str) -> tuple[str, str]:
     if not equals or not name.strip():
         raise argparse.ArgumentTypeError(f"must be NAME=VALUE, not {text!r}")
     return name.strip(), value
+
+
+def traced() -> AbstractContextManager[object]:
+    """Inside, replies leave traces in the file that the settings name, if they name one.
+
+    Raises:
+        SettingsError: It cannot be written.
+    """
+    settings = Settings.load()
+    if settings.traces is None or not settings.traces.startswith(TRACE_FILE):
+        return nullcontext()
+    from core.export.redaction import own_secrets  # few programs are traced
+    from core.export.traces import trace_to
+
+    return trace_to(settings.traces, secrets=own_secrets(settings))
 
 
 _SAYS_LITTLE: Final = frozenset({"settings", "unexpected", "mcp_settings"})
