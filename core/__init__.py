@@ -55,6 +55,10 @@ if TYPE_CHECKING:
     from core.errors import ModelServiceError as ModelServiceError
     from core.errors import ParlourError as ParlourError
     from core.export.traces import trace_to as trace_to
+    from core.judging.cases import add_cases as add_cases
+    from core.judging.cases import case_of as case_of
+    from core.judging.compare import compare as compare
+    from core.judging.evaluators import Score as Score
     from core.judging.run import aevaluate as aevaluate
     from core.judging.run import evaluate as evaluate
     from core.judging.suite import Suite as Suite
@@ -129,6 +133,9 @@ _NAMES = {
     "core.agents.compat.writing_steps": ["ContinueWriting", "ExpandWriting", "OutlineWriting"],
     "core.errors": ["ModelServiceError", "ParlourError"],
     "core.export.traces": ["trace_to"],
+    "core.judging.cases": ["add_cases", "case_of"],
+    "core.judging.compare": ["compare"],
+    "core.judging.evaluators": ["Score"],
     "core.judging.run": ["aevaluate", "evaluate"],
     "core.judging.suite": ["Suite"],
     "core.llm.base": ["BaseChatModel"],

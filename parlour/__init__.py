@@ -81,6 +81,7 @@ if TYPE_CHECKING:
     from core import Reply as Reply
     from core import Router as Router
     from core import RunContext as RunContext
+    from core import Score as Score
     from core import Session as Session
     from core import Stop as Stop
     from core import Suite as Suite
@@ -93,9 +94,12 @@ if TYPE_CHECKING:
     from core import VirtualMemoryAgent as VirtualMemoryAgent
     from core import WriteFromScratch as WriteFromScratch
     from core import acheck_claims as acheck_claims
+    from core import add_cases as add_cases
     from core import aevaluate as aevaluate
     from core import afold as afold
+    from core import case_of as case_of
     from core import check_claims as check_claims
+    from core import compare as compare
     from core import evaluate as evaluate
     from core import fold as fold
     from core import get_chat_model as get_chat_model

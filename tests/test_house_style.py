@@ -40,7 +40,7 @@ _PUBLIC = """
     Suite TEXT TIRMathAgent TOOL_REGISTRY TokenBufferMemory ToolResult USER Usage UserAgent VIDEO VirtualMemoryAgent
     WriteFromScratch acheck_claims aevaluate check_claims evaluate get_chat_model register_llm register_tool skills_in
     tool Citation Cited Confirm Limits ModelRetry OutputError Partial Reply RunContext Session Stop ToolCall afold fold
-    handoff FallbackModel trace_to
+    handoff FallbackModel trace_to Score add_cases case_of compare
 """
 PUBLIC_NAMES = sorted(_PUBLIC.split())
 

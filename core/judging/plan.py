@@ -63,6 +63,7 @@ class Plan:
         judge: Names the model that judges, in the place of the suite's own.
         cache_dir: Where replies of models are kept; `None`: nowhere but where a model's own settings say.
         variables: For the blanks of prompts.
+        evaluated: Marks the program's own evaluators.
 
     Raises:
         ConfigError: An agent cannot be made, or a task does not fit its agent.
@@ -74,6 +75,7 @@ class Plan:
     judge: AgentGiven | None = None
     cache_dir: Path | None = None
     variables: Mapping[str, object] | None = None
+    evaluated: str = ""
     models: dict[str, BaseChatModel] = field(default_factory=dict[str, "BaseChatModel"])
     _agents: dict[str, tuple[Agent, str]] = field(default_factory=dict[str, "tuple[Agent, str]"])
     _libraries: dict[str, Library] = field(default_factory=dict[str, Library])
@@ -134,7 +136,7 @@ class Plan:
         own = task.model_dump(exclude={"tags"})
         said = json.dumps([own, [_stamp(file) for file in files], sorted(documents)], sort_keys=True)
         judge = self._judge_mark() if any(check.judged for check in task.checks) else ""
-        digest = f"{_digest(said)}-{_digest(mark + judge)}"
+        digest = f"{_digest(said)}-{_digest(mark + judge + self.evaluated)}"
         lang: Lang = task.lang or language_of(messages)
         return Asked(task, agent, messages, lang, Row(task.id, digest, task.question, lang=lang, tags=tuple(task.tags)))
 

@@ -25,6 +25,10 @@ SENTENCES: Final[Mapping[str, str]] = {
     "suite_no_tool_near": "The task {id} expects the tool {tool}, which its agent does not have; did you mean {near}?",
     "suite_none_left": "No task has the tag {tag}.",
     "suite_judge": "The judge failed: {why}",
+    "suite_evaluator": "The evaluator {name} failed: {why}.",
+    "suite_no_evaluator": "There is no evaluator {name}, such as checks:is_polite: {why}.",
+    "suite_no_answers": "No case can be made of {file}: {why}.",
+    "suite_json": "Cases are put into a suite whose file ends in .json, not into {file}.",
 }
 """Keys to English; the other languages are in `webui/words`."""
 

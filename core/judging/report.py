@@ -65,6 +65,8 @@ WORDS: Final[Mapping[Lang, Mapping[str, str]]] = {
         "why.no_tool": "{called} was called, where no tool is needed.",
         "why.judged": "The judge: {said}",
         "why.judged_unclear": "The judge gave no verdict: {said}",
+        "why.evaluator": "{name} says no.",
+        "why.evaluator_said": "{name}: {said}",
         "why.error": "It failed: {why}",
     },
     "zh": {
@@ -116,6 +118,8 @@ WORDS: Final[Mapping[Lang, Mapping[str, str]]] = {
         "why.no_tool": "调用了 {called}，而这里不需要工具。",
         "why.judged": "评判：{said}",
         "why.judged_unclear": "评判没有给出结论：{said}",
+        "why.evaluator": "{name} 认为不通过。",
+        "why.evaluator_said": "{name}：{said}",
         "why.error": "失败：{why}",
     },
 }

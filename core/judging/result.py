@@ -30,6 +30,7 @@ class Row:
         seconds: How long it took.
         usage: Tokens and cost, the judge's too.
         error: Why there is no answer, or no verdict: `key`, `message` and `details`.
+        scores: Numbers that a program's own evaluators gave, by their names.
     """
 
     id: str
@@ -44,6 +45,7 @@ class Row:
     seconds: float = 0.0
     usage: Usage = field(default_factory=Usage)
     error: Mapping[str, Any] | None = None
+    scores: Mapping[str, float] = field(default_factory=dict[str, float])
 
     @property
     def passed(self) -> bool:
@@ -64,6 +66,7 @@ class Row:
             "tags": list(self.tags),
             "calls": [list(one) for one in self.calls],
             "sources": [list(one) for one in self.sources],
+            "scores": dict(self.scores),
             "usage": self.usage.model_dump() if self.usage.total_tokens else {},
         }
         filled = {name: value for name, value in more.items() if value}
@@ -86,10 +89,13 @@ class Row:
             seconds=float(given.get("seconds") or 0),
             usage=Usage.model_validate(given.get("usage") or {}),
             error=cast("Mapping[str, Any]", error) if isinstance(error, Mapping) else None,
+            scores={name: float(one) for name, one in cast("dict[str, Any]", given.get("scores") or {}).items()},
         )
 
 
-def answer_row(row: Row, answer: Answer, checks: list[Outcome], usage: Usage | None) -> Row:
+def answer_row(
+    row: Row, answer: Answer, checks: list[Outcome], usage: Usage | None, scores: Mapping[str, float]
+) -> Row:
     """The row of a task that has an answer and what came of its checks.
 
     Args:
@@ -107,6 +113,7 @@ def answer_row(row: Row, answer: Answer, checks: list[Outcome], usage: Usage | N
         tuple(cited_places(answer)),
         answer.seconds,
         (answer.usage or Usage()) + (usage or Usage()),
+        scores=scores,
     )
 
 

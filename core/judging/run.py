@@ -15,6 +15,7 @@ from core.batch.questions import BatchQuestion
 from core.bridge.sync import run as run_sync
 from core.errors import ParlourError
 from core.judging.checks import Outcome, checked
+from core.judging.evaluators import Evaluator, checked_evaluators, evaluated, mark_of
 from core.judging.plan import AgentGiven, Asked, Plan
 from core.judging.problems import suite_problem
 from core.judging.result import Row, SuiteRun, answer_row, said_error
@@ -51,6 +52,7 @@ async def aevaluate(  # noqa: PLR0913 - two things, and by name how
     variables: Mapping[str, object] | None = None,
     cached: bool = True,
     told: Callable[[Tally], None] | None = None,
+    evaluators: Sequence[Evaluator] = (),
 ) -> SuiteRun:
     """Ask an agent the questions of a suite and judge its answers.
 
@@ -69,22 +71,25 @@ async def aevaluate(  # noqa: PLR0913 - two things, and by name how
         variables: For the blanks of prompts.
         cached: Whether replies of models are kept in `out` and given again to the same request.
         told: Called before the first task, and after each.
+        evaluators: Functions, `def` or `async def`, that are given each case and its `Reply`. What they return as a
+            `bool` decides with the checks whether the task is passed; a `float` is counted; `Score` has a name of its
+            own.
 
     Raises:
         ConfigError: The suite is wrong, an agent cannot be made, or a task does not fit its agent.
         SettingsError: A model cannot be made, or `concurrency` is below 1.
         OSError: `out` cannot be written.
     """
-    suite = Suite.of(suite)
+    suite, own = Suite.of(suite), checked_evaluators(evaluators)
     tasks = [task for task in suite.tasks if tag is None or tag in task.tags]
     if not tasks:
         raise suite_problem("suite_none_left", tag=tag or "")
     with TemporaryDirectory(prefix="parlour-eval-") as spare:
         runs = Runs(Path(spare) if out is None else Path(out), suite.name or "")
         kept = None if out is None or not cached else runs.cache
-        with Plan(suite, agent, judge, kept, variables) as plan:
+        with Plan(suite, agent, judge, kept, variables, mark_of(own)) as plan:
             asked = plan.asked(tasks)
-            examiner = _Examiner(plan.judge_of(tasks), Guard(policy or Policy()), told)
+            examiner = _Examiner(plan.judge_of(tasks), Guard(policy or Policy()), told, own)
             began = datetime.now(UTC)
             try:
                 with AnswerFile(runs.unfinished(tag)) as file:
@@ -104,12 +109,20 @@ class _Examiner:
         judge: Of what a model must judge.
         guard: Of the calls of tools.
         told: Called after each task.
+        evaluators: The program's own.
     """
 
-    def __init__(self, judge: Judge | None, guard: Guard, told: Callable[[Tally], None] | None) -> None:
+    def __init__(
+        self,
+        judge: Judge | None,
+        guard: Guard,
+        told: Callable[[Tally], None] | None,
+        evaluators: Sequence[Evaluator],
+    ) -> None:
         self._judge = judge
         self._guard = guard
         self._told = told
+        self._evaluators = evaluators
 
     async def examine(self, asked: Sequence[Asked], file: AnswerFile, concurrency: int) -> None:
         """Every task that has no row yet."""
@@ -143,6 +156,7 @@ class _Examiner:
                     usage += said[1] or Usage()
                 else:
                     outcomes.append(checked(check, answer))
+            found, scores = await evaluated(self._evaluators, asked.task, asked.messages, answer)
         except ParlourError as error:
             return replace(asked.row, error=said_error(error))
-        return answer_row(asked.row, answer, outcomes, usage)
+        return answer_row(asked.row, answer, [*outcomes, *found], usage, scores)

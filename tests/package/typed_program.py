@@ -83,6 +83,7 @@ from parlour import (
     Reply,
     Router,
     RunContext,
+    Score,
     Session,
     Stop,
     Suite,
@@ -95,9 +96,12 @@ from parlour import (
     VirtualMemoryAgent,
     WriteFromScratch,
     acheck_claims,
+    add_cases,
     aevaluate,
     afold,
+    case_of,
     check_claims,
+    compare,
     evaluate,
     fold,
     get_chat_model,
@@ -281,6 +285,20 @@ async def followed(agent: Agent) -> None:
     with trace_to("traces.jsonl", secrets=["abc"]) as tracing:
         run = await aevaluate(Suite.of("suite.yaml"), agent=agent)
     print(tools, run, tracing.path)
+    again = await aevaluate(Suite.of("suite.yaml"), agent, evaluators=[is_short, length])
+    print([f"{one.name} {one.by:+.2f} {one.low} {one.high} {one.p}" for one in compare(run, again)])
+    cases: Suite = add_cases("cases.json", [case_of(await agent.aask("Rain?"), "rain")])
+    print(cases.tasks)
+
+
+def is_short(case: Any, reply: Reply[Any]) -> bool:
+    print(case.id)
+    return len(reply.text) < 100
+
+
+async def length(case: Any, reply: Reply[Any]) -> Score:
+    del case
+    return Score(len(reply.text) / 100, "length", why="in hundreds")
 
 
 class Invoice(BaseModel):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from dataclasses import replace
 from hashlib import sha256
@@ -11,6 +12,10 @@ from typing import TYPE_CHECKING
 from core.agents.config.problems import ConfigError
 from core.errors import ParlourError
 from core.export.exporting import file_name
+from core.judging.cases import add_cases, cases_from
+from core.judging.compare import PASSED, compare, score_means
+from core.judging.evaluators import named_evaluator
+from core.judging.junit import junit
 from core.judging.report import changes, markdown, page
 from core.judging.run import DEFAULT_CONCURRENCY, evaluate
 from core.judging.suite import Suite
@@ -31,6 +36,7 @@ from webui.commands.command_line import (
     positive_int,
     sentence,
     stored_sentence,
+    traced,
     words_for,
 )
 from webui.panels.weight_files import size_said
@@ -40,6 +46,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from core.batch.job import Tally
+    from core.judging.compare import Difference
     from core.judging.plan import AgentGiven
     from core.judging.result import SuiteRun
     from webui.words import Words
@@ -54,14 +61,17 @@ def main(arguments: Sequence[str]) -> int:
     """
     given = _parser().parse_args(arguments)
     words = words_for(given.lang)
+    if given.from_file is not None:
+        return _made_of(given.from_file, Path(given.suite), words)
     suite = _path(given.suite)
     if suite is None:
         return _wrong(words("eval.no_suite", file=given.suite, known=", ".join(_shipped())))
     out: Path = given.out or Path(f"{suite.stem}.eval")
     try:
-        if given.built_in:
-            return compared(given, suite, out, words)
-        return _evaluated(given, suite, out, words)
+        with traced():
+            if given.built_in:
+                return compared(given, suite, out, words)
+            return _evaluated(given, suite, out, words)
     except ConfigError as error:
         for one in error.problems:
             _wrong(sentence(one, words))
@@ -105,20 +115,88 @@ def _parser() -> Parser:
         "--at-least", type=fraction, default=1.0, metavar="SHARE", help="what must pass for exit code 0, 0 to 1 (1)"
     )
     parser.add_argument("--no-cache", action="store_true", help="ask the model again what it was asked before")
+    parser.add_argument(
+        "--evaluator",
+        action="append",
+        default=[],
+        metavar="MODULE:FUNCTION",
+        help="a function of your own that is given each case and its reply; may be given again",
+    )
+    parser.add_argument(
+        "--against",
+        type=Path,
+        metavar="FILE",
+        help="another agent's file: told is how --agent differs from it, with a 95 %% interval; exit code 1 where "
+        "it is surely worse",
+    )
+    parser.add_argument("--junit", type=Path, metavar="FILE", help="also write what came of it as JUnit's XML")
+    parser.add_argument("--json", action="store_true", help="also print all that came of it as JSON")
+    parser.add_argument(
+        "--from",
+        dest="from_file",
+        type=Path,
+        metavar="FILE",
+        help="ask nothing: make cases of the answers of `parlour batch` or `parlour eval` in this file, and put them "
+        "into the suite, a .json file",
+    )
     add_allowed(parser)
     add_variables(parser)
     add_language(parser)
     return parser
 
 
+def _made_of(answers: Path, suite: Path, words: Words) -> int:
+    """Put cases made of answers into a suite's file."""
+    try:
+        cases = cases_from(answers)
+        add_cases(suite, cases)
+    except ConfigError as error:
+        for one in error.problems:
+            _wrong(sentence(one, words))
+        return 1
+    except ParlourError as error:
+        return _wrong(sentence(error, words))
+    sys.stderr.write(words("eval.cases", n=len(cases), file=suite) + "\n")
+    return 0
+
+
 def _evaluated(given: Namespace, suite: Path, out: Path, words: Words) -> int:
+    before = None
+    if given.against is not None:
+        before = run_of(given, suite, given.against, out / "against", words)
+        if before is None:
+            return INTERRUPTED
     run = run_of(given, suite, given.agent, out, words)
     if run is None:
         return INTERRUPTED
+    differences = [] if before is None else compare(before, run)
+    for one in differences:
+        sys.stderr.write(_difference(one, words) + "\n")
+    if given.junit is not None:
+        given.junit.parent.mkdir(parents=True, exist_ok=True)
+        _written(given.junit, junit(_told(run, words), words.spoken))
+    if given.json:
+        total = {"passed": run.total.passed, "of": run.total.of, "scores": dict(score_means(run.rows))}
+        told = {**run.as_dict(), **total, "differences": [one.as_dict() for one in differences]}
+        sys.stdout.write(json.dumps(told, ensure_ascii=False, indent=2) + "\n")
+    if any(one.name == PASSED and one.verdict == "worse" for one in differences):
+        sys.stderr.write(words("eval.worse", file=given.against) + "\n")
+        return 1
     if run.total.share >= given.at_least:
         return 0
     sys.stderr.write(words("eval.below", least=f"{given.at_least:.0%}") + "\n")
     return 1
+
+
+def _difference(one: Difference, words: Words) -> str:
+    """How two agents differ in one thing."""
+    share = one.name == PASSED
+    shown = [f"{value:.0%}" if share else f"{value:.3g}" for value in (one.before, one.after)]
+    signed = [f"{value:+.0%}" if share else f"{value:+.3g}" for value in (one.by, one.low, one.high)]
+    name = words("eval.passed") if share else one.name
+    blanks = {"before": shown[0], "after": shown[1], "by": signed[0], "low": signed[1], "high": signed[2]}
+    told = words("eval.difference", name=name, of=one.of, **blanks)
+    return told if one.p is None else told + words("eval.exact", p=f"{one.p:.3f}")
 
 
 def compared(given: Namespace, suite: Path, out: Path, words: Words) -> int:
@@ -171,6 +249,7 @@ def run_of(given: Namespace, suite: Path, agent: AgentGiven | None, out: Path, w
             variables=dict(given.var),
             cached=not given.no_cache,
             told=tell,
+            evaluators=[named_evaluator(one) for one in given.evaluator],
         )
     except KeyboardInterrupt:
         line.end()
@@ -219,6 +298,7 @@ def summary(run: SuiteRun, report: Path, words: Words, *, there: int = 0) -> lis
     """What is told at the end, line by line."""
     passed = run.total
     said = [words("eval.over", passed=passed.passed, of=passed.of, share=f"{passed.share:.0%}", file=report)]
+    said += [words("eval.score", name=name, mean=f"{mean:.3g}") for name, mean in score_means(run.rows).items()]
     if there:
         said.append(words("eval.there", there=there))
     failed = next((row.error for row in run.rows if row.error), None)

@@ -274,3 +274,29 @@ def test_the_smallest_built_in_model_that_passes_in_each_language_is_told(
     assert asked == [*names.split(","), "smollm2-135m"]
     assert evaluated(path, "--built-in", "smollm-2") == 1
     assert "smollm2-135m" in capsys.readouterr().err
+
+
+def test_a_pipeline_gets_junit_and_json_and_cases_come_of_answers(
+    tmp_path: Path, service: ModelServer, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "checks_of_this_test.py").write_text(
+        "def words(case, reply):\n    return float(len(reply.text.split()))\n"
+    )
+    own, asked = agent(tmp_path, service), suite(tmp_path, task("alpha", "alpha"), task("beta", "gamma"))
+    given = (asked, "--agent", own, "--out", tmp_path / "out", "--junit", tmp_path / "deep" / "r.xml", "--json")
+    code = evaluated(*given, "--evaluator", "checks_of_this_test:words", "--against", own)
+    out = capsys.readouterr()
+    told = json.loads(out.out)
+    assert (code, told["passed"], told["of"], told["scores"]) == (1, 1, 2, {"words": 4.0})
+    assert [(one["name"], one["difference"]) for one in told["differences"]] == [("passed", 0.0), ("words", 0.0)]
+    assert "passed: 50% → 50%, +0% (95 % interval +0% to +0%, 2 tasks); exact test p = 1.000" in out.err
+    assert '<failure type="contains"' in (tmp_path / "deep" / "r.xml").read_text()
+    answers = tmp_path / "answers.jsonl"
+    answers.write_text(json.dumps({"id": "x", "question": "Q?", "answer": "A."}))
+    assert evaluated("cases.json", "--from", answers) == 0
+    assert "1 cases stand in cases.json" in capsys.readouterr().err
+    assert evaluated("cases.yaml", "--from", answers) == 1
+    assert evaluated(asked, "--agent", own, "--evaluator", "nothing:here") == 1
+    assert "There is no evaluator nothing:here" in capsys.readouterr().err

@@ -1,0 +1,218 @@
+"""Evaluators of a program's own, cases made of replies, and two agents held against each other."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from core import Assistant, FnCallAgent, Reply, Score, Suite, add_cases, case_of, compare, evaluate, tool
+from core.agents.config.problems import ConfigError
+from core.errors import SettingsError
+from core.judging.cases import cases_from
+from core.judging.checks import Outcome
+from core.judging.compare import mcnemar
+from core.judging.evaluators import named_evaluator
+from core.judging.junit import junit
+from core.judging.result import Row, SuiteRun
+from core.judging.suite import Task
+from core.testing.script import Reply as Said
+from core.testing.scripted_model import ScriptedModel
+
+
+def suite(*answers: str) -> tuple[Suite, FnCallAgent]:
+    tasks = [{"id": f"t{n}", "question": f"Question {n}?", "checks": [{"no_tool": True}]} for n in range(len(answers))]
+    return Suite.of({"name": "S", "tasks": tasks}), FnCallAgent([], ScriptedModel(*answers))
+
+
+def is_polite(case: Task, reply: Reply[Any]) -> bool:
+    assert case.question == reply.question
+    return "please" in reply.text
+
+
+async def length(case: Task, reply: Reply[Any]) -> float:
+    del case
+    return len(reply.text)
+
+
+def strict(case: Task, reply: Reply[Any]) -> Score:
+    del case
+    return Score("!" not in reply.text, "calm", why="it shouts")
+
+
+def test_a_bool_decides_a_number_is_counted_and_a_score_has_its_own_name():
+    made, agent = suite("Tea, please.", "Tea!", "No!, please")
+    run = evaluate(made, agent, concurrency=1, evaluators=[is_polite, length, strict])
+    assert [row.passed for row in run.rows] == [True, False, False]
+    assert [[one.kind for one in row.checks if not one.passed] for row in run.rows] == [
+        [],
+        ["is_polite", "calm"],
+        ["calm"],
+    ]
+    assert [dict(row.scores) for row in run.rows] == [{"length": 12.0}, {"length": 4.0}, {"length": 11.0}]
+    assert run.rows[2].checks[-1].details["said"] == "it shouts"
+    assert SuiteRun.from_dict(json.loads(json.dumps(run.as_dict()))).rows == run.rows
+
+
+def test_an_evaluator_that_fails_or_gives_nonsense_is_an_error_of_its_task_alone():
+    def breaks(case: Task, reply: Reply[Any]) -> bool:
+        del reply
+        if case.id == "t0":
+            raise ValueError("no data")
+        return True
+
+    made, agent = suite("One.", "Two.")
+    run = evaluate(made, agent, concurrency=1, evaluators=[breaks])
+    assert run.rows[0].error is not None
+    assert run.rows[0].error["message"] == "The evaluator breaks failed: ValueError: no data."
+    assert run.rows[1].passed
+    for wrong in ("yes", None, float("nan"), Score("x")):  # type: ignore[arg-type]
+        made, agent = suite("One.")
+        run = evaluate(made, agent, evaluators=[lambda *_, wrong=wrong: wrong])
+        assert run.rows[0].error is not None
+        assert "a bool, a number or a Score is wanted" in run.rows[0].error["message"]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (is_polite, "evaluators must be a list of functions, not function"),
+        ([7], "evaluators must be functions, not 7"),
+        ([is_polite, is_polite], "Two evaluators are called 'is_polite'"),
+    ],
+)
+def test_evaluators_that_are_none_are_one_sentence(given: Any, said: str):
+    made, agent = suite("One.")
+    with pytest.raises(SettingsError, match=said):
+        evaluate(made, agent, evaluators=given)
+
+
+def test_rows_that_other_evaluators_judged_count_no_more(tmp_path: Path):
+    made, agent = suite("Tea, please.", "Tea, please.", "Tea, please.")
+    made = Suite.of({**made.model_dump(exclude_none=True), "tasks": [made.tasks[0].model_dump(exclude_none=True)]})
+    first = evaluate(made, agent, out=tmp_path, cached=False)
+    second = evaluate(made, agent, out=tmp_path, cached=False, evaluators=[is_polite])
+    assert [one.kind for one in first.rows[0].checks] == ["no_tool"]
+    assert [one.kind for one in second.rows[0].checks] == ["no_tool", "is_polite"]
+    assert first.rows[0].task_mark == second.rows[0].task_mark
+
+
+def test_a_function_is_found_by_its_module_and_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "own_checks_here.py").write_text("def is_short(case, reply):\n    return len(reply.text) < 5\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert named_evaluator("own_checks_here:is_short").__name__ == "is_short"
+    for wrong in ("own_checks_here:nothing", "no_such_module:x", "os:sep", "own_checks_here", ""):
+        with pytest.raises(SettingsError, match="There is no evaluator"):
+            named_evaluator(wrong)
+
+
+# ---- cases
+
+
+@tool
+def look(word: str) -> str:
+    """Look it up."""
+    return word
+
+
+def test_a_reply_becomes_a_case_with_what_it_called_and_said(tmp_path: Path):
+    agent = FnCallAgent([look], ScriptedModel(Said(calls=[("look", {"word": "tea"})]), "Four minutes."))
+    case = case_of(agent.ask("How long?"), "tea", tags=["kitchen"])
+    assert case["checks"][0] == {"called": "look"}
+    assert case["checks"][1]["judged"].endswith("Four minutes.")
+    file = tmp_path / "cases.json"
+    add_cases(file, [case])
+    made = add_cases(file, [{**case, "id": "other"}, {**case, "question": "How long, again?"}])
+    assert [(one.id, one.question) for one in made.tasks] == [("tea", "How long, again?"), ("other", "How long?")]
+    assert Suite.of(file).tasks == made.tasks
+    again = FnCallAgent([look], ScriptedModel(*[Said(calls=[("look", {"word": "x"})]), "4 minutes."] * 2))
+    run = evaluate(file, again, judge=FnCallAgent([], ScriptedModel(*["Yes.\nVerdict: pass"] * 2)), concurrency=1)
+    assert run.total.passed == 2
+
+
+def test_answers_of_a_batch_become_cases_and_what_is_none_is_one_sentence(tmp_path: Path):
+    rows = [{"id": "1", "question": "Q?", "answer": "A.", "tools": ["look", "look"]}, {"id": "2", "error": "x"}, 7, "{"]
+    (tmp_path / "a.jsonl").write_text("\n".join(one if one == "{" else json.dumps(one) for one in rows))
+    (case,) = cases_from(tmp_path / "a.jsonl")
+    assert [case["id"], case["question"], case["checks"][0]] == ["1", "Q?", {"called": "look"}]
+    assert len(case["checks"]) == 2
+    (tmp_path / "none.jsonl").write_bytes(b"\xff\xfe")
+    for wrong in ("none.jsonl", "gone.jsonl"):
+        with pytest.raises(SettingsError, match=r"No case can be made of .*jsonl: "):
+            cases_from(tmp_path / wrong)
+    with pytest.raises(SettingsError, match="whose file ends in .json"):
+        add_cases(tmp_path / "suite.yaml", [case])
+    with pytest.raises(ConfigError):
+        add_cases(tmp_path / "suite.json", [{**case, "checks": []}])
+    assert not (tmp_path / "suite.json").exists()
+    with pytest.raises(SettingsError, match="reply must be a Reply, not str"):
+        case_of("Tea", "x")  # type: ignore[arg-type]
+    with pytest.raises(SettingsError, match="has no answer"):
+        case_of(Assistant([], ScriptedModel("")).ask("Q?"), "x")
+
+
+# ---- two agents
+
+
+def row(n: int, *, passed: bool, **scores: float) -> Row:
+    return Row(f"t{n}", f"m{n}-x", "Q?", "A.", (Outcome("c", passed),), scores=scores)
+
+
+def run_of(*rows: Row) -> SuiteRun:
+    return SuiteRun("S", "m", "2026-01-01T00:00:00+00:00", rows)
+
+
+def test_a_clear_difference_has_an_interval_beside_zero_and_a_small_p():
+    before = run_of(*(row(n, passed=n < 6, length=float(n)) for n in range(30)))
+    after = run_of(*(row(n, passed=n < 24, length=float(n) - 1 - n % 2) for n in range(30)), row(99, passed=True))
+    passed, length = compare(before, after)
+    assert (passed.name, passed.of, passed.before, passed.after, passed.by) == (
+        "passed",
+        30,
+        0.2,
+        0.8,
+        pytest.approx(0.6),
+    )
+    assert passed.low > 0.35
+    assert passed.high < 0.85
+    assert passed.verdict == "better"
+    assert passed.p == pytest.approx(2 * 0.5**18)
+    assert (length.name, length.by, length.verdict, length.p) == ("length", -1.5, "worse", None)
+    assert -1.75 < length.low < -1.5 < length.high < -1.25
+    assert compare(before, after) == [passed, length]  # the same draws
+
+
+def test_two_that_differ_by_chance_are_unsure_and_strangers_are_refused():
+    before = run_of(*(row(n, passed=n % 2 == 0) for n in range(10)))
+    after = run_of(*(row(n, passed=n % 3 == 0) for n in range(10)))
+    (found,) = compare(before, after)
+    assert (found.verdict, found.low < 0 < found.high) == ("unsure", True)
+    with pytest.raises(SettingsError, match="no task in common"):
+        compare(before, run_of(Row("t0", "other-x", "Q?")))
+    with pytest.raises(SettingsError, match="resamples must be a whole number from 100, not 5"):
+        compare(before, after, resamples=5)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "p"), [(0, 0, 1.0), (1, 0, 1.0), (5, 0, 0.0625), (8, 2, 0.109375), (2, 8, 0.109375)]
+)
+def test_mcnemars_exact_test_is_that_of_a_fair_coin(a: int, b: int, p: float):
+    assert mcnemar(a, b) == pytest.approx(p)
+
+
+def test_what_pipelines_read_has_failures_errors_and_no_signs_that_xml_cannot_hold():
+    failed = Row(
+        "a<b", "m-x", "Q?", "A\x00B", (Outcome("contains", passed=False, why="contains", details={"text": "\x1b"}),)
+    )
+    broken = Row("c", "m-x", "Q?", error={"key": "model", "message": "Down\x07"})
+    whole = ET.fromstring(junit(run_of(row(1, passed=True), failed, broken), "en"))  # noqa: S314 - our own
+    assert (whole.get("tests"), whole.get("failures"), whole.get("errors")) == ("3", "1", "1")
+    cases = {one.get("name"): one for one in whole.iter("testcase")}
+    assert [list(one) for one in cases.values()][0] == []
+    assert cases["a<b"][0].get("message") == "The answer does not contain “\ufffd”."
+    assert "A\ufffdB" in (cases["a<b"][0].text or "")
+    assert (cases["c"][0].tag, cases["c"][0].get("message")) == ("error", "Down\ufffd")
