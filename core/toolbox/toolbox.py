@@ -36,6 +36,8 @@ CODE = "code_interpreter"
 SEARCHING = (SEARCH, "image_search")
 RUN_SKILL = "run_skill_script"
 SKILLS = ("use_skill", RUN_SKILL)
+SKILL = "skill:"
+"""Before the name of a skill, where one is switched by itself among the tools of a conversation or a persona."""
 MOST_FOR_SMALL = 6
 """So many tools a small model is offered: its context is small, and each more makes it choose worse."""
 _LONGEST_NAME = 64  # what model services accept
@@ -160,10 +162,11 @@ class OwnerTools:
         if small:
             usual = {one.name for one in TOOL_REGISTRY.on_page() if one.small}
             names = [name for name in names if name in usual or name in on]
-        own = [await self._made(conversation_id, name) for name in names]
+        skills = {"without": await self.skills_off(chosen)}
+        own = [await self._made(conversation_id, name, skills if name in SKILLS else {}) for name in names]
         brought = await self.servers.tools()
         brought += await self.openapi.tools(conversation_id)
-        ours = {tool.name: tool for tool in own if tool is not None}
+        ours = {tool.name: tool for tool in own if tool is not None and getattr(tool, "skills", True)}
         wanted = [tool for tool in brought if is_wanted(tool.full_name, chosen)]
         others = [tool for tool in wanted if tool.name not in ours and tool.name != AskDocuments.name]
         found = [*ours.values(), *_apart(others)]
@@ -176,6 +179,15 @@ class OwnerTools:
             StorageError: The database failed.
         """
         return set((await self._switched_on(here))[0])
+
+    async def skills_off(self, here: Mapping[str, bool]) -> list[str]:
+        """The skills that are not used in a conversation; `here` is as of `for_model`. Raises StorageError."""
+        whole = here.get("use_skill")
+        if whole is None:
+            off, _ = await self.choices.switched()
+            whole = "use_skill" not in off
+        listed = await self._made("", "use_skill", to_show=True) if "use_skill" in self.installed else None
+        return [name for name in getattr(listed, "skills", ()) if not here.get(f"{SKILL}{name}", whole)]
 
     async def listed(self) -> list[ListedTool]:
         """All tools of the page, switched on or off. Raises StorageError."""
@@ -209,6 +221,8 @@ class OwnerTools:
     async def _switched_on(self, here: Mapping[str, bool]) -> tuple[list[str], set[str]]:
         """Parlour's own tools that are on in a conversation, in their order, and all that somebody switched on."""
         off, on = await self.choices.switched()
+        if any(wanted for name, wanted in here.items() if name.startswith(SKILL)):
+            here = {**here, "use_skill": True}
         off = {name for name in off if not here.get(name)} | {name for name, wanted in here.items() if not wanted}
         on = {*on, *(name for name, wanted in here.items() if wanted)} - off
         return [one.name for one in self._on_page() if one.name not in off and (one.name in on or one.on)], on
@@ -217,19 +231,28 @@ class OwnerTools:
         """What the page offers here: skills, where there is a folder of them."""
         return [one for one in TOOL_REGISTRY.on_page() if one.name not in SKILLS or one.name in self.installed]
 
-    async def _made(self, conversation_id: str, name: str, *, to_show: bool = False) -> BaseTool | None:
-        """A tool with its options; `to_show` leaves out what the owner chose, such as a key that may not be there."""
+    async def _made(
+        self, conversation_id: str, name: str, here: Mapping[str, Any] | None = None, *, to_show: bool = False
+    ) -> BaseTool | None:
+        """A tool with its options and those of the conversation, `here`.
+
+        `to_show` leaves out what the owner chose, such as a key that may not be there.
+        """
         try:
             if name in {CODE, RUN_SKILL}:
                 make = self.interpreter().make
                 interpreter = make(conversation_id) if make is not None else None
                 if name == CODE or interpreter is None:
                     return interpreter
-                return await asyncio.to_thread(_skill_runner, self.installed[RUN_SKILL], interpreter)
+                return await asyncio.to_thread(
+                    _skill_runner, {**self.installed[RUN_SKILL], **(here or {})}, interpreter
+                )
             chosen = {} if to_show else await self._chosen(name)
             if chosen is None:
                 return None
-            return await asyncio.to_thread(TOOL_REGISTRY.made, name, {**self.installed.get(name, {}), **chosen})
+            return await asyncio.to_thread(
+                TOOL_REGISTRY.made, name, {**self.installed.get(name, {}), **chosen, **(here or {})}
+            )
         except StorageError as error:
             if error.words_key != "key_unreadable":
                 raise

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from core.agents.read_documents import ReadDocuments
 from core.llm.tokens import counter_for
 from core.toolbox.choices import TOOL_SERVICES
-from core.toolbox.toolbox import CODE, bringer, is_wanted
+from core.toolbox.toolbox import CODE, SKILL, bringer, is_wanted
 from core.tools.builtin.ask_documents import AskDocuments
 from core.tools.builtin.ask_tables import AskTables
 from core.workspace.levels import DOCUMENTS
@@ -29,7 +29,7 @@ WEB: Final = ("web_search", "web_extractor")
 
 _OVER_DOCUMENTS: Final = (AskDocuments, AskTables, ReadDocuments)
 
-Kind = Literal["documents", "web", "code", "tool", "server"]
+Kind = Literal["documents", "web", "code", "tool", "server", "skills", "skill"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Usable:
         names: Full names of the tools, or that of the server that brings them.
         tokens: What a model is told of it, in tokens.
         on: Whether it is used in the conversation.
-        inner: The tools of a server.
+        inner: The tools of a server, or the skills.
         tool: The tool itself, where it is one.
         state: Of a server that has no tools now.
     """
@@ -93,9 +93,12 @@ async def usable(
         *(
             Usable("code" if name == CODE else "tool", (name,), costs[name], name in on, tool=tool)
             for name, tool in listed.items()
-            if name not in WEB
+            if name not in WEB and name != "use_skill"
         ),
     ]
+    if (reads := listed.get("use_skill")) is not None:
+        off = await tools.skills_off(here)
+        rows.append(_skills(reads, off, costs["use_skill"], counter or counter_for("")))
     silent = [
         Usable("server", (f"mcp:{one.kept.name}",), 0, on=here.get(f"mcp:{one.kept.name}", True), state=one.state)
         for one in servers
@@ -115,6 +118,16 @@ def _servers(brought: Sequence[BaseTool], here: Mapping[str, bool], costs: Mappi
         Usable("server", (name,), sum(one.tokens for one in inner), any(one.on for one in inner), tuple(inner))
         for name, inner in groups.items()
     ]
+
+
+def _skills(reads: BaseTool, off: Sequence[str], tokens: int, counter: Counter) -> Usable:
+    """The skills, each to be switched by itself."""
+    skills: Mapping[str, Any] = getattr(reads, "skills", {})
+    inner = tuple(
+        Usable("skill", (f"{SKILL}{name}",), counter.count(f"- {name}: {one.description}"), name not in off)
+        for name, one in skills.items()
+    )
+    return Usable("skills", ("use_skill",), tokens, any(one.on for one in inner), inner, reads)
 
 
 def documents_row(counter: Counter, *, on: bool) -> Usable:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from core.toolbox.toolbox import CODE
+from core.toolbox.toolbox import CODE, SKILL
 from core.workspace.levels import DOCUMENTS, LONGEST
 from core.workspace.personas import LONGEST_NAME
 from core.workspace.prompts import LONGEST_NAME as PROMPT_NAME
@@ -281,12 +281,19 @@ def _usable(one: Usable, shown: Shown, words: Words) -> str:
     if not one.inner:
         return _row(label, note, one.tokens, on=one.on, act=act)
     inner = "".join(
-        _row(tool.tool.label(words.spoken), "", tool.tokens, on=tool.on, act=f'data-tools="{escaped(tool.names[0])}"')
+        _row(within, "", tool.tokens, on=tool.on, act=f'data-tools="{escaped(tool.names[0])}"')
         for tool in one.inner
-        if tool.tool is not None
+        if (within := _label_within(tool, words))
     )
     inside = f"<details><summary>{escaped(words('steer.one_by_one'))}</summary><ul>{inner}</ul></details>"
     return _row(label, note, None, on=one.on, act=f"{act} data-whole", inside=inside)
+
+
+def _label_within(one: Usable, words: Words) -> str:
+    """What a tool of a server, or a skill, is called."""
+    if one.kind == "skill":
+        return one.names[0].removeprefix(SKILL)
+    return one.tool.label(words.spoken) if one.tool is not None else ""
 
 
 def _silent(one: Usable, label: str, words: Words) -> str:
@@ -304,6 +311,9 @@ def _called(one: Usable, shown: Shown, words: Words) -> tuple[str, str]:
         return words("bar.web"), words("steer.web_note")
     if one.names == (CODE,):
         return words("bar.code"), words("steer.code_note")
+    if one.kind == "skills":
+        used = sum(skill.on for skill in one.inner)
+        return words("steer.skills"), words("steer.of_skills", n=used, total=len(one.inner))
     if one.kind == "server":
         used = sum(tool.on for tool in one.inner)
         return one.names[0].partition(":")[2], words("steer.of_tools", n=used, total=len(one.inner))

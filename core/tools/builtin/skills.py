@@ -126,17 +126,22 @@ def _kept(place: Path, _changed: int, _size: int) -> Skill | str:
         return said
 
 
-def skills_in(folder: str | Path) -> list[BaseTool]:
+def skills_in(folder: str | Path, *, only: Sequence[str] | None = None) -> list[BaseTool]:
     """The tools that let an agent use the skills of a folder: one to read them, and one to run their scripts, if any.
 
+    Args:
+        folder: The folder, or one skill.
+        only: The names of those that it uses; all of them by default.
+
     Raises:
-        SettingsError: As `find_skills`; or there is none.
+        SettingsError: As `find_skills`; or there is none, or none of a name in `only`.
     """
     found = find_skills(folder)
     if not found:
         raise SettingsError(
             f"The folder {str(folder)!r} has no skill.", hint="A skill is a folder in it with a SKILL.md."
         )
+    found = _chosen(found, only, strict=True)
     cfg = {"skills": found}
     return [UseSkill(cfg), RunSkill(cfg)] if any(_scripts(one) for one in found) else [UseSkill(cfg)]
 
@@ -190,14 +195,28 @@ def _scripts(skill: Skill) -> list[str]:
     return [name for name in skill.files() if name.endswith(".py")]
 
 
+def _chosen(found: Sequence[Skill], only: object, *, strict: bool) -> Sequence[Skill]:
+    """The skills that `only` names; all of them where it is left out. Raises SettingsError."""
+    if only is None:
+        return found
+    wanted = cast("Sequence[object]", only) if isinstance(only, list | tuple) else [only]
+    known = [one.name for one in found]
+    if strict and (isinstance(only, str) or not wanted or any(name not in known for name in wanted)):
+        strays: list[object] = [only] if isinstance(only, str) else [name for name in wanted if name not in known]
+        said = f"only must be a list of names of skills, and {shown(strays[0] if strays else only)} is none."
+        raise SettingsError(said, hint=f"Give one or more of {', '.join(known)}.", name="only")
+    return [one for one in found if one.name in wanted]
+
+
 class _OverSkills(BaseToolWithFileAccess):
     """What both tools share: the skills that there are.
 
     Args:
         cfg: Options; `folder` names the folder of the skills, unless `skills` gives them. Without, there are none.
+            `only` names those that count, `without` those that do not; all of them do by default.
 
     Raises:
-        SettingsError: As `find_skills`; or the folder has no skill.
+        SettingsError: As `find_skills`; or the folder has no skill, or none of a name in `only`.
     """
 
     def __init__(self, cfg: Mapping[str, Any] | None = None) -> None:
@@ -208,7 +227,9 @@ class _OverSkills(BaseToolWithFileAccess):
         if found is not None and not found:
             hint = "A skill is a folder with a SKILL.md."
             raise SettingsError(f"The folder {str(given.get('folder'))!r} has no skill.", hint=hint)
-        self.skills = {one.name: one for one in found or ()}
+        only, without = given.pop("only", None), given.pop("without", ())
+        chosen = _chosen(found or (), only, strict=bool(given.get("strict", True)))
+        self.skills = {one.name: one for one in chosen if one.name not in without}
         self.parameters = self._parameters()
         super().__init__(given)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator
 from importlib.metadata import EntryPoint
 from pathlib import Path
@@ -344,3 +345,31 @@ async def test_the_key_of_an_account_is_sealed_and_kept_for_its_service_alone(
         await accounts.choose("calculator", "openai", address="", model="", key=KEY)
     unread = ToolAccounts("alice", stores_over(database).of("alice").settings, Sealer("another secret"))
     assert not (await unread.of("image_gen")).key
+
+
+async def test_each_skill_is_switched_by_itself_and_none_leaves_the_tool_out(
+    database: Database, tmp_path: Path
+) -> None:
+    for name in ("letters", "sums"):
+        place = tmp_path / "skills" / name
+        place.mkdir(parents=True)
+        (place / "SKILL.md").write_text(f"---\nname: {name}\ndescription: Helps with {name}.\n---\nDo it.")
+    settings = Settings.load(home=tmp_path / "home", skills=tmp_path / "skills")
+    tools = Toolbox(stores_over(database), Sealer("secret"), settings).of("alice")
+
+    async def told(**here: bool) -> list[str]:
+        chosen = {name.replace("__", ":"): on for name, on in here.items()}
+        made = await tools.for_model("talk", here=chosen)
+        return next(
+            (re.findall(r"^- (\w+):", one.description, re.MULTILINE) for one in made if one.name == "use_skill"), []
+        )
+
+    assert await told() == ["letters", "sums"]
+    assert await told(skill__sums=False) == ["letters"]
+    assert await told(skill__sums=False, skill__letters=False) == []
+    assert await told(use_skill=False) == []
+    assert await told(use_skill=False, skill__sums=True) == ["sums"]
+    assert await told(skill__gone=False) == ["letters", "sums"]
+    await tools.switch("use_skill", on=False)
+    assert await told() == []
+    assert await told(skill__letters=True) == ["letters"]

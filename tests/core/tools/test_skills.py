@@ -126,3 +126,26 @@ def test_whatever_a_skill_says_it_is_read_or_refused_in_a_sentence(text: str):
         head, body = parse_skill(text)
         assert isinstance(head, dict)
         assert body == body.strip()
+
+
+def test_an_agent_may_have_some_of_a_folders_skills(tmp_path: Path):
+    skill(tmp_path, "forms")
+    skill(tmp_path, "letters")
+    assert list(UseSkill({"folder": tmp_path}).skills) == ["forms", "letters"]
+    reads, *_ = skills_in(tmp_path, only=["letters"])
+    assert reads.function["parameters"]["properties"]["name"]["enum"] == ["letters"]
+    made = FnCallAgent([{"name": "use_skill", "folder": str(tmp_path), "only": ["forms"]}], ScriptedModel("So."))
+    assert list(getattr(made.function_map["use_skill"], "skills", {})) == ["forms"]
+
+
+@pytest.mark.parametrize(
+    ("only", "given"), [(["leters"], "'leters'"), ("letters", "'letters'"), ([], "a list"), ([5], "5")]
+)
+def test_a_skill_that_is_not_there_is_one_sentence_with_those_that_are(tmp_path: Path, only: list[str], given: str):
+    skill(tmp_path, "forms")
+    skill(tmp_path, "letters")
+    with pytest.raises(SettingsError) as raised:
+        skills_in(tmp_path, only=only)
+    assert str(raised.value) == (
+        f"only must be a list of names of skills, and {given} is none. Give one or more of forms, letters."
+    )

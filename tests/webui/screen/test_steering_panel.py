@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import html
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -11,6 +13,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from core.workspace.saving import Saving
 from core.workspace.steering import Steering
+from core.workspace.usable import Usable
 from tests.e2e.axe import findings_everywhere
 from tests.e2e.chat_steps import until
 from tests.webui.screen.stage import Stage
@@ -375,3 +378,17 @@ def test_the_panel_and_the_chips_have_no_fault_that_a_machine_can_find(show: Sho
     page.get_by_role("button", name=Words.named(lang)("steer.title"), exact=True).click()
     expect(page.locator("#page .p-steer")).to_be_visible()
     assert findings_everywhere(page) == []
+
+
+@pytest.mark.parametrize(
+    ("lang", "label", "note"), [("en", "Skills", "1 of 2 skills"), ("zh", "技能", "2 个技能中的 1 个")]
+)
+def test_each_skill_has_a_switch_of_its_own_below_that_of_all(lang: str, label: str, note: str) -> None:
+    skills = tuple(Usable("skill", (f"skill:{name}",), 12, on) for name, on in (("letters", True), ("sums", False)))
+    row = Usable("skills", ("use_skill",), 120, on=True, inner=skills)
+    markup = html.unescape(steering_html(shown(rows=(row,)), Words(lang)))
+    assert label in markup
+    assert note in markup
+    switches = re.findall(r'data-tools="([^"]+)"( data-whole)?', markup)
+    assert switches == [("use_skill", " data-whole"), ("skill:letters", ""), ("skill:sums", "")]
+    assert row.tokens_now == 12, "a skill that is off costs nothing"
