@@ -12,6 +12,7 @@ from core.doors.door import Doors
 from core.mcp_endpoint import McpAccess
 from core.models.loading import ModelLoader
 from core.models.pool import ActiveModel
+from core.people.groups import Groups
 from core.people.people import People
 from core.readiness import Readiness
 from core.resources import descriptors_check, disk_check
@@ -48,6 +49,7 @@ class Engine:
     outward: McpAccess
     doors: Doors
     people: People
+    groups: Groups
     belongings: Belongings
     chores: Chores
     demonstrations: Demonstrations
@@ -123,6 +125,7 @@ class Engine:
         room = settings.files_mb * _MIB or None
         self.stores = Stores(database, settings.home / "files", sealer, quota=room, limits=_limits(settings))
         self.people = People(self.stores.people)
+        self.groups = Groups(self.stores.groups, self.people)
         model = ActiveModel(self._loader, self.readiness)
         answering = Answering(settings, self.stores, sealer, model, program=self.program, changed=self._changes)
         self.services, self.workspaces = answering.services, answering.workspaces

@@ -170,15 +170,16 @@ class Routes:
 
     async def figure(self, request: Request) -> Response:
         """The picture of a figure of a document, to its owner."""
-        owner, gone = request.scope["owner"], NotFoundError("There is no such figure.")
+        owner = request.scope["owner"]
         if owner is None:
-            return self._refused(request, 401, gone)
+            return self._refused(request, 401, NotFoundError("There is no such figure."))
         document, number = request.path_params["document_id"], request.path_params["number"]
         try:
-            async with self._engine.workspaces.open(owner) as workspace:
-                if not await workspace.documents.owns_library_document(document):
-                    raise gone
-                picture = await to_thread.run_sync(_figure, await workspace.index(), document, number)
+            async with (
+                self._engine.workspaces.open(owner) as workspace,
+                workspace.holding(document) as library,
+            ):
+                picture = await to_thread.run_sync(_figure, library, document, number)
         except (NotFoundError, DocumentError) as error:
             return self._refused(request, 404, error)
         return Response(picture, media_type="image/jpeg", headers=_LONG)
@@ -233,9 +234,8 @@ class Routes:
 
 async def _drawn(document: str, page: int, zoom: float, workspace: Workspace) -> bytes:
     # Asked first: an index is opened for whoever has documents in it, not for whoever knows an address.
-    if not await workspace.documents.owns_library_document(document):
-        raise NotFoundError("There is no such document.")
-    return await (await workspace.index()).apage_image(document, page, zoom)
+    async with workspace.holding(document) as library:
+        return await library.apage_image(document, page, zoom)
 
 
 def _figure(library: Library, document: str, number: int) -> bytes:

@@ -189,8 +189,8 @@ class Finder:
             return await self._beginnings(k)
         found = await self._found(question, k, is_first=is_first)
         if named := await asyncio.to_thread(self._named, question):
-            known = {one.chunk_id for one in named}
-            found = [*named, *(one for one in found if one.chunk_id not in known)]
+            known = {(one.document_id, one.chunk_id) for one in named}
+            found = [*named, *(one for one in found if (one.document_id, one.chunk_id) not in known)]
         if self.model.small and not _cover(question, found):
             if needed(question, _FOR_TOOLS):  # a small model given passages would not reckon, but read
                 return []
@@ -341,7 +341,7 @@ def _covered(
 
 def _interleaved(found: Sequence[Sequence[Passage]], k: int) -> list[Passage]:
     """The best passage of each search, then the second of each, and so on; without duplicates."""
-    mixed = {one.chunk_id: one for rank in zip_longest(*found) for one in rank if one is not None}
+    mixed = {(one.document_id, one.chunk_id): one for rank in zip_longest(*found) for one in rank if one is not None}
     return list(mixed.values())[:k]
 
 

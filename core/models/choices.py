@@ -12,9 +12,10 @@ from urllib.parse import urlsplit
 from core.llm.local_files import BUILT_IN
 from core.llm.model_names import hears_by_name, sees_by_name
 from core.llm.usage import Listed, listed
-from core.models.menu import checked_model, kind_of, menu, service_named
+from core.models.menu import MENU, checked_model, kind_of, menu, service_named
 from core.models.model_name import INSTALLED, UNSAID, Abilities, ModelName
 from core.net.addresses import is_public
+from core.storage.lending import LENT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -63,11 +64,13 @@ class ServiceChoices:
         service: Its name among those that can be set up; empty for the installation's own model.
         address: Where it is; empty for a model of this process.
         models: The one that was set up first.
+        lender: Who shares it with the owner; "" for the owner's own.
     """
 
     service: str
     address: str
     models: tuple[Choosable, ...]
+    lender: str = ""
 
 
 class ModelMenu:
@@ -94,7 +97,24 @@ class ModelMenu:
                 choices = await self._of(name, service, kept.get(name), notes, used)
                 wants = all(one.state == "no_key" for one in choices.models)
                 (unset if wants and name not in kept else found).append(choices)
-        return [*found, *unset]
+        return [*found, *await self._of_others(), *unset]
+
+    async def _of_others(self) -> list[ServiceChoices]:
+        """The services that others share with the owner, each with the model that it is set up with."""
+        found: list[ServiceChoices] = []
+        for one in await self._models.others.list():
+            kept, kind = one.service, kind_of(one.service.service)
+            service = MENU.get(kind)
+            if service is None or service.inside:
+                continue
+            address = kept.address or service.address
+            name = ModelName(one.name, kept.model or next(iter(service.models), ""))
+            prices = {} if is_near(address) else await listed([name.model], address)
+            model = _choosable(
+                name, self._state(name, "ready"), service, UNSAID, prices.get(name.model), free=is_near(address)
+            )
+            found.append(ServiceChoices(one.name, address, (model,), one.lender))
+        return found
 
     async def _default(self) -> Choosable:
         """The installation's model; nothing but its name is known of it before it is made."""
@@ -137,7 +157,7 @@ class ModelMenu:
             ConflictError: key `favourites_full`: there are nine already.
             StorageError: The database failed.
         """
-        if on and name.service:
+        if on and name.service and not name.service.startswith(LENT):
             checked_model(name.model, service_named(name.service, local=self._models.is_local))
         await self._models.notes.mark(name, on=on)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -13,16 +12,13 @@ from urllib.parse import urlsplit
 from core.bridge.pool import BoundedDict
 from core.errors import (
     ConflictError,
-    ModelMisbehavedError,
     ModelRefusedError,
-    ModelUnavailableError,
     ParlourError,
     SettingsError,
     StorageError,
 )
-from core.llm.local_files import BUILT_IN, check_local_model
-from core.messages.events import CallStarted, ReasoningDelta, TextDelta
-from core.messages.message import USER, Message
+from core.llm.local_files import BUILT_IN
+from core.models.lent_models import LentModels
 from core.models.loading import ModelLoader
 from core.models.menu import (
     MENU,
@@ -37,13 +33,16 @@ from core.models.menu import (
 from core.models.model_name import INSTALLED, UNSAID, Abilities, ModelName
 from core.models.pool import ActiveModel, Choice, ModelPool
 from core.models.remembered import ModelNotes
+from core.models.trying import first_answer, loaded_tried, look_for, not_there, too_slow
 from core.readiness import Readiness
 from core.settings import NO_KEY
+from core.storage.lending import LENT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from core.llm.base import BaseChatModel
+    from core.models.lent_models import Found
     from core.models.menu import MenuService
     from core.readiness import Part
     from core.settings import Settings
@@ -54,7 +53,6 @@ _TEST_SECONDS = 30.0
 _PATIENCE = 3  # times as long a model may take that is to be used: it may have to be loaded first
 _AT_ONCE = 20
 _REMEMBERED = 1_000
-_QUESTION = "Reply with the word yes."
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +86,7 @@ class AllModels:
     Attributes:
         pool: Those that are open.
         trying: The owners who test one.
+        lent: How services of others were set up when owners came to use them.
         silent: The owners and services where nobody answered last, and when.
         listing: How many services are being asked for their models.
         keepers: Whose the machine, its network and its keys are to use.
@@ -109,6 +108,7 @@ class AllModels:
         self.seconds = seconds
         self.pool = ModelPool(default)
         self.trying: set[str] = set()
+        self.lent = BoundedDict[tuple[str, str], tuple[float, str] | None](_REMEMBERED)
         self.silent = BoundedDict[tuple[str, str], float](_REMEMBERED)
         self.listing = 0
         self._stores = stores
@@ -117,7 +117,8 @@ class AllModels:
     def of(self, owner: str) -> OwnerModels:
         """Those of one owner."""
         stores = self._stores.of(owner)
-        return OwnerModels(self, owner, stores.model_services, ModelNotes(stores.settings))
+        others = LentModels(stores.lent, stores.settings, self.settings)
+        return OwnerModels(self, owner, stores.model_services, ModelNotes(stores.settings), others)
 
     async def aclose(self) -> None:
         """Close all models but the installation's."""
@@ -131,8 +132,11 @@ class OwnerModels:
         notes: Favourites, what models can do, and which ones services offered.
     """
 
-    def __init__(self, shared: AllModels, owner: str, store: ModelServiceStore, notes: ModelNotes) -> None:
+    def __init__(
+        self, shared: AllModels, owner: str, store: ModelServiceStore, notes: ModelNotes, others: LentModels
+    ) -> None:
         self.notes = notes
+        self.others = others
         self._shared = shared
         self._pool = shared.pool
         self._owner = owner
@@ -156,6 +160,8 @@ class OwnerModels:
         while True:
             changes = self._pool.changes
             wanted = name if name is not None else self._pool.usual(self._owner)
+            if wanted is not None and wanted.service.startswith(LENT):
+                return await self._of_others(wanted)
             if wanted is not None and (found := self._pool.get(self._owner, wanted)) is not None:
                 return found
             kept = {one.service: one for one in await self._store.list()}
@@ -164,8 +170,10 @@ class OwnerModels:
                 continue
             if wanted is None:
                 used = next((one for one in kept.values() if one.in_use), None)
-                wanted = ModelName(used.service, used.model) if used is not None else INSTALLED
+                wanted = ModelName(used.service, used.model) if used is not None else await self.others.used()
                 self._pool.remember_usual(self._owner, wanted)
+                if wanted.service.startswith(LENT):
+                    continue
             if self._pool.get(self._owner, wanted) is None:
                 opened = self._opened(wanted, kept.get(wanted.service), said.get(wanted, UNSAID))
                 self._pool.put(self._owner, wanted, opened)
@@ -201,23 +209,31 @@ class OwnerModels:
 
     async def choice_of(self, name: ModelName) -> Choice:
         """A model of a service with all that is needed to ask it. Raises as `named`, but for the agents' own."""
-        choice = self._choice(name, await self._store.get(name.service))
+        if name.service.startswith(LENT):
+            choice = (await self.others.found(name)).choice()
+        else:
+            choice = self._choice(name, await self._store.get(name.service))
         choice.check_key()
         return choice
 
     async def use_for_all(self, name: ModelName) -> None:
         """Let a model answer every conversation that has none of its own. Raises as `named`."""
         name = await self.named(name)
-        kept = await self._store.get(name.service) if name.service else None
-        if name.service:
+        lent = name.service.startswith(LENT)
+        kept = await self._store.get(name.service) if name.service and not lent else None
+        await self.others.use(name if lent else None)
+        if name.service and not lent:
             address = kept.address if kept is not None else service_named(name.service, local=self.is_local).address
             await self._store.save(name.service, address=address, model=name.model, key=None, use=True)
         else:
             await self._store.use("")
         self._renew()
 
-    def made(self, choice: Choice, **generate: Any) -> BaseChatModel:
+    def made(self, choice: Choice, *, local: bool | None = None, **generate: Any) -> BaseChatModel:
         """The model of a choice; `generate` goes over how the settings say that models write.
+
+        Args:
+            local: Whether it may be in the machine's own network; by default, whether its owner may reach that.
 
         Raises:
             SettingsError: key `model_key_missing`: the service wants a key, and there is none.
@@ -228,7 +244,9 @@ class OwnerModels:
         choice.check_key()
 
         able, of = choice.abilities, (choice.service, choice.address, choice.model, choice.key)
-        whole = self._shared.settings.completed(model_cfg(*of, local=self.is_local, abilities=able))
+        whole = self._shared.settings.completed(
+            model_cfg(*of, local=self.is_local if local is None else local, abilities=able)
+        )
         calls = {"use_raw_api": able.calls} if able.calls is not None else {}
         return get_chat_model({**whole, "generate_cfg": {**whole["generate_cfg"], **calls, **generate}})
 
@@ -239,8 +257,11 @@ class OwnerModels:
         return await self._store.list()
 
     async def secrets(self) -> list[str]:
-        """The keys that the owner typed, for whoever must not repeat them; one that cannot be read is none."""
-        return await self._store.secrets()
+        """The keys that the owner typed, and those of services lent to the owner, for whoever must not repeat them.
+
+        One that cannot be read is none.
+        """
+        return [*await self._store.secrets(), *await self.others.secrets()]
 
     async def save(self, draft: Draft, *, use: bool) -> None:
         """Keep a choice, and let it answer from the next question on if `use` says so.
@@ -255,7 +276,7 @@ class OwnerModels:
         choice = await self.checked(draft)
         if use:
             choice.check_key()
-            await _look_for(choice)
+            await look_for(choice)
         key = checked_key(draft.key) if draft.key is not None else None
         answers = await self._store.save(
             draft.service,
@@ -315,6 +336,7 @@ class OwnerModels:
         self._check_free()
         if service:
             service_named(service, local=self.is_local)
+        await self.others.use(None)
         await self._store.use(service)
         self._renew()
 
@@ -361,7 +383,7 @@ class OwnerModels:
         try:
             async with asyncio.timeout(self._shared.seconds * patience):
                 if not draft.service:
-                    return await _loaded_tried(self._pool.default.loader)
+                    return await loaded_tried(self._pool.default.loader)
                 tried = draft.address or draft.model or draft.service
                 choice = await self.checked(draft)
                 tried = urlsplit(choice.address).netloc or choice.model or choice.service.label
@@ -376,7 +398,7 @@ class OwnerModels:
                     answering.answered()
                 return found
         except TimeoutError:
-            raise _slow(tried or self._pool.default.loader.label) from None
+            raise too_slow(tried or self._pool.default.loader.label) from None
         finally:
             self._shared.trying.discard(self._owner)
 
@@ -491,11 +513,30 @@ class OwnerModels:
             return Choice(service, "", checked_model(name.model, service), "")
         known = "" if service.typed else self._known_key(service.address)
         if kept is None and known in {"", NO_KEY}:
-            raise _gone(name)
+            raise not_there(name)
         address = checked_address(kept.address if kept is not None else "", service, local=self.is_local)
         model = checked_model(name.model or (kept.model if kept is not None else ""), service)
         key = (self._store.key_of(kept) if kept is not None else "") or self._known_key(address)
         return Choice(service, address, model, key)
+
+    async def _of_others(self, name: ModelName) -> ActiveModel:
+        """A model whose service somebody else set up: that it is lent to the owner is looked up each time."""
+        found = await self.others.found(name)
+        known = self._pool.get(self._owner, name)
+        if known is not None and self._shared.lent.get((self._owner, name.service)) == found.stamp:
+            return known
+        self._pool.drop(self._owner, name.service)
+        self._shared.lent[self._owner, name.service] = found.stamp
+        readiness = Readiness(changed=partial(self._shared.changed, self._owner))
+        made = partial(self._made_of_others, found)
+        loader = ModelLoader(made, readiness, found.label, room=self._pool.wait_closed)
+        loader.start()
+        active = ActiveModel(loader, readiness, name.service)
+        self._pool.put(self._owner, name, active)
+        return active
+
+    def _made_of_others(self, found: Found) -> BaseChatModel:
+        return self.made(found.choice(), local=True)
 
     def _remade(self, name: ModelName, kept: ModelService | None, said: Abilities) -> BaseChatModel:
         return self.made(replace(self._choice(name, kept), abilities=said))
@@ -538,7 +579,7 @@ class OwnerModels:
             return await self._inside_tried(choice)
         model = await asyncio.to_thread(self.made, choice, max_retries=0, circuit_breaker=False)
         try:
-            return model.label, await _first_answer(model)
+            return model.label, await first_answer(model)
         except ModelRefusedError as error:
             if choice.key in {"", NO_KEY} and error.words_key == "model_key_wrong":
                 error.words_key = "model_key_missing"
@@ -550,44 +591,6 @@ class OwnerModels:
         """One that is loaded answers itself; any other takes time and memory, and is loaded when it is used."""
         for loader in self._pool.loaded(choice.service.model_type):
             if loader.model is not None and choice.model in {"", loader.model.model}:
-                return await _loaded_tried(loader)
-        await _look_for(choice)
+                return await loaded_tried(loader)
+        await look_for(choice)
         raise SettingsError("It is not loaded yet.", hint="Use it; it is fetched then.", key="built_in_not_loaded")
-
-
-async def _look_for(choice: Choice) -> None:
-    """See whether a model of this process can be there at all. Raises as `check_local_model`."""
-    if choice.service.inside:
-        await asyncio.to_thread(check_local_model, choice.service.model_type, choice.model)
-
-
-async def _loaded_tried(loader: ModelLoader) -> tuple[str, float]:
-    with loader.in_use():
-        model = await loader.ready()
-        seconds = await _first_answer(model)
-        loader.answered()
-        return model.label, seconds
-
-
-async def _first_answer(model: BaseChatModel) -> float:
-    """Seconds until the model began to answer; the rest of what it would say is not waited for."""
-    from core.llm.request import ChatRequest
-
-    began = time.monotonic()
-    async with aclosing(model.stream(ChatRequest((Message(USER, _QUESTION),), purpose="test"))) as events:
-        async for event in events:
-            if isinstance(event, TextDelta | ReasoningDelta | CallStarted):
-                return time.monotonic() - began
-    raise ModelMisbehavedError(message="The model answered with nothing.", hint="Try another.", key="model_silent")
-
-
-def _gone(name: ModelName) -> SettingsError:
-    hint = "Choose another under its name, or set its service up again."
-    said = f"The model {name.model or name.service} is not there any more."
-    return SettingsError(said, hint=hint, key="model_gone", model=name.model or name.service)
-
-
-def _slow(host: str) -> ModelUnavailableError:
-    error = ModelUnavailableError(message=f"{host} took too long to answer.", hint="Try again.", key="model_slow")
-    error.details["host"] = host
-    return error

@@ -28,8 +28,8 @@ PERSON: Final = "p-"
 STAYS: Final = 30 * 24 * 3600.0
 """Seconds for which a session that is not used is there."""
 INVITED_FOR: Final = 7 * 24 * 3600.0
-LIMITED: Final = ("messages", "tokens", "cost")
-"""What a person may have limits of: questions in a day, tokens and US dollars in a month."""
+LIMITED: Final = ("messages", "tokens", "cost", "megabytes")
+"""What a person or a group may have limits of: questions in a day, tokens and US dollars in a month, stored files."""
 _MOST_OF_A_LIMIT: Final = 1e15
 _SEEN_EACH: Final = 300.0  # seconds between two notes that a session is used
 _SURE_FOR: Final = 5.0  # seconds for which a session is not looked for again: another process may have ended it
@@ -101,7 +101,7 @@ class People:
     def check_may(self, person_id: str, right: Right) -> None:
         """Whether somebody has a right. Raises ParlourError (key `role_forbidden`)."""
         if not self.may(person_id, right):
-            raise _forbidden()
+            raise forbidden()
 
     def lets_programs_in(self, person_id: str) -> bool:
         """Whether programs of somebody may come in, by a key or a token that was once given to them."""
@@ -273,7 +273,7 @@ class People:
         """
         wanted = checked_role(role)
         _check_may(await self._fresh(me), wanted, wanted)
-        return await self._invited(wanted, _by(me), seconds)
+        return await self._invited(wanted, by_whom(me), seconds)
 
     async def recovery_link(self, me: Person | None, person_id: str, *, seconds: float = INVITED_FOR) -> str:
         """The token of a link that lets somebody choose a new password; an earlier one counts no more.
@@ -285,7 +285,7 @@ class People:
         person = await self.store.get(person_id)
         _check_may(await self._fresh(me), person.role, person.role)
         token, now = secrets.token_urlsafe(32), time.time()
-        made = Invitation(hash_of(token), person.role, person.id, _by(me), now, now + seconds)
+        made = Invitation(hash_of(token), person.role, person.id, by_whom(me), now, now + seconds)
         await self.store.invite(made, replace=True)
         return token
 
@@ -293,7 +293,7 @@ class People:
         """Let a link count no more. Raises NotFoundError (`link_gone`), ParlourError (`role_forbidden`)."""
         invitation = await self.store.invitation(invitation_id)
         _check_may(await self._fresh(me), invitation.role, invitation.role)
-        await self.store.revoke(invitation_id, _by(me))
+        await self.store.revoke(invitation_id, by_whom(me))
 
     async def set_role(self, me: Person | None, person_id: str, role: str) -> Person:
         """Another role for somebody, which holds at once.
@@ -306,7 +306,7 @@ class People:
         wanted = checked_role(role)
         person = await self.store.get(person_id)
         _check_may(await self._fresh(me), person.role, wanted)
-        changed = await self.store.set_role(person_id, wanted, _by(me))
+        changed = await self.store.set_role(person_id, wanted, by_whom(me))
         self._forget(person_id)
         return changed
 
@@ -314,7 +314,7 @@ class People:
         """End all sessions of somebody. Raises NotFoundError, ParlourError (`role_forbidden`)."""
         person = await self.store.get(person_id)
         _check_may(await self._fresh(me), person.role, person.role)
-        await self.store.end_sessions(person_id, _by(me))
+        await self.store.end_sessions(person_id, by_whom(me))
         self._drop(person_id)
 
     async def set_limits(self, me: Person | None, person_id: str, typed: Mapping[str, str]) -> None:
@@ -326,8 +326,7 @@ class People:
         """
         person = await self.store.get(person_id)
         _check_may(await self._fresh(me), person.role, person.role)
-        limits = {name: _number(text) for name in LIMITED if (text := typed.get(name, "").strip())}
-        await self.store.set_limits(person_id, limits, _by(me))
+        await self.store.set_limits(person_id, typed_limits(typed), by_whom(me))
 
     async def remove(self, me: Person | None, person_id: str) -> Person:
         """Take an account away, one's own included; what is theirs is to be deleted after that.
@@ -340,7 +339,7 @@ class People:
         person = await self.store.get(person_id)
         if me is None or me.id != person_id:
             _check_may(await self._fresh(me), person.role, person.role)
-        gone = await self.store.remove(person_id, _by(me))
+        gone = await self.store.remove(person_id, by_whom(me))
         self._drop(person_id)
         return gone
 
@@ -358,7 +357,7 @@ class People:
         try:
             return await self.store.get(me.id)
         except NotFoundError as error:
-            raise _forbidden() from error
+            raise forbidden() from error
 
     def _forget(self, person_id: str) -> None:
         for session_id in [one for one, (known, _) in self._sessions.items() if known and known.person.id == person_id]:
@@ -371,6 +370,15 @@ class People:
         else:
             self._forget(person_id)
         self.ended(Ended(person_id, session_id, but))
+
+
+def typed_limits(typed: Mapping[str, str]) -> dict[str, float]:
+    """Limits of what is named in `LIMITED`, each as it was typed; what is left empty is left out.
+
+    Raises:
+        ParlourError: key `limits_odd`.
+    """
+    return {name: _number(text) for name in LIMITED if (text := typed.get(name, "").strip())}
 
 
 def _number(typed: str) -> float:
@@ -402,14 +410,16 @@ def checked_role(role: str) -> Role:
     return found
 
 
-def _by(me: Person | None) -> str:
+def by_whom(me: Person | None) -> str:
+    """Who acts, as it stands in the audit."""
     return me.name if me is not None else TERMINAL
 
 
 def _check_may(me: Person | None, theirs: Role, to: Role) -> None:
     if me is not None and not may_set(me.role, theirs, to):
-        raise _forbidden()
+        raise forbidden()
 
 
-def _forbidden() -> ParlourError:
+def forbidden() -> ParlourError:
+    """What is said to whom a role does not allow something."""
     return ParlourError("Your role does not allow this.", hint="Ask an owner.", key="role_forbidden")

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from core.rag.library import Library
     from core.reading.owner_intake import OwnerIntake
     from core.storage.base import DocumentRecord, NamedLibrary
+    from core.storage.lending import LentLibrary
     from core.storage.stores import OwnerStores
 
 _LONGEST_NAME = 80
@@ -57,6 +58,7 @@ class Libraries:
         changed: Callable[[str], None],
     ) -> None:
         self._store = stores.libraries
+        self._lent = stores.lent
         self._documents = stores.documents
         self._files = stores.files
         self._intake = intake
@@ -68,6 +70,16 @@ class Libraries:
     async def list(self) -> list[NamedLibrary]:
         """The owner's libraries, by name."""
         return await self._store.list()
+
+    async def lent(self) -> list[LentLibrary]:
+        """Those that others share with the owner now, by name. Raises StorageError."""
+        return await self._lent.libraries()
+
+    async def known(self, library_id: str) -> NamedLibrary:
+        """A library of the owner's, or one that is lent to the owner. Raises NotFoundError."""
+        with suppress(NotFoundError):
+            return (await self._lent.library(library_id)).library
+        return await self._store.get(library_id)
 
     async def opened(self, library_id: str) -> OpenedLibrary:
         """A library with its documents. Raises NotFoundError."""

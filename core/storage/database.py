@@ -73,6 +73,19 @@ class Database:
         """
         return await run_to_end(self._run(self._reading, self._readers, ("BEGIN",), work))
 
+    def read_here(self, work: Callable[[Connection], T]) -> T:
+        """`read` in this thread, which it blocks: for what works in threads and must know what is so at this moment.
+
+        Raises:
+            StorageError: The database failed.
+        """
+        if self._closed:
+            raise StorageError("The database is closed.")
+        try:
+            return _transaction(self._readers, ("BEGIN",), work)
+        except (DBAPIError, PoolTimeoutError, sqlite3.Error, OSError) as error:
+            raise translated(error, self.path) from error
+
     async def write(self, work: Callable[[Connection], T], *, durable: bool = True) -> T:
         """Run `work` as one transaction: all of it is stored, or nothing.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
 from sqlalchemy import ColumnElement, Connection, Row, delete, func, insert, select, update
@@ -21,7 +22,9 @@ from core.storage.conversations import (
     use_files,
 )
 from core.storage.statements import (
+    END_LOANS,
     KNOWN_IN_PART,
+    LENT_LIBRARIES,
     LIBRARIES,
     LIBRARIES_OF_OWNER,
     OWN_DOCUMENTS,
@@ -30,14 +33,46 @@ from core.storage.statements import (
     SETTINGS_OF_FOLDER,
     SHELVED_DOCUMENTS,
     SHELVED_READ,
+    lent_to,
 )
 from core.storage.tables import conversation_libraries, conversations, documents, files, libraries
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from core.storage.base import DocumentStatus
     from core.storage.database import Database
+
+
+@dataclass(frozen=True, slots=True)
+class LentTexts:
+    """What one other owner shares of what a conversation is answered from.
+
+    Args:
+        libraries: The ids of named libraries, in order.
+        documents: The ids of their texts in that owner's index, in order.
+    """
+
+    libraries: dict[str, None] = field(default_factory=dict[str, None])
+    documents: dict[str, None] = field(default_factory=dict[str, None])
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """The texts that a conversation is answered from, by whose index has them.
+
+    Args:
+        own: Ids in the owner's index, each once.
+        lent: What others share, by their ids; without what the owner has, too.
+    """
+
+    own: list[str]
+    lent: Mapping[str, LentTexts]
+
+    @property
+    def documents(self) -> list[str]:
+        """The ids of all texts, each once."""
+        return list(dict.fromkeys([*self.own, *(one for held in self.lent.values() for one in held.documents)]))
 
 
 class LibraryStore:
@@ -50,7 +85,7 @@ class LibraryStore:
     async def list(self) -> list[NamedLibrary]:
         """The owner's libraries, by name."""
         mine = {"owner": self._owner}
-        return await self._database.read(lambda c: _by_name(c.execute(LIBRARIES_OF_OWNER, mine).all()))
+        return await self._database.read(lambda c: by_name(c.execute(LIBRARIES_OF_OWNER, mine).all()))
 
     async def get(self, library_id: str) -> NamedLibrary:
         """One library. Raises NotFoundError."""
@@ -99,6 +134,7 @@ class LibraryStore:
             where = documents.c.collection_id == library_id
             used, read = _files_of(connection, where), library_ids(connection, where)
             connection.execute(delete(libraries).where(libraries.c.id == library_id))
+            connection.execute(END_LOANS, {"owner": self._owner, "kind": "library", "thing": library_id})
             return freed_files(connection, used), unneeded(connection, self._owner, read)
 
         return await self._database.write(remove)
@@ -144,7 +180,7 @@ class LibraryStore:
 
         def change(connection: Connection) -> None:
             conversation_of(connection, self._owner, conversation_id)
-            collection_of(connection, self._owner, library_id)
+            usable_collection(connection, self._owner, library_id)
             row = {"conversation_id": conversation_id, "library_id": library_id}
             if on:
                 adding = insert_or(conversation_libraries).values({**row, "owner_id": self._owner})
@@ -160,16 +196,23 @@ class LibraryStore:
 def collection_of(connection: Connection, owner: str, library_id: str) -> NamedLibrary:
     """The owner's library, inside a transaction. Raises NotFoundError."""
     wanted = LIBRARIES_OF_OWNER.where(libraries.c.id == library_id)
-    found = _by_name(connection.execute(wanted, {"owner": owner}).all())
+    found = by_name(connection.execute(wanted, {"owner": owner}).all())
     if not found:
         raise NotFoundError("There is no such library.", kind="library")
     return found[0]
 
 
+def usable_collection(connection: Connection, owner: str, library_id: str) -> NamedLibrary:
+    """A library that is the owner's, or lent to the owner now, inside a transaction. Raises NotFoundError."""
+    wanted = LENT_LIBRARIES.where(libraries.c.id == library_id)
+    row = connection.execute(wanted, {"owner": owner}).first()
+    return by_name([row[:6]])[0] if row is not None else collection_of(connection, owner, library_id)
+
+
 def libraries_used(connection: Connection, conversation_id: str) -> list[NamedLibrary]:
     """The libraries that a conversation uses, by name, inside a transaction."""
     shelves = _shelves(connection, conversation_id)
-    return _by_name(connection.execute(LIBRARIES, {"wanted": shelves}).all()) if shelves else []
+    return by_name(connection.execute(LIBRARIES, {"wanted": shelves}).all()) if shelves else []
 
 
 _WITHOUT = "without_libraries"  # of a conversation's settings: those of its folder that it does not use
@@ -189,8 +232,11 @@ def _lent(connection: Connection, conversation_id: str) -> list[str]:
     of_folder, own = (cast("dict[str, Any]", kept or {}) for kept in row)
     without = _ids(own.get(_WITHOUT))
     wanted = [one for one in _ids(of_folder.get("libraries")) if one not in without]
-    mine = select(libraries.c.id).join(conversations, conversations.c.owner_id == libraries.c.owner_id)
-    mine = mine.where(conversations.c.id == conversation_id, libraries.c.id.in_(wanted))
+    if not wanted:
+        return []
+    whose = conversations.c.owner_id
+    mine = select(libraries.c.id).join(conversations, conversations.c.id == conversation_id)
+    mine = mine.where(libraries.c.id.in_(wanted), (libraries.c.owner_id == whose) | lent_to(whose))
     return [str(one) for one in connection.execute(mine).scalars()]
 
 
@@ -210,7 +256,8 @@ def _leave_out(connection: Connection, conversation_id: str, library_id: str, *,
     connection.execute(update(conversations).where(conversations.c.id == conversation_id).values(settings=values))
 
 
-def _by_name(rows: Sequence[Row[Any]]) -> list[NamedLibrary]:
+def by_name(rows: Sequence[Sequence[Any]]) -> list[NamedLibrary]:
+    """Libraries of rows that a listing gives, by name."""
     return sorted((NamedLibrary(*row) for row in rows), key=lambda one: (one.name.casefold(), one.created_at))
 
 
@@ -372,21 +419,31 @@ class DocumentStore:
         return await self._database.read(load)
 
     async def within_reach(self, conversation_id: str) -> list[str]:
-        """What a conversation is answered from: its documents and those of the libraries that it uses.
+        """`reach` as the ids of all texts, each once, the conversation's own first. Raises NotFoundError."""
+        return (await self.reach(conversation_id)).documents
 
-        Returns:
-            Their ids in the owner's index, each once, the conversation's own first.
+    async def reach(self, conversation_id: str) -> Reach:
+        """What a conversation is answered from: its documents and those of the libraries that it uses.
 
         Raises:
             NotFoundError: The conversation is not the owner's.
         """
 
-        def load(connection: Connection) -> list[str]:
+        def load(connection: Connection) -> Reach:
             conversation_of(connection, self._owner, conversation_id)
-            own = connection.execute(OWN_READ, {"conversation": conversation_id}).scalars()
+            own = list(map(str, connection.execute(OWN_READ, {"conversation": conversation_id}).scalars()))
             shelves = _shelves(connection, conversation_id)
-            lent = connection.execute(SHELVED_READ, {"shelves": shelves}).scalars() if shelves else ()
-            return list(dict.fromkeys(map(str, (*own, *lent))))
+            found = connection.execute(SHELVED_READ, {"shelves": shelves}).all() if shelves else ()
+            rows = [(str(text), str(whose), str(shelf)) for text, whose, shelf in found]
+            own = list(dict.fromkeys([*own, *(text for text, whose, _ in rows if whose == self._owner)]))
+            others: dict[str, LentTexts] = {}
+            for text, whose, shelf in rows:
+                if whose != self._owner:
+                    held = others.setdefault(whose, LentTexts())
+                    held.libraries[shelf] = None
+                    if text not in own:
+                        held.documents[text] = None
+            return Reach(own, others)
 
         return await self._database.read(load)
 

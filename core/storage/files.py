@@ -22,6 +22,7 @@ from core.storage.base import LOCAL_OWNER, FileRecord, folder_name, is_id, new_i
 from core.storage.conversations import clean, insert_owner, needed_files
 from core.storage.data_folder import make_folder, put_in_place, size_of, translated
 from core.storage.tables import files
+from core.storage.use import given_to
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -158,7 +159,8 @@ class FileStore:
     Args:
         database: Has their rows.
         folder: Has a folder for the bytes of each owner.
-        quota: Bytes that they may take, those of the local owner excepted; no limit if left out.
+        quota: Bytes that they may take, those of the local owner excepted, where an administrator set nothing else for
+            the owner or a group of theirs; no limit if left out.
         beside: Has a folder for each owner, whose bytes count with them.
     """
 
@@ -304,16 +306,20 @@ class FileStore:
         return self._folder / (record.id + suffix_for(record.media_type))
 
     def _check_room(self, connection: Connection, more: int) -> None:
-        if self._quota is None or self._owner == LOCAL_OWNER:
+        if self._owner == LOCAL_OWNER:
+            return
+        own = given_to(connection, self._owner).megabytes
+        quota = self._quota if own is None else int(own * _BLOCK) or None
+        if quota is None:
             return
         query = select(func.coalesce(func.sum(files.c.size), 0)).where(files.c.owner_id == self._owner)
         used = int(connection.execute(query).scalar_one()) + (size_of(self._beside) if self._beside is not None else 0)
-        if used + more > self._quota:
+        if used + more > quota:
             raise QuotaError(
                 "There is no room left for this owner's files.",
                 hint="Delete conversations or libraries with files that are no longer needed.",
                 used=round(used / _BLOCK),
-                limit=round(self._quota / _BLOCK),
+                limit=round(quota / _BLOCK),
             )
 
 

@@ -13,6 +13,7 @@ from sqlalchemy.dialects.sqlite import insert as insert_or
 from core.errors import StorageError
 from core.storage.conversations import insert_owner
 from core.storage.sealing import end_of, in_address
+from core.storage.statements import END_LOANS
 from core.storage.tables import model_services
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ class ModelServiceStore:
             select(model_services).where(model_services.c.owner_id == self._owner).order_by(model_services.c.service)
         )
         rows = await self._database.read(lambda c: c.execute(query).all())
-        return [_record(row) for row in rows]
+        return [service_record(row) for row in rows]
 
     async def get(self, service: str) -> ModelService | None:
         """One of them."""
@@ -116,8 +117,13 @@ class ModelServiceStore:
         await self._database.write(lambda c: _use(c, self._owner, service))
 
     async def delete(self, service: str) -> None:
-        """Forget a service with its key."""
-        await self._database.write(lambda c: c.execute(delete(model_services).where(_is(self._owner, service))))
+        """Forget a service with its key; it is shared with nobody any more."""
+
+        def remove(connection: Connection) -> None:
+            connection.execute(delete(model_services).where(_is(self._owner, service)))
+            connection.execute(END_LOANS, {"owner": self._owner, "kind": "model", "thing": service})
+
+        await self._database.write(remove)
 
     async def secrets(self) -> list[str]:
         """All of the owner's keys, for whoever must not repeat them; one that cannot be read is none."""
@@ -146,7 +152,8 @@ def _use(connection: Connection, owner: str, service: str) -> None:
     connection.execute(mine.values(in_use=model_services.c.service == service))
 
 
-def _record(row: Row[Any]) -> ModelService:
+def service_record(row: Row[Any]) -> ModelService:
+    """A row of the table `model_services`."""
     return ModelService(
         owner_id=row.owner_id,
         service=row.service,

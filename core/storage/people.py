@@ -11,7 +11,7 @@ from sqlalchemy import Connection, Row, Select, bindparam, delete, func, insert,
 from core.errors import ConflictError, NotFoundError
 from core.storage.base import LOCAL_OWNER
 from core.storage.conversations import insert_owner
-from core.storage.tables import api_keys, audit, invitations, owners, people, sessions, sign_ins
+from core.storage.tables import api_keys, audit, invitations, lent, owners, people, sessions, sign_ins
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 Role: TypeAlias = Literal["guest", "member", "administrator", "owner"]
 ROLES: Final[tuple[Role, ...]] = ("guest", "member", "administrator", "owner")
-_KEEPERS: Final = frozenset({"administrator", "owner"})
+KEEPERS: Final[frozenset[Role]] = frozenset({"administrator", "owner"})
+"""The roles of those who look after the house."""
 TERMINAL: Final = "terminal"
 """Who did something that was done in the terminal, in the audit."""
 PASSKEY: Final = "passkey"
@@ -148,7 +149,7 @@ class PeopleStore:
             connection.execute(delete(invitations).where(invitations.c.id == invitation_id))
             new = _with_role(person, link.role)
             _insert(connection, new, outside)
-            _note(connection, new.name, "joined", new.name, {"role": new.role})
+            note_act(connection, new.name, "joined", new.name, {"role": new.role})
             return new
 
         return self._kept(await self._database.write(made))
@@ -159,7 +160,7 @@ class PeopleStore:
         def made(connection: Connection) -> Person:
             _check_free(connection, person.name_key)
             _insert(connection, person, outside)
-            _note(connection, by, "joined", person.name, {"role": person.role})
+            note_act(connection, by, "joined", person.name, {"role": person.role})
             return person
 
         return self._kept(await self._database.write(made))
@@ -186,7 +187,7 @@ class PeopleStore:
             keys = api_keys.c.owner_id == link.person_id, api_keys.c.revoked_at.is_(None)
             connection.execute(update(api_keys).where(*keys).values(revoked_at=time.time()))
             person = _get(connection, link.person_id)
-            _note(connection, person.name, "recovered", person.name, {})
+            note_act(connection, person.name, "recovered", person.name, {})
             return person
 
         return self._kept(await self._database.write(renewed))
@@ -219,7 +220,7 @@ class PeopleStore:
             if was.role == "owner" != role:
                 _check_another_owner(connection, person_id)
             _change(connection, person_id, role=role)
-            _note(connection, by, "role", was.name, {"from": was.role, "to": role})
+            note_act(connection, by, "role", was.name, {"from": was.role, "to": role})
             return _with_role(was, role)
 
         return self._kept(await self._database.write(changed))
@@ -230,7 +231,7 @@ class PeopleStore:
         def changed(connection: Connection) -> None:
             was = _get(connection, person_id)
             _change(connection, person_id, limits=dict(limits))
-            _note(connection, by, "limits", was.name, dict(limits))
+            note_act(connection, by, "limits", was.name, dict(limits))
 
         await self._database.write(changed)
 
@@ -249,7 +250,8 @@ class PeopleStore:
                 _check_another_owner(connection, person_id)
             connection.execute(delete(people).where(people.c.id == person_id))
             connection.execute(delete(api_keys).where(api_keys.c.owner_id == person_id))
-            _note(connection, by, "deleted", was.name, {})
+            connection.execute(delete(lent).where(lent.c.owner_id == person_id))
+            note_act(connection, by, "deleted", was.name, {})
             return was
 
         gone = await self._database.write(removed)
@@ -319,7 +321,7 @@ class PeopleStore:
         """End all sessions of a person. Raises NotFoundError, StorageError."""
 
         def ended(connection: Connection) -> None:
-            _note(connection, by, "sessions", _get(connection, person_id).name, {})
+            note_act(connection, by, "sessions", _get(connection, person_id).name, {})
             connection.execute(delete(sessions).where(sessions.c.person_id == person_id))
 
         await self._database.write(ended)
@@ -351,7 +353,7 @@ class PeopleStore:
             if invitation.made_by:
                 to = _get(connection, invitation.person_id).name if invitation.person_id else ""
                 did = "recovery" if invitation.person_id else "invited"
-                _note(connection, invitation.made_by, did, to, {"role": invitation.role})
+                note_act(connection, invitation.made_by, did, to, {"role": invitation.role})
 
         await self._database.write(kept)
 
@@ -371,7 +373,7 @@ class PeopleStore:
         def revoked(connection: Connection) -> None:
             link = _live(connection, invitation_id)
             connection.execute(delete(invitations).where(invitations.c.id == invitation_id))
-            _note(connection, by, "revoked", "", {"role": link.role})
+            note_act(connection, by, "revoked", "", {"role": link.role})
 
         await self._database.write(revoked)
 
@@ -433,7 +435,7 @@ class PeopleStore:
 
     def _kept(self, person: Person) -> Person:
         self.roles[person.id] = person.role
-        (self.keepers.add if person.role in _KEEPERS else self.keepers.discard)(person.id)
+        (self.keepers.add if person.role in KEEPERS else self.keepers.discard)(person.id)
         return person
 
     def _forget(self, person_id: str) -> None:
@@ -489,7 +491,8 @@ def _live(connection: Connection, invitation_id: str) -> Invitation:
     return Invitation(*row)
 
 
-def _note(connection: Connection, by: str, did: str, to: str, details: Mapping[str, Any]) -> None:
+def note_act(connection: Connection, by: str, did: str, to: str, details: Mapping[str, Any]) -> None:
+    """Put something into the audit, inside a transaction."""
     connection.execute(insert(audit).values(at=time.time(), by=by, did=did, to=to, details=dict(details)))
 
 

@@ -7,7 +7,20 @@ from __future__ import annotations
 
 from typing import Final
 
-from sqlalchemy import BindParameter, Text, bindparam, delete, func, insert, select, text, type_coerce, update
+from sqlalchemy import (
+    BindParameter,
+    ColumnElement,
+    Text,
+    bindparam,
+    delete,
+    exists,
+    func,
+    insert,
+    select,
+    text,
+    type_coerce,
+    update,
+)
 from sqlalchemy.dialects.sqlite import insert as insert_or
 
 from core.storage.tables import (
@@ -17,12 +30,15 @@ from core.storage.tables import (
     documents,
     files,
     folders,
+    group_members,
+    lent,
     libraries,
     mcp_servers,
     message_texts,
     messages,
     owner_settings,
     owners,
+    people,
     queued_messages,
     run_events,
     runs,
@@ -103,15 +119,36 @@ _read_ids = select(documents.c.library_id).where(documents.c.library_id.is_not(N
 OWN_DOCUMENTS: Final = select(documents).where(_is_own).order_by(*_oldest_first)
 SHELVED_DOCUMENTS: Final = select(documents).where(_is_shelved).order_by(*_oldest_first)
 OWN_READ: Final = _read_ids.where(_is_own)
-SHELVED_READ: Final = _read_ids.where(_is_shelved)
+SHELVED_READ: Final = (
+    select(documents.c.library_id, documents.c.owner_id, documents.c.collection_id)
+    .where(documents.c.library_id.is_not(None), _is_shelved)
+    .distinct()
+)
 KNOWN_IN_PART: Final = (
     select(documents)
     .where(((documents.c.status == "reading") & _is_shelved) | (_is_stopped & (_is_shelved | _is_own)))
     .order_by(*_oldest_first)
     .limit(bindparam("most"))
 )
-OWN_SHELVES: Final = select(conversation_libraries.c.library_id).where(
-    conversation_libraries.c.conversation_id == _conversation
+
+
+def lent_to(person: ColumnElement[str] | str) -> ColumnElement[bool]:
+    """Whether a row of `libraries` is shared with somebody, by the groups that they are in at this moment."""
+    return (
+        exists()
+        .where(lent.c.kind == "library", lent.c.thing_id == libraries.c.id, lent.c.owner_id == libraries.c.owner_id)
+        .where(group_members.c.group_id == lent.c.group_id, group_members.c.person_id == person)
+        .where(people.c.id == lent.c.owner_id, people.c.role != "guest", lent.c.owner_id != person)
+        .correlate(libraries, conversations, conversation_libraries)
+    )
+
+
+_whose = conversation_libraries.c.owner_id
+OWN_SHELVES: Final = (
+    select(conversation_libraries.c.library_id)
+    .join(libraries, libraries.c.id == conversation_libraries.c.library_id)
+    .where(conversation_libraries.c.conversation_id == _conversation)
+    .where((libraries.c.owner_id == _whose) | lent_to(_whose))
 )
 SETTINGS_OF_FOLDER: Final = (
     select(folders.c.settings, conversations.c.settings)
@@ -128,6 +165,14 @@ _listing = (
     .group_by(libraries.c.id)
 )
 LIBRARIES_OF_OWNER: Final = _listing.where(libraries.c.owner_id == _owner)
+LENT_LIBRARIES: Final = (
+    _listing.add_columns(people.c.name.label("lender"))
+    .join(people, people.c.id == libraries.c.owner_id)
+    .where(lent_to(_owner))
+)
+END_LOANS: Final = delete(lent).where(
+    lent.c.owner_id == _owner, lent.c.kind == bindparam("kind"), lent.c.thing_id == bindparam("thing")
+)
 LIBRARIES: Final = _listing.where(libraries.c.id.in_(bindparam("wanted", expanding=True)))
 
 IS_RUNNING: Final = text("runs.status = 'running'")  # as the partial index has it, which a bound value could not use

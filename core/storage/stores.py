@@ -13,6 +13,8 @@ from core.storage.conversations import AllConversations, Allowances, Conversatio
 from core.storage.documents import AllDocuments, DocumentStore, LibraryStore
 from core.storage.files import AllFiles
 from core.storage.folders import FolderStore
+from core.storage.groups import GroupStore
+from core.storage.lending import Lending, Lent
 from core.storage.mcp_servers import McpServerStore
 from core.storage.model_services import ModelServiceStore
 from core.storage.owner_settings import OwnerSettings
@@ -138,6 +140,16 @@ class OwnerStores:
         return PreferenceStore(self.settings)
 
     @cached_property
+    def lending(self) -> Lending:
+        """What the owner shares with groups."""
+        return Lending(self._database, self.owner)
+
+    @cached_property
+    def lent(self) -> Lent:
+        """What others share with the owner."""
+        return Lent(self._database, self._sealer, self.owner)
+
+    @cached_property
     def mcp_servers(self) -> McpServerStore:
         """Those that the owner set up."""
         return McpServerStore(self._database, self._sealer, self.owner)
@@ -167,6 +179,7 @@ class Stores:
         shares: The same.
         api_keys: The same: they tell which owner a program asks for.
         people: Who has an account, and with which role.
+        groups: Of people.
         use: How much owners used.
     """
 
@@ -190,6 +203,7 @@ class Stores:
         self.queued = AllQueuedMessages(database)
         self.api_keys = AllApiKeys(database)
         self.people = PeopleStore(database)
+        self.groups = GroupStore(database)
         self.use = UseStore(database, limits)
 
     def of(self, owner: str) -> OwnerStores:

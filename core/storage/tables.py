@@ -422,3 +422,33 @@ used = Table(
     Column("tokens", Integer, nullable=False),
     Column("cost", Float, nullable=False),
 )
+
+# Groups of people; `limits` are what each of them may use, as those of a person.
+groups = Table(
+    "groups",
+    metadata,
+    Column("id", String, primary_key=True),
+    Column("name", Text, nullable=False),
+    Column("name_key", Text, nullable=False, unique=True),
+    Column("limits", JSON, nullable=False, server_default="{}"),
+    Column("created_at", Float, nullable=False),
+)
+
+group_members = Table(
+    "group_members",
+    metadata,
+    Column("group_id", String, ForeignKey("groups.id", ondelete="CASCADE"), primary_key=True),
+    Column("person_id", String, ForeignKey("people.id", ondelete="CASCADE"), primary_key=True, index=True),
+)
+
+# What an owner shares with a group: `thing_id` is that of a library or a persona, or the name of a model service.
+lent = Table(
+    "lent",
+    metadata,
+    Column("group_id", String, ForeignKey("groups.id", ondelete="CASCADE"), primary_key=True),
+    Column("kind", String, primary_key=True),
+    Column("thing_id", String, primary_key=True),
+    Column("owner_id", String, ForeignKey("owners.id", ondelete="CASCADE"), primary_key=True, index=True),
+    Column("writes", Boolean, nullable=False),
+    Column("created_at", Float, nullable=False),
+)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from sqlalchemy import bindparam, func, select
 from sqlalchemy.dialects.sqlite import insert as insert_or
 
 from core.errors import TooManyRequestsError
 from core.storage.base import LOCAL_OWNER
-from core.storage.tables import files, people, used
+from core.storage.tables import files, group_members, groups, people, used
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from core.storage.database import Database
+    from core.storage.people import Role
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,17 +57,40 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
+class Given:
+    """What administrators set for somebody: their own limits, and the most generous of their groups for the rest.
+
+    Args:
+        role: `None` without an account.
+        own: By name, as `Limits` has them, and `megabytes` of stored files; 0 for no limit.
+        of_groups: The same.
+    """
+
+    role: Role | None = None
+    own: Mapping[str, float] = field(default_factory=dict[str, float])
+    of_groups: Mapping[str, float] = field(default_factory=dict[str, float])
+
+    @property
+    def megabytes(self) -> float | None:
+        """Of stored files; 0 for no limit, `None` where the installation's holds."""
+        return {**self.of_groups, **self.own}.get("megabytes")
+
+
+@dataclass(frozen=True, slots=True)
 class UsualLimits:
     """Those of a role; who looks after the house has none."""
 
     guest: Limits = Limits()
     member: Limits = Limits()
 
-    def of(self, role: str | None, own: Mapping[str, float]) -> Limits:
-        """Those of somebody, of whom some may be their own; without an account they are a guest."""
-        usual = {"guest": self.guest, None: self.guest, "member": self.member}.get(role, Limits())
-        given = {name: own[name] for name in ("messages", "tokens", "cost") if name in own}
-        return replace(usual, **given)
+    def of(self, given: Given) -> Limits:
+        """Those of somebody: their own, else their groups', else these; without an account they are a guest."""
+        usual = {"guest": self.guest, None: self.guest, "member": self.member}.get(given.role)
+        if usual is None:  # who looks after the house has only limits of their own
+            usual, known = Limits(), given.own
+        else:
+            known = {**given.of_groups, **given.own}
+        return replace(usual, **{name: known[name] for name in Limits.__slots__ if name in known})
 
 
 UNLIMITED = UsualLimits()
@@ -107,8 +131,7 @@ def check_use(connection: Connection, person_id: str, at: float, usual: UsualLim
     """
     if person_id == LOCAL_OWNER:
         return
-    row = connection.execute(select(people.c.role, people.c.limits).where(people.c.id == person_id)).first()
-    limits = usual.of(row.role, row.limits) if row is not None else usual.of(None, {})
+    limits = usual.of(given_to(connection, person_id))
     if limits == Limits():
         return
     today = day_of(at)
@@ -132,6 +155,19 @@ def check_use(connection: Connection, person_id: str, at: float, usual: UsualLim
             )
 
 
+def given_to(connection: Connection, person_id: str) -> Given:
+    """What administrators set for somebody, inside a transaction."""
+    row = connection.execute(_ROLE, {"person": person_id}).first()
+    if row is None:
+        return Given()
+    of_groups: dict[str, float] = {}
+    for limits in connection.execute(_OF_GROUPS, {"person": person_id}).scalars():
+        for name, most in cast("dict[str, float]", limits).items():
+            known = of_groups.get(name, most)
+            of_groups[name] = 0 if 0 in {most, known} else max(most, known)
+    return Given(row.role, row.limits, of_groups)
+
+
 def _next_day(at: float) -> float:
     day = datetime.fromtimestamp(at, UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     return (day + timedelta(days=1)).timestamp()
@@ -142,6 +178,12 @@ def _next_month(at: float) -> float:
     return (first + timedelta(days=32)).replace(day=1).timestamp()
 
 
+_ROLE = select(people.c.role, people.c.limits).where(people.c.id == bindparam("person"))
+_OF_GROUPS = (
+    select(groups.c.limits)
+    .join(group_members, group_members.c.group_id == groups.c.id)
+    .where(group_members.c.person_id == bindparam("person"))
+)
 _SINCE = select(func.sum(used.c.messages), func.sum(used.c.tokens), func.sum(used.c.cost)).where(
     used.c.owner_id == bindparam("person"), used.c.day >= bindparam("day")
 )
@@ -160,7 +202,7 @@ class UseStore:
 
     async def check(self, person_id: str) -> None:
         """Whether somebody may ask once more, for what is answered without a run. Raises as `check_use`."""
-        if person_id != LOCAL_OWNER and self._limits != UNLIMITED:
+        if person_id != LOCAL_OWNER:
             await self._database.read(lambda c: check_use(c, person_id, time.time(), self._limits))
 
     async def since(self, day: str) -> dict[str, Use]:

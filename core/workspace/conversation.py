@@ -450,9 +450,8 @@ class Conversation:
 
     async def find(self, sentence: str) -> Sequence[Passage]:
         """What the documents within the conversation's reach say to a sentence. Raises StorageError."""
-        documents = await self.stores.documents.within_reach(self.id)
-        async with self.services.index() as library:
-            return await library.afind(sentence, documents=tuple(documents))
+        async with self.services.within_reach(self.id) as (library, documents):
+            return await library.afind(sentence, documents=tuple(documents)) if library is not None else ()
 
     async def retry_failed_answer(self, record: DocumentRecord, lang: Lang, *, opened: bool = False) -> None:
         """Answer the last question once more, if a document of it is being read that its answer had to do without.

@@ -10,6 +10,7 @@ from core.messages.invisible import plain_line
 from core.models.model_name import ModelName
 from core.storage.base import new_id
 from core.storage.conversations import clean
+from core.storage.lending import PERSONAS
 from core.workspace.levels import Level, checked_change, mapping_of
 
 if TYPE_CHECKING:
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
 
     from core.storage.owner_settings import OwnerSettings
 
-PERSONAS: Final = "personas"
-"""The owner's setting that holds them."""
 MOST_PERSONAS: Final = 100
 MOST_STARTERS: Final = 8
 LONGEST_NAME: Final = 60
@@ -36,6 +35,9 @@ class Persona:
         level: What it says about a conversation that uses it.
         starters: Questions to begin with.
         model: Which model answers where it is chosen; `None` where that is not its business.
+        lender: Who shares it with the owner; "" for the owner's own.
+        lent: It is somebody else's: what it says is looked up each time, and not kept with a conversation.
+        writes: The owner may change it.
     """
 
     id: str
@@ -44,6 +46,9 @@ class Persona:
     level: Level = field(default_factory=Level)
     starters: tuple[str, ...] = ()
     model: ModelName | None = None
+    lender: str = ""
+    lent: bool = False
+    writes: bool = True
 
     @classmethod
     def of(cls, kept: object) -> Persona | None:
@@ -56,10 +61,14 @@ class Persona:
             return None
         known = given.get("id")
         model = ModelName.read(given.get("model"))
-        return cls(known if isinstance(known, str) else "", name, sign, Level.of(given), starters, model)
+        lent = given.get("lent") is True
+        level = Level() if lent else Level.of(given)
+        return cls(known if isinstance(known, str) else "", name, sign, level, starters, model, lent=lent)
 
     def as_dict(self) -> dict[str, Any]:
-        """As it is kept."""
+        """As it is kept; of one that is lent, only which it is."""
+        if self.lent:
+            return {"id": self.id, "name": self.name, "lent": True}
         named = {"id": self.id, "name": self.name, "sign": self.sign, "starters": [*self.starters]}
         named |= {"model": self.model.as_json() if self.model is not None else None}
         return {**{name: value for name, value in named.items() if value}, **self.level.as_dict()}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
@@ -16,6 +16,7 @@ from core.storage.conversations import TEMPORARY
 from core.storage.preferences import DICTATED
 from core.workspace.dictation import OwnerDictation
 from core.workspace.judging import OwnerJudging
+from core.workspace.lent import LentIndices
 from core.workspace.steering import OwnerSteering
 
 if TYPE_CHECKING:
@@ -211,6 +212,11 @@ class OwnerServices:
         """Tell whoever shows it that something of a conversation changed, or of all that the owner has."""
         self._every.changed(self.owner, conversation_id)
 
+    @cached_property
+    def lent(self) -> LentIndices:
+        """What others share with the owner."""
+        return LentIndices(self.stores, self._every.index)
+
     def index(self) -> AbstractAsyncContextManager[Library]:
         """The index of the owner's documents, open to the end of an `async with` block. Raises StorageError."""
         return self._every.index(self.owner)
@@ -231,11 +237,11 @@ class OwnerServices:
         Raises:
             StorageError: The index cannot be opened.
         """
-        documents = await self.stores.documents.within_reach(conversation_id)
-        async with self.index_for(documents) as library:
-            if await self.intake.restored(conversation_id, documents):
-                documents = await self.stores.documents.within_reach(conversation_id)
-            yield library, documents
+        reach = await self.stores.documents.reach(conversation_id)
+        async with self.lent.joined(reach) if reach.lent else self.index_for(reach.own) as library:
+            if await self.intake.restored(conversation_id, reach.own):
+                reach = replace(reach, own=(await self.stores.documents.reach(conversation_id)).own)
+            yield library, reach.documents
 
 
 def _load() -> None:

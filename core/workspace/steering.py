@@ -8,20 +8,22 @@ persona's.
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from core.errors import NotFoundError
+from core.models.model_name import ModelName
 from core.runs.history_summary import Shortened
 from core.storage.conversations import TEMPORARY
+from core.storage.lending import lent_name
 from core.storage.preferences import ABOUT_ME
 from core.workspace.levels import DOCUMENTS, STEERED, Level, apply, checked_change, mapping_of
 from core.workspace.personas import Persona, Personas
 from core.workspace.prompts import Prompts
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from core.languages import Lang
     from core.storage.base import Folder
@@ -215,6 +217,30 @@ class OwnerSteering:
 
     # ---- personas
 
+    async def lent_personas(self) -> list[Persona]:
+        """Those that others share with the owner now, by name. Raises StorageError."""
+        lent = self._stores.lent
+        kept = await lent.personas()
+        models = {one.name for one in await lent.models()} if kept else set[str]()
+        found: list[Persona] = []
+        for one in kept:
+            persona = Persona.of({**one.kept, "lent": False})
+            if persona is not None and persona.id:
+                model = _lent_model(persona.model, one.lender_id, models)
+                told = replace(persona, lender=one.lender, lent=True, writes=one.writes, model=model)
+                found.append(told)
+        return sorted(found, key=lambda one: (one.name.casefold(), one.lender.casefold()))
+
+    async def persona(self, persona_id: str) -> Persona:
+        """One of the owner's personas, or of those that are lent to the owner now. Raises NotFoundError."""
+        try:
+            return await self.personas.get(persona_id)
+        except NotFoundError:
+            found = next((one for one in await self.lent_personas() if one.id == persona_id), None)
+            if found is None:
+                raise
+            return found
+
     async def with_persona(self, kept: Mapping[str, Any], persona_id: str) -> dict[str, Any]:
         """Settings of a conversation, or a draft of them, that uses a persona and nothing else.
 
@@ -226,7 +252,7 @@ class OwnerSteering:
         Raises:
             NotFoundError: There is no such persona.
         """
-        persona = await self.personas.get(persona_id) if persona_id else None
+        persona = await self.persona(persona_id) if persona_id else None
         return _reset(kept, persona)
 
     async def choose(self, conversation_id: str, persona_id: str) -> None:
@@ -235,7 +261,7 @@ class OwnerSteering:
         Raises:
             NotFoundError: The conversation or the persona is not the owner's.
         """
-        persona = await self.personas.get(persona_id) if persona_id else None
+        persona = await self.persona(persona_id) if persona_id else None
         before = (await self.of(conversation_id)).persona
         await self._stores.conversations.configure(conversation_id, lambda kept: _reset(kept, persona))
         brought = persona.level.libraries if persona is not None else ()
@@ -256,8 +282,10 @@ class OwnerSteering:
                 folder = Level.of((await self._stores.folders.get(folder_id)).settings)
         persona = Persona.of(kept.get(PERSONA))
         if persona is not None:
-            with suppress(NotFoundError):  # deleted: it goes on as it was chosen
-                persona = await self.personas.get(persona.id)
+            try:
+                persona = await self.persona(persona.id)
+            except NotFoundError:  # deleted: it goes on as it was chosen; one that was lent is gone
+                persona = None if persona.lent else persona
         temporary, passages_only = kept.get(TEMPORARY) is True, Saved.of(kept).passages
         return Steering(above, folder, persona, Level.of(kept), temporary=temporary, passages_only=passages_only)
 
@@ -272,6 +300,14 @@ def _reset(kept: Mapping[str, Any], persona: Persona | None) -> dict[str, Any]:
         return others
     brought = {MODEL: persona.model.as_json()} if persona.model is not None else {}
     return {**others, **brought, PERSONA: persona.as_dict()}
+
+
+def _lent_model(model: ModelName | None, lender_id: str, lent: Collection[str]) -> ModelName | None:
+    """The model of somebody else's persona, as whoever it is lent to has it; `None` where they do not have it."""
+    if model is None or not model.service:
+        return model
+    name = lent_name(lender_id, model.service)
+    return ModelName(name) if name in lent else None
 
 
 def _over(*levels: dict[str, Any]) -> dict[str, Any]:

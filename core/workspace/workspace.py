@@ -17,6 +17,7 @@ from core.workspace.taking import Taking
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
+    from contextlib import AbstractAsyncContextManager
 
     from core.errors import ParlourError
     from core.languages import Lang
@@ -183,6 +184,10 @@ class Workspace:
             index = self._index = asyncio.ensure_future(self._open_index(self))
         # Who is cancelled here must not end the opening for the others who wait for it.
         return await asyncio.shield(index)
+
+    def holding(self, document_id: str) -> AbstractAsyncContextManager[Library]:
+        """The index that has a text of the owner's, or of a library that is lent to the owner; as `LentIndices`."""
+        return self.services.lent.holding(document_id)
 
     @property
     def is_open(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -23,7 +24,7 @@ from webui.render.citations import BESIDE, claimed_sentences, marked_text
 from webui.views import EVIDENCE, Place, ShownReply
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import AsyncGenerator, Mapping, Sequence
 
     from core.rag.document import Document, Rectangle
     from core.rag.library import Library
@@ -110,7 +111,8 @@ async def listed(desk: Desk, view: View, start: int) -> None:
     place, look = _open_place(view), _begun(view)
     async with desk.reading(view) as workspace:
         if start == 0 and place.listing is None:
-            start = await to_thread.run_sync(_first_of, await workspace.index(), place)
+            async with _holding(workspace, place.document_id) as library:
+                start = await to_thread.run_sync(_first_of, library, place)
         reply = await _reply(desk, workspace, view, place.message_id)
         await _show(workspace, view, reply, replace(place, listing=max(start, -1)), look)
 
@@ -123,8 +125,8 @@ async def chosen(desk: Desk, view: View, chunk: int) -> None:
     """
     place, look = _open_place(view), _begun(view)
     async with desk.reading(view) as workspace:
-        library = await workspace.index()
-        found = await to_thread.run_sync(library.pages.chunk, place.document_id, chunk)
+        async with _holding(workspace, place.document_id) as library:
+            found = await to_thread.run_sync(library.pages.chunk, place.document_id, chunk)
         shown = replace(place, page=found.page, part=None, number=None, chunk=chunk)
         await _show(workspace, view, await _reply(desk, workspace, view, place.message_id), shown, look)
 
@@ -228,11 +230,23 @@ async def _show(
 ) -> None:
     kept = await _kept_pages(workspace, view.shown_id)
     sound = await _sound(workspace, view.shown_id, place.document_id)
-    drawn = await to_thread.run_sync(_drawn, await workspace.index(), reply, place, view.words, kept, sound)
+    async with _holding(workspace, place.document_id) as library:
+        drawn = await to_thread.run_sync(_drawn, library, reply, place, view.words, kept, sound)
     if view.looks != look.number or (only_if_there and not drawn.is_there):
         return
     view.cover(look.over, EVIDENCE)
     view.place, view.evidence = drawn.place, drawn.markup
+
+
+@asynccontextmanager
+async def _holding(workspace: Workspace, document_id: str) -> AsyncGenerator[Library]:
+    """The index that has a document: somebody else's, too, as long as it is shared; the owner's where none has it."""
+    async with AsyncExitStack() as opened:
+        try:
+            library = await opened.enter_async_context(workspace.holding(document_id))
+        except NotFoundError:
+            library = await workspace.index()
+        yield library
 
 
 async def _sound(workspace: Workspace, conversation_id: str, document_id: str) -> FileRecord | None:

@@ -175,7 +175,7 @@ async def shelve(desk: Desk, view: View, asked: Asked) -> None:
     """Let the conversations of a folder use a library, or no more."""
     folder, library = text_of(asked.get("folder")), text_of(asked.get("library"))
     async with desk.workspace(view) as workspace:
-        await workspace.libraries.opened(library)
+        await workspace.libraries.known(library)
         kept = Level.of((await workspace.folders.get(folder)).settings).libraries
         others = [one for one in kept if one != library]
         wanted = [*others, library] if asked.get("on") is True else others
