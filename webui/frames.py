@@ -271,7 +271,9 @@ class Frames:
         second = second_model(view.draft) if SECOND_MODEL in view.draft else None
         shown.comparison = Comparison(second) if second is not None else None
         if view.libraries:
-            shown.libraries = [one for one in await workspace.libraries.list() if one.id in view.libraries]
+            lent = [one.library for one in await workspace.libraries.lent()]
+            known = [*await workspace.libraries.list(), *lent]
+            shown.libraries = [one for one in known if one.id in view.libraries]
         return shown
 
     async def _frame(self, workspace: Workspace, view: View, shown: _Shown, run: Run | None, mine: int) -> Frame | None:

@@ -150,11 +150,24 @@ class Dialog {
     section.hidden = !opened;
     if (!opened) return;
     if (name.textContent !== opened.name) name.textContent = opened.name;
+    this.drawWhose();
     filter.hidden = opened.documents.length < MANY;
     const part = filter.hidden ? '' : filter.value.trim().toLowerCase();
     const shown = opened.documents.filter((one) => one.name.toLowerCase().includes(part));
     keyed(documents, shown, documentRow, (row, one) => changeDocumentRow(row, one, this.actsOf(one)));
     this.drawUse();
+  }
+
+  // One that somebody else shares says whose it is; what the reader may not do there is not offered.
+  drawWhose() {
+    const { data: { opened, shares }, parts: { rename, remove, drop, whose, share } } = this;
+    const lent = opened.whose !== undefined;
+    rename.hidden = remove.hidden = lent;
+    drop.hidden = lent && !opened.writes;
+    whose.textContent = opened.whose ?? '';
+    whose.hidden = !lent;
+    share.hidden = lent || !shares;
+    share.href = `./lending#library-${encodeURIComponent(opened.id)}`;
   }
 
   // The chip says at the next frame what was switched.
@@ -174,6 +187,7 @@ class Dialog {
   }
 
   actsOf(one) {
+    if (this.data.opened.writes === false) return [];
     const { id: document, name } = one;
     const body = { library: this.data.opened.id, document };
     const take = ['trash', say('libraries_remove', { name }), () => this.remove(one, body)];
@@ -263,7 +277,7 @@ class Dialog {
 
   async take(files) {
     const library = this.data.opened?.id;
-    if (!files.length || !library) return;
+    if (!files.length || !library || this.data.opened.writes === false) return;
     const more = files.map((file) => ({ file, library }));
     if (this.sending) { this.sending.push(...more); return; }
     this.sending = more;
@@ -284,7 +298,7 @@ class Dialog {
   dragged(event) {
     if (![...(event.dataTransfer?.types ?? [])].includes('Files')) return;
     event.preventDefault();
-    const over = this.data.opened && !this.parts.section.inert && event.target.closest?.('.p-one');
+    const over = this.data.opened && this.data.opened.writes !== false && !this.parts.section.inert && event.target.closest?.('.p-one');
     event.dataTransfer.dropEffect = over ? 'copy' : 'none';
     const leaves = event.type === 'drop' || event.type === 'dragleave' && !this.parts.element.contains(event.relatedTarget);
     this.parts.section.classList.toggle('p-over', Boolean(over) && !leaves);

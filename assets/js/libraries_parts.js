@@ -39,14 +39,17 @@ function opened() {
   const trying = make('form', { className: 'p-with', noValidate: true }, question, button('', say('libraries_try_do'), 'submit'));
   const hint = make('p', { className: 'p-about p-said', textContent: say('libraries_try_hint'), attributes: { role: 'status' } });
   const found = make('ol', { className: 'p-found', attributes: { role: 'list' } });
+  const whose = make('p', { className: 'p-about p-whose', hidden: true, attributes: { dir: 'auto' } });
+  const share = make('a', { className: 'p-quiet p-lend', hidden: true, textContent: say('libraries_share') });
+  const drop = make('div', { className: 'p-drop' }, add, make('span', { textContent: say('libraries_drop') }), files);
   const section = make('section', { hidden: true },
-    make('div', { className: 'p-head' }, name, rename, remove),
+    make('div', { className: 'p-head' }, name, rename, remove), whose, share,
     make('label', { className: 'p-switch', htmlFor: use.id }, use, make('span', { textContent: say('libraries_use') })),
     make('h4', { textContent: say('libraries_documents') }),
-    make('div', { className: 'p-drop' }, add, make('span', { textContent: say('libraries_drop') }), files),
+    drop,
     filter, documents,
     make('h4', { textContent: say('libraries_try') }), trying, hint, found);
-  return { section, name, rename, remove, use, add, files, filter, documents, question, trying, hint, found };
+  return { section, name, rename, remove, whose, share, drop, use, add, files, filter, documents, question, trying, hint, found };
 }
 
 // Rows are kept by their key and only changed, so that the keyboard stays where it is.
@@ -92,7 +95,8 @@ export function changeDocumentRow(row, one, acts) {
   const [name, state] = what.children;
   disc.className = `p-st p-${{ reading: 'run', ready: 'ok', failed: 'bad', cancelled: 'open' }[one.state]}`;
   text(name, one.name);
-  name.href = `./files/${encodeURIComponent(one.file)}?download=1`;
+  if (one.file) name.href = `./files/${encodeURIComponent(one.file)}?download=1`;
+  else name.removeAttribute('href');  // somebody else's
   text(state, one.noted ? `${one.said} · ${one.noted}` : one.said);
   row.dataset.state = one.state;
   what.style.setProperty('--share', one.share ?? 0);

@@ -525,7 +525,10 @@ class OwnerModels:
         known = self._pool.get(self._owner, name)
         if known is not None and self._shared.lent.get((self._owner, name.service)) == found.stamp:
             return known
+        usual = self._pool.usual(self._owner)
         self._pool.drop(self._owner, name.service)
+        if usual is not None:  # what answers is the same, set up anew
+            self._pool.remember_usual(self._owner, usual)
         self._shared.lent[self._owner, name.service] = found.stamp
         readiness = Readiness(changed=partial(self._shared.changed, self._owner))
         made = partial(self._made_of_others, found)

@@ -16,6 +16,7 @@ from sqlalchemy.dialects.sqlite import insert as insert_or
 from core.errors import NotFoundError, ParlourError
 from core.storage.documents import by_name
 from core.storage.model_services import ModelService, ModelServiceStore, service_record
+from core.storage.owner_settings import Choices
 from core.storage.people import KEEPERS, note_act
 from core.storage.statements import END_LOANS, LENT_LIBRARIES, lent_to
 from core.storage.tables import (
@@ -309,6 +310,33 @@ class Lent:
             return found
 
         return await self._database.read(load)
+
+    async def change_persona(self, persona_id: str, change: Mapping[str, Any]) -> None:
+        """Change what a persona says, where its owner keeps it.
+
+        Args:
+            change: What is another from now on, as it is kept.
+
+        Raises:
+            NotFoundError: It is not shared with the owner.
+            ParlourError: key `lent_to_read`.
+            StorageError: The database failed.
+        """
+
+        def changed(connection: Connection) -> None:
+            loan = next((one for one in self._loans(connection, "persona") if one[0] == persona_id), None)
+            if loan is None:
+                raise NotFoundError("There is no such persona.", kind="persona")
+            _, lender_id, lender = loan
+            if (persona_id, lender_id) not in self._writable(connection, "persona"):
+                raise _only_to_read(lender)
+            kept = [
+                {**one, **change, "id": persona_id} if one.get("id") == persona_id else one
+                for one in _personas(connection, lender_id)
+            ]
+            Choices(connection, lender_id).put(PERSONAS, kept)
+
+        await self._database.write(changed)
 
     # ---- models
 

@@ -11,12 +11,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
 
 from core.errors import NotFoundError, ParlourError
+from core.reading.libraries import Libraries
 from core.reading.owner_intake import OwnerIntake
 from core.storage.conversations import TEMPORARY
 from core.storage.preferences import DICTATED
 from core.workspace.dictation import OwnerDictation
 from core.workspace.judging import OwnerJudging
-from core.workspace.lent import LentIndices
+from core.workspace.lent import Lenders, LentIndices
 from core.workspace.steering import OwnerSteering
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from core.runs.manager import Runs
     from core.runs.run import Run
     from core.settings import Settings
+    from core.storage.documents import DocumentStore
     from core.storage.stores import Stores
     from core.toolbox.code_interpreter import CodeInterpreters
     from core.toolbox.toolbox import Toolbox
@@ -104,6 +106,11 @@ class Services:
     def of(self, owner: str) -> OwnerServices:
         """What one owner's workspace works with."""
         return OwnerServices(self, owner)
+
+    def shelves(self, whose: str) -> tuple[Libraries, DocumentStore]:
+        """The libraries and documents of somebody, for what lends them to others."""
+        services = self.of(whose)
+        return services.libraries, services.stores.documents
 
     async def warm_up(self) -> None:
         """Load what the first question would wait for otherwise, about half a second of work. It can be left out."""
@@ -215,7 +222,12 @@ class OwnerServices:
     @cached_property
     def lent(self) -> LentIndices:
         """What others share with the owner."""
-        return LentIndices(self.stores, self._every.index)
+        return LentIndices(self.stores, Lenders(self._every.index, self._every.shelves))
+
+    @property
+    def libraries(self) -> Libraries:
+        """The owner's named libraries."""
+        return Libraries(self.stores, intake=self.intake, index=self.index, changed=self.changed)
 
     def index(self) -> AbstractAsyncContextManager[Library]:
         """The index of the owner's documents, open to the end of an `async with` block. Raises StorageError."""

@@ -231,6 +231,18 @@ class OwnerSteering:
                 found.append(told)
         return sorted(found, key=lambda one: (one.name.casefold(), one.lender.casefold()))
 
+    async def change_lent(self, persona_id: str, level: Level) -> None:
+        """Change the instructions, parameters and tools of a persona that somebody shares to be changed, too.
+
+        Raises:
+            NotFoundError: It is not lent to the owner.
+            ParlourError: key `lent_to_read`.
+            SettingsError: Something in it cannot be kept.
+        """
+        checked = Level.of(checked_change(level.as_dict()))
+        change = {"instructions": checked.instructions, "parameters": dict(checked.parameters)}
+        await self._stores.lent.change_persona(persona_id, {**change, "tools": dict(checked.tools)})
+
     async def persona(self, persona_id: str) -> Persona:
         """One of the owner's personas, or of those that are lent to the owner now. Raises NotFoundError."""
         try:

@@ -6,10 +6,9 @@ import asyncio
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from core.errors import StorageError
+from core.errors import NotFoundError, StorageError
 from core.reading.attachments import takes, unsupported_files
 from core.reading.intake import is_locked
-from core.reading.libraries import Libraries
 from core.reading.senses import is_heard
 from core.workspace.conversation import Conversation
 from core.workspace.queue import ConversationQueue
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from core.models.model_name import ModelName
     from core.rag.library import Library
     from core.reading.attachments import Named
+    from core.reading.libraries import Libraries
     from core.storage.base import DocumentRecord
     from core.storage.conversation_list import ConversationList
     from core.storage.folders import FolderStore
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from core.storage.search import SearchStore
     from core.workspace.dictation import OwnerDictation
     from core.workspace.judging import OwnerJudging
+    from core.workspace.lent import LentShelf
     from core.workspace.services import OwnerServices
 
 _OPENS_WITHIN = 20.0  # seconds, until a password has shown whether it is right
@@ -78,12 +79,7 @@ class Workspace:
         self.settings = self.stores.settings
         self.intake = services.intake
         self.runs = services.runs
-        self.libraries = Libraries(
-            self.stores,
-            intake=services.intake,
-            index=services.index,
-            changed=services.changed,
-        )
+        self.libraries = services.libraries
         self.tools = services.tools
         self.rules = self.tools.rules
         self.models = services.models
@@ -188,6 +184,18 @@ class Workspace:
     def holding(self, document_id: str) -> AbstractAsyncContextManager[Library]:
         """The index that has a text of the owner's, or of a library that is lent to the owner; as `LentIndices`."""
         return self.services.lent.holding(document_id)
+
+    async def shelf(self, library_id: str) -> Libraries | LentShelf:
+        """What has a library: the owner's own, or one that is lent to the owner. Raises NotFoundError."""
+        try:
+            return await self.services.lent.shelf(library_id)
+        except NotFoundError:
+            return self.libraries
+
+    async def shelf_of(self, document_id: str) -> Libraries | LentShelf:
+        """The same by a document that stands in it."""
+        lent = await self.stores.lent.shelf_of(document_id)
+        return await self.shelf(lent) if lent is not None else self.libraries
 
     @property
     def is_open(self) -> bool:

@@ -27,6 +27,7 @@ COMMANDS: Final[Mapping[str, str]] = {  # names to `module:function`
     "serve": "webui.commands.agent_files:serve",
     "traces": "webui.commands.traces:main",
     "users": "webui.commands.people:users",
+    "groups": "webui.commands.people:groups",
 }
 
 

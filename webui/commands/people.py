@@ -1,4 +1,4 @@
-"""The commands about people: `parlour users` and `parlour audit`."""
+"""The commands about people: `parlour users`, `parlour groups` and `parlour audit`."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from core.errors import NotFoundError
+from core.people.groups import Groups
 from core.people.names import name_key
 from core.people.people import People
 from core.storage.database import Database
+from core.storage.groups import GroupStore
 from core.storage.people import ROLES, PeopleStore
 from core.storage.use import Use, UseStore
 from webui.commands.command_line import Parser, on_data_folder, positive_int
@@ -48,6 +50,19 @@ def users(arguments: Sequence[str]) -> int:
     return on_data_folder(parser, arguments, _users)
 
 
+def groups(arguments: Sequence[str]) -> int:
+    """`parlour groups`: who is in which group; returns the exit code of `on_data_folder`."""
+    parser = Parser(
+        prog="parlour groups",
+        description="List groups of people, make, rename and delete them, add people and take them out.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("do", choices=("list", "make", "rename", "delete", "add", "remove"), help="what to do")
+    parser.add_argument("group", nargs="?", default="", help="which group, by its name")
+    parser.add_argument("name", nargs="?", default="", help="for add and remove who, for rename the other name")
+    return on_data_folder(parser, arguments, _groups)
+
+
 def audit(arguments: Sequence[str]) -> int:
     """`parlour audit`: what administrators did; returns the exit code of `on_data_folder`."""
     parser = Parser(prog="parlour audit", description="List what was done about people.", allow_abbrev=False)
@@ -66,9 +81,7 @@ async def _done(given: argparse.Namespace, settings: Settings, words: Words) -> 
             return [_line(one, used.get(one.id, Use()), words) for one in await people.store.list()]
         if given.do == "invite":
             return [_link(settings, await people.invite(None, given.invited, seconds=given.days * _DAY))]
-        person = await people.store.named(name_key(given.name))
-        if person is None:
-            raise NotFoundError("There is no such person.", hint="`parlour users list` lists all.", key="no_person")
+        person = await _named(people, given.name)
         if given.do == "reset":
             return [_link(settings, await people.recovery_link(None, person.id, seconds=given.days * _DAY))]
         if given.do == "role":
@@ -78,6 +91,43 @@ async def _done(given: argparse.Namespace, settings: Settings, words: Words) -> 
             await _export(settings, person, given.export, words)
         await people.remove(None, person.id)
         return [words("users.deleted", name=person.name)]
+
+
+def _groups(given: argparse.Namespace, settings: Settings, words: Words) -> list[str]:
+    async def done() -> list[str]:
+        async with _database(settings) as database:
+            people = People(PeopleStore(database))
+            return await _in_groups(given, people, Groups(GroupStore(database), people), words)
+
+    return asyncio.run(done())
+
+
+async def _in_groups(given: argparse.Namespace, people: People, groups: Groups, words: Words) -> list[str]:
+    if given.do == "list":
+        names = {one.id: one.name for one in await people.store.list()}
+        listed = await groups.store.list()
+        return ["  ".join((one.name, *sorted(names[who] for who in one.members))) for one in listed]
+    if given.do == "make":
+        await groups.make(None, given.group)
+        return [words("groups.done", name=given.group)]
+    group = await groups.store.named(name_key(given.group))
+    if group is None:
+        raise NotFoundError("There is no such group.", hint="`parlour groups list` lists all.", key="no_group")
+    if given.do == "rename":
+        await groups.rename(None, group.id, given.name)
+    elif given.do == "delete":
+        await groups.delete(None, group.id)
+    else:
+        person = await _named(people, given.name)
+        await (groups.add if given.do == "add" else groups.take_out)(None, group.id, person.id)
+    return [words("groups.done", name=group.name)]
+
+
+async def _named(people: People, name: str) -> Person:
+    person = await people.store.named(name_key(name))
+    if person is None:
+        raise NotFoundError("There is no such person.", hint="`parlour users list` lists all.", key="no_person")
+    return person
 
 
 def _audit(given: argparse.Namespace, settings: Settings, words: Words) -> list[str]:
@@ -91,12 +141,18 @@ def _audit(given: argparse.Namespace, settings: Settings, words: Words) -> list[
 
 @asynccontextmanager
 async def _people(settings: Settings) -> AsyncGenerator[tuple[People, UseStore], None]:
+    async with _database(settings) as database:
+        yield People(PeopleStore(database)), UseStore(database)
+
+
+@asynccontextmanager
+async def _database(settings: Settings) -> AsyncGenerator[Database, None]:
     path = settings.home / "parlour.db"
     if not path.is_file():
         raise NotFoundError(f"There is no data in {settings.home}.", hint="Name its folder with --home.")
     database = await Database.open(path)
     try:
-        yield People(PeopleStore(database)), UseStore(database)
+        yield database
     finally:
         await database.aclose()
 

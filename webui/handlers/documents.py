@@ -12,7 +12,7 @@ from starlette.routing import Route
 
 from core.errors import NoSpaceError, NotFoundError, ParlourError, QuotaError, TooManyRequestsError
 from webui.context import json_body, log_text, text_of
-from webui.panels.libraries import found_data, libraries_data, library_data
+from webui.panels.libraries import found_data, libraries_data, library_data, listed_data
 from webui.uploads import TooLargeError, size_of
 
 if TYPE_CHECKING:
@@ -165,23 +165,24 @@ class LibraryRoutes:
 
     async def remove(self, workspace: Workspace, asked: Asked, words: Words) -> dict[str, Any]:
         """Take a document out."""
-        await workspace.libraries.remove(asked["document"])
+        await (await workspace.shelf_of(asked["document"])).remove(asked["document"])
         return await self._shown(workspace, asked["library"], words)
 
     async def cancel(self, workspace: Workspace, asked: Asked, words: Words) -> dict[str, Any]:
         """Stop reading a document."""
-        await workspace.libraries.cancel(asked["document"])
+        await (await workspace.shelf_of(asked["document"])).cancel(asked["document"])
         return await self._shown(workspace, asked["library"], words)
 
     async def again(self, workspace: Workspace, asked: Asked, words: Words) -> dict[str, Any]:
         """Read a document anew, with its password if it has one."""
-        await workspace.libraries.read_again(asked["document"], asked["password"])
+        shelf = await workspace.shelf_of(asked["document"])
+        await shelf.read_again(asked["document"], asked["password"])
         return await self._shown(workspace, asked["library"], words)
 
     async def tried(self, workspace: Workspace, asked: Asked, words: Words) -> dict[str, Any]:
         """What a question finds."""
-        libraries, library = workspace.libraries, asked["library"]
-        question = asked["question"]
+        library, question = asked["library"], asked["question"]
+        libraries = await workspace.shelf(library)
         found = await libraries.tried(library, question)
         was_sought = bool(question.strip())  # with nothing to look for, more documents would not help
         unsearched = await libraries.unsearched(library) if was_sought and not found else ()
@@ -194,15 +195,17 @@ class LibraryRoutes:
             return JSONResponse({}, 400, _PRIVATE)
 
         async def take(workspace: Workspace, words: Words) -> dict[str, Any]:
-            await workspace.libraries.opened(library)  # asked before anything is written
+            shelf = await workspace.shelf(library)
+            known = {
+                record.id for record in (await shelf.opened(library)).documents
+            }  # asked before anything is written
             kind = request.headers.get("content-type", "")
             told, room = size_of(request), workspace.files.check_room
             uploads = await self._uploads.receive(workspace.owner, kind, request.stream(), told=told, room=room)
-            known = {record.id for record in (await workspace.libraries.opened(library)).documents}
             fresh: set[str] = set()
             try:
                 for upload in uploads:
-                    record = await workspace.libraries.add(library, upload.path, upload.name)
+                    record = await shelf.add(library, upload.path, upload.name)
                     fresh |= {record.id} - known
             finally:
                 for upload in uploads:
@@ -216,14 +219,16 @@ class LibraryRoutes:
         return await self._told(request, take)
 
     async def _shown(self, workspace: Workspace, library: str, words: Words) -> dict[str, Any]:
-        libraries = workspace.libraries
+        libraries, lent = workspace.libraries, {one.library.id: one for one in await workspace.libraries.lent()}
         opened = None
         if library:
-            with suppress(NotFoundError):  # deleted in another tab
-                intake, shelf = workspace.intake, await libraries.opened(library)
-                opened = library_data(shelf, intake.progress, words, intake.preparing())
+            with suppress(NotFoundError):  # deleted in another tab, or not shared any more
+                intake, shelf = workspace.intake, await (await workspace.shelf(library)).opened(library)
+                opened = library_data(shelf, intake.progress, words, intake.preparing(), lent.get(library))
         listed = libraries_data(await libraries.list(), words)
-        return {"libraries": listed, "opened": opened, "limit": self._uploads.limit // 2**20}
+        listed += [listed_data(one.library, words, one) for one in lent.values()]
+        may_share = bool(await workspace.stores.lending.groups())
+        return {"libraries": listed, "opened": opened, "limit": self._uploads.limit // 2**20, "shares": may_share}
 
     def _answering(
         self, work: Callable[[Workspace, Asked, Words], Awaitable[dict[str, Any]]]

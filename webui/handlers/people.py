@@ -18,6 +18,7 @@ from core.people.passwords import SHORTEST
 from core.people.roles import may
 from core.storage.use import day_of
 from webui.auth import owners_of
+from webui.handlers.groups import GroupRoutes
 from webui.handlers.openid import OpenIdRoutes, service_of
 from webui.handlers.passkeys import PasskeyRoutes
 from webui.middleware.accounts import SESSION
@@ -89,6 +90,7 @@ class PeopleRoutes:
             Route("/link/{token}", self.link, methods=["GET"]),
             Route("/link/{token}", self.use_link, methods=["POST"]),
             *(self._outside.table() if self._outside is not None else ()),
+            *GroupRoutes(self._engine, self, self._listed).table(),
             *PasskeyRoutes(self._settings, self, self._owners.cookies).table(),
             Route("/account", self.account, methods=["GET"]),
             *(Route(f"/account/{name}", self._mine(work), methods=["POST"]) for name, work in mine.items()),
@@ -350,6 +352,7 @@ class PeopleRoutes:
             problem,
             words(said, n=SHORTEST) if said else "",
             keeps=may(known.person.role, "house"),
+            shares=may(known.person.role, "own") and bool(await self._engine.stores.groups.list()),
             passkeys=await self._people.store.sign_ins_of(known.person.id, PASSKEY),
         )
         return _page(account_page(shown, words), status, place=request.scope["path"])
@@ -367,6 +370,7 @@ class PeopleRoutes:
             await self._engine.stores.use.since(f"{day_of(time.time())[:7]}-01"),
             await store.invitations(),
             await store.audit(),
+            await self._engine.stores.groups.list(),
             link=f"{scheme}://{host}{self._settings.root_path}/link/{token}" if token else "",
             problem=problem,
             said=words(said) if said else "",
@@ -376,18 +380,24 @@ class PeopleRoutes:
     def _mine(
         self, work: Callable[[Request, Known, Form], Awaitable[Response]]
     ) -> Callable[[Request], Awaitable[Response]]:
-        return self._answering(work, self._account)
+        return self.answering(work, self._account)
 
     def _theirs(
         self, work: Callable[[Request, Known, Form], Awaitable[Response]]
     ) -> Callable[[Request], Awaitable[Response]]:
-        return self._answering(work, self._listed)
+        return self.answering(work, self._listed)
 
-    def _answering(
+    def shown(self, markup: str, request: Request, status: int = 200) -> Response:
+        """A page, at the place that was asked for."""
+        return _page(markup, status, place=request.scope["path"])
+
+    def answering(
         self,
         work: Callable[[Request, Known, Form], Awaitable[Response]],
         page: Callable[..., Awaitable[Response]],
     ) -> Callable[[Request], Awaitable[Response]]:
+        """What answers a form with work, or with a page that says what went wrong."""
+
         async def answer(request: Request) -> Response:
             form = await _form(request)
             try:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.routing import BaseRoute
 
+    from core.storage.base import NamedLibrary
     from core.workspace.steering import Steering
     from core.workspace.workspace import Workspace
     from webui.context import WebContext
@@ -114,17 +115,24 @@ async def save_persona(desk: Desk, view: View, asked: Asked) -> None:
     name = text_of(asked.get("name"))
     async with desk.workspace(view) as workspace:
         steering = await _steering(workspace, view)
-        libraries = await _used(workspace, view)
+        libraries, used = await _used(workspace, view), steering.persona
         level = Level(steering.instructions, _of_both(steering, "parameters"), _of_both(steering, "tools"), libraries)
-        personas = workspace.steering.personas
-        before = next(
-            (one for one in await personas.list() if steering.persona and one.id == steering.persona.id), None
-        )
-        fresh = Persona("", name, name.strip()[:1], level, before.starters if before is not None else ())
-        again = before is not None and before.name == name.strip()  # under the same name it is changed
-        written = replace(before, level=level) if again and before is not None else fresh
-        kept = await personas.save(replace(written, model=await _model(workspace, view)))
+        if used is not None and used.lent and used.writes and used.name == name.strip():
+            await workspace.steering.change_lent(used.id, level)
+            kept = used
+        else:
+            kept = await _kept(workspace, view, steering, level, name)
     await choose(desk, view, {"id": kept.id})
+
+
+async def _kept(workspace: Workspace, view: View, steering: Steering, level: Level, name: str) -> Persona:
+    """The persona of that name, of the owner's own."""
+    personas = workspace.steering.personas
+    before = next((one for one in await personas.list() if steering.persona and one.id == steering.persona.id), None)
+    fresh = Persona("", name, name.strip()[:1], level, before.starters if before is not None else ())
+    again = before is not None and before.name == name.strip()  # under the same name it is changed
+    written = replace(before, level=level) if again and before is not None else fresh
+    return await personas.save(replace(written, model=await _model(workspace, view)))
 
 
 async def change_persona(desk: Desk, view: View, asked: Asked) -> None:
@@ -251,9 +259,9 @@ async def _shown(workspace: Workspace, view: View) -> Shown:
     told = steering.told(view.words.spoken)
     return Shown(
         steering,
-        personas=await workspace.steering.personas.list(),
+        personas=[*await workspace.steering.personas.list(), *await workspace.steering.lent_personas()],
         rows=await usable(workspace.services, steering, view.conversation_id, counter),
-        libraries=await workspace.libraries.list(),
+        libraries=await _libraries_here(workspace),
         used=await _used(workspace, view),
         efforts=tuple(model.efforts) if model is not None else (),
         left_out=tuple(model.left_out) if model is not None else (),
@@ -270,8 +278,17 @@ async def _folder(workspace: Workspace, view: View) -> str:
     except NotFoundError:
         view.side = ""
         return ""
-    level, libraries = Level.of(folder.settings), await workspace.libraries.list()
+    level, libraries = Level.of(folder.settings), await _libraries_here(workspace)
     return folder_html(folder, level, libraries, view.words, turn=_turn(view))
+
+
+async def _libraries_here(workspace: Workspace) -> list[NamedLibrary]:
+    """The owner's libraries, and those that others share, whose they are said with their names."""
+    lent = await workspace.libraries.lent()
+    return [
+        *await workspace.libraries.list(),
+        *(replace(one.library, name=f"{one.library.name} · {one.lender}") for one in lent),
+    ]
 
 
 async def _steering(workspace: Workspace, view: View) -> Steering:

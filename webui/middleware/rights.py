@@ -84,6 +84,7 @@ ROUTES: Final[Mapping[str, Needed]] = {
             *_below("libraries", "create rename delete remove cancel again try {library}/files"),
             *_below("shares", "preview look make revoke"),
             *_below("keys", "make revoke"),
+            *("/lending", "/lending/set"),
         ),
         "own",
     ),
@@ -91,6 +92,7 @@ ROUTES: Final[Mapping[str, Needed]] = {
         (
             *_below("models", "files fetch cancel delete"),
             *("/people", *_below("people", "invite role recover end delete revoke limits")),
+            *_below("people", "group-make group-rename group-delete group-limits group-add group-remove"),
         ),
         "house",
     ),

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from core.reading.libraries import OpenedLibrary
     from core.reading.preparing import Made
     from core.storage.base import NamedLibrary
+    from core.storage.lending import LentLibrary
     from webui.words import Words
 
 
@@ -37,15 +38,20 @@ def uses_html(libraries: Sequence[NamedLibrary], words: Words) -> str:
 
 def libraries_data(libraries: Sequence[NamedLibrary], words: Words) -> list[dict[str, Any]]:
     """The list of libraries, for the dialog."""
-    return [_listed(one, words) for one in libraries]
+    return [listed_data(one, words) for one in libraries]
 
 
-def _listed(library: NamedLibrary, words: Words) -> dict[str, Any]:
+def listed_data(library: NamedLibrary, words: Words, lent: LentLibrary | None = None) -> dict[str, Any]:
+    """One of them; of one that somebody else shares, whose it is and whether it may be changed."""
     if library.documents:
         said = words(_number("libraries.documents", library.documents), n=library.documents)
     else:
         said = words("libraries.empty")
-    return {"id": library.id, "name": library.name, "said": said, "reading": bool(library.reading)}
+    told: dict[str, Any] = {"id": library.id, "name": library.name, "said": said, "reading": bool(library.reading)}
+    if lent is not None:
+        whose = words("lending.of_writes" if lent.writes else "lending.of", lender=lent.lender)
+        told |= {"whose": whose, "said": f"{said} · {lent.lender}", "writes": lent.writes}
+    return told
 
 
 def library_data(
@@ -53,12 +59,14 @@ def library_data(
     progress: Callable[[str], ReadingProgress | None],
     words: Words,
     preparing: Mapping[str, Made] | None = None,
+    lent: LentLibrary | None = None,
 ) -> dict[str, Any]:
     """A library with its documents, for the dialog.
 
     Args:
         progress: Gives the progress of a document that is being read.
         preparing: Progress of documents without all embeddings yet, by id.
+        lent: Who shares it, where it is somebody else's: its files are not handed out.
     """
     documents: list[dict[str, Any]] = []
     for record in opened.documents:
@@ -68,7 +76,7 @@ def library_data(
             {
                 "id": record.id,
                 "name": record.name,
-                "file": record.file_id,
+                "file": record.file_id if lent is None else "",
                 "state": record.status,
                 "said": state_line(DocumentState(record, come, made), words) or words("reading.waits"),
                 "moves": record.status == "reading" or made is not None,
@@ -78,7 +86,7 @@ def library_data(
                 "share": min(come.pages / come.total, 1.0) if come is not None and come.total else None,
             }
         )
-    return {**_listed(opened.library, words), "documents": documents}
+    return {**listed_data(opened.library, words, lent), "documents": documents}
 
 
 def _nothing(unsearched: Sequence[Attached], words: Words) -> str:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from core.models.choices import Choosable, ServiceChoices
     from core.models.model_name import ModelName
+    from core.storage.model_services import ModelService
     from webui.words import Words
 
 _MB = 1_000_000
@@ -57,12 +58,21 @@ def service_label(one: ServiceChoices, words: Words) -> str:
     """What a service is called, with its place where there may be several of its kind."""
     if not one.service:
         return words("models.default_unnamed")
+    if one.lender:
+        return words("lending.models_of", lender=one.lender)
     kind = kind_of(one.service)
     service = MENU[kind]
     if service.typed and one.address:
         name = service.label or words("models.own_server")
         return words("models.at", label=name, host=urlsplit(one.address).netloc)
     return service.label or words(f"models.{kind}")
+
+
+def kept_label(kept: ModelService, words: Words) -> str:
+    """A service that somebody set up, with its model, for whoever shares it or uses it."""
+    service = MENU.get(kind_of(kept.service))
+    label = service.label if service is not None else ""
+    return " · ".join(part for part in (label or words("models.own_server"), kept.model) if part)
 
 
 def _row(

@@ -35,7 +35,7 @@ def services_data(
     rows = [
         _row(one, mine.get(one.service), default, words, used=one.service == used)
         for one in services
-        if one.service in mine or any(model.state != "no_key" for model in one.models)
+        if not one.lender and (one.service in mine or any(model.state != "no_key" for model in one.models))
     ]
     shown = {row["service"] for row in rows}
     unset = (kind for kind, one in menu(local=local).items() if one.wants_key == "needed" and kind not in shown)

@@ -8,16 +8,17 @@ from html import escape
 from typing import TYPE_CHECKING, Any, Final
 
 from core.people.passwords import SHORTEST
-from core.people.people import LIMITED
 from core.people.roles import RIGHTS, may_set
 from core.storage.people import ROLES
 from core.storage.use import Use
 from webui.middleware.entrance import plain_page
+from webui.panels.groups import groups_html, limit_fields
 from webui.panels.sign_in import LOOK, PASSKEYS, THEME
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from core.storage.groups import Group
     from core.storage.people import Act, Invitation, Person, Role, Session
     from webui.words import Words
 
@@ -88,6 +89,7 @@ class ShownPeople:
     used: Mapping[str, Use] = field(default_factory=dict[str, Use])
     invitations: Sequence[Invitation] = ()
     acts: Sequence[Act] = ()
+    groups: Sequence[Group] = ()
     link: str = ""
     problem: str = ""
     said: str = ""
@@ -98,15 +100,16 @@ def people_page(shown: ShownPeople, words: Words) -> str:
     rows = "".join(_person_row(one, shown, words) for one in shown.people)
     heads = "".join(f"<th>{escape(words(f'people.{key}'))}</th>" for key in ("name", "role", "month", "seen"))
     body = (
-        f"<p>{escape(words('people.counted', n=len(shown.people)))}</p>{_told(shown.problem, shown.said)}"
+        f"<p>{escape(words('people.counted', n=len(shown.people)))}</p>{told_html(shown.problem, shown.said)}"
         f"{_made(shown.link, words)}"
         f'<table class="people"><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>'
         f"<p class='note'>{escape(words('people.never_read'))}</p>"
         f"<h2>{escape(words('people.invite'))}</h2>{_invite(shown, words)}{_invitations(shown, words)}"
+        f"<h2>{escape(words('groups.title'))}</h2>{groups_html(shown.groups, shown.people, words)}"
         f"<h2>{escape(words('people.roles'))}</h2>{_rights(words)}"
         f"<h2>{escape(words('people.audit'))}</h2>{_acts(shown.acts, words)}"
     )
-    return _page(words("people.title"), body, words)
+    return house_page(words("people.title"), body, words)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +119,7 @@ class ShownAccount:
     Args:
         session: The one that looks at it.
         keeps: They look after the house.
+        shares: There are groups that they may share with, or something is shared with them.
         passkeys: What is kept of their passkeys, by id.
     """
 
@@ -125,13 +129,17 @@ class ShownAccount:
     problem: str = ""
     said: str = ""
     keeps: bool = False
+    shares: bool = False
     passkeys: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
 
 
 def account_page(shown: ShownAccount, words: Words) -> str:
     """Name and role, the browsers that are signed in, the password, and the way out."""
     rows = "".join(_session_row(one, shown, words) for one in shown.sessions)
-    link = f'<p class="row"><a href="./people">{escape(words("people.title"))}</a></p>' if shown.keeps else ""
+    links = [("./lending", "lending.title")] if shown.shares else []
+    links += [("./people", "people.title")] if shown.keeps else []
+    anchors = " ".join(f'<a href="{to}">{escape(words(key))}</a>' for to, key in links)
+    link = f'<p class="row">{anchors}</p>' if anchors else ""
     fields = "".join(
         f'<label>{escape(words(f"account.{name}"))}<input type="password" name="{name}" required autocomplete="{how}">'
         "</label>"
@@ -139,7 +147,7 @@ def account_page(shown: ShownAccount, words: Words) -> str:
     )
     body = (
         f"<p>{escape(words('account.signed_in_as', name=shown.me.name, role=words(f'role.{shown.me.role}')))}</p>"
-        f"{_told(shown.problem, shown.said)}{link}"
+        f"{told_html(shown.problem, shown.said)}{link}"
         f'<form class="row" method="post" action="./sign-out"><button class="plain">{escape(words("account.sign_out"))}'
         f"</button></form>"
         f"<h2>{escape(words('account.browsers'))}</h2><table><tbody>{rows}</tbody></table>"
@@ -159,7 +167,7 @@ def account_page(shown: ShownAccount, words: Words) -> str:
         f"autocomplete='current-password'></label>"
         f'<button class="plain danger">{escape(words("account.leave_do"))}</button></form>'
     )
-    return _page(words("account.title"), body, words)
+    return house_page(words("account.title"), body, words)
 
 
 # ---- parts
@@ -225,12 +233,7 @@ def _more(one: Person, words: Words) -> str:
         f'<input name="name" placeholder="{sure}" aria-label="{sure}" autocomplete="off" required>'
         f'<button class="danger">{escape(words("people.delete"))}</button></form>'
     )
-    usual = escape(words("people.limit_usual"))
-    fields = "".join(
-        f'<label>{escape(words(f"people.limit_{name}"))}<input name="{name}" inputmode="decimal" size="12" '
-        f'value="{one.limits.get(name, "")}" placeholder="{usual}"></label>'
-        for name in LIMITED
-    )
+    fields = limit_fields(one.limits, words)
     limits = (
         f'<form method="post" action="./people/limits"><input type="hidden" name="person" value="{one.id}">{fields}'
         f"<button>{escape(words('people.limits'))}</button></form>"
@@ -309,9 +312,9 @@ def said_of(act: Act, words: Words) -> str:
     given = {
         name: words(f"role.{value}") if value in ROLES else str(value)
         for name, value in act.details.items()
-        if name in {"from", "to", "role"}
+        if name in {"from", "to", "role", "group"}
     }
-    filled = {"role": "", "was": given.get("from", ""), "now": given.get("to", ""), **given}
+    filled = {"role": "", "group": "", "was": given.get("from", ""), "now": given.get("to", ""), **given}
     filled = {name: value for name, value in filled.items() if name not in {"from", "to"}}
     return words(f"audit.{act.did}", who=act.by, whom=act.to, **filled)
 
@@ -333,7 +336,8 @@ def _made(link: str, words: Words) -> str:
     return f'<div class="made"><p>{escape(words("people.made"))}</p><code>{escape(link)}</code></div>'
 
 
-def _told(problem: str, said: str) -> str:
+def told_html(problem: str, said: str) -> str:
+    """What could not be done, and what was."""
     alert = f'<p role="alert">{escape(problem)}</p>' if problem else ""
     return alert + (f'<p role="status">{escape(said)}</p>' if said else "")
 
@@ -342,7 +346,8 @@ def _when(seconds: float) -> str:
     return f"{datetime.fromtimestamp(seconds).astimezone():%Y-%m-%d %H:%M}"
 
 
-def _page(title: str, body: str, words: Words) -> str:
+def house_page(title: str, body: str, words: Words) -> str:
+    """A whole page about people, with the way back."""
     back = escape(words("people.back"))
     head = f'<header><h1>{escape(title)}</h1><a href="./">{back}</a></header>'
     return plain_page(title, f'<main class="wide">{head}{body}</main>', words, THEME, _STYLE)

@@ -118,7 +118,8 @@ def _sheet(title: str, note: str, body: str, foot: str, words: Words, *, turn: i
 def _option(persona: Persona) -> str:
     """A symbol stands before the name; a letter that the name begins with says nothing there."""
     is_initial = persona.name.casefold().startswith(persona.sign.casefold())
-    return persona.name if is_initial else f"{persona.sign} {persona.name}"
+    name = persona.name if is_initial else f"{persona.sign} {persona.name}"
+    return f"{name} · {persona.lender}" if persona.lender else name
 
 
 def _persona(shown: Shown, words: Words) -> str:
@@ -136,7 +137,7 @@ def _persona(shown: Shown, words: Words) -> str:
         f"{escaped(words('steer.export'))}</a>"
         f'<button type="button" class="p-quiet p-forget" data-do="persona-forget" data-id="{escaped(current)}" '
         f'title="{escaped(words("steer.delete", name=chosen.name))}">{escaped(words("steer.forget"))}</button>'
-        if chosen is not None and any(one.id == current for one in shown.personas)
+        if chosen is not None and not chosen.lent and any(one.id == current for one in shown.personas)
         else ""
     )
     take = (

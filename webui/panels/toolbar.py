@@ -56,13 +56,14 @@ async def switched(
     found = await steering.shown(kept, folder_id)
     on = await workspace.tools.on_here(found.tools)
     chosen = found.persona
-    personas = await steering.personas.list()
+    personas = [*await steering.personas.list(), *await steering.lent_personas()]
+    lent = [one.library for one in await workspace.libraries.lent()]
     return Switched(
         web=bool(on.intersection(WEB)),
         code=CODE in on if workspace.tools.interpreter().make is not None else None,
         persona=chosen.name if chosen is not None else "",
         personas=tuple((one.id, one.name, chosen is not None and one.id == chosen.id) for one in personas),
-        shelves=tuple((one.id, one.name) for one in await workspace.libraries.list()),
+        shelves=tuple((one.id, one.name) for one in (*await workspace.libraries.list(), *lent)),
         documents=tuple(dict.fromkeys(one.name for one in documents)),
         starters=chosen.starters if chosen is not None else (),
         temporary=found.temporary,
