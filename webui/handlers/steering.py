@@ -269,6 +269,7 @@ async def _shown(workspace: Workspace, view: View) -> Shown:
         documents=await _documents(workspace, view),
         prompts=await workspace.steering.prompts.list(),
         model=name,
+        shares=bool(await workspace.stores.lending.groups()),
     )
 
 

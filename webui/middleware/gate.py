@@ -34,14 +34,14 @@ _PAGES = frozenset(
     {"/", "/config", "/theme.css", "/favicon.ico", "/manifest.json", "/robots.txt", "/mcp", "/mcp/signed-in", "/search"}
     | {"/meter", "/meter/save", "/offline.js", "/embed", "/embed.js"}
 )
-_PAGES_OF_PEOPLE = frozenset({"/sign-in", "/sign-out", "/guest", "/account", "/people"})
+_PAGES_OF_PEOPLE = frozenset({"/sign-in", "/sign-out", "/guest", "/account", "/people", "/lending"})
 _OURS = (
     *("models", "documents", "libraries", "tools", "calls", "conversations", "uploads", "inspect", "preferences"),
     *("shares", "shared", "dictation", "keys", "v1", "embed"),
     "pictures",
     "steering",
 )
-_FOLDERS_OF_PEOPLE = ("/link/", "/account/", "/people/", "/sign-in/", "/login/")
+_FOLDERS_OF_PEOPLE = ("/link/", "/account/", "/people/", "/lending/", "/sign-in/", "/login/")
 _FOLDERS = tuple(f"/{name}/" for name in ("assets", "static", "files", "pages", *_OURS))
 _LONGEST_NAME = 255  # bytes, in every file system
 _LONGEST_SESSION = 64  # letters; those of Gradio's client have some ten

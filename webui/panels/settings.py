@@ -262,6 +262,8 @@ def _who(shown: ShownSettings, words: Words) -> str:
     note = words("settings.account_note", name=shown.person.name, role=words(f"role.{shown.person.role}"))
     open_ = escaped(words("settings.account_open"))
     rows = [_row("account", f'<a class="p-button" href="./account">{open_}</a>', words, note=note)]
+    if shown.person.role != "guest":
+        rows.append(_row("lending_row", f'<a class="p-button" href="./lending">{open_}</a>', words))
     if shown.keeps_house:
         rows.append(_row("people_row", f'<a class="p-button" href="./people">{open_}</a>', words))
     return "".join(rows)

@@ -48,6 +48,7 @@ class Shown:
         documents: How many documents are within its reach.
         prompts: The owner's, which `/` offers in the composer.
         model: The one that was chosen for the conversation, if any.
+        shares: There are groups that the owner may share with.
     """
 
     steering: Steering
@@ -61,6 +62,7 @@ class Shown:
     documents: int = 0
     prompts: Sequence[Prompt] = ()
     model: ModelName | None = None
+    shares: bool = False
 
 
 def steering_html(shown: Shown, words: Words, *, turn: int = 0) -> str:
@@ -135,6 +137,7 @@ def _persona(shown: Shown, words: Words) -> str:
     remove = (
         f'<a class="p-quiet" href="./steering/personas/{quote(current, safe="")}" download>'
         f"{escaped(words('steer.export'))}</a>"
+        f"{_lend(shown, current, words)}"
         f'<button type="button" class="p-quiet p-forget" data-do="persona-forget" data-id="{escaped(current)}" '
         f'title="{escaped(words("steer.delete", name=chosen.name))}">{escaped(words("steer.forget"))}</button>'
         if chosen is not None and not chosen.lent and any(one.id == current for one in shown.personas)
@@ -150,6 +153,14 @@ def _persona(shown: Shown, words: Words) -> str:
         f"{_area(steering.instructions, words('steer.hint'), words)}"
         f'<div class="p-files">{take}{remove}</div>{_details(chosen, shown.model, words) if remove else ""}</section>'
     )
+
+
+def _lend(shown: Shown, persona_id: str, words: Words) -> str:
+    """The way to share a persona with a group, where there is one."""
+    if not shown.shares:
+        return ""
+    to = f"./lending#persona-{quote(persona_id, safe='')}"
+    return f'<a class="p-quiet" href="{to}">{escaped(words("js.libraries_share"))}</a>'
 
 
 def _details(persona: Persona | None, here: ModelName | None, words: Words) -> str:
