@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from core.people.people import People
+from core.people.people import People, new_person
 from core.storage.conversations import ConversationStore
 from core.storage.database import Database
 from core.storage.people import PeopleStore
@@ -59,3 +59,37 @@ def test_people_are_invited_listed_changed_helped_and_deleted(
     acts = said("audit", "--last", "3")
     assert "terminal deleted the account of Mara." in acts
     assert acts.count("\n") == 3
+
+
+def test_groups_are_made_filled_renamed_and_deleted_by_scripts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    home = ["--home", str(tmp_path), "--lang", "en"]
+
+    def said(*words: str, code: int = 0) -> str:
+        assert main([*words, *home]) == code
+        out = capsys.readouterr()
+        return out.err if code else out.out
+
+    async def comes(name: str) -> None:
+        database = await Database.open(tmp_path / "parlour.db")
+        try:
+            await PeopleStore(database).add(new_person(name, "member"), "terminal")
+        finally:
+            await database.aclose()
+
+    for name in ("Mara", "Jan"):
+        asyncio.run(comes(name))
+    assert said("groups", "make", "Research") == "Done: Research.\n"
+    assert "There is a group of this name" in said("groups", "make", "research", code=1)
+    for name in ("mara", "jan"):
+        said("groups", "add", "research", name)
+    assert said("groups", "list") == "Research  Jan  Mara\n"
+    said("groups", "remove", "research", "jan")
+    said("groups", "rename", "research", "Lab")
+    assert said("groups", "list") == "Lab  Mara\n"
+    assert "There is no such person" in said("groups", "add", "lab", "nobody", code=1)
+    assert "There is no such group" in said("groups", "delete", "research", code=1)
+    said("groups", "delete", "lab")
+    assert said("groups", "list") == ""
+    assert "terminal took Jan out of Research." in said("audit")
