@@ -32,8 +32,11 @@ _LISTED: Mapping[str, str] = {
         core.storage.preferences: PreferenceStore.*
         core.storage.queued_messages: QueuedMessages.*
         core.storage.runs: RunStore.* AllRuns.*
-        core.storage.people: PeopleStore.*
-        core.storage.use: UseStore.* UsualLimits.of count_use check_use
+        core.storage.people: PeopleStore.* note_act
+        core.storage.groups: GroupStore.*
+        core.storage.lending: Lending.* Lent.*
+        core.storage.statements: lent_to
+        core.storage.use: UseStore.* count_use check_use given_to
         core.storage.moving: move_conversations
         core.storage.second_replies: SecondReplyStore.*
         core.storage.shares: ShareStore.*
@@ -61,12 +64,15 @@ _LISTED: Mapping[str, str] = {
         core.workspace.taking: Taking.*
         core.workspace.joining: Belongings.*
         core.people.people: People.* new_person
+        core.people.groups: Groups.*
+        core.rag.joined: Lot.* JoinedLibrary.* _JoinedPages.* _JoinedTables.* _JoinedContext.*
+        core.workspace.lent: LentShelf.*
         core.agents.seeing: Sight.beside
         core.agents.senses: Senses.*
         core.observing: span count record gauge within_run
         core.people.outside: sign_in_outside
         core.people.passwords: Passwords.*
-        webui.handlers.people: PeopleRoutes.come_in
+        webui.handlers.people: PeopleRoutes.come_in PeopleRoutes.shown
         core.workspace.demonstrations: Demonstrations.*
         core.reading.attachments: for_model
         core.reading.intake: Intake.take_out take_out
@@ -98,7 +104,7 @@ _LISTED: Mapping[str, str] = {
         core.workspace.dictation: OwnerDictation.*
         core.workspace.comparing: Comparing.*
         core.workspace.queue: ConversationQueue.*
-        core.workspace.services: OwnerServices.later
+        core.workspace.services: OwnerServices.later Services.shelves
         core.workspace.personas: Personas.*
         core.workspace.program: _Guest.stream Program.path_of
         core.workspace.prompts: Prompts.*
