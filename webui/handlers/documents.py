@@ -227,8 +227,8 @@ class LibraryRoutes:
                 opened = library_data(shelf, intake.progress, words, intake.preparing(), lent.get(library))
         listed = libraries_data(await libraries.list(), words)
         listed += [listed_data(one.library, words, one) for one in lent.values()]
-        may_share = bool(await workspace.stores.lending.groups())
-        return {"libraries": listed, "opened": opened, "limit": self._uploads.limit // 2**20, "shares": may_share}
+        shares = {"shares": True} if await workspace.stores.lending.groups() else {}
+        return {"libraries": listed, "opened": opened, "limit": self._uploads.limit // 2**20, **shares}
 
     def _answering(
         self, work: Callable[[Workspace, Asked, Words], Awaitable[dict[str, Any]]]

@@ -111,9 +111,13 @@ async def test_a_browser_that_is_still_sending_hears_that_the_library_is_gone(tm
         left.append(len(rest))
         told.append(message)
 
+    async def gone(library: str) -> Gone:
+        del library
+        return Gone()
+
     @asynccontextmanager
     async def opened(owner: str) -> AsyncGenerator[Any]:
-        yield SimpleNamespace(owner=owner, libraries=Gone())
+        yield SimpleNamespace(owner=owner, shelf=gone)
 
     workspaces = SimpleNamespace(open=opened)
     context = cast("Any", SimpleNamespace(engine=SimpleNamespace(workspaces=workspaces), words=Words.of))
