@@ -43,13 +43,15 @@ _log = logging.getLogger(__name__)
 _SPACE_FRAMES = ("https://huggingface.co", "https://*.hf.space")
 
 
-def serve(
+def serve(  # noqa: PLR0913 - what is served, and by name how
     settings: Settings,
     secret: str,
     sock: socket.socket,
     engine: Callable[[Settings], Engine] | None = None,
     look: Look = Look(),  # noqa: B008 - frozen
     query: Mapping[str, str] = MappingProxyType({}),
+    *,
+    front: Callable[[ASGIApp], ASGIApp] | None = None,
 ) -> int:
     """Serve until a signal says stop.
 
@@ -58,6 +60,7 @@ def serve(
         engine: Makes the engine, in a thread; Parlour's own if left out.
         look: What a program chose of the page.
         query: What the printed address asks for besides, such as a demonstration.
+        front: What stands before everything else, and answers what it will by itself.
 
     Returns:
         The exit code: 1 where the house could not be opened for a reason that was logged.
@@ -80,7 +83,8 @@ def serve(
     measurements = observing(settings)
     opening = partial(open_app, settings, terminal.tell, engine=engine, look=look, first=terminal.first_owner)
     app = StartupApp(opening, failed, measurements)
-    server = Server(guarded(app, settings, secret, token), app.close, write_seconds=settings.write_seconds)
+    whole: ASGIApp = guarded(app, settings, secret, token)
+    server = Server(whole if front is None else front(whole), app.close, write_seconds=settings.write_seconds)
     with opened_at(settings.home, address) as beside, serving(port, secret):
         taken = settings.port if settings.port not in {0, port} else 0
         terminal.opening(instead_of=taken, beside=beside, open_to_all=settings.has_local_owner and settings.asks_nobody)

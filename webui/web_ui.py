@@ -12,7 +12,9 @@ from webui.server import bind
 from webui.serving import serve
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
+
+    from starlette.types import ASGIApp
 
     from core.agents.base import Agent
     from core.agents.hub import MultiAgentHub
@@ -46,6 +48,7 @@ class WebUI:
         from core.workspace.program import agents_of
 
         self.agents = agents_of(agent)
+        self.front: Callable[[ASGIApp], ASGIApp] | None = None  # what stands before the page, such as an agent's doors
         self.look = Look.of(chatbot_config)
 
     def run(
@@ -98,4 +101,4 @@ class WebUI:
 
         settings.make_home()
         sock = bind(settings.host, settings.port, next_free=settings.may_move_port)
-        serve(settings, settings.signing_secret(), sock, engine, self.look)
+        serve(settings, settings.signing_secret(), sock, engine, self.look, front=self.front)

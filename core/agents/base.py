@@ -20,7 +20,7 @@ from core.agents.tools import GivenTool, tools_from
 from core.bridge.cancellation import is_within, released_events
 from core.bridge.snapshots import as_messages, dumped, in_dicts, snapshots
 from core.bridge.sync import run
-from core.errors import BadMessagesError, ModelMisbehavedError, SettingsError
+from core.errors import BadMessagesError, ModelMisbehavedError, SettingsError, extra_for
 from core.llm.concurrency import DEFAULT_CONCURRENCY
 from core.llm.open_model import get_chat_model
 from core.llm.validation import no_messages
@@ -256,6 +256,41 @@ class Agent(Asks, Extends):
         from core.agents.session import session_of  # few programs have sessions
 
         return session_of(self, store, name, approval)
+
+    def serve(  # noqa: PLR0913 - by name how it is served
+        self,
+        *,
+        page: bool | None = None,
+        mcp: bool = False,
+        openai: bool = False,
+        a2a: bool = False,
+        host: str | None = None,
+        port: int | None = None,
+        token: str | None = None,
+        approval: Policy | None = None,
+    ) -> None:
+        """Serve this agent until Ctrl-C, at one address: in the browser, and for other programs.
+
+        Args:
+            page: Whether it has the page of `WebUI`; left out, where no other door is open.
+            mcp: Whether it is an MCP server (`/mcp`).
+            openai: Whether it is a model of OpenAI's protocol (`/v1`).
+            a2a: Whether it speaks A2A (`/a2a`, with its card at `/.well-known/agent-card.json`).
+            host: The address to listen on; 127.0.0.1 if left out.
+            port: The port; 7860, or the next free one, if left out.
+            token: What programs show; left out, `PARLOUR_TOKEN`, or one that is made and told. "off" asks for none.
+            approval: Decides about calls of programs; what it would ask about is refused, for nobody is there.
+
+        Raises:
+            SettingsError: Something makes no sense, or others could come in without a token.
+            MissingExtraError: The server's packages are not installed.
+        """
+        from core.agents.serving import SERVERS  # few agents are served
+
+        with extra_for("Serving an agent"):
+            serve = SERVERS["agent"]
+        given: dict[str, Any] = {"host": host, "port": port, "token": token, "approval": approval}
+        serve(self, page=page, mcp=mcp, openai=openai, a2a=a2a, **given)
 
     async def _answered(self, question: Question, options: Mapping[str, Any]) -> Reply[Any]:
         from core.agents.asking import answered  # brings what only typed replies need

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import TYPE_CHECKING
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any
 
 from core.agents.base import Agent
 from core.agents.config.build import problems_in
 from core.agents.config.problems import ConfigError, problem
 from core.agents.config.schema import AgentConfig
 from core.errors import ParlourError
-from webui.commands.command_line import Parser, add_language, add_variables, sentence, words_for
+from core.tools.approval import Policy
+from webui.commands.command_line import Parser, add_allowed, add_language, add_variables, sentence, traced, words_for
 
 if TYPE_CHECKING:
+    from argparse import Namespace
     from collections.abc import Mapping, Sequence
 
     from core.judging.suite import Suite
@@ -70,27 +73,50 @@ def schema(arguments: Sequence[str]) -> int:
 
 
 def serve(arguments: Sequence[str]) -> int:
-    """`parlour serve`: the page with the agents of files in it, until it is told to stop.
+    """`parlour serve`: agents of files in the page, or one for other programs, until it is told to stop.
 
     Returns:
         The exit code: 0 after a stop that was asked for, 1 where an agent cannot be made or nothing can be served.
     """
-    from webui.web_ui import WebUI
-
-    parser = Parser(prog="parlour serve", description="Open the page with agents of your own.", allow_abbrev=False)
+    parser = Parser(
+        prog="parlour serve",
+        description="Open the page with agents of your own; with --openai, --mcp or --a2a, one agent for other "
+        "programs, which show the token that is told (or PARLOUR_TOKEN).",
+        allow_abbrev=False,
+    )
     parser.add_argument("file", nargs="+", help="YAML, TOML or JSON; with several, the page has a chooser and @mention")
     parser.add_argument("--host", help="address to listen on (127.0.0.1)")
     parser.add_argument("--port", type=int, help="port to listen on (7860, or the next free one)")
+    parser.add_argument("--openai", action="store_true", help="one agent as a model of OpenAI's protocol, at /v1")
+    parser.add_argument("--mcp", action="store_true", help="one agent as an MCP server, at /mcp")
+    parser.add_argument("--a2a", action="store_true", help="one agent over A2A, at /a2a")
+    parser.add_argument("--page", action="store_true", help="the page, too, beside these")
+    add_allowed(parser)
     add_variables(parser)
     add_language(parser)
     given = parser.parse_args(arguments)
     words = words_for(given.lang)
+    doors = {"openai": given.openai, "mcp": given.mcp, "a2a": given.a2a}
+    if any(doors.values()) and len(given.file) > 1:
+        parser.error("--openai, --mcp and --a2a serve one agent; name one file")
     try:
-        agents = [Agent.from_config(file, variables=dict(given.var)) for file in given.file]
-        WebUI(agents).run(server_name=given.host, server_port=given.port, enable_mention=len(agents) > 1)
+        with nullcontext() if given.page or not any(doors.values()) else traced():  # the page does it by itself
+            return _served(given, doors)
     except ParlourError as error:
         sys.stderr.write(f"parlour: {sentence(error, words)}\n")
         return 1
     except KeyboardInterrupt:
         return 0
+
+
+def _served(given: Namespace, doors: Mapping[str, Any]) -> int:
+    from webui.web_ui import WebUI
+
+    agents = [Agent.from_config(file, variables=dict(given.var)) for file in given.file]
+    if any(doors.values()):
+        policy = Policy(allow=tuple(given.allow))
+        where = {"host": given.host, "port": given.port}
+        agents[0].serve(page=given.page, approval=policy, **where, **doors)
+    else:
+        WebUI(agents).run(server_name=given.host, server_port=given.port, enable_mention=len(agents) > 1)
     return 0
