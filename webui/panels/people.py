@@ -47,7 +47,7 @@ button.danger { color: var(--bad); border-color: var(--bad); }
 .row { display: flex; flex-wrap: wrap; gap: 8px; align-items: center; margin-top: 12px; }
 tr:has(+ tr.more) td { border-bottom: 0; padding-bottom: 0; }
 tr.more td { padding-top: 0; }
-td label { margin: 0; }
+td label { margin: 0; display: inline-flex; align-items: center; gap: 8px; }
 td form { flex-wrap: wrap; align-items: end; }
 details div { max-width: 640px; }
 summary { cursor: pointer; padding: 8px 0; font-size: 13px; color: var(--ink-2); }
