@@ -19,6 +19,15 @@ ROOMS: Mapping[str, str] = {
 }
 
 _LISTED: Mapping[str, str] = {
+    "passes it on, or compares it, without reading it": """
+        core.judging.cases: case_of add_cases
+        core.judging.evaluators: evaluated
+        core.observing: Span.*
+        webui.agent_doors.a2a: agent_card _Form.*
+        webui.agent_doors.a2a_task: Tasks.*
+        webui.agent_doors.answering: answered
+        webui.agent_doors.app: AgentDoors.* serve_agent
+    """,
     "values go into statements of fixed form; names are cut to their length": """
         core.storage.conversations: ConversationStore.* Allowances.* SummaryStore.* freed_files unneeded thread_of
         core.storage.conversations: use_files
