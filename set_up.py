@@ -143,6 +143,8 @@ def wanted_stamp(purpose: str) -> str:
 def install(purpose: str) -> None:
     """Make the environment and install what the lock file names."""
     started = time.time()
+    if VENV.is_symlink():  # what it leads to is somebody else's, and would be made this project's
+        stop(".venv is a link to another folder, whose environment would be changed: remove it, then try again.")
     if shutil.disk_usage(ROOT).free < SPACE_NEEDED and not PYTHON.exists():
         stop("There is too little space on this disk: about 2 GB are needed in the project folder.")
     say("Setting up Parlour in .venv (once; a few minutes on a slow network)")
