@@ -61,7 +61,16 @@ def test_the_newest_step_is_the_one_that_opening_looks_for() -> None:
     assert ScriptDirectory(str(Path(steps.__file__).parent)).get_heads() == [steps.HEAD]
 
 
-OF_THE_HOUSE = {"owners", "people", "sign_ins", "sessions", "invitations", "audit"}  # who the owners are
+OF_THE_HOUSE = {
+    "owners",
+    "people",
+    "groups",
+    "group_members",
+    "sign_ins",
+    "sessions",
+    "invitations",
+    "audit",
+}  # who the owners are
 
 
 async def test_every_table_has_an_owner() -> None:
