@@ -164,6 +164,7 @@ _LISTED: Mapping[str, str] = {
         webui.middleware.answers: answer refuse replayed
         webui.middleware.entrance: Entrance.ask Entrance.by_program Entrance.refuse
         webui.serving: guarded serve
+        core.agents.base: Agent.serve
         webui.terminal: Terminal.opening
         webui.web_ui: WebUI.run
     """,
