@@ -531,15 +531,16 @@ class OwnerModels:
             self._pool.remember_usual(self._owner, usual)
         self._shared.lent[self._owner, name.service] = found.stamp
         readiness = Readiness(changed=partial(self._shared.changed, self._owner))
-        made = partial(self._made_of_others, found)
-        loader = ModelLoader(made, readiness, found.label, room=self._pool.wait_closed)
+        loader = ModelLoader(partial(self._made_of_others, found), readiness, found.label, room=self._pool.wait_closed)
         loader.start()
         active = ActiveModel(loader, readiness, name.service)
         self._pool.put(self._owner, name, active)
         return active
 
     def _made_of_others(self, found: Found) -> BaseChatModel:
-        return self.made(found.choice(), local=True)
+        model = self.made(found.choice(), local=True)
+        model.label = found.label
+        return model
 
     def _remade(self, name: ModelName, kept: ModelService | None, said: Abilities) -> BaseChatModel:
         return self.made(replace(self._choice(name, kept), abilities=said))
