@@ -117,7 +117,10 @@ def keep_spans(keep: Callable[[Finished], None]) -> Callable[[], None]:
 
 def is_traced() -> bool:
     """Whether anybody could be told of spans; where not, nothing is spent on them."""
-    return bool(_keepers) or _TRACE in sys.modules
+    if _keepers:
+        return True
+    api: Any = sys.modules.get(_TRACE)  # other packages import it, too: it does nothing until a provider is set
+    return api is not None and not isinstance(api.get_tracer_provider(), api.ProxyTracerProvider)
 
 
 class Span:

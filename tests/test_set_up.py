@@ -59,7 +59,6 @@ def test_without_space_nothing_is_begun(monkeypatch: pytest.MonkeyPatch) -> None
         set_up.main("run")
 
 
-@pytest.mark.usefixtures("project")
 def test_the_environment_of_another_project_is_not_changed_through_a_link(project: Path) -> None:
     (project / ".venv").rename(project / "elsewhere")
     (project / ".venv").symlink_to(project / "elsewhere")
@@ -68,6 +67,7 @@ def test_the_environment_of_another_project_is_not_changed_through_a_link(projec
     assert [one.name for one in (project / "elsewhere").iterdir()] == ["bin"]
 
 
+@pytest.mark.usefixtures("project")
 def test_a_second_run_has_nothing_to_do() -> None:
     assert not set_up.is_ready("run")
     set_up.STAMP.write_text(set_up.wanted_stamp("run"))

@@ -377,7 +377,7 @@ def _llm(given: Any) -> Any:
     if isinstance(given, BaseChatModel):
         return LLMConfig.of_model(given)
     if isinstance(given, list):
-        return {"model_type": "fallback", "models": given}
+        return {"model_type": "fallback", "models": cast("list[Any]", given)}
     return {"model": given} if isinstance(given, str) else given
 
 

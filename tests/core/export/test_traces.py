@@ -116,6 +116,7 @@ def test_a_collector_is_sent_the_same_tree_without_arguments(file: Path, monkeyp
     exporter, provider = InMemorySpanExporter(), TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
     monkeypatch.setattr(trace, "get_tracer", provider.get_tracer)
+    monkeypatch.setattr(trace, "get_tracer_provider", lambda: provider)
     with trace.get_tracer("program").start_as_current_span("program"), trace_to(file):
         desk().ask("My money, please?")
     spans = {one.context.span_id: one for one in exporter.get_finished_spans() if one.context is not None}
