@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from core.llm.wire_log import WireLog
 
 _DELAY: Final = re.compile(r"(\d+(?:\.\d+)?)s")
+_STATUS: Final = re.compile(r"[0-9]{3}")
 _IDS: Final = ("request-id", "x-request-id", "x-amzn-requestid")
 
 
@@ -161,7 +162,7 @@ class Translator(errors.Translator):
         """An error that came within the reply."""
         words = [str(told.get(name) or "") for name in ("type", "status", "code")]
         status = next((self._statuses[word] for word in words if word in self._statuses), 0)
-        status = status or next((int(word) for word in words if word.isdigit() and len(word) == 3), 0)
+        status = status or next((int(word) for word in words if _STATUS.fullmatch(word)), 0)
         code = next((word for word in words if word and not word.isdigit()), "")
         message = str(told.get("message") or "The service reported an error.")
         if status or says_why(f"{code} {message}"):
@@ -176,7 +177,10 @@ class Translator(errors.Translator):
 
     def _moved(self, location: str) -> ModelServiceError:
         """The service redirects; it is not followed, as the key would go along."""
-        place = urlsplit(location)
+        try:
+            place = urlsplit(location)
+        except ValueError:  # no address at all
+            return self.html()
         if not place.netloc:
             return self.html()
         said = f"{self.host} sends its callers to another address."

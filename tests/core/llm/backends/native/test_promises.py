@@ -6,9 +6,11 @@ import base64
 import json
 import logging
 
+import httpx2
 import pytest
 
 from core.errors import ModelMisbehavedError, ModelRefusedError, ModelUnavailableError
+from core.llm.backends.native.service import Translator
 from core.llm.ledger import LedgerCall, recorded_by
 from core.messages.content import ContentItem
 from core.messages.events import CallStarted, MessageFinished, ReasoningDelta, TextDelta
@@ -214,6 +216,20 @@ async def test_a_reply_that_breaks_off_keeps_what_had_come(native):
         await native.model().achat([ASKED])
     assert caught.value.words_key == "model_cut_off"
     assert caught.value.extra["partial"][0]["content"].startswith("one")
+
+
+async def test_a_code_of_strange_digits_is_told_as_an_error_without_a_status(native):
+    error = {"type": "²²²", "status": "²²²", "code": "²²²", "message": "Odd."}
+    body = {"type": "error", "error": error}  # as each of the protocols has it
+    native.play(Reply(body=json.dumps(body)))
+    with pytest.raises((ModelUnavailableError, ModelMisbehavedError)):
+        await native.events()
+
+
+def test_a_redirect_to_no_address_is_no_service():
+    translator = Translator("Messages", "https://models.example.com", "k", "m", {})
+    error = translator.refused(httpx2.Response(300, headers={"location": "http://[nowhere"}))
+    assert error.words_key == "model_html"
 
 
 async def test_a_web_page_is_no_service(native):
