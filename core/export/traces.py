@@ -31,6 +31,7 @@ _MOST: Final = 32 * 1024 * 1024
 _LONGEST: Final = 160  # characters of a value
 _DEEPEST: Final = 200  # spans in each other
 _MOST_VALUES: Final = 20  # arguments of a call
+_LATEST: Final = 1e11  # seconds: times that a calendar has
 _FIELDS: Final = frozenset(Finished._fields)
 
 
@@ -280,7 +281,7 @@ def traces_in(file: str | Path, last: int | None = None) -> list[Trace]:
         last: How many; all of them where it is left out.
 
     Raises:
-        SettingsError: There is no such file.
+        SettingsError: There is no such file, or it cannot be read.
     """
     path = Path(file)
     spans: dict[str, dict[str, dict[str, Any]]] = {}
@@ -320,14 +321,22 @@ def _lines(path: Path, *, needed: bool = False) -> Iterator[dict[str, Any]]:
             said = f"There is no file {path}: no reply was traced yet."
             hint = "Set PARLOUR_TRACES=file:… where agents run."
             raise SettingsError(said, hint=hint, key="trace_no_file", file=str(path)) from error
+    except OSError as error:
+        why = error.strerror or type(error).__name__
+        said = f"The traces in {path} cannot be read: {why}."
+        hint = "Name a file that you may read."
+        raise SettingsError(said, hint=hint, key="trace_no_read", file=str(path), why=why) from error
 
 
 def _span(line: str) -> dict[str, Any] | None:
     """A line that is a span; half of one, which a kill left behind, is none."""
     try:
         one: Any = json.loads(line)
-        has_times = float(one["began"]) + float(one["seconds"]) >= 0
-        return one if has_times and {"trace", "id", "name"} <= one.keys() <= _FIELDS else None
+        has_times = 0 <= float(one["began"]) <= _LATEST and 0 <= float(one["seconds"]) <= _LATEST
+        if not has_times or not {"trace", "id", "name"} <= one.keys() <= _FIELDS:
+            return None
+        _traced(one)  # what is told of it can be read
+        return one
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None
 
@@ -364,6 +373,7 @@ def _traced(one: dict[str, Any]) -> Traced:
     kind = str(one.get("kind", ""))
     own = {"agent": "gen_ai.agent.name", "run": "gen_ai.agent.name", "model": "gen_ai.request.model"}
     name = str(told.get(own.get(kind, "gen_ai.tool.name"), one["name"]))
+    first = told.get("gen_ai.response.time_to_first_chunk")
     return Traced(
         str(one["id"]),
         kind,
@@ -372,8 +382,8 @@ def _traced(one: dict[str, Any]) -> Traced:
         float(one["seconds"]),
         error=one_line(str(one.get("error", ""))),
         usage=_usage(told),
-        first=told.get("gen_ai.response.time_to_first_chunk"),
-        arguments=cast("dict[str, Any]", details.get("arguments") or {}),
+        first=None if first is None else float(first),
+        arguments=dict(cast("dict[str, Any]", details.get("arguments") or {})),
         said=one_line(str(details.get("said", "")), _LONGEST),
         outcome=str(told.get("parlour.outcome", "")),
     )

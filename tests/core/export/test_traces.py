@@ -287,3 +287,34 @@ def test_without_a_trace_nothing_of_it_is_loaded(tmp_path: Path):
     env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True, cwd=tmp_path, env=env)
     assert done.stdout.decode().splitlines() == ["Yes.", "[]"]
+
+
+def test_a_folder_in_place_of_the_file_is_told_in_a_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    with pytest.raises(SettingsError, match="cannot be read"):
+        traces_in(tmp_path)
+    assert main(["--file", str(tmp_path)]) == 1
+    assert "cannot be read" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        {"began": float("inf")},
+        {"began": 1e300},
+        {"seconds": float("inf")},
+        {"attributes": [1]},
+        {"details": "said"},
+        {"details": {"arguments": [1]}},
+        {"attributes": {"gen_ai.usage.input_tokens": "many"}},
+        {"attributes": {"gen_ai.response.time_to_first_chunk": [1]}},
+    ],
+)
+def test_a_line_that_nobody_can_read_does_not_hide_the_others(
+    file: Path, capsys: pytest.CaptureFixture[str], broken: dict[str, Any]
+):
+    whole = {"trace": "a1", "id": "b1", "kind": "agent", "name": "Whole", "began": 1.0, "seconds": 1.0}
+    lines = [whole, {**whole, "trace": "a2", "name": "Broken", **broken}]
+    file.write_text("".join(f"{json.dumps(line)}\n" for line in lines), "utf-8")
+    assert main(["--file", str(file)]) == 0
+    assert "Whole" in capsys.readouterr().out
+    assert main(["a1", "--file", str(file)]) == 0
