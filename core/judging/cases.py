@@ -69,7 +69,7 @@ def cases_from(file: str | Path) -> list[dict[str, Any]]:
     """
     path = Path(file)
     try:
-        lines = path.read_text(encoding="utf-8-sig").splitlines()[:_MOST_ROWS]
+        lines = path.read_text(encoding="utf-8-sig").split("\n")[:_MOST_ROWS]  # a text may hold other ends of lines
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or "it is no text"
         raise suite_problem("suite_no_answers", file=str(path), why=why) from error
@@ -78,10 +78,11 @@ def cases_from(file: str | Path) -> list[dict[str, Any]]:
         try:
             row: Any = json.loads(line)
             name, question, answer = str(row["id"]), row["question"], row["answer"]
+            tools = [str(one) for one in row.get("tools") or ()]
         except (ValueError, TypeError, KeyError, RecursionError):
             continue
         if isinstance(question, str) and isinstance(answer, str) and question.strip() and answer.strip():
-            checks: list[dict[str, Any]] = [{"called": str(one)} for one in dict.fromkeys(row.get("tools") or ())]
+            checks: list[dict[str, Any]] = [{"called": one} for one in dict.fromkeys(tools)]
             cases[name] = {"id": name, "question": question, "checks": [*checks, {"judged": same_as(answer)}]}
     if not cases:
         raise suite_problem("suite_no_answers", file=str(path), why="no line has a question and an answer")
@@ -103,8 +104,7 @@ def add_cases(file: str | Path, cases: Iterable[dict[str, Any]]) -> Suite:
     if path.suffix.lower() != ".json":
         raise suite_problem("suite_json", file=str(path))
     there: dict[str, Any] = read_file(path) if path.exists() else {"name": path.stem, "tasks": []}
-    tasks = {str(one["id"]): one for one in (*(there.get("tasks") or ()), *cases)}
-    whole = {**there, "tasks": list(tasks.values())}
+    whole = {**there, "tasks": _with(there.get("tasks") or [], cases)}
     suite = Suite.of({"name": path.stem, **whole})
     try:
         path.write_text(json.dumps(whole, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
@@ -112,3 +112,14 @@ def add_cases(file: str | Path, cases: Iterable[dict[str, Any]]) -> Suite:
         said = f"The suite cannot be written to {path}: {error.strerror or type(error).__name__}."
         raise SettingsError(said, name="file") from error
     return suite
+
+
+def _with(tasks: Any, cases: Iterable[dict[str, Any]]) -> Any:
+    """The tasks with the cases; what is no task stays as it is, for the suite to say so."""
+    if not isinstance(tasks, list):
+        return tasks
+    by_id: dict[Any, Any] = {}
+    for at, one in enumerate((*cast("list[Any]", tasks), *cases)):
+        has_id = isinstance(one, dict) and "id" in one
+        by_id[str(cast("dict[str, Any]", one)["id"]) if has_id else at] = one
+    return list(by_id.values())

@@ -134,6 +134,24 @@ def test_a_reply_becomes_a_case_with_what_it_called_and_said(tmp_path: Path):
     assert run.total.passed == 2
 
 
+def test_a_line_that_makes_no_case_hides_no_other_and_a_text_may_have_any_end_of_lines(tmp_path: Path):
+    row = {"question": "How?", "answer": "So.\u2028And\x85so."}
+    rows = [{**row, "id": "1"}, {**row, "id": "2", "tools": 5}, {**row, "id": "3", "tools": [{"name": "look"}]}]
+    file = tmp_path / "a.jsonl"
+    file.write_text("".join(f"{json.dumps(one, ensure_ascii=False)}\n" for one in rows), "utf-8")
+    assert [one["id"] for one in cases_from(file)] == ["1", "3"]
+
+
+@pytest.mark.parametrize("tasks", [5, [5], [{"question": "How?"}], {"a": 1}, "tasks"])
+def test_a_file_whose_tasks_are_none_is_told_and_left_as_it_is(tmp_path: Path, tasks: object):
+    file = tmp_path / "cases.json"
+    file.write_text(json.dumps({"name": "Cases", "tasks": tasks}), "utf-8")
+    before = file.read_bytes()
+    with pytest.raises(ConfigError):
+        add_cases(file, [{"id": "1", "question": "How?", "checks": [{"judged": "It is kind."}]}])
+    assert file.read_bytes() == before
+
+
 def test_answers_of_a_batch_become_cases_and_what_is_none_is_one_sentence(tmp_path: Path):
     rows = [{"id": "1", "question": "Q?", "answer": "A.", "tools": ["look", "look"]}, {"id": "2", "error": "x"}, 7, "{"]
     (tmp_path / "a.jsonl").write_text("\n".join(one if one == "{" else json.dumps(one) for one in rows))
