@@ -11,7 +11,7 @@ from sqlalchemy import Connection, Row, Select, bindparam, delete, func, insert,
 from core.errors import ConflictError, NotFoundError
 from core.storage.base import LOCAL_OWNER
 from core.storage.conversations import insert_owner
-from core.storage.tables import api_keys, audit, invitations, lent, owners, people, sessions, sign_ins
+from core.storage.tables import api_keys, audit, group_members, invitations, lent, owners, people, sessions, sign_ins
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -207,7 +207,7 @@ class PeopleStore:
         await self._database.write(lambda connection: connection.execute(this.values(password=password)))
 
     async def set_role(self, person_id: str, role: Role, by: str) -> Person:
-        """Another role.
+        """Another role; who looks after the house no more shares no models, and nothing with groups of others.
 
         Raises:
             ConflictError: key `last_owner`: nobody would be left who keeps the house.
@@ -220,6 +220,10 @@ class PeopleStore:
             if was.role == "owner" != role:
                 _check_another_owner(connection, person_id)
             _change(connection, person_id, role=role)
+            if role not in KEEPERS:
+                mine = select(group_members.c.group_id).where(group_members.c.person_id == person_id)
+                beyond = (lent.c.kind == "model") | lent.c.group_id.not_in(mine)
+                connection.execute(delete(lent).where(lent.c.owner_id == person_id, beyond))
             note_act(connection, by, "role", was.name, {"from": was.role, "to": role})
             return _with_role(was, role)
 

@@ -185,5 +185,23 @@ async def test_who_is_taken_out_of_a_group_shares_nothing_with_it_any_more(store
     assert await stores.of(jan.id).lent.libraries() == []
 
 
+async def test_who_looks_after_the_house_no_more_shares_only_what_members_may(stores: Stores) -> None:
+    boss, jan = await somebody(stores, "Boss", "administrator"), await somebody(stores, "Jan")
+    mine, other = await rules(stores).make(None, "Mine"), await rules(stores).make(None, "Other")
+    for group, one in ((mine, boss), (mine, jan), (other, jan)):
+        await rules(stores).add(None, group.id, one.id)
+    his = stores.of(boss.id)
+    kept, gone = await his.libraries.create("Towers"), await his.libraries.create("Bridges")
+    await his.model_services.save("openai", address="https://a.example/v1", model="big", key="k-123", use=False)
+    await his.lending.lend(mine.id, "library", kept.id, writes=False)
+    await his.lending.lend(mine.id, "model", "openai", writes=False)
+    await his.lending.lend(other.id, "library", gone.id, writes=False)
+    for role in ("member", "administrator"):
+        await stores.people.set_role(boss.id, checked_role(role), "Jan")
+        assert [one.library.name for one in await stores.of(jan.id).lent.libraries()] == ["Towers"], role
+        assert await stores.of(jan.id).lent.models() == [], role
+        assert await his.lending.loans("library", gone.id) == [], role
+
+
 def rules(stores: Stores) -> Groups:
     return Groups(stores.groups, People(stores.people))
