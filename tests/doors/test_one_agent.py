@@ -24,6 +24,7 @@ from core.messages.events import MessageStarted
 from core.messages.message import USER
 from core.testing.script import Reply
 from core.testing.scripted_model import ScriptedModel
+from webui.agent_doors import a2a_task
 from webui.agent_doors.a2a import agent_card
 from webui.agent_doors.answering import Host
 from webui.agent_doors.app import AgentDoors, serve_agent
@@ -282,6 +283,45 @@ def test_what_is_no_request_is_refused_with_the_protocols_own_code(body: bytes, 
     with opened(heron("Never."), a2a=True) as address:
         answer = httpx.post(f"{address}/a2a", content=body, headers=shown())
     assert answer.json()["error"]["code"] == code
+
+
+@pytest.mark.parametrize(
+    ("more", "code"),
+    [
+        ({"parts": [{"data": "[NESTED]"}]}, -32602),
+        ({"parts": [{"text": "Q?"}], "metadata": {"x": "[NESTED]"}}, -32602),
+        ({"parts": [{"text": "Q?"}], "metadata": {"x": "x" * 300_000}}, -32602),
+        ({"parts": [{"text": "Q?", "metadata": {"x": "x" * 300_000}}]}, -32602),
+    ],
+)
+def test_what_comes_with_a_message_is_bounded_too_for_it_is_kept(more: Any, code: int):
+    body = {"jsonrpc": "2.0", "id": 1, "method": "message/send", "params": {"message": {"role": "user", **more}}}
+    deep = 900
+    raw = json.dumps(body).replace('"[NESTED]"', "[" * deep + "]" * deep)
+    with opened(heron("Never."), a2a=True) as address:
+        answer = httpx.post(f"{address}/a2a", content=raw, headers=shown())
+    assert answer.json()["error"]["code"] == code
+
+
+@pytest.mark.anyio
+async def test_no_more_than_so_many_tasks_wait_at_once(monkeypatch: pytest.MonkeyPatch):
+    forever = asyncio.Event()
+
+    class Slow(Agent):
+        async def _stream_reply(self, messages: list[Message], *, lang: Lang, **kwargs: Any) -> Stream:
+            del messages, lang, kwargs
+            await forever.wait()
+            yield MessageStarted()
+
+    monkeypatch.setattr(a2a_task, "_MOST_TASKS", 2)
+    doors = AgentDoors(Slow(name="Slow"), a2a=True, token=TOKEN)
+    asked = {**older("Q?"), "configuration": {"blocking": False}}
+    body = {"jsonrpc": "2.0", "id": 1, "method": "message/send", "params": asked}
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(doors), base_url="http://localhost") as client:
+        told = [(await client.post("/a2a", json=body, headers=shown())).json() for _ in range(3)]
+    await doors.aclose()
+    assert ["result" in one for one in told] == [True, True, False]
+    assert told[2]["error"] == {"code": -32603, "message": "Too many tasks are under way; ask again later."}
 
 
 # ---- who may come in

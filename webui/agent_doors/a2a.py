@@ -40,9 +40,11 @@ _METHODS: Final = {
     "tasks/cancel": ("cancel", False),
 }
 """What each asks for, and whether it speaks version 1.0."""
-_NO_METHOD, _WRONG, _NO_JSON, _BAD_REQUEST = -32601, -32602, -32700, -32600
+_NO_METHOD, _WRONG, _NO_JSON, _BAD_REQUEST, _BUSY = -32601, -32602, -32700, -32600, -32603
 _NO_TASK, _OVER, _NO_SUCH_CONTENT = -32001, -32002, -32005
 _LONGEST: Final = 200_000  # characters of a question
+_LONGEST_MESSAGE: Final = 250_000  # with what stands around the question
+_DEEPEST: Final = 100
 _ALIVE: Final = 15.0
 
 
@@ -117,6 +119,7 @@ class A2a:
         parts: object = told.get("parts")
         if not isinstance(parts, list) or not parts:
             raise RpcError(_WRONG, "params.message.parts must be a list with something in it.")
+        _check_size(told)
         texts = [_text(one) for one in cast("list[object]", parts)]
         if not any(text.strip() for text in texts) or sum(map(len, texts)) > _LONGEST:
             raise RpcError(_WRONG, f"A message needs text, of at most {_LONGEST:,} characters.")
@@ -130,6 +133,8 @@ class A2a:
             context = task.context
         if not isinstance(context, str) or len(context) > 200:
             raise RpcError(_WRONG, "params.message.contextId must be a text of at most 200 characters.")
+        if self.tasks.full:
+            raise RpcError(_BUSY, "Too many tasks are under way; ask again later.")
         return self.tasks.begin(question_of(texts), told, context)
 
 
@@ -238,6 +243,22 @@ async def _cancel(task: Task) -> None:
     await asyncio.wait({task.work})
     if task.state not in OVER:  # it had not begun yet
         task.tell("canceled")
+
+
+def _check_size(message: Mapping[str, Any]) -> None:
+    """A message is kept with its task, with all that came in it, and told again. Raises RpcError."""
+    level: list[Any] = [message]
+    for _ in range(_DEEPEST):
+        level = [
+            below
+            for one in level
+            for below in (cast("dict[str, Any]", one).values() if isinstance(one, dict) else cast("list[Any]", one))
+            if isinstance(below, dict | list)
+        ]
+    if level:
+        raise RpcError(_WRONG, f"A message is nested at most {_DEEPEST} levels deep.")
+    if len(json.dumps(message, ensure_ascii=False)) > _LONGEST_MESSAGE:
+        raise RpcError(_WRONG, f"A message has at most {_LONGEST_MESSAGE:,} characters, with all that comes with it.")
 
 
 def _text(part: object) -> str:

@@ -92,6 +92,11 @@ class Tasks:
         self._tasks: OrderedDict[str, Task] = OrderedDict()
         self._talks: OrderedDict[str, list[Message]] = OrderedDict()
 
+    @property
+    def full(self) -> bool:
+        """Whether so many are under way that none more is begun."""
+        return sum(one.state not in OVER for one in self._tasks.values()) >= _MOST_TASKS
+
     def find(self, name: str) -> Task | None:
         """One by its id."""
         return self._tasks.get(name)
