@@ -7,18 +7,24 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import httpx
 import pymupdf
 import pytest
 
 from core.errors import SettingsError
+from core.messages.events import TextDelta
+from core.messages.message import FUNCTION, Message
 from core.storage.api_keys import NewKey
+from core.storage.sealing import Sealer
 from core.testing.script import Reply
 from core.workspace.levels import Level
 from core.workspace.personas import Persona
 from tests.doors.house import OWNER, House, house_in
+from webui.doors import embed
+from webui.words import Words
 
 SITE = "https://blog.example"
 HELLO = [{"role": "user", "content": "Hello?"}]
@@ -111,6 +117,21 @@ def test_marks_lead_to_the_page_whose_picture_is_there_for_whoever_has_the_answe
         assert httpx.get(wrong).status_code == 404
     house.do(lambda engine: _without(engine, library))
     assert httpx.get(address).status_code == 404, "what its owner deleted is gone for everybody"
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("url", "leads"),
+    [("https://a.example/x", True), ("HTTP://a.example", True), ("javascript:alert(1)//https://", False)],
+)
+async def test_a_mark_leads_to_the_web_and_to_no_other_kind_of_address(url: str, leads: bool) -> None:
+    passage = {"number": 1, "url": url, "document": "A page", "text": "So."}
+    found = Message(FUNCTION, "So.", name="web_search", extra={"passages": [passage]})
+    answer = SimpleNamespace(guard=None, earlier=(), messages=lambda: [found], reason="stop")
+    form = embed._Written(cast("Any", answer), Words("en"), Sealer("a secret"))  # pyright: ignore[reportPrivateUsage]
+    form.piece(TextDelta("So it is [1]."))
+    (place,) = json.loads((await form.last())[6:])["cited"]
+    assert place == {"number": 1, "name": "A page", **({"url": url} if leads else {})}
 
 
 async def with_vault(engine: Any) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import time
 from functools import cache
 from html import escape
@@ -54,6 +55,7 @@ _ZOOM: Final = 2.0
 _DRAWN_EACH: Final = 0.12  # seconds: the text is made anew as HTML no more often
 _MOST_QUOTED: Final = 600
 _PLACE: Final = "embed"
+_WEB: Final = re.compile(r"https?://", re.IGNORECASE)
 _POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; "
     "form-action 'none'; frame-ancestors {sites}; "
@@ -195,7 +197,8 @@ class _Written:
     def _place(self, annotation: Mapping[str, Any]) -> dict[str, Any]:
         if annotation["type"] == "url_citation":
             about = annotation["url_citation"]
-            return {"number": about["number"], "name": about["title"] or about["url"], "url": about["url"]}
+            told = {"number": about["number"], "name": about["title"] or about["url"]}
+            return {**told, "url": about["url"]} if _WEB.match(about["url"]) else told
         about = annotation["file_citation"]
         page, name = about["page"], about["filename"]
         told = {"number": about["number"], "name": name, "quote": about["quote"][:_MOST_QUOTED]}
