@@ -18,7 +18,7 @@ from core.storage.documents import by_name
 from core.storage.model_services import ModelService, ModelServiceStore, service_record
 from core.storage.owner_settings import Choices
 from core.storage.people import KEEPERS, note_act
-from core.storage.statements import END_LOANS, LENT_LIBRARIES, lent_to
+from core.storage.statements import LENT_LIBRARIES, lent_to
 from core.storage.tables import (
     documents,
     group_members,
@@ -175,12 +175,6 @@ class Lending:
             .distinct()
         )
         return list(await self._database.read(lambda c: c.execute(query).scalars().all()))
-
-    async def forget(self, kind: Kind, thing_id: str) -> None:
-        """Share something with nobody any more: it is deleted. Raises StorageError."""
-        await self._database.write(
-            lambda c: c.execute(END_LOANS, {"owner": self._owner, "kind": kind, "thing": thing_id})
-        )
 
     # ---- inside
 
