@@ -304,6 +304,20 @@ def test_what_comes_with_a_message_is_bounded_too_for_it_is_kept(more: Any, code
 
 
 @pytest.mark.anyio
+@pytest.mark.parametrize("path", ["/a2a", "/v1/chat/completions"])
+async def test_a_request_that_breaks_off_is_no_error_of_the_server(path: str):
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.disconnect"}
+
+    async def send(message: Any) -> None:
+        del message
+
+    headers = [(b"host", b"localhost"), (b"authorization", f"Bearer {TOKEN}".encode())]
+    scope = {"type": "http", "method": "POST", "path": path, "headers": headers, "query_string": b"", "root_path": ""}
+    await AgentDoors(heron("Never."), a2a=True, openai=True, token=TOKEN)(scope, receive, send)
+
+
+@pytest.mark.anyio
 async def test_no_more_than_so_many_tasks_wait_at_once(monkeypatch: pytest.MonkeyPatch):
     forever = asyncio.Event()
 

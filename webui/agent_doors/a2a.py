@@ -11,6 +11,7 @@ import json
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from starlette.requests import ClientDisconnect
 from starlette.responses import StreamingResponse
 
 from core.doors.asked import BadRequestError
@@ -88,6 +89,8 @@ class A2a:
             if not isinstance(params, dict):
                 raise RpcError(_WRONG, "params must be an object.")
             return await self._done(known[0], cast("dict[str, Any]", params), name, _Form(newer=known[1]))
+        except ClientDisconnect:
+            return JsonAnswer(_failed(name, _BAD_REQUEST, "The request broke off."))
         except BadRequestError as error:
             code = _NO_JSON if error.code == "invalid_json" else _BAD_REQUEST
             return JsonAnswer(_failed(name, code, str(error)))

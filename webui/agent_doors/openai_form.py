@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from starlette.requests import ClientDisconnect
 from starlette.routing import Route
 
 from core.doors.asked import MOST_MESSAGES, BadRequestError, chat_asked, listed
@@ -42,6 +43,8 @@ def _told(work: Callable[[Request], Awaitable[Response]]) -> Callable[[Request],
     async def answer(request: Request) -> Response:
         try:
             return await work(request)
+        except ClientDisconnect:
+            return refusal(400, "The request broke off.", "broken_off")
         except ParlourError as error:
             return refused(error)
 
