@@ -30,11 +30,15 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in ("core", "webui"):
         (folder / name).mkdir()
         (folder / name / "__init__.py").write_text(f"raise SystemExit('the project\\'s own {name} was imported')\n")
+    (folder / "tests").mkdir()
+    (folder / "tests/slow.txt").write_text((ROOT / "tests/slow.txt").read_text("utf-8"), "utf-8")
     for path in (ROOT / "tests").rglob("*.py"):
-        if path.name in {"conftest.py", "measuring.py"} or path.relative_to(ROOT).as_posix().startswith(PUBLIC):
-            place = folder / path.relative_to(ROOT)
-            place.parent.mkdir(parents=True, exist_ok=True)
-            place.write_text(with_one_name(path.read_text("utf-8")), "utf-8")
+        place = path.relative_to(ROOT).as_posix()
+        shared = not path.name.startswith("test_") and place != "tests/texts/finding.py"  # it looks at the checkout
+        if shared or place.startswith(PUBLIC):
+            copy = folder / place
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            copy.write_text(with_one_name(path.read_text("utf-8")), "utf-8")
     settings = (ROOT / "pyproject.toml").read_text("utf-8")
     ours = settings[settings.index("[tool.pytest.ini_options]") : settings.index("[tool.coverage.run]")]
     (folder / "pyproject.toml").write_text(ours, "utf-8")
