@@ -217,9 +217,11 @@ def _cost(usage: Usage, model: str, address: str) -> float | None:
     prices = _list()
     if prices is None:
         return None
+    cached = min(usage.cached_tokens, usage.prompt_tokens)
     counted = prices.Usage(
         input_tokens=usage.prompt_tokens,
-        cache_read_tokens=min(usage.cached_tokens, usage.prompt_tokens),
+        cache_read_tokens=cached,
+        cache_write_tokens=min(usage.kept_tokens, usage.prompt_tokens - cached),
         output_tokens=usage.completion_tokens,
     )
     return _calculated(prices, counted, model, address)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, cast
 
-from pydantic import field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from core.messages.content import BaseModelCompatibleDict, ContentItem
 
@@ -196,7 +196,8 @@ class Usage(BaseModelCompatibleDict):
     """Tokens of one or more model calls; `cost` in the currency of the price list that made it.
 
     `cached_tokens` are those of the prompt that the service had at hand, `reasoning_tokens` those of the completion
-    that went into thinking: both are part of the numbers above them, never added to them.
+    that went into thinking: both are part of the numbers above them, never added to them. `kept_tokens` are those of
+    the prompt that the service put into its cache, which some ask more for: only a price is made of them.
     """
 
     prompt_tokens: int = 0
@@ -204,6 +205,7 @@ class Usage(BaseModelCompatibleDict):
     total_tokens: int = 0
     reasoning_tokens: int = 0
     cached_tokens: int = 0
+    kept_tokens: int = Field(default=0, exclude=True)
     cost: float | None = None
     estimated: bool = False
 
@@ -215,6 +217,7 @@ class Usage(BaseModelCompatibleDict):
             total_tokens=self.total_tokens + other.total_tokens,
             reasoning_tokens=self.reasoning_tokens + other.reasoning_tokens,
             cached_tokens=self.cached_tokens + other.cached_tokens,
+            kept_tokens=self.kept_tokens + other.kept_tokens,
             cost=sum(costs) if costs else None,
             estimated=self.estimated or other.estimated,
         )

@@ -404,6 +404,7 @@ def usage_of(counts: Mapping[str, Any]) -> Usage:
         total_tokens=asked + answered,
         reasoning_tokens=thought,
         cached_tokens=cached,
+        kept_tokens=kept,
     )
 
 

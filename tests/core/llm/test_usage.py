@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from core.llm.usage import estimated_usage, usage_from
+from core.llm.service import Service
+from core.llm.usage import cost_of, estimated_usage, usage_from
+from core.llm.wire.anthropic import usage_of
 from core.messages.message import Usage
 
 
@@ -72,3 +74,15 @@ def test_usage_is_read_in_every_form(said, usage):
 
 def test_an_estimate_says_that_it_is_one():
     assert estimated_usage(1, 2) == Usage(prompt_tokens=1, completion_tokens=2, total_tokens=3, estimated=True)
+
+
+@pytest.mark.anyio
+async def test_what_a_service_puts_into_its_cache_costs_what_it_asks_for_that():
+    counts = {"input_tokens": 5, "cache_read_input_tokens": 20, "output_tokens": 7}
+    fresh = usage_of({**counts, "input_tokens": 15})
+    kept = usage_of({**counts, "cache_creation_input_tokens": 10})
+    host = "api.anthropic.com"
+    service = Service(host, "anthropic", f"https://{host}", host)
+    costs = [await cost_of(usage, "claude-opus-4-5", service) for usage in (fresh, kept)]
+    assert fresh.prompt_tokens == kept.prompt_tokens == 35
+    assert costs == pytest.approx([0.000_260, 0.000_2725])
