@@ -93,6 +93,7 @@ class ReasoningBlock(_Growing):
     seconds: float | None = None
     speaker: str | None = None
     kind: Literal["reasoning"] = "reasoning"
+    is_whole: bool = field(default=False, kw_only=True, repr=False)  # its last thought is over: another is a paragraph
 
     @property
     def text(self) -> str:
@@ -326,14 +327,17 @@ class Reply:
             self._fresh = False
         last.pieces.append(text)
 
-    def _add_reasoning(self, text: str, at: float) -> None:
-        if not text:
-            return  # only its proof has come, which nobody reads
+    def _add_reasoning(self, event: ReasoningDelta, at: float) -> None:
         last = self.blocks[-1] if self.blocks else None
-        if not isinstance(last, ReasoningBlock) or last.seconds is not None:
-            last = ReasoningBlock(at, speaker=self._spoke())
-            self.blocks.append(last)
-        last.pieces.append(text)
+        goes_on = isinstance(last, ReasoningBlock) and last.seconds is None
+        if event.text:
+            if not isinstance(last, ReasoningBlock) or not goes_on:
+                last = ReasoningBlock(at, speaker=self._spoke())
+                self.blocks.append(last)
+            last.pieces.append(f"\n\n{event.text}" if last.is_whole else event.text)
+            last.is_whole = bool(event.proof)
+        elif goes_on and event.proof and isinstance(last, ReasoningBlock):
+            last.is_whole = True  # the proof itself nobody reads
 
     def _end_thinking(self, at: float) -> None:
         last = self.blocks[-1] if self.blocks else None
@@ -449,7 +453,7 @@ class Reply:
     def _go_on_thinking(self, event: ReasoningDelta | _OfTheAccount, at: float) -> None:
         """Take in what does not end a thought."""
         if isinstance(event, ReasoningDelta):
-            self._add_reasoning(event.text, at)
+            self._add_reasoning(event, at)
             self.speed = self._pace.after(event.text, at)
         elif isinstance(event, ModelAsked):
             began, _ = self.under_way.get(event.call_id, (at, event))

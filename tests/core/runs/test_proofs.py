@@ -74,7 +74,7 @@ def test_a_reader_sees_the_thoughts_and_no_proof():
     for one in logged():
         reply.apply(one)
     thought = [block for block in reply.blocks if isinstance(block, ReasoningBlock)]
-    assert "".join(piece for block in thought for piece in block.pieces) == "One thought.Another."
+    assert "".join(piece for block in thought for piece in block.pieces) == "One thought.\n\nAnother."
 
 
 def test_a_proof_alone_shows_nothing():

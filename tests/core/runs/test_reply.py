@@ -56,6 +56,18 @@ def test_thinking_and_text_become_blocks_with_the_time_it_took() -> None:
     assert reply.status == "running"
 
 
+def test_thoughts_that_are_proven_each_by_itself_are_paragraphs() -> None:
+    thoughts = (
+        ReasoningDelta("One"),
+        ReasoningDelta(".", "proof"),
+        ReasoningDelta("Two."),
+        ReasoningDelta("", "proof"),
+    )
+    (thought,) = Reply(logged(MessageStarted(), *thoughts, ReasoningDelta("Three."))).blocks
+    assert isinstance(thought, ReasoningBlock)
+    assert thought.text == "One.\n\nTwo.\n\nThree."
+
+
 def test_thinking_that_goes_on_has_no_time_yet() -> None:
     (thought,) = Reply(logged(MessageStarted(), ReasoningDelta("hm"))).blocks
     assert isinstance(thought, ReasoningBlock)
