@@ -113,8 +113,16 @@ def test_marks_lead_to_the_page_whose_picture_is_there_for_whoever_has_the_answe
     address = f"{house.address}/{place['picture']}"
     picture = httpx.get(address)
     assert (picture.status_code, picture.content[:4]) == (200, b"\x89PNG")
-    for wrong in (address.replace(".png", "x.png"), f"{house.address}/embed/page/x.png"):
+    other_letter = "B" if address[-40] == "A" else "A"
+    for wrong in (address[:-40] + other_letter + address[-39:], f"{house.address}/embed/page/x.png"):
         assert httpx.get(wrong).status_code == 404
+    other = house.key("other site", scopes=["embed"], models=["parlour"])
+    house.says("With heliotrope [1].")
+    *_, last = ask(house, other, [{"role": "user", "content": "With which word does the vault open?"}])
+    revoked = f"{house.address}/{last['cited'][0]['picture']}"
+    assert httpx.get(revoked).status_code == 200
+    house.do(lambda engine: _revoke(engine, "other site"))
+    assert httpx.get(revoked).status_code == 404, "a key that is revoked opens no page any more"
     house.do(lambda engine: _without(engine, library))
     assert httpx.get(address).status_code == 404, "what its owner deleted is gone for everybody"
 
@@ -147,6 +155,12 @@ async def with_vault(engine: Any) -> str:
             while not all(one.status == "ready" for one in (await workspace.libraries.opened(library.id)).documents):
                 await asyncio.sleep(0.02)
         return library.id
+
+
+async def _revoke(engine: Any, name: str) -> None:
+    keys = engine.stores.of(OWNER).api_keys
+    (key,) = [one for one in await keys.list() if one.name == name]
+    await keys.revoke(key.id)
 
 
 async def _without(engine: Any, library: str) -> None:

@@ -139,10 +139,10 @@ class _Embedded:
         """The picture of a page that an answer cited, for whoever was given its ticket with that answer."""
         gone = PlainTextResponse("", 404, {"cache-control": "no-store"})
         try:
-            owner, document, page, until = json.loads(self._sealer.open(request.path_params["ticket"], _PLACE))
+            owner, key_id, document, page, until = json.loads(self._sealer.open(request.path_params["ticket"], _PLACE))
         except (StorageError, ValueError):
             return gone
-        if time.time() > until:
+        if time.time() > until or not await self._counts(owner, key_id):
             return gone
         try:
             async with self._engine.workspaces.open(owner) as workspace:
@@ -152,6 +152,13 @@ class _Embedded:
         except (NotFoundError, DocumentError):
             return gone
         return Response(drawn, media_type="image/png", headers={"cache-control": "private, max-age=86400"})
+
+    async def _counts(self, owner: str, key_id: str) -> bool:
+        """Whether a key of somebody is neither revoked nor over, and they may have programs. Raises StorageError."""
+        keys = await self._engine.stores.of(owner).api_keys.list()
+        mine = next((one for one in keys if one.id == key_id), None)
+        counts = mine is not None and mine.revoked_at is None and not mine.is_over(time.time())
+        return counts and self._engine.people.lets_programs_in(owner)
 
 
 class _Written:
@@ -204,7 +211,8 @@ class _Written:
         told = {"number": about["number"], "name": name, "quote": about["quote"][:_MOST_QUOTED]}
         if not isinstance(page, int) or not about["document_id"]:
             return told
-        ticket = [self._answer.door.owner, about["document_id"], page, int(time.time() + _SHOWN_FOR)]
+        door = self._answer.door
+        ticket = [door.owner, door.key.id, about["document_id"], page, int(time.time() + _SHOWN_FOR)]
         sealed = self._sealer.seal(json.dumps(ticket), _PLACE)
         where = self._words("embed.page", page=page)
         return {**told, "where": where, "picture": f"./embed/page/{sealed}.png", "boxes": about["boxes"], "zoom": _ZOOM}
