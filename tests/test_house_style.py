@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import gc
+import re
 import subprocess
 import sys
 from collections.abc import Collection, Iterator, Mapping
@@ -207,3 +208,12 @@ def test_no_style_asks_what_a_part_holds() -> None:
     styles = [*(ROOT / "assets").rglob("*.css"), *(ROOT / "webui").rglob("page_*.py")]
     assert len(styles) > 30
     assert not [path.name for path in styles if ":has(" in path.read_text(encoding="utf-8")]
+
+
+def test_what_becomes_a_number_is_looked_at_with_isdecimal() -> None:
+    # "\u00b2".isdigit() is true, and int("\u00b2") raises: a service or a document may say that.
+    sign = re.compile(r"(\w+)\.isdigit\(\) and int\(\1|(?:int|float)\((\w+)(?:\[:\d+\])?\) if \2\.isdigit")
+    found = [
+        str(path.relative_to(ROOT)) for path in python_files("core", "webui") if sign.search(path.read_text("utf-8"))
+    ]
+    assert found == []

@@ -320,7 +320,7 @@ async def body_of(response: httpx.Response, host: str, most: int) -> bytes:
         FetchError: It is too large, or packed in a way that was not asked for.
     """
     length, packed = response.headers.get("content-length", ""), response.headers.get("content-encoding", "")
-    if not packed and length.isascii() and length.isdigit() and int(length[:20]) > most:
+    if not packed and length.isascii() and length.isdecimal() and int(length[:20]) > most:
         raise _too_large(host, most)
     try:
         body = Body(packed, most)

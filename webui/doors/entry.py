@@ -97,7 +97,7 @@ def _turned_away(door: Door | None, scope: Scope | None) -> Response | None:
 async def json_of(request: Request) -> dict[str, Any]:
     """The JSON object of a request. Raises BadRequestError, also for one that is too large (code `too_large`)."""
     told = request.headers.get("content-length", "")
-    if told.isdigit() and int(told) > LONGEST_BODY:
+    if told.isdecimal() and int(told) > LONGEST_BODY:
         raise _too_large()
     raw = bytearray()
     async for piece in request.stream():

@@ -43,7 +43,7 @@ class FileRoutes:
     async def add(self, request: Request, door: Door) -> Response:
         """Keep a file."""
         told = request.headers.get("content-length", "")
-        if told.isdigit() and int(told) > self._most + _BLOCK:
+        if told.isdecimal() and int(told) > self._most + _BLOCK:
             raise self._too_large()
         request = Request(request.scope, self._bounded(request.receive))
         try:

@@ -228,7 +228,7 @@ def _clocks(match: re.Match[str], _: str) -> Iterator[Figure]:
 
 
 def _small(numeral: str) -> float:
-    return float(numeral) if numeral.isdigit() else number_of_han(numeral) or 0.0
+    return float(numeral) if numeral.isdecimal() else number_of_han(numeral) or 0.0
 
 
 def _numbers(match: re.Match[str], text: str) -> Iterator[Figure]:

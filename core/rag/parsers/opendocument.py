@@ -90,7 +90,7 @@ def _paragraph(node: Any, mark: str) -> Iterator[Block]:
         return
     level = node.get(f"{_TEXT}outline-level", "1") if node.tag == f"{_TEXT}h" else ""
     if level and len(text) <= _LONGEST_HEADING:
-        number = int(level[:3]) if level.isdigit() else 1
+        number = int(level[:3]) if level.isdecimal() else 1
         yield Block("heading", " ".join(text.split()), level=min(max(number, 1), 6))
     else:
         yield Block("paragraph", mark + text)
@@ -101,7 +101,7 @@ def _row(row: Any) -> tuple[str, ...]:
     for cell in row.iterchildren(f"{_TABLE}table-cell", f"{_TABLE}covered-table-cell"):
         times = cell.get(f"{_TABLE}number-columns-repeated", "1")
         text = _words(cell).strip()
-        cells.extend([text] * (min(int(times[:9]), _MOST_REPEATED) if times.isdigit() else 1))
+        cells.extend([text] * (min(int(times[:9]), _MOST_REPEATED) if times.isdecimal() else 1))
     return tuple(cells)
 
 
@@ -123,7 +123,7 @@ def _words(node: Any) -> str:
             waiting.append("\n")
         if here.tag == f"{_TEXT}s":
             count = here.get(f"{_TEXT}c", "1")
-            pieces.append(" " * (min(int(count[:9]), _MOST_SPACES) if count.isdigit() else 1))
+            pieces.append(" " * (min(int(count[:9]), _MOST_SPACES) if count.isdecimal() else 1))
         pieces.append(_SIGNS.get(here.tag, here.text or ""))
         waiting.extend(reversed(list(here.iterchildren())))
     return clean("".join(pieces))

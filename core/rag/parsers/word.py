@@ -62,7 +62,7 @@ def _heading_levels(document: Any) -> dict[str, int]:
             level = int(found[1])
         elif name.lower() == "title":
             level = 1
-        elif outline is not None and outline.get(f"{_W}val", "9").isdigit():
+        elif outline is not None and outline.get(f"{_W}val", "9").isdecimal():
             level = int(outline.get(f"{_W}val", "9")) + 1
         else:
             continue

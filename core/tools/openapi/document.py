@@ -63,7 +63,7 @@ class Document:
             name = _unescaped(part)
             if isinstance(value, list):
                 rows = cast("list[object]", value)
-                value = rows[int(name)] if name.isascii() and name.isdigit() and int(name[:9]) < len(rows) else None
+                value = rows[int(name)] if name.isascii() and name.isdecimal() and int(name[:9]) < len(rows) else None
             else:
                 value = node(value).get(name)
         return value

@@ -262,7 +262,7 @@ class Translator(errors.Translator):
     def in_stream(self, error: Mapping[str, Any], *, spoke: bool) -> ModelServiceError:
         """An error that came as a chunk of the reply."""
         code = str(error.get("code") or error.get("type") or "")
-        status = int(code) if code.isdigit() else {"rate_limit_exceeded": 429, "server_error": 500}.get(code, 0)
+        status = int(code) if code.isdecimal() else {"rate_limit_exceeded": 429, "server_error": 500}.get(code, 0)
         message = str(error.get("message") or "The service reported an error.")
         if status or says_why(code + message):
             return self.by_status(status or 400, code, message)

@@ -48,6 +48,18 @@ def test_one_text_says_the_same_in_each_format_that_a_program_saves_it_in(tmp_pa
     assert blocks[-1] == ("paragraph", 0, "Line one\nline two — “quoted” 😀 é")
 
 
+def test_numbers_in_strange_digits_are_taken_as_none(tmp_path: Path) -> None:
+    with zipfile.ZipFile(MADE_BY_LIBREOFFICE) as archive:
+        whole = tmp_path / "whole.odt"
+        whole.write_bytes(archive.read("lamps.odt"))
+    with zipfile.ZipFile(whole) as archive, zipfile.ZipFile(tmp_path / "odd.odt", "w") as odd:
+        for one in archive.infolist():
+            text = archive.read(one)
+            odd.writestr(one, text.replace(b'outline-level="2"', 'outline-level="²"'.encode()))
+    blocks = told(blocks_of(tmp_path, "odd.odt", (tmp_path / "odd.odt").read_bytes()))
+    assert ("heading", 1, "Prices") in blocks
+
+
 def test_slides_that_a_program_saved_have_titles_texts_and_notes(tmp_path: Path) -> None:
     with zipfile.ZipFile(MADE_BY_LIBREOFFICE) as archive:
         blocks = blocks_of(tmp_path, "lamps.ppt", archive.read("lamps.ppt"))

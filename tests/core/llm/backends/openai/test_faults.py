@@ -49,6 +49,11 @@ def test_a_pause_within_the_limit_does_no_harm(server, opened):
         ({"error_after": 3, "error": {"error": {"message": "The engine died.", "code": "server_error"}}},
          ModelUnavailableError, "model_unavailable"),
         ({"error_after": 3, "error": {"error": {"message": "Something."}}}, ModelMisbehavedError, "model_misbehaved"),
+        (
+            {"error_after": 3, "error": {"error": {"message": "Odd.", "code": "\u00b2\u00b2\u00b2"}}},
+            ModelMisbehavedError,
+            "model_misbehaved",
+        ),
     ],
 )  # fmt: skip
 def test_what_had_come_before_a_fault_is_kept(server, opened, fault, kind, key):
