@@ -153,12 +153,12 @@ class _Embedded:
             return gone
         return Response(drawn, media_type="image/png", headers={"cache-control": "private, max-age=86400"})
 
-    async def _counts(self, owner: str, key_id: str) -> bool:
+    async def _counts(self, person_id: str, key_id: str) -> bool:
         """Whether a key of somebody is neither revoked nor over, and they may have programs. Raises StorageError."""
-        keys = await self._engine.stores.of(owner).api_keys.list()
+        keys = await self._engine.stores.of(person_id).api_keys.list()
         mine = next((one for one in keys if one.id == key_id), None)
         counts = mine is not None and mine.revoked_at is None and not mine.is_over(time.time())
-        return counts and self._engine.people.lets_programs_in(owner)
+        return counts and self._engine.people.lets_programs_in(person_id)
 
 
 class _Written:

@@ -107,6 +107,7 @@ async def test_a_question_passes_few_files_until_its_first_word(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     way, append, answered = Way(), RunLog.append, asyncio.Event()
+    monkeypatch.setattr("core.agents.base.is_traced", lambda: False)  # another test may have set who is told of spans
 
     def answer(request: ChatRequest) -> Reply:
         way.model_is_asked()
