@@ -377,7 +377,7 @@ async def test_after_a_restart_vectors_go_on_being_made_and_counted_by_themselve
         assert text is not None
 
         async def is_counted() -> bool:
-            return world_of(engine, "alice").intake.preparing() == {record.id: (3, 8)}
+            return bool(told) and world_of(engine, "alice").intake.preparing() == {record.id: (3, 8)}
 
         await until(engine, is_counted)  # nobody asked for her library
         over.set()
