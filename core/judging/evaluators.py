@@ -83,7 +83,7 @@ def named_evaluator(place: str) -> Evaluator:
         sys.path.insert(0, here)
     try:
         found: object = getattr(import_module(module), name)
-    except Exception as error:
+    except Exception as error:  # a module of the program's own may raise anything as it is imported
         why = f"{type(error).__name__}: {error}"
         raise suite_problem("suite_no_evaluator", name=place, why=why) from error
     if not callable(found):

@@ -78,7 +78,7 @@ class _OpenAI:
         answer = AgentAnswer(self._host, asked)
         form = ChatForm(as_any(answer), {})
         if asked.stream:
-            return ReplyStream(as_any(answer), form, closing=_nothing_more, over=_nothing_more)
+            return ReplyStream(as_any(answer), form)
         await until_left(request, made_whole(as_any(answer), form))
         return JsonAnswer(await form.completion())
 
@@ -112,7 +112,3 @@ def check_items(messages: Sequence[Message]) -> None:
                 raise BadRequestError(said, param="messages", code="unsupported_content")
     if messages[-1].role == ASSISTANT and not messages[-1].function_call:
         raise BadRequestError("The last message must be a question.", param="messages")
-
-
-async def _nothing_more() -> None:
-    pass

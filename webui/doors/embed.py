@@ -125,15 +125,7 @@ class _Embedded:
         await door.find(asked.model)
         answer = Answer(door, asked)
         words = self._words(request.headers.get("accept-language", ""))
-        form = _Written(answer, words, self._sealer)
-
-        async def over() -> None:
-            answer.remember()
-
-        async def nothing() -> None:
-            pass
-
-        return ReplyStream(answer, form, closing=nothing, over=over)
+        return ReplyStream(answer, _Written(answer, words, self._sealer))
 
     async def picture(self, request: Request) -> Response:
         """The picture of a page that an answer cited, for whoever was given its ticket with that answer."""

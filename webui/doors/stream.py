@@ -127,8 +127,8 @@ class ReplyStream(Response):
         answer: Answer,
         written: Written,
         *,
-        closing: Callable[[], Awaitable[None]],
-        over: Callable[[], Awaitable[None]],
+        closing: Callable[[], Awaitable[None]] | None = None,
+        over: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         super().__init__()
         self._answer = answer
@@ -151,14 +151,16 @@ class ReplyStream(Response):
             await asyncio.wait({making, leaving})
             if not making.cancelled():
                 making.exception()  # told already
-            await self._closing()
+            if self._closing is not None:
+                await self._closing()
 
     async def _made(self, buffer: _Buffer) -> None:
         try:
             await self._answer.run(buffer)
         except LimitReachedError:
             self._answer.reason = "length"
-        await self._over()
+        if self._over is not None:
+            await self._over()
         if not buffer.begun:
             buffer.begin()
         buffer.put(await self._written.last())

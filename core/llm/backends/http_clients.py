@@ -240,6 +240,23 @@ AFTER_END_SECONDS: Final = 0.2
 """To drain the few bytes after a reply, so that the connection can be reused."""
 
 
+async def drain(
+    pieces: AsyncGenerator[bytes, None], received: Callable[[bytes], object], errors: tuple[type[BaseException], ...]
+) -> None:
+    """Read the few bytes after a reply's end, so that the connection can be reused.
+
+    Args:
+        received: Is given each of them.
+        errors: What reading may fail with, which ends it: the reply is whole already.
+    """
+    try:
+        async with asyncio.timeout(AFTER_END_SECONDS):
+            async for piece in pieces:
+                received(piece)
+    except errors:
+        return
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
     """Seconds to wait for the first bytes of the reply, and for more of it later."""

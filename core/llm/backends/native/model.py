@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from core.bridge.watchdog import awake_timeout
 from core.errors import ModelServiceError
 from core.llm.backends.errors import HTTP_ERRORS
-from core.llm.backends.http_clients import AFTER_END_SECONDS, IdleTimeout, Limits, http_pool
+from core.llm.backends.http_clients import IdleTimeout, Limits, drain, http_pool
 from core.llm.backends.meanings import NO_CALLS
 from core.llm.backends.native.service import NativeConfig, NativeService, Sent, Translator, id_of
 from core.llm.backends.service_config import whole_address
@@ -31,7 +31,7 @@ from core.messages.message import PROOF
 from core.settings import named_key
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Mapping
+    from collections.abc import Callable, Mapping
 
     import httpx2
 
@@ -180,7 +180,7 @@ class NativeModel(BaseChatModel):
             if reader.error is None:
                 for event in reader.close():
                     yield event
-                await _drain(pieces, wire)
+                await drain(pieces, wire.received, HTTP_ERRORS)
 
     async def _connect(self) -> None:
         self._check_key()
@@ -272,13 +272,3 @@ def without_proofs(request: ChatRequest) -> ChatRequest | None:
         for message in request.messages
     ]
     return replace(request, messages=tuple(plain))
-
-
-async def _drain(pieces: AsyncGenerator[bytes, None], wire: WireLog) -> None:
-    """Read the few bytes after the end, so that the connection can be reused."""
-    try:
-        async with asyncio.timeout(AFTER_END_SECONDS):
-            async for piece in pieces:
-                wire.received(piece)
-    except HTTP_ERRORS:
-        return

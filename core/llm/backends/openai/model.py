@@ -16,7 +16,7 @@ import openai
 
 from core.bridge.watchdog import awake_timeout
 from core.errors import ModelServiceError, SettingsError
-from core.llm.backends.http_clients import AFTER_END_SECONDS, CONNECT_SECONDS, FIRST_BYTE_SECONDS, IdleTimeout, Limits
+from core.llm.backends.http_clients import CONNECT_SECONDS, FIRST_BYTE_SECONDS, IdleTimeout, Limits, drain
 from core.llm.backends.meanings import NO_CALLS
 from core.llm.backends.openai.service import (
     OFFICIAL,
@@ -151,7 +151,7 @@ class OpenAIModel(BaseChatModel):
                     raise self._translator.in_stream(reader.error, spoke=reader.spoke)
                 for event in reader.close():
                     yield event
-                await _drain(pieces, wire)
+                await drain(pieces, wire.received, VENDOR_ERRORS)
             if not reader.done:
                 raise self._translator.ended_early(spoke=reader.spoke, foreign=reader.foreign)
         except openai.APIStatusError as error:
@@ -264,16 +264,6 @@ class OpenAIModel(BaseChatModel):
         if "json" in kind and "event" not in kind:  # not a stream, or an error with status 200
             return one_event(await response.aread())
         return response.aiter_bytes()
-
-
-async def _drain(pieces: AsyncGenerator[bytes, None], wire: WireLog) -> None:
-    """Read the few bytes after the last chunk, so that the connection can be reused."""
-    try:
-        async with asyncio.timeout(AFTER_END_SECONDS):
-            async for piece in pieces:
-                wire.received(piece)
-    except VENDOR_ERRORS:
-        return
 
 
 @dataclass(slots=True)
