@@ -50,7 +50,6 @@ _LISTED: Mapping[str, str] = {
         core.storage.second_replies: SecondReplyStore.*
         core.storage.shares: ShareStore.*
         core.storage.whole_conversations: WholeConversations.*
-        core.storage.use: count_use check_use
         core.storage.arriving: ArrivingConversations.*
         core.storage.conversations: is_needed
         core.storage.api_keys: ApiKey.* ApiKeyStore.* AllApiKeys.*

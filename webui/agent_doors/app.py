@@ -17,6 +17,7 @@ from core.errors import SettingsError, extra_for
 from core.settings import NO_TOKEN, SHORTEST_TOKEN, Settings
 from core.tools.approval import Policy
 from webui.agent_doors.a2a import CARD, PLACE, A2a
+from webui.agent_doors.a2a_task import question_of
 from webui.agent_doors.answering import AT_ONCE, Host, answered
 from webui.agent_doors.openai_form import openai_routes
 from webui.doors.refusals import refusal
@@ -73,8 +74,6 @@ class AgentDoors:
             host = self.host
 
             async def ask(question: str) -> str:
-                from webui.agent_doors.a2a_task import question_of
-
                 return await answered(host, [question_of([question])])
 
             self._mcp = AgentServing(host.name, host.about, ask)
