@@ -39,6 +39,6 @@ def write_space_list() -> None:
 
 
 if __name__ == "__main__":
-    write_lock("requirements-dev.lock", "--extra", "docs", "--group", "build", "--group", "dev")
+    write_lock("requirements-dev.lock", "--extra", "docs", "--extra", "grown", "--group", "build", "--group", "dev")
     write_lock("requirements.lock", "--group", "build", "--constraint", "requirements-dev.lock")
     write_space_list()
