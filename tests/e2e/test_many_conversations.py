@@ -161,6 +161,48 @@ def test_nothing_jumps_when_the_list_changes_while_one_reads_in_the_middle(page:
     assert first_seen(page) == (name, pytest.approx(top, abs=1))
 
 
+def test_in_the_middle_of_the_list_nothing_jumps_a_row_is_dragged_to_a_folder_and_alt_walks(page: Page) -> None:
+    unrolled(page)
+    scroll(page, 0.6)
+    until(lambda: is_filled(page))
+    name, top = first_seen(page)
+    titles = page.locator(ROWS).all_text_contents()
+    leaving = titles[titles.index(name) + 3]
+    page.locator(ROWS, has_text=leaving).evaluate("(row) => row.focus({ preventScroll: true })")
+    page.keyboard.press("e")
+    expect(page.locator(ROWS, has_text=leaving)).to_have_count(0)
+    assert first_seen(page) == (name, pytest.approx(top, abs=1))
+
+    page.locator(ROWS).nth(page.locator(ROWS).all_text_contents().index(name) + 4).click()
+    here = page.locator(f"{ROWS}[aria-current=page]")
+    expect(page.locator("#top")).to_contain_text(here.text_content() or "")
+    assert first_seen(page) == (name, pytest.approx(top, abs=1))
+    opened = here.text_content() or ""
+    page.keyboard.press("Alt+ArrowUp")
+    expect(page.locator("#top")).not_to_contain_text(opened)
+    expect(here).not_to_have_text(opened)
+    expect(here).to_be_in_viewport()
+    page.keyboard.press("Alt+ArrowDown")
+    expect(here).to_have_text(opened)
+
+    def folders_are_there() -> bool:
+        scroll(page, 0.05)
+        return is_filled(page) and page.locator(".p-part a[data-folder]").count() > 1
+
+    until(folders_are_there)
+    folder = page.locator(".p-part a[data-folder]").nth(1)
+    folder.scroll_into_view_if_needed()
+    until(lambda: is_filled(page))
+    inside = page.locator(".p-part .p-folder li a[data-open]").first
+    dragged = inside.text_content() or ""
+    target = page.locator("#history a[data-folder][aria-expanded=false]").first
+    many = target.locator("xpath=..").locator(".p-many")
+    before = int(many.text_content() or "0")
+    inside.drag_to(target)
+    expect(many).to_have_text(str(before + 1))
+    expect(page.locator(ROWS, has_text=dragged)).to_have_count(0)
+
+
 def test_all_are_chosen_moved_into_a_folder_and_brought_back(page: Page) -> None:
     focus(page.locator(ROWS).first)
     page.keyboard.press("End")
