@@ -41,7 +41,8 @@ LISTS = CACHE / "set-up"  # what each of several pips installs
 AT_ONCE = 4  # pip installs one package after another, and often waits for the index
 # Older ones take four times as long to choose among a package's releases.
 QUICK_PIP = "pip>=25.3"
-PROXIES = CACHE / "proxies"
+SERVERS = CACHE / "servers"
+GATE_SERVERS = ["redis-server", "haproxy"]  # what tests of several Parlours stand behind; programs and packages alike
 PROXY_NAMES = ["nginx", "caddy", "haproxy"]
 OTHER_BROWSERS = {
     "firefox-esr": "firefox-esr",
@@ -104,12 +105,13 @@ def main(purpose: str) -> None:
     if lock == "test":
         find_or_install_browser()
         find_or_install_bubblewrap()
+        add_servers(GATE_SERVERS, "of several Parlours", "make test")
     if purpose == "test-all":
         add_local_models()
         for name, requirements in MCP_SERVERS.items():
             add_mcp_servers(name, requirements)
         add_npm_servers()
-        add_proxies()
+        add_servers(PROXY_NAMES, "of proxies", "make test-all")
         add_other_browsers()
 
 
@@ -458,35 +460,36 @@ def find_or_install_bubblewrap() -> None:
         say("Tests run without bubblewrap, whose sandbox they cannot try here (on Debian and Ubuntu: bubblewrap).")
 
 
-def find_proxy(name: str) -> Optional[str]:
-    """The path of a proxy of the system, or of one that was unpacked here, or None."""
-    places = [os.environ.get("PATH", os.defpath), "/usr/sbin", str(PROXIES / "usr/sbin"), str(PROXIES / "usr/bin")]
+def find_server(name: str) -> Optional[str]:
+    """The path of a server of the system, or of one that was unpacked here, or None."""
+    places = [os.environ.get("PATH", os.defpath), "/usr/sbin", str(SERVERS / "usr/sbin"), str(SERVERS / "usr/bin")]
     return shutil.which(name, path=os.pathsep.join(places))
 
 
-def proxy_environment() -> Dict[str, str]:
-    """The variables with which a proxy that was unpacked here finds its libraries."""
-    folders = [str(path) for path in PROXIES.glob("usr/lib/*-linux-gnu*")]
+def server_environment() -> Dict[str, str]:
+    """The variables with which a server that was unpacked here finds its libraries."""
+    folders = [str(path) for path in SERVERS.glob("usr/lib/*-linux-gnu*")]
     return dict(os.environ, LD_LIBRARY_PATH=os.pathsep.join([*folders, os.environ.get("LD_LIBRARY_PATH", "")]))
 
 
-def add_proxies() -> None:
-    """The proxies of docs/proxies.md, from Debian's packages; unpacked, not installed, so that no service begins."""
-    missing = [name for name in PROXY_NAMES if find_proxy(name) is None]
+def add_servers(names: List[str], of_what: str, command: str) -> None:
+    """Servers that tests stand before, from Debian's packages; unpacked, not installed, so that no service begins."""
+    missing = [name for name in names if find_server(name) is None]
     if not missing:
         return
+    listed = ", ".join(missing)
     if not shutil.which("apt-get") or not shutil.which("dpkg-deb"):
-        stop("The tests of proxies need {}: install them, then run `make test-all` again.".format(", ".join(missing)))
-    say("Fetching {}".format(", ".join(missing)))
+        stop("The tests {} need {}: install them, then run `{}` again.".format(of_what, listed, command))
+    say("Fetching {}".format(listed))
     may = may_install()
     if may is not None:
         subprocess.call([*may, "apt-get", "update", "-qq"])
-    archives = PROXIES / "archives"
+    archives = SERVERS / "archives"
     (archives / "partial").mkdir(parents=True, exist_ok=True)
     into = ["-o", "Dir::Cache::archives={}".format(archives), "-o", "Debug::NoLocking=1"]
     run(["apt-get", "install", "-y", "-qq", "--no-install-recommends", "--download-only", *into, *missing])
     for archive in sorted(archives.glob("*.deb")):
-        run(["dpkg-deb", "-x", str(archive), str(PROXIES)])
+        run(["dpkg-deb", "-x", str(archive), str(SERVERS)])
     shutil.rmtree(str(archives))
 
 

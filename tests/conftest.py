@@ -17,6 +17,8 @@ from tests.tries import register_profiles
 from tests.warm_readers import Origin
 from webui.gradio_patches import WithoutStubs
 
+pytest_plugins = ("tests.grown_servers",)  # started by the first test that asks for one
+
 register_profiles()
 sys.meta_path.insert(0, WithoutStubs())  # whichever test imports Gradio first, its stubs are not written
 

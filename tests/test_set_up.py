@@ -141,7 +141,7 @@ def test_without_npm_the_larger_tests_say_what_to_install(monkeypatch: pytest.Mo
     set_up.add_npm_servers()
 
 
-def test_proxies_are_unpacked_into_the_project_and_no_service_begins(
+def test_servers_are_unpacked_into_the_project_and_no_service_begins(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     commands: list[list[str]] = []
@@ -150,27 +150,40 @@ def test_proxies_are_unpacked_into_the_project_and_no_service_begins(
         commands.append(command)
         if command[0] == "apt-get":
             for name in command[-2:]:
-                (set_up.PROXIES / "archives" / f"{name}.deb").touch()
+                (set_up.SERVERS / "archives" / f"{name}.deb").touch()
 
     there = {"apt-get", "dpkg-deb", "nginx"}
-    monkeypatch.setattr(set_up, "PROXIES", project / ".cache" / "proxies")
+    monkeypatch.setattr(set_up, "SERVERS", project / ".cache" / "servers")
     monkeypatch.setattr(set_up, "run", pretended)
     monkeypatch.setattr(set_up, "may_install", lambda: None)
     monkeypatch.setattr(set_up.shutil, "which", lambda name, path=None: name if name in there else None)
-    set_up.add_proxies()
+    set_up.add_servers(set_up.PROXY_NAMES, "of proxies", "make test-all")
     assert "--download-only" in commands[0]
     assert commands[0][-2:] == ["caddy", "haproxy"]
     assert [command[:2] for command in commands[1:]] == [["dpkg-deb", "-x"]] * 2
     assert all(command[-1].startswith(str(project)) for command in commands[1:])
     there |= {"caddy", "haproxy"}
-    set_up.add_proxies()
+    set_up.add_servers(set_up.PROXY_NAMES, "of proxies", "make test-all")
     assert len(commands) == 3
 
 
-def test_without_debians_tools_the_proxies_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_debians_tools_the_servers_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(set_up.shutil, "which", lambda name, path=None: None)
-    with pytest.raises(SystemExit, match="nginx, caddy, haproxy"):
-        set_up.add_proxies()
+    with pytest.raises(SystemExit, match="of proxies need nginx, caddy, haproxy: install them, then run `make t"):
+        set_up.add_servers(set_up.PROXY_NAMES, "of proxies", "make test-all")
+
+
+@pytest.mark.parametrize("purpose", ["run", "test"])
+def test_the_gate_brings_the_servers_it_needs_and_who_runs_parlour_needs_none(
+    monkeypatch: pytest.MonkeyPatch, purpose: str
+) -> None:
+    asked: list[list[str]] = []
+    for name in ("find_or_install_browser", "find_or_install_bubblewrap"):
+        monkeypatch.setattr(set_up, name, lambda: None)
+    monkeypatch.setattr(set_up, "is_ready", lambda _lock: True)
+    monkeypatch.setattr(set_up, "add_servers", lambda names, of_what, command: asked.append(names))
+    set_up.main(purpose)
+    assert asked == ([["redis-server", "haproxy"]] if purpose == "test" else [])
 
 
 def test_bubblewrap_is_installed_where_that_may_be_and_else_the_set_up_says_so(

@@ -28,7 +28,7 @@ from cryptography.x509.oid import NameOID
 from core.testing.behaviour import behave
 from core.testing.model_server import ModelServer
 from core.testing.script import Reply
-from set_up import find_proxy, proxy_environment
+from set_up import find_server, server_environment
 from tests.e2e.app_process import ROOT, AppProcess, free_port
 from tests.webui.server.raw_page import RawPage
 
@@ -139,9 +139,9 @@ FREE: Mapping[str, str] = {}
 @contextmanager
 def running(folder: Path, port: int, name: str, *arguments: str) -> Iterator[None]:
     """A proxy, until the block ends."""
-    program = find_proxy(name)
+    program = find_server(name)
     assert program, f"{name} is not here; `python set_up.py test-all` fetches it."
-    environment = {**proxy_environment(), "HOME": str(folder), "XDG_DATA_HOME": str(folder)}
+    environment = {**server_environment(), "HOME": str(folder), "XDG_DATA_HOME": str(folder)}
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen([program, *arguments], env=environment, stdout=log, stderr=log, cwd=folder)
     try:

@@ -1,0 +1,129 @@
+"""Servers that several Parlours share, for tests: real ones on free ports of 127.0.0.1, started by the first test that
+asks, ended with the last. `set_up.py` unpacks those that are Debian's."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Self
+
+import pytest
+
+_START_SECONDS = 60  # a machine that does other things as well takes its time
+
+
+def port_of_nobody() -> int:
+    """A port of 127.0.0.1 that nobody listened on a moment ago."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@dataclass
+class Served:
+    """A server's program in a process of its own.
+
+    Args:
+        name: The program.
+        arguments: What it is started with.
+        port: Where it listens.
+        folder: Where it writes, its log too.
+    """
+
+    name: str
+    arguments: list[str]
+    port: int
+    folder: Path
+    process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
+
+    def start(self) -> Self:
+        """Start it, and wait until it listens."""
+        from set_up import find_server, server_environment  # beside a Parlour that is installed there is none
+
+        program = find_server(self.name)
+        assert program, f"{self.name} is not here; `python set_up.py test` fetches it."
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with (self.folder / "log").open("ab") as log:
+            command = [program, *self.arguments]
+            self.process = subprocess.Popen(
+                command, env=server_environment(), stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.folder
+            )
+        end = time.monotonic() + _START_SECONDS
+        while not _listens(self.port):
+            assert self.process.poll() is None, (self.folder / "log").read_text()
+            assert time.monotonic() < end, (self.folder / "log").read_text()
+            time.sleep(0.01)  # between two looks, not for luck
+        return self
+
+    def stop(self) -> None:
+        """Tell it to end, and wait until it has."""
+        if self.process is not None:
+            self.process.terminate()
+            self.process.wait(30)
+            self.process = None
+
+    def kill(self) -> None:
+        """End it as a power cut would."""
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+            self.process = None
+
+
+def redis_server(folder: Path, port: int | None = None) -> Served:
+    """A Redis that keeps nothing on disk, not started yet."""
+    at = port or port_of_nobody()
+    kept_nowhere = ["--save", "", "--appendonly", "no"]
+    return Served("redis-server", ["--port", str(at), "--bind", "127.0.0.1", *kept_nowhere], at, folder)
+
+
+@pytest.fixture(scope="session")
+def redis_of_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """One Redis for all tests of this process."""
+    server = redis_server(tmp_path_factory.mktemp("redis"))
+    yield server.start()
+    server.stop()
+
+
+@pytest.fixture
+def redis(redis_of_session: Served) -> str:
+    """The address of a Redis that holds nothing; other tests use it one after another."""
+    port = redis_of_session.port
+    with socket.create_connection(("127.0.0.1", port), timeout=30) as asked:
+        asked.sendall(b"FLUSHALL\r\n")
+        assert asked.recv(16).startswith(b"+OK")
+    return f"redis://127.0.0.1:{port}/0"
+
+
+@pytest.fixture
+def own_redis(tmp_path: Path) -> Iterator[Served]:
+    """A Redis of this test's own, running, for it to be ended or killed: `own_redis.kill()`."""
+    server = redis_server(tmp_path / "redis")
+    yield server.start()
+    server.stop()
+
+
+@pytest.fixture
+def haproxy(tmp_path: Path) -> Iterator[Callable[[str, int], Served]]:
+    """Start HAProxy with a configuration that listens on this port: `haproxy(text, port)`."""
+    begun: list[Served] = []
+
+    def start(text: str, port: int) -> Served:
+        folder = tmp_path / f"haproxy-{len(begun)}"
+        folder.mkdir()
+        (folder / "haproxy.cfg").write_text(text, encoding="utf-8")
+        begun.append(Served("haproxy", ["-f", str(folder / "haproxy.cfg")], port, folder))
+        return begun[-1].start()
+
+    yield start
+    for one in begun:
+        one.stop()
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
