@@ -49,8 +49,9 @@ class Served:
         self.folder.mkdir(parents=True, exist_ok=True)
         with (self.folder / "log").open("ab") as log:
             command = [program, *self.arguments]
+            environment = {**server_environment(), "HOME": str(self.folder), "XDG_DATA_HOME": str(self.folder)}
             self.process = subprocess.Popen(
-                command, env=server_environment(), stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.folder
+                command, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.folder
             )
         end = time.monotonic() + _START_SECONDS
         while not _listens(self.port):
@@ -108,15 +109,17 @@ def own_redis(tmp_path: Path) -> Iterator[Served]:
 
 
 @pytest.fixture
-def haproxy(tmp_path: Path) -> Iterator[Callable[[str, int], Served]]:
-    """Start HAProxy with a configuration that listens on this port: `haproxy(text, port)`."""
+def proxy(tmp_path: Path) -> Iterator[Callable[[str, str, int], Served]]:
+    """Start HAProxy or Caddy with a configuration that listens on this port: `proxy("haproxy", text, port)`."""
     begun: list[Served] = []
 
-    def start(text: str, port: int) -> Served:
-        folder = tmp_path / f"haproxy-{len(begun)}"
+    def start(name: str, text: str, port: int) -> Served:
+        folder = tmp_path / f"{name}-{len(begun)}"
         folder.mkdir()
-        (folder / "haproxy.cfg").write_text(text, encoding="utf-8")
-        begun.append(Served("haproxy", ["-f", str(folder / "haproxy.cfg")], port, folder))
+        file = folder / "configuration"
+        file.write_text(text, encoding="utf-8")
+        arguments = {"haproxy": ["-f", str(file)], "caddy": ["run", "--adapter", "caddyfile", "--config", str(file)]}
+        begun.append(Served(name, arguments[name], port, folder))
         return begun[-1].start()
 
     yield start

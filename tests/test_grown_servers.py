@@ -33,9 +33,10 @@ def test_a_redis_that_was_killed_may_begin_again_at_its_place(own_redis: Served)
     assert told(f"redis://127.0.0.1:{own_redis.port}", "PING") == b"+PONG\r\n"
 
 
-def test_haproxy_does_as_its_configuration_says(haproxy: Callable[[str, int], Served]) -> None:
+def test_haproxy_does_as_its_configuration_says(proxy: Callable[[str, str, int], Served]) -> None:
     port = port_of_nobody()
-    haproxy(
+    proxy(
+        "haproxy",
         "defaults\n mode http\n timeout connect 5s\n timeout client 5s\n timeout server 5s\n"
         f"frontend front\n bind 127.0.0.1:{port}\n"
         " http-request return status 200 string wren content-type text/plain\n",

@@ -1,9 +1,12 @@
 // Gradio's notices in our words, and what to see while Parlour is away. The page comes back by itself: Gradio asks for
-// it every two seconds, and loads it again.
+// it every two seconds, and loads it again. That may be another Parlour than before, behind a proxy that has several.
 import { onChange } from './state.js';
 import { say } from './words.js';
 
 const LOST = 'Connection to the server was lost';
+const AWAY = [502, 503, 504];
+const ENDED = /"msg":\s*"(close_stream|unexpected_error)"/;
+const LAST = 400;  // bytes, in which the last message fits
 const NUMBER = /^HTTP \d{3}: /;
 
 function reword() {
@@ -22,6 +25,33 @@ function mark() {
   if (said && said.textContent !== say('away')) said.textContent = say('away');
 }
 
+// Where a Parlour dies, some proxies end its streams as if all had been said, and Gradio would wait for good. What ends
+// without its last message is broken.
+function whole() {
+  const letters = new TextDecoder();
+  let end = '';
+  return new TransformStream({
+    transform(piece, to) {
+      end = (end + letters.decode(piece.subarray(-LAST))).slice(-LAST);
+      to.enqueue(piece);
+    },
+    flush(to) { if (!ENDED.test(end)) to.error(new TypeError('network error')); },
+  });
+}
+
+async function watched(send, to, options) {
+  const answer = await send(to, options);
+  const { pathname } = new URL(to.url ?? to, location);
+  // What a proxy says in place of a Parlour that is gone: nobody heard what was asked.
+  if (AWAY.includes(answer.status) && pathname.endsWith('/queue/join') && !answer.headers.get('content-type')?.includes('json')) {
+    throw new TypeError('network error');
+  }
+  if (!answer.ok || !answer.body || !pathname.endsWith('/queue/data')) return answer;
+  return new Response(answer.body.pipeThrough(whole()), answer);
+}
+
 export function start() {
+  const send = window.fetch;
+  window.fetch = (to, options) => watched(send, to, options);
   onChange(() => { reword(); mark(); });
 }

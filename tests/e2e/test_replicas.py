@@ -1,0 +1,136 @@
+"""Two Parlours behind a proxy: one is killed, and the page goes on with the other, by itself and with nothing lost."""
+
+from __future__ import annotations
+
+import hmac
+import time
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.e2e.app_process import ROOT, AppProcess
+from tests.e2e.chat_steps import NAMED, ask, ask_and_wait, chat, composer, until, wait_for_state
+from tests.e2e.test_restart import GONE
+from tests.grown_servers import Served, port_of_nobody
+
+GROWN = ROOT / "deploy" / "grown"
+SOON = 5.0  # seconds in which the page is there again
+
+
+class Front(AppProcess):
+    """What the proxy shows of both: no process of its own."""
+
+    def at(self, path: str) -> str:
+        return self.url + path
+
+
+class Pair:
+    """Two Parlours with one data folder, and the proxy before them.
+
+    Args:
+        names: What the proxy's cookie calls each.
+    """
+
+    def __init__(self, names: dict[str, AppProcess], port: int) -> None:
+        self.names = names
+        self.front = Front(next(iter(names.values())).home, None, port=port)
+
+    def serving(self, page: Page) -> AppProcess:
+        """Which of the two a page is served by, as its cookie has it."""
+        (name,) = (one.get("value", "") for one in page.context.cookies() if one.get("name") == "parlour_at")
+        return self.names[name]
+
+
+def by_haproxy(ports: tuple[int, int], port: int) -> tuple[str, list[str]]:
+    """The configuration of the repository with the ports of this test, and what its cookie calls each."""
+    text = placed(
+        "haproxy.cfg",
+        {
+            ":443 ssl crt /etc/haproxy/chat.example.org.pem alpn h2,http/1.1": f"127.0.0.1:{port}",
+            "X-Forwarded-Proto https": "X-Forwarded-Proto http",
+            " secure ": " ",
+            "10.0.0.11:7860": f"127.0.0.1:{ports[0]}",
+            "10.0.0.12:7860": f"127.0.0.1:{ports[1]}",
+        },
+    )
+    return text, ["a", "b"]
+
+
+def by_caddy(ports: tuple[int, int], port: int) -> tuple[str, list[str]]:
+    """As above; Caddy calls each by a hash of its address."""
+    both = [f"127.0.0.1:{one}" for one in ports]
+    text = placed(
+        "Caddyfile",
+        {
+            "{$PARLOUR_DOMAIN}": f"http://127.0.0.1:{port}",
+            "{$PARLOUR_AT:parlour-1:7860 parlour-2:7860}": " ".join(both),
+        },
+    )
+    return "{\n\tadmin off\n}\n" + text, [hmac.new(b"", one.encode(), "sha256").hexdigest() for one in both]
+
+
+def placed(name: str, places: dict[str, str]) -> str:
+    text = (GROWN / name).read_text("utf-8")
+    for old, new in places.items():
+        assert text.count(old) == 1, old
+        text = text.replace(old, new)
+    return text
+
+
+@pytest.fixture(params=["haproxy", pytest.param("caddy", marks=pytest.mark.slow)])
+def pair(
+    request: pytest.FixtureRequest, start_app: Callable[..., AppProcess], proxy: Callable[[str, str, int], Served]
+) -> Pair:
+    port = port_of_nobody()
+    name: str = request.param
+    settings = {"ALLOWED_HOSTS": f"127.0.0.1:{port}", "OWNERS": "cookie", "TRUSTED_PROXIES": "127.0.0.1"}
+    both = [start_app(**settings, RETRIEVAL="keyword") for _ in range(2)]
+    text, names = {"haproxy": by_haproxy, "caddy": by_caddy}[name]((both[0].port, both[1].port), port)
+    proxy(name, text, port)
+    return Pair(dict(zip(names, both, strict=True)), port)
+
+
+def test_the_page_goes_on_with_the_other_when_the_one_that_serves_it_is_killed(
+    pair: Pair, open_page: Callable[..., Page]
+) -> None:
+    page = open_page(pair.front, expected=(*GONE, "Bad Gateway"))
+    ask_and_wait(page, "Are you there?", "You said: Are you there?")
+    ask(page, "count at leisure until the lights go out")
+    expect(chat(page)).to_contain_text("word10 ")
+    expect(page).to_have_url(NAMED)
+    address = page.url
+    composer(page).fill("What I was about to ask")
+    served = pair.serving(page)
+    served.kill()
+    began = time.monotonic()
+    expect(page.locator("html")).to_have_attribute("data-connection", "lost")
+    expect(page.get_by_text("Your text is saved; the page comes back by itself.")).to_be_visible()
+    expect(page.locator("html")).not_to_have_attribute("data-connection", "lost")
+    expect(chat(page)).to_contain_text("You said: Are you there?")
+    expect(chat(page)).to_contain_text("word10 ")
+    expect(composer(page)).to_have_value("What I was about to ask")
+    assert time.monotonic() - began < SOON
+    assert page.url == address
+    assert pair.serving(page) is not served
+    # The one that it is idle at is killed. What is sent next goes to the other, or stands in the composer again: what a
+    # proxy has begun to pass on to one that is gone, it may not give to another.
+    wait_for_state(page, "idle")
+    served.start()
+    page.evaluate("window.sameAsBefore = true")
+    pair.serving(page).kill()
+    ask(page, "And now?")
+    until(lambda: "You said: And now?" in chat(page).inner_text() or came_back(page))
+    if came_back(page):
+        composer(page).press("Enter")
+    expect(chat(page)).to_contain_text("You said: And now?")
+    wait_for_state(page, "idle")
+    assert chat(page).inner_text().count("You said: And now?") == 1
+    assert pair.serving(page) is served
+    assert page.url == address
+
+
+def came_back(page: Page) -> bool:
+    """Whether the page was loaded again and has the question in its composer."""
+    text = "window.sameAsBefore ? '' : document.querySelector('#composer textarea')?.value"
+    return page.locator("#status [data-state=idle]").count() > 0 and page.evaluate(text) == "And now?"
