@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -25,6 +24,7 @@ from core.runs.afterwards import proposed
 from core.storage.base import History
 from core.workspace.comparing import Comparison, second_model
 from core.workspace.steering import MODEL, SECOND_MODEL
+from webui.histories import REFRESH, Histories
 from webui.panels.catalog import PANELS, Scene
 from webui.panels.history import history_html, states_of
 from webui.panels.toolbar import Switched, switched
@@ -97,6 +97,7 @@ class _Shown:
     fresh: bool = True  # not painted yet
     seconds: float = 0.0  # of CPU, for the entries of the last frame
     hears: bool = False  # whether the model takes recordings
+    moved: int = 0  # how often another Parlour had changed something when it was read
 
     def play(self, demo: Watched | None) -> None:
         """What a demonstration has come to."""
@@ -185,8 +186,10 @@ class Frames:
         """What the tab shows, read again where it may have changed."""
         if view.wanted_demo:
             await self._watch(view)
-        if view.stale:
+        moved = self._histories.moved(view.owner)
+        if view.stale or moved != shown.moved:
             shown = await self._read(workspace, view)
+            shown.moved = moved
         await self._read_around(workspace, view, shown)
         shown.play(view.demo)
         return shown
@@ -204,6 +207,7 @@ class Frames:
     async def _read_around(self, workspace: Workspace, view: View, shown: _Shown) -> None:
         """What stands around the conversation, from memory: the others, and the model."""
         shown.history = await self._histories.of(workspace, archived=view.archived)
+        await self._views.replies_unread.refresh(view.owner, REFRESH)
         name = shown.model if shown.conversation_id else view.model
         shown.readiness = (await workspace.models.chosen(name)).readiness
         shown.hears = await workspace.accepts_audio(name)
@@ -504,34 +508,3 @@ async def _until_next(view: View, apart: float, latest: float) -> None:
     if rest > 0:
         with suppress(TimeoutError):
             await asyncio.wait_for(view.urgent.wait(), rest)
-
-
-_MOST_OWNERS = 1_000  # owners
-
-
-class Histories:
-    """Lists of conversations, kept until they change."""
-
-    def __init__(self) -> None:
-        self._lists: OrderedDict[str, dict[bool, asyncio.Task[History]]] = OrderedDict()
-
-    def changed(self, owner: str) -> None:
-        """Read the owner's list again when somebody wants it."""
-        self._lists.pop(owner, None)
-
-    async def of(self, workspace: Workspace, *, archived: bool = False) -> History:
-        """The beginning of the owner's list; the same object for all who ask until something changes.
-
-        Raises:
-            StorageError: The database failed.
-        """
-        lists = self._lists.setdefault(workspace.owner, {})
-        reading = lists.get(archived)
-        if reading is None or (reading.done() and (reading.cancelled() or reading.exception() is not None)):
-            listing = workspace.conversation_list.beginning(archived=archived)
-            reading = lists[archived] = asyncio.create_task(listing)
-            if len(self._lists) > _MOST_OWNERS:
-                self._lists.popitem(last=False)
-        if reading.done():
-            return reading.result()
-        return await asyncio.shield(reading)  # whoever leaves does not take it from the others

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import parse_qs, urlsplit
 
-from core.bridge.pool import BoundedDict
 from core.errors import NotFoundError
 from core.rag.citations import cited_numbers
 from core.runs.playing import Player
+from webui.unread import Unread
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping, Sequence
@@ -248,12 +248,13 @@ class Views:
 
     Args:
         words: Gives the words for an `Accept-Language` header.
+        unread: Which conversations have a reply that nobody saw; left out, only this process knows it.
     """
 
-    def __init__(self, words: Callable[[str], Words]) -> None:
+    def __init__(self, words: Callable[[str], Words], unread: Unread | None = None) -> None:
         self._words = words
         self._views: OrderedDict[str, View] = OrderedDict()
-        self._unread = BoundedDict[str, set[str]](_MOST)
+        self.replies_unread = unread or Unread()
         self._coming: set[tuple[str, str]] = set()
         self._listeners: list[Callable[[str], None]] = []
 
@@ -319,7 +320,7 @@ class Views:
         for view in self._views.values():
             if view.owner == owner and view.conversation_id == conversation_id:
                 view.show("")
-        self._read(owner, conversation_id)
+        self.replies_unread.read(owner, conversation_id)
         self.changed(owner, None)
 
     def ended(self, owner: str, conversation_id: str) -> None:
@@ -329,18 +330,12 @@ class Views:
             for view in self._views.values()
         )
         if not seen:
-            self._unread.setdefault(owner, set()).add(conversation_id)
+            self.replies_unread.add(owner, conversation_id)
 
     def unread(self, owner: str, current: str = "") -> frozenset[str]:
         """Conversations of an owner with a reply that nobody saw; looking at `current` reads it."""
-        self._read(owner, current)
-        return frozenset(self._unread.get(owner, ()))
-
-    def _read(self, owner: str, conversation_id: str) -> None:
-        waiting = self._unread.get(owner, set())
-        waiting.discard(conversation_id)
-        if not waiting:
-            self._unread.pop(owner, None)
+        self.replies_unread.read(owner, current)
+        return self.replies_unread.of(owner)
 
     def _forget(self) -> None:
         oldest = time.monotonic() - _AGE

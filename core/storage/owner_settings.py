@@ -22,8 +22,8 @@ T = TypeVar("T")
 class OwnerSettings:
     """The settings of one owner. What is somebody else's does not exist.
 
-    The names in use: `approval` ({"mode", "allow", "ask", "deny"}), `tools` ({"off", "on"}), `web_search`, and those of
-    `preferences.Preferences`.
+    The names in use: `approval` ({"mode", "allow", "ask", "deny"}), `tools` ({"off", "on"}), `web_search`, `unread` (ids
+    of conversations), and those of `preferences.Preferences`.
     """
 
     def __init__(self, database: Database, owner: str) -> None:

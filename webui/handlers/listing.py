@@ -12,6 +12,7 @@ from core.errors import NotFoundError, ParlourError
 from core.storage.conversation_list import Place
 from webui.context import log_text, text_of
 from webui.frames import asking_of
+from webui.histories import REFRESH
 from webui.panels.history import rows_html, states_of
 
 if TYPE_CHECKING:
@@ -71,6 +72,7 @@ class ListRoutes:
             after, to = Place.read(text_of(asked.get("after", ""))), Place.read(text_of(asked.get("to", "")))
             history = await workspace.conversation_list.between(after, to, archived=archived)
             live = workspace.runs.live_conversations()
+            await self._views.replies_unread.refresh(owner, REFRESH)
             states = states_of(live, self._views.unread(owner), asking_of(workspace, live))
             return {"markup": rows_html(history, after, here, states, words)}
 

@@ -18,6 +18,7 @@ from webui.handlers.desk import Desk, guarded, toast, untouched
 from webui.handlers.hosted import HostedDesk
 from webui.handlers.send import Draft, send, stop
 from webui.panels.catalog import PANELS
+from webui.unread import Unread
 from webui.views import Views
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ class Handlers:
     """
 
     def __init__(self, context: WebContext, uploads: Uploads) -> None:
-        self.views = views = Views(context.words)
+        self.views = views = Views(context.words, Unread(context.engine.stores))
         self._desk = Desk(context.engine, uploads, views)
         self._hosted = HostedDesk(self._desk, context.look)
         self._frames = Frames(context.engine, views)

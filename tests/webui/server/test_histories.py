@@ -9,8 +9,8 @@ from typing import Any, cast
 
 import pytest
 
-from webui import frames
-from webui.frames import Histories
+from webui import histories as module
+from webui.histories import REFRESH, Histories
 
 pytestmark = pytest.mark.anyio
 
@@ -37,7 +37,7 @@ class _Handle:
 
 
 async def test_of_very_many_owners_only_the_latest_lists_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(frames, "_MOST_OWNERS", 10)
+    monkeypatch.setattr(module, "_MOST_OWNERS", 10)
     lists, histories = Lists(), Histories()
 
     def workspace(owner: int) -> Any:
@@ -51,3 +51,26 @@ async def test_of_very_many_owners_only_the_latest_lists_are_kept(monkeypatch: p
     assert await histories.of(workspace(99)) is newest
     histories.changed("99")
     assert await histories.of(workspace(99)) is not newest
+
+
+async def test_what_another_parlour_changed_is_seen_two_seconds_later_and_told_once() -> None:
+    now, listed = [0.0], ["Birds"]
+
+    async def beginning(*, archived: bool) -> Any:
+        del archived
+        return list(listed)
+
+    one: Any = SimpleNamespace(owner="alice", conversation_list=SimpleNamespace(beginning=beginning))
+    kept = Histories(lambda: now[0])
+    before = await kept.of(one)
+    now[0] = REFRESH
+    assert await kept.of(one) is before  # nothing changed: whoever drew it need not draw it again
+    listed.append("Trees")
+    assert await kept.of(one) is before
+    now[0] = 2 * REFRESH
+    assert cast("Any", await kept.of(one)) == ["Birds", "Trees"]
+    assert kept.moved("alice") == 1
+    now[0] = 3 * REFRESH
+    await kept.of(one)
+    assert kept.moved("alice") == 1
+    assert kept.moved("bob") == 0
