@@ -1,4 +1,4 @@
-"""`python -m bench [name …]`: run the measurements, each in a process of its own, and keep `bench/RESULTS.md`."""
+"""`python -m bench [name …]`: run measurements, each in a process of its own, and keep them in `bench/RESULTS.md`."""
 
 from __future__ import annotations
 
@@ -7,10 +7,15 @@ import os
 import platform
 import subprocess
 import sys
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from bench.figures import Figure
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 NAMES = (
     "streaming",
@@ -56,12 +61,15 @@ NAMES = (
     "agents_suite",
 )
 RESULTS = Path(__file__).with_name("RESULTS.md")
+KEPT = Path(__file__).with_name("kept")
 ROOT = Path(__file__).resolve().parent.parent
+_BEGIN, _END = "<!-- written by python -m bench -->", "<!-- end -->"
 
 
 def run(name: str) -> list[Figure]:
     """One measurement; what it prints beside its figures is shown."""
     print(f"== {name}", flush=True)
+    busy = _busy()
     done = subprocess.run(
         [sys.executable, "-m", f"bench.{name}"], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False
     )
@@ -71,34 +79,55 @@ def run(name: str) -> list[Figure]:
     figures = [Figure(**json.loads(line)) for line in done.stdout.splitlines() if line.startswith("{")]
     for figure in figures:
         print(f"   {figure.row()}", flush=True)
+    keep(name, figures, busy)
     return figures
 
 
-def written(figures: list[Figure]) -> str:
-    """The page of results."""
-    machine = f"{os.cpu_count()} cores, {platform.system()} {platform.machine()}, Python {platform.python_version()}"
-    return "\n".join(
-        [
-            "# Results",
-            "",
-            f"`make bench` on {datetime.now(UTC):%d %B %Y}: {machine}.",
-            "The peer runs in turns with ours, on the same machine. Machines differ and so do runs: trust the ratios.",
-            "",
-            "| what | result | goal | met | beside |",
-            "|---|---|---|---|---|",
-            *(figure.row() for figure in figures),
-            "",
-        ]
-    )
+def keep(name: str, figures: list[Figure], busy: float) -> None:
+    """Keep the last figures of a measurement, with the day and how many processes wanted the machine before it."""
+    KEPT.mkdir(exist_ok=True)
+    rows = [asdict(figure) for figure in figures]
+    kept = {"day": f"{datetime.now(UTC):%d %B %Y}", "machine": _machine(), "busy": busy, "figures": rows}
+    text = json.dumps(kept, ensure_ascii=False, indent=1)
+    (KEPT / f"{name}.json").write_text(f"{text}\n", encoding="utf-8")
+
+
+def written(page: str) -> str:
+    """The page of results with the part between its two marks written anew from what is kept."""
+    before, _, rest = page.partition(_BEGIN)
+    after = rest.partition(_END)[2]
+    return "\n".join([f"{before}{_BEGIN}", "", *_parts(), f"{_END}{after}"])
+
+
+def _parts() -> Iterator[str]:
+    for name in NAMES:
+        path = KEPT / f"{name}.json"
+        if path.exists():
+            kept = json.loads(path.read_text(encoding="utf-8"))
+            yield f"### {name}"
+            yield ""
+            yield f"{kept['day']}, {kept['machine']}; before it began, {kept['busy']:.1f} others wanted a core."
+            yield ""
+            yield "| what | result | goal | met | beside |"
+            yield "|---|---|---|---|---|"
+            yield from (Figure(**row).row() for row in kept["figures"])
+            yield ""
+
+
+def _machine() -> str:
+    return f"{os.cpu_count()} cores, {platform.system()} {platform.machine()}, Python {platform.python_version()}"
+
+
+def _busy() -> float:
+    """How many processes wanted a core in the last minute; 0 where the system does not tell."""
+    return round(os.getloadavg()[0], 1) if hasattr(os, "getloadavg") else 0.0
 
 
 def main() -> int:
-    """Run what was named, or everything; only a whole run is kept."""
-    names = sys.argv[1:] or list(NAMES)
-    figures = [figure for name in names for figure in run(name)]
-    if not sys.argv[1:]:
-        RESULTS.write_text(written(figures), encoding="utf-8")
-        print(f"Written to {RESULTS.relative_to(ROOT)}")
+    """Run what was named, or everything, and keep what came out."""
+    figures = [figure for name in sys.argv[1:] or NAMES for figure in run(name)]
+    RESULTS.write_text(written(RESULTS.read_text(encoding="utf-8")), encoding="utf-8")
+    print(f"Written to {RESULTS.relative_to(ROOT)}")
     return 0 if all(figure.met for figure in figures) else 1
 
 

@@ -80,6 +80,7 @@ async def _visit(app: AppProcess, functions: Functions, act: tuple[int, int], nu
             await asyncio.sleep(READS if number >= 0 else 0.0)
             if 'aria-disabled=\\"true\\"' in (await visitor.step()).partition("p-demo-on")[2][:200]:
                 break
+        await visitor.close()
         return first, steps
 
 

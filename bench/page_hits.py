@@ -129,7 +129,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as place, kept() as models:
             folder = Path(place)
             asked = typeset(folder, name, files, length, script)
-            with Library.open(folder / "library") as library:
+            with Library.open(folder / "library", {"retrieval_type": kinds[-1]}) as library:
                 added = [library.add(path) for path in sorted(folder.glob("*.pdf"))]
                 pages = sum(one.pages or 0 for one in added)
                 for kind in kinds:

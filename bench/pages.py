@@ -10,6 +10,7 @@ import json
 import secrets
 import statistics
 import time
+from collections import defaultdict
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -64,6 +65,9 @@ class RawPage:
         self._client = client
         self._functions = functions
         self._session = secrets.token_hex(6)
+        self._calls = defaultdict[str, asyncio.Queue[dict[str, Any] | None]](asyncio.Queue)
+        self._under_way = set[str]()
+        self._listening: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
         """Load the page: the server says what to show, and there is nothing to follow yet."""
@@ -99,18 +103,41 @@ class RawPage:
         joined = await self._client.post(API + "join", json=asked)
         joined.raise_for_status()
         event = joined.json()["event_id"]
-        address = f"{API}data?session_hash={self._session}"
-        async with self._client.stream("GET", address, timeout=60) as response:
-            async for line in response.aiter_lines():
-                message = json.loads(line.removeprefix("data:")) if line.startswith("data:") else {}
-                if message.get("event_id") != event:
-                    continue
-                if message.get("success") is False:
-                    raise RuntimeError(f"A handler failed: {line[:500]}")
-                if message["msg"] in {"process_generating", "process_completed"}:
-                    yield message
+        came = self._calls[event]
+        self._under_way.add(event)
+        if self._listening is None or self._listening.done():
+            self._listening = asyncio.create_task(self._listen())
+        try:
+            while (message := await came.get()) is not None:
+                yield message
                 if message["msg"] == "process_completed":
                     return
+            raise RuntimeError("The stream of a page ended before its call.")
+        finally:
+            self._under_way.discard(event)
+            del self._calls[event]
+
+    async def close(self) -> None:
+        """Hang up."""
+        if self._listening is not None:
+            self._listening.cancel()
+            await asyncio.wait([self._listening])
+
+    async def _listen(self) -> None:
+        """Hand out what comes for the session, as a browser does: one stream for all its calls, read to its end."""
+        address = f"{API}data?session_hash={self._session}"
+        try:
+            while self._under_way:
+                async with self._client.stream("GET", address, timeout=60) as response:
+                    async for line in response.aiter_lines():
+                        message = json.loads(line.removeprefix("data:")) if line.startswith("data:") else {}
+                        if message.get("success") is False:
+                            raise RuntimeError(f"A handler failed: {line[:500]}")
+                        if message.get("msg") in {"process_generating", "process_completed"}:
+                            self._calls[message["event_id"]].put_nowait(message)
+        finally:
+            for came in self._calls.values():
+                came.put_nowait(None)
 
 
 async def measured(address: str, process: psutil.Process) -> tuple[list[float], list[float], float]:
@@ -126,6 +153,8 @@ async def measured(address: str, process: psutil.Process) -> tuple[list[float], 
         before = sum(process.cpu_times()[:2])
         times = await asyncio.gather(*(page.ask() for page in pages))
         spent = sum(process.cpu_times()[:2]) - before
+        for page in pages:
+            await page.close()
     return [first for first, _ in times], [word for _, word in times], spent
 
 
