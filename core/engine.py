@@ -78,7 +78,7 @@ class Engine:
         async with AsyncExitStack() as opening:
             if self.program is not None:
                 await opening.enter_async_context(self.program)
-            database = await Database.open(home / "parlour.db")
+            database = await Database.open(self.settings.database_in(home))
             opening.push_async_callback(database.aclose)
             answering = self._build(database)
             await self.stores.people.list()  # whose machine it is, is asked without asking the database

@@ -25,6 +25,7 @@ from pydantic_settings import (
 
 from core.complaints import complaint
 from core.errors import SettingsError
+from core.grown_settings import GrownSettings
 from core.known_hosts import is_dashscope
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ def _usual(name: str) -> AliasChoices:
     return AliasChoices(name, name.upper())
 
 
-class Settings(BaseSettings):
+class Settings(GrownSettings):
     """Everything that can be set, read once, never changed. Keys are secrets: they do not show in `repr`.
 
     Args:

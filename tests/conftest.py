@@ -17,7 +17,7 @@ from tests.tries import register_profiles
 from tests.warm_readers import Origin
 from webui.gradio_patches import WithoutStubs
 
-pytest_plugins = ("tests.grown_servers",)  # started by the first test that asks for one
+pytest_plugins = ("tests.grown_servers", "tests.grown_postgres")  # started by the first test that asks for one
 
 register_profiles()
 sys.meta_path.insert(0, WithoutStubs())  # whichever test imports Gradio first, its stubs are not written
@@ -116,7 +116,7 @@ def quick_databases(monkeypatch: pytest.MonkeyPatch, migrated: Callable[[], byte
     monkeypatch.setattr(os, "fsync", lambda _: None)
     if "core.storage.database" not in sys.modules:
         return
-    from core.storage import database
+    from core.storage import sqlite_database as database
 
     bring_up_to_date, transaction = database.bring_up_to_date, getattr(database, "_transaction")  # noqa: B009
 

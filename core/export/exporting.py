@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 from urllib.parse import quote
 
@@ -32,7 +33,6 @@ from core.toolbox.toolbox import Toolbox
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
     from contextlib import AbstractAsyncContextManager
-    from pathlib import Path
 
     from pydantic import BaseModel
 
@@ -329,10 +329,10 @@ async def conversations_at_rest(settings: Settings, owner: str) -> AsyncGenerato
         NotFoundError: Nothing was ever kept there.
         StorageError: The database is damaged, newer than this program, or cannot be used.
     """
-    path = settings.home / "parlour.db"
-    if not path.is_file():
+    place = settings.database_in(settings.home)
+    if isinstance(place, Path) and not place.is_file():
         raise NotFoundError(f"There is no data in {settings.home}.", hint="Name its folder with --home.")
-    database = await Database.open(path)
+    database = await Database.open(place)
     async with AsyncExitStack() as opened:
         opened.push_async_callback(database.aclose)
         sealer = Sealer(settings.signing_secret())

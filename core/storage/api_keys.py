@@ -15,12 +15,12 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 
 from sqlalchemy import ColumnElement, Connection, Row, delete, func, insert, select, update
-from sqlalchemy.dialects.sqlite import insert as insert_or
 
 from core.errors import ConflictError, NotFoundError, SettingsError
 from core.messages.invisible import plain_line
 from core.storage.base import new_id
 from core.storage.conversations import clean, insert_owner
+from core.storage.dialects import upsert
 from core.storage.sealing import end_of
 from core.storage.tables import api_keys, api_usage
 from core.storage.use import count_use
@@ -215,7 +215,7 @@ class ApiKeyStore:
             "completion_tokens": usage.completion_tokens if usage is not None else 0,
             "cost": (usage.cost or 0.0) if usage is not None else 0.0,
         }
-        adding = insert_or(api_usage).values(fresh)
+        adding = upsert(api_usage).values(fresh)
         counted = ("requests", "prompt_tokens", "completion_tokens", "cost")
         sums = {name: api_usage.c[name] + adding.excluded[name] for name in counted}
         is_mine = (api_keys.c.id == key_id) & (api_keys.c.owner_id == self._owner)

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from sqlalchemy import Connection, delete, insert, select, update
-from sqlalchemy.dialects.sqlite import insert as insert_or
 
 from core.errors import NotFoundError
 from core.storage.conversations import insert_owner, is_needed
+from core.storage.dialects import upsert
 from core.storage.files import file_record
 from core.storage.tables import api_files, api_responses, files
 
@@ -109,7 +109,7 @@ class ApiResponseStore:
 
         def keep(connection: Connection) -> None:
             insert_owner(connection, self._owner)
-            adding = insert_or(api_responses).values(row)
+            adding = upsert(api_responses).values(row)
             changed = {"body": row["body"], "created_at": now}
             connection.execute(
                 adding.on_conflict_do_update(

@@ -7,8 +7,7 @@ import time
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any, Final
 
-from sqlalchemy import ColumnElement, CompoundSelect, Connection, Row, delete, func, select, union, update
-from sqlalchemy.dialects.sqlite import insert as insert_or
+from sqlalchemy import ColumnElement, CompoundSelect, Connection, Row, delete, false, func, select, union, update
 
 from core.errors import NotFoundError
 from core.messages.invisible import plain_line
@@ -23,6 +22,7 @@ from core.storage.base import (
     new_id,
     stored_message,
 )
+from core.storage.dialects import begins, upsert
 from core.storage.message_texts import keep_text, keep_title
 from core.storage.statements import (
     ADD_CONVERSATION,
@@ -123,7 +123,7 @@ TEMPORARY: Final = "temporary"
 
 def stays() -> ColumnElement[bool]:
     """Whether a conversation is no temporary one; true as well where there is no conversation."""
-    return func.coalesce(func.json_extract(conversations.c.settings, f"$.{TEMPORARY}"), 0) == 0
+    return func.coalesce(conversations.c.settings[TEMPORARY].as_boolean(), false()) == false()
 
 
 class AllConversations:
@@ -451,7 +451,7 @@ def use_files(connection: Connection, owner: str, conversation_id: str, wanted: 
     known = connection.execute(FILES_OF_OWNER, {"owner": owner, "wanted": list(wanted)}).all() if wanted else ()
     for (file_id,) in known:
         use = {"file_id": file_id, "conversation_id": conversation_id, "owner_id": owner}
-        connection.execute(insert_or(file_uses).values(use).on_conflict_do_nothing())
+        connection.execute(upsert(file_uses).values(use).on_conflict_do_nothing())
 
 
 def dumped(parts: Sequence[Message]) -> list[dict[str, Any]]:
@@ -515,7 +515,7 @@ class Allowances:
         def keep(connection: Connection) -> None:
             conversation_of(connection, self._owner, conversation_id)
             row = {"conversation_id": conversation_id, "tool": tool, "owner_id": self._owner}
-            connection.execute(insert_or(allowances).values(row).on_conflict_do_nothing())
+            connection.execute(upsert(allowances).values(row).on_conflict_do_nothing())
 
         await self._database.write(keep)
 
@@ -531,7 +531,7 @@ class Allowances:
 
     async def forget(self, beginning: str) -> None:
         """Ask again for all tools whose names begin so, in all conversations of the owner."""
-        these = (allowances.c.owner_id == self._owner) & allowances.c.tool.startswith(beginning, autoescape=True)
+        these = (allowances.c.owner_id == self._owner) & begins(allowances.c.tool, beginning)
 
         def forget(connection: Connection) -> None:
             connection.execute(delete(allowances).where(these))
@@ -568,7 +568,7 @@ class SummaryStore:
             message_of(connection, self._owner, message_id, conversation_id)
             row = {"message_id": message_id, "conversation_id": conversation_id, "owner_id": self._owner}
             values = {"text": clean(text), "created_at": time.time()}
-            adding = insert_or(summaries).values(**row, **values)
+            adding = upsert(summaries).values(**row, **values)
             connection.execute(adding.on_conflict_do_update(index_elements=["message_id"], set_=values))
 
         await self._database.write(store)

@@ -1,77 +1,74 @@
-"""The database: opened, migrated and used one whole transaction at a time; and whether it is an older copy."""
+"""The database: used one whole transaction at a time, whatever is behind it; and whether it is an older copy."""
 
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
-import sqlite3
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
-from time import perf_counter
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
-from sqlalchemy import create_engine, event
-from sqlalchemy.exc import DBAPIError
-from sqlalchemy.exc import TimeoutError as PoolTimeoutError
-
-from core.bridge.cancellation import run_to_end
-from core.errors import StorageError
-from core.observing import record
-from core.storage.data_folder import put_in_place, translated
-from core.storage.message_texts import is_of_index, make_index_anew
-from core.storage.migrations.upgrade import bring_up_to_date
+from core.errors import extra_for
+from core.storage.data_folder import put_in_place
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
     from pathlib import Path
 
-    from sqlalchemy import Connection, Engine
+    from sqlalchemy import Connection
+
+    from core.storage.transactions import Transactions
 
 
 T = TypeVar("T")
 
-_BUSY_TIMEOUT = 5.0
-_READERS = 2  # more of them would only wait for the interpreter's lock
+_LOG = logging.getLogger(__name__)
 
 
 class Database:
-    """An SQLite file in WAL mode, for one event loop. Use `Database.open`.
+    """All rows, for one event loop, in whatever form they are kept. Use `Database.open`.
 
-    There is one writing connection, so writers queue fairly instead of spinning on SQLite's lock, and a few reading
-    ones. Callers wait without blocking their loop: a transaction is a plain function of a connection, and all of it
-    runs in one thread, for an asynchronous driver hops between threads at each statement and fetch, which costs
-    several times the statement. It runs in a task of its own, so that cancelling the caller never leaves one half
-    done. Nothing outside this class knows how, so another database may be reached by an asynchronous driver.
+    Args:
+        form: Runs the transactions, as `Transactions` says.
+
+    Attributes:
+        name: What it is called in a sentence: the path of the file, or the place of the server.
+        place: What `open` opened.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._writer = _engine(path, size=1)
-        self._readers = _engine(path, size=_READERS)
-        self._closed = False
-        self._writing = ThreadPoolExecutor(1, "database-write")
-        self._reading = ThreadPoolExecutor(_READERS, "database-read")
+    def __init__(self, form: Transactions) -> None:
+        self._form = form
+        self.name, self.place = form.name, form.place
 
-    @classmethod
-    async def open(cls, path: Path) -> Database:
-        """Open the file, making it or bringing it up to date first (with a copy beside it).
+    @staticmethod
+    async def open(place: Path | str) -> Database:
+        """Open the database, making its tables or bringing them up to date first.
+
+        Args:
+            place: A file, which is made where there is none; or the address of a PostgreSQL database, as in
+                `postgresql://name:password@host/database`.
 
         Raises:
+            MissingExtraError: What speaks to PostgreSQL is not installed.
+            SettingsError: The address is wrong, or what it names lets nobody in by it.
             StorageError: It is damaged (key `storage_damaged`), newer than this program (`storage_newer`),
                 or cannot be used.
         """
-        await asyncio.to_thread(bring_up_to_date, path)
-        return cls(path)
+        if isinstance(place, str):
+            with extra_for("A PostgreSQL database"):
+                from core.storage.postgres_database import PostgresDatabase
+            return Database(await PostgresDatabase.at(place))
+        from core.storage.sqlite_database import SqliteDatabase
 
-    async def read(self, work: Callable[[Connection], T]) -> T:
+        return Database(await SqliteDatabase.at(place))
+
+    def read(self, work: Callable[[Connection], T]) -> Awaitable[T]:
         """Run `work` on a snapshot of the database.
 
         Raises:
             StorageError: The database failed.
         """
-        return await run_to_end(self._run(self._reading, self._readers, ("BEGIN",), work))
+        return self._form.read(work)
 
     def read_here(self, work: Callable[[Connection], T]) -> T:
         """`read` in this thread, which it blocks: for what works in threads and must know what is so at this moment.
@@ -79,15 +76,10 @@ class Database:
         Raises:
             StorageError: The database failed.
         """
-        if self._closed:
-            raise StorageError("The database is closed.")
-        try:
-            return _transaction(self._readers, ("BEGIN",), work)
-        except (DBAPIError, PoolTimeoutError, sqlite3.Error, OSError) as error:
-            raise translated(error, self.path) from error
+        return self._form.read_here(work)
 
-    async def write(self, work: Callable[[Connection], T], *, durable: bool = True) -> T:
-        """Run `work` as one transaction: all of it is stored, or nothing.
+    def write(self, work: Callable[[Connection], T], *, durable: bool = True) -> Awaitable[T]:
+        """Run `work` as one transaction, as if no other ran at the same time: all of it is stored, or nothing.
 
         Args:
             work: What to do, with the connection; it may run no other transaction.
@@ -97,102 +89,23 @@ class Database:
         Raises:
             NoSpaceError: The disk is full.
             ConflictError: A rule of the tables forbids it, or the database is busy (key `storage_busy`).
-            StorageError: The database failed otherwise.
+            StorageError: The database failed otherwise; key `storage_unsure` where it is not known whether it did.
         """
-        return await run_to_end(self._run(self._writing, self._writer, _to_write(durable=durable), work))
+        return self._form.write(work, durable=durable)
+
+    def counted(self, connection: Connection) -> int:
+        """How often it was opened, as `count` has noted it, inside a transaction."""
+        return self._form.counted(connection)
+
+    def count(self, connection: Connection, number: int) -> None:
+        """Note how often it was opened, inside a transaction."""
+        self._form.count(connection, number)
 
     async def aclose(self) -> None:
         """Close all connections; nothing can be read or written any more."""
-        self._closed = True
-        for engine, threads in ((self._readers, self._reading), (self._writer, self._writing)):
-            await asyncio.to_thread(engine.dispose)
-            threads.shutdown(wait=False)
-
-    async def _run(
-        self, threads: ThreadPoolExecutor, engine: Engine, opening: tuple[str, ...], work: Callable[[Connection], T]
-    ) -> T:
-        if self._closed:
-            raise StorageError("The database is closed.")
-        loop, began = asyncio.get_running_loop(), perf_counter()
-        try:
-            try:
-                done = await loop.run_in_executor(threads, _transaction, engine, opening, work)
-                record(
-                    "parlour.database.duration", perf_counter() - began, _READ if engine is self._readers else _WRITE
-                )
-                return done
-            except (DBAPIError, sqlite3.Error) as error:
-                if not is_of_index(error):
-                    raise
-            await self._mend_index()
-            return await loop.run_in_executor(threads, _transaction, engine, opening, work)
-        except (DBAPIError, PoolTimeoutError, sqlite3.Error, OSError) as error:
-            raise translated(error, self.path) from error
-
-    async def _mend_index(self) -> None:
-        """Make the index of words anew, which holds nothing that the tables do not."""
-        _LOG.warning("The index of the words of messages in %s was damaged; it is made anew.", self.path)
-        loop = asyncio.get_running_loop()
-        await loop.run_in_executor(self._writing, _transaction, self._writer, _to_write(durable=True), make_index_anew)
+        await self._form.aclose()
 
 
-def _to_write(*, durable: bool) -> tuple[str, str]:
-    """The statements that begin a transaction that writes."""
-    return f"PRAGMA synchronous={'FULL' if durable else 'NORMAL'}", "BEGIN IMMEDIATE"
-
-
-def _transaction(engine: Engine, opening: tuple[str, ...], work: Callable[[Connection], T]) -> T:
-    with engine.connect() as connection:
-        # The driver's own connection: these go past what SQLAlchemy does for a statement, which is most of their cost.
-        plain: Any = connection.connection.driver_connection
-        for statement in opening:
-            plain.execute(statement)
-        try:
-            result = work(connection)
-            plain.execute("COMMIT")
-        except BaseException:
-            with suppress(sqlite3.OperationalError):  # a full disk has ended the transaction by itself
-                plain.execute("ROLLBACK")
-            raise
-        return result
-
-
-def _engine(path: Path, *, size: int) -> Engine:
-    engine = create_engine(
-        f"sqlite:///{path}",
-        isolation_level="AUTOCOMMIT",  # transactions are begun and ended above, by hand
-        json_serializer=_json,
-        pool_size=size,
-        max_overflow=0,
-        pool_timeout=_BUSY_TIMEOUT * 2,
-        connect_args={"timeout": _BUSY_TIMEOUT},
-    )
-    event.listen(engine, "connect", _set_up)
-    return engine
-
-
-def _set_up(connection: Any, _record: object) -> None:
-    cursor = connection.cursor()
-    cursor.execute("PRAGMA foreign_keys=ON")
-    cursor.close()
-
-
-def _json(value: object) -> str:
-    """JSON as it reads; a half of a surrogate pair, which no file can hold, stays escaped."""
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    return text if _encodable(text) else json.dumps(value, separators=(",", ":"))
-
-
-def _encodable(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-_LOG = logging.getLogger(__name__)
-_READ, _WRITE = {"operation": "read"}, {"operation": "write"}
 NAME: Final = "generation"
 
 
@@ -219,10 +132,10 @@ async def count_opening(database: Database, home: Path) -> Behind | None:
     noted = await asyncio.to_thread(_read, note)
 
     def count(connection: Connection) -> tuple[int, int]:
-        counted = int(connection.exec_driver_sql("PRAGMA user_version").scalar_one())
+        counted = database.counted(connection)
         if counted >= noted:
             counted = counted + 1 if counted < 2**31 - 1 else 1
-            connection.exec_driver_sql(f"PRAGMA user_version={counted}")
+            database.count(connection, counted)
             return counted, 0
         return 0, int(connection.exec_driver_sql("SELECT count(*) FROM conversations").scalar_one())
 
@@ -234,7 +147,7 @@ async def count_opening(database: Database, home: Path) -> Behind | None:
         "The database %s is older than its data folder, with %s conversations in it: it was copied without its -wal "
         "file, or is an older copy. Put the newer one back, or restore a backup; until then no document is taken out "
         "of an index. If it is meant to be so, delete %s.",
-        database.path,
+        database.name,
         conversations,
         note,
     )

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
 from sqlalchemy import ColumnElement, Connection, Row, delete, func, insert, select, update
-from sqlalchemy.dialects.sqlite import insert as insert_or
 
 from core.errors import ConflictError, NotFoundError
 from core.storage.base import ConversationSnapshot, DocumentRecord, FileRecord, NamedLibrary, new_id
@@ -21,6 +20,7 @@ from core.storage.conversations import (
     unneeded,
     use_files,
 )
+from core.storage.dialects import upsert
 from core.storage.statements import (
     END_LOANS,
     KNOWN_IN_PART,
@@ -183,7 +183,7 @@ class LibraryStore:
             usable_collection(connection, self._owner, library_id)
             row = {"conversation_id": conversation_id, "library_id": library_id}
             if on:
-                adding = insert_or(conversation_libraries).values({**row, "owner_id": self._owner})
+                adding = upsert(conversation_libraries).values({**row, "owner_id": self._owner})
                 connection.execute(adding.on_conflict_do_nothing())
             else:
                 same = [conversation_libraries.c[name] == value for name, value in row.items()]

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from core.storage.message_texts import is_unspaced, plain, spaced
+from core.storage.message_texts import is_unspaced, plain, words_in
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 LONGEST_QUESTION: Final = 300
 """Characters of what is looked for that count."""
@@ -62,24 +62,28 @@ class Sought:
     """What is looked for.
 
     Args:
-        match: The words as FTS5 reads them; empty where there is none.
+        tokens: Each word, as the words that an index makes of it.
+        begun: Whether the last one may go on.
         words: The same for the texts themselves.
     """
 
-    match: str
+    tokens: tuple[tuple[str, ...], ...]
+    begun: bool
     words: tuple[Word, ...]
 
     @classmethod
     def of(cls, text: str) -> Sought:
         """Read what somebody typed; whatever it is, it is looked for as words."""
-        split = (re.findall(r"[^\W_]+", spaced(one)) for one in text[:LONGEST_QUESTION].split())
-        words = [tokens for tokens in split if tokens][:_WORDS]
+        split = (words_in(one) for one in text[:LONGEST_QUESTION].split())
+        words = [tuple(tokens) for tokens in split if tokens][:_WORDS]
         begun = bool(words) and not is_unspaced(words[-1][-1][-1])
-        quoted = [f'"{" ".join(tokens)}"' for tokens in words]
-        if begun:
-            quoted[-1] += " *"
         found = (_word(tokens, begun=begun and tokens is words[-1]) for tokens in words)
-        return cls(" AND ".join(quoted), tuple(found))
+        return cls(tuple(words), begun, tuple(found))
+
+    @property
+    def match(self) -> str:
+        """The words as FTS5 reads them; empty where there is none."""
+        return " AND ".join(f'"{" ".join(tokens)}"' for tokens in self.tokens) + (" *" if self.begun else "")
 
     def fits(self, name: str) -> bool:
         """Whether a name has all the words."""
@@ -137,7 +141,7 @@ def _is_letter(char: str) -> bool:
     return char.isalnum() and not is_unspaced(char)
 
 
-def _word(tokens: list[str], *, begun: bool) -> Word:
+def _word(tokens: Sequence[str], *, begun: bool) -> Word:
     """One word that was typed."""
     letters = (_ACCENTS.join(map(re.escape, token)) + _ACCENTS for token in tokens)
     ends = not begun and not is_unspaced(tokens[-1][-1])

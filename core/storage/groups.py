@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import delete, insert, select, update
-from sqlalchemy.dialects.sqlite import insert as insert_or
 
 from core.errors import ConflictError, NotFoundError
 from core.storage.base import new_id
+from core.storage.dialects import upsert
 from core.storage.people import KEEPERS, note_act
 from core.storage.tables import group_members, groups, lent, people
 
@@ -105,7 +105,7 @@ class GroupStore:
 
         def added(connection: Connection) -> None:
             group, person = _get(connection, group_id), _person(connection, person_id)
-            adding = insert_or(group_members).values(group_id=group_id, person_id=person_id).on_conflict_do_nothing()
+            adding = upsert(group_members).values(group_id=group_id, person_id=person_id).on_conflict_do_nothing()
             if connection.execute(adding).rowcount:
                 note_act(connection, by, "group_added", person.name, {"group": group.name})
 

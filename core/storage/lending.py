@@ -11,9 +11,9 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast, get_args
 
 from sqlalchemy import ColumnElement, and_, delete, func, select
-from sqlalchemy.dialects.sqlite import insert as insert_or
 
 from core.errors import NotFoundError, ParlourError
+from core.storage.dialects import upsert
 from core.storage.documents import by_name
 from core.storage.model_services import ModelService, ModelServiceStore, service_record
 from core.storage.owner_settings import Choices
@@ -145,7 +145,7 @@ class Lending:
             self._check_mine(connection, kind, thing_id)
             writing = writes and kind != "model"
             values = {"group_id": group_id, "kind": kind, "thing_id": thing_id, "owner_id": self._owner}
-            adding = insert_or(lent).values(**values, writes=writing, created_at=time.time())
+            adding = upsert(lent).values(**values, writes=writing, created_at=time.time())
             same = ["group_id", "kind", "thing_id", "owner_id"]
             connection.execute(adding.on_conflict_do_update(index_elements=same, set_={"writes": writing}))
             note_act(connection, self._name(connection), f"lent_{kind}", group.group, {})

@@ -40,7 +40,7 @@ _UNSPACED: Final = (
     *((0x3040, 0x30FF), (0x3130, 0x318F), (0x31F0, 0x31FF), (0x3400, 0x4DBF), (0x4E00, 0x9FFF), (0xAC00, 0xD7AF)),
     *((0xF900, 0xFAFF), (0xFF66, 0xFF9F), (0x20000, 0x3FFFF)),
 )
-_WORD: Final = re.compile(r"[^\W_]")
+_WORD: Final = re.compile(r"[^\W_]{1,255}")  # what is longer counts as several: PostgreSQL takes 2,046 bytes
 
 _TABLE: Final = """CREATE VIRTUAL TABLE message_index USING fts5(
     owner_key, title, words, content='message_texts', content_rowid='id',
@@ -110,6 +110,11 @@ def spaced(text: str) -> str:
     return text.lower().replace("\0", " ") if text.isascii() else text.translate(_SPACED)
 
 
+def words_in(text: str) -> list[str]:
+    """The words of a text, as the index has them."""
+    return _WORD.findall(spaced(text))
+
+
 def owner_key(owner: str) -> str:
     """An owner as one word, whatever the name is made of."""
     return f"o{hashlib.blake2b(owner.encode(errors='surrogatepass'), digest_size=12).hexdigest()}"
@@ -136,8 +141,8 @@ def text_row(
     owner: str, conversation_id: str, message_id: str, role: str, parts: Sequence[Message]
 ) -> list[dict[str, str]]:
     """The row by which a message is found; none where it has no words."""
-    said = spaced(text_of(role, parts))
-    if not _WORD.search(said):
+    said = " ".join(words_in(text_of(role, parts)))
+    if not said:
         return []
     row = {"message_id": message_id, "conversation_id": conversation_id, "owner_id": owner}
     return [{**row, "owner_key": owner_key(owner), "title": "", "words": said}]
@@ -149,8 +154,8 @@ def keep_title(connection: Connection, conversation_id: str) -> None:
     row = connection.execute(TITLE_AND_OWNER, this).first()
     if row is None:
         return
-    title = spaced(row.title)
-    if connection.execute(CHANGE_TITLE_WORDS, {**this, "said": title}).rowcount or not _WORD.search(title):
+    title = " ".join(words_in(row.title))
+    if connection.execute(CHANGE_TITLE_WORDS, {**this, "said": title}).rowcount or not title:
         return
     values = {"message_id": None, "conversation_id": conversation_id, "owner_id": row.owner_id}
     connection.execute(ADD_WORDS, {**values, "owner_key": owner_key(row.owner_id), "title": title, "words": ""})

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import ColumnElement, Connection, Row, delete, select, update
-from sqlalchemy.dialects.sqlite import insert as insert_or
 
 from core.errors import StorageError
 from core.storage.conversations import insert_owner
+from core.storage.dialects import upsert
 from core.storage.sealing import end_of, in_address
 from core.storage.statements import END_LOANS
 from core.storage.tables import model_services
@@ -103,7 +103,7 @@ class ModelServiceStore:
             insert_owner(connection, self._owner)
             old = connection.execute(select(model_services).where(_is(self._owner, service))).first()
             drops = {} if key is not None or old is None or keeps(old.address) else {"key": None, "key_end": ""}
-            adding = insert_or(model_services).values(fresh)
+            adding = upsert(model_services).values(fresh)
             changed = {**values, **drops}
             connection.execute(adding.on_conflict_do_update(index_elements=["owner_id", "service"], set_=changed))
             if use:

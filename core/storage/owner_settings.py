@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sqlalchemy import Connection, delete
-from sqlalchemy.dialects.sqlite import insert as insert_or
 
 from core.storage.conversations import insert_owner
+from core.storage.dialects import upsert
 from core.storage.statements import OWNER_CHOICE
 from core.storage.tables import owner_settings
 
@@ -22,8 +22,8 @@ T = TypeVar("T")
 class OwnerSettings:
     """The settings of one owner. What is somebody else's does not exist.
 
-    The names in use: `approval` ({"mode", "allow", "ask", "deny"}), `tools` ({"off", "on"}), `web_search`, `unread` (ids
-    of conversations), and those of `preferences.Preferences`.
+    The names in use: `approval` ({"mode", "allow", "ask", "deny"}), `tools` ({"off", "on"}), `web_search`, `unread`
+    (ids of conversations), and those of `preferences.Preferences`.
     """
 
     def __init__(self, database: Database, owner: str) -> None:
@@ -98,7 +98,7 @@ class Choices:
             self._connection.execute(delete(owner_settings).where(*_is(self._owner, name)))
             return
         insert_owner(self._connection, self._owner)
-        adding = insert_or(owner_settings).values(owner_id=self._owner, name=name, value=value)
+        adding = upsert(owner_settings).values(owner_id=self._owner, name=name, value=value)
         self._connection.execute(
             adding.on_conflict_do_update(index_elements=["owner_id", "name"], set_={"value": value})
         )

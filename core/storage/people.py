@@ -11,6 +11,7 @@ from sqlalchemy import Connection, Row, Select, bindparam, delete, func, insert,
 from core.errors import ConflictError, NotFoundError
 from core.storage.base import LOCAL_OWNER
 from core.storage.conversations import insert_owner
+from core.storage.dialects import begins
 from core.storage.tables import api_keys, audit, group_members, invitations, lent, owners, people, sessions, sign_ins
 
 if TYPE_CHECKING:
@@ -268,9 +269,7 @@ class PeopleStore:
 
     async def left_behind(self, beginning: str) -> list[str]:
         """Owners whose ids begin so, and who have no account any more. Raises StorageError."""
-        query = select(owners.c.id).where(
-            owners.c.id.startswith(beginning, autoescape=True), owners.c.id.not_in(select(people.c.id))
-        )
+        query = select(owners.c.id).where(begins(owners.c.id, beginning), owners.c.id.not_in(select(people.c.id)))
         return list(await self._database.read(lambda c: c.execute(query).scalars().all()))
 
     # ---- sessions

@@ -17,6 +17,7 @@ from core.messages.message import Usage
 from core.storage import base, statements
 from core.storage.base import AgentThought, EventRow, Lease, RunRecord, StoredMessage, busy, file_ids, new_id
 from core.storage.conversations import clean, conversation_of, dumped, insert_message, message_of, use_files
+from core.storage.dialects import refuse_second
 from core.storage.message_texts import keep_text, keep_title
 from core.storage.queued_messages import take_queued
 from core.storage.tables import message_agent_thoughts, messages, run_events, runs
@@ -247,14 +248,14 @@ class RunStore:
             NotFoundError: The conversation or the parent is not the owner's, or the message does not wait any more.
             TooManyRequestsError: A limit is reached, as `check_use` says.
         """
-        lease = Lease(worker, time.time() + LEASE_SECONDS)
-        now, run_id = time.time(), new_id()
+        now, run_id, lease = time.time(), new_id(), Lease(worker, time.time() + LEASE_SECONDS)
         # A moment later, so that the reply is the newest turn by its time too.
         place = StoredMessage(new_id(), conversation_id, parent_id, "assistant", (), run_id, "running", now + 1e-3)
         record = RunRecord(run_id, self._owner, conversation_id, place.id, "running", None, model, None, now, None)
 
         def begin(connection: Connection) -> StoredMessage:
             reply = place
+            refuse_second(connection, conversation_id)
             if queued is not None:
                 take_queued(connection, self._owner, queued)
             if user is not None:

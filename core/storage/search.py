@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import sqlite3
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from sqlalchemy import Connection, select
 
 from core.storage.conversations import clean, conversation_record, stays, stored
 from core.storage.excerpts import Excerpt, Sought, excerpt, marked
-from core.storage.message_texts import INDEX, owner_key, text_of
-from core.storage.tables import conversations, documents, folders, libraries, message_texts, messages
+from core.storage.message_index import check_index, rows_with
+from core.storage.message_texts import text_of
+from core.storage.tables import conversations, documents, folders, libraries, messages
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,14 +25,8 @@ MOST: Final = 12
 """Conversations, and documents and libraries, that are found at most."""
 HITS: Final = 2
 """Messages of a conversation that are shown."""
-_KNOWN: Final = "SELECT 1 FROM message_index WHERE message_index MATCH ? LIMIT 1"
 _LOOKED_AT: Final = 300  # messages that fit, the newest first
 _NAMES: Final = 5_000  # of documents, the newest first
-
-_FIND: Final = (
-    "SELECT t.conversation_id, t.message_id FROM message_index JOIN message_texts t ON t.id = message_index.rowid "
-    "WHERE message_index MATCH ? ORDER BY message_index.rowid DESC LIMIT ?"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,13 +125,13 @@ class SearchStore:
 
     def _conversations(self, connection: Connection, sought: Sought) -> tuple[tuple[FoundConversation, ...], bool]:
         """Those whose titles fit, then those with messages that do, the newest of each first; and whether more may."""
-        titled = [str(talk) for talk, _ in self._rows(connection, "title", sought, MOST + 1)]
+        titled = [str(talk) for talk, _ in rows_with(connection, self._owner, "title", sought, MOST + 1)]
         said: dict[str, list[str]] = {}
-        rows = self._rows(connection, "words", sought, _LOOKED_AT)
+        rows = rows_with(connection, self._owner, "words", sought, _LOOKED_AT)
         for talk, message in rows:
             said.setdefault(str(talk), []).append(str(message))
         if not titled and not said:
-            _check_index(connection, self._owner)
+            check_index(connection, self._owner)
         fitting = list(dict.fromkeys([*titled, *said]))
         wanted, more = fitting[:MOST], len(fitting) > MOST or len(rows) == _LOOKED_AT
         # Whose they are is looked at here: SQLite would rather go through all rows of the owner.
@@ -156,10 +150,6 @@ class SearchStore:
             if talk in records
         )
         return tuple(found), more
-
-    def _rows(self, connection: Connection, column: str, sought: Sought, limit: int) -> Sequence[Any]:
-        match = f"owner_key : {owner_key(self._owner)} AND {column} : ({sought.match})"
-        return connection.exec_driver_sql(_FIND, (match, limit)).all()
 
     def _hits(self, connection: Connection, ids: Sequence[str], sought: Sought) -> dict[str, Hit]:
         rows = connection.execute(select(messages).where(messages.c.id.in_(ids))).all()
@@ -199,11 +189,3 @@ class SearchStore:
         rows = [row for row in connection.execute(query).all() if sought.fits(row.name)]
         rows.sort(key=lambda row: row.name.casefold())
         return tuple(FoundName(row.id, row.name, marked(row.name, sought)) for row in rows[: MOST + 1])
-
-
-def _check_index(connection: Connection, owner: str) -> None:
-    """Nothing, where the index knows the owner; a damaged one may find nothing without a word. Raises sqlite3.Error."""
-    there = select(message_texts.c.id).where(message_texts.c.owner_id == owner).limit(1)
-    known = connection.exec_driver_sql(_KNOWN, (f"owner_key : {owner_key(owner)}",)).first()
-    if known is None and connection.execute(there).first() is not None:
-        raise sqlite3.DatabaseError(f"{INDEX} has nothing of what message_texts has.")

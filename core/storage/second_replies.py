@@ -10,11 +10,11 @@ import time
 from typing import TYPE_CHECKING, Any, Final
 
 from sqlalchemy import Connection, delete, insert, select, update
-from sqlalchemy.dialects.sqlite import insert as insert_or
 
 from core.errors import NotFoundError
 from core.storage.base import new_id
 from core.storage.conversations import TEMPORARY, conversation_of, message_of
+from core.storage.dialects import upsert
 from core.storage.tables import conversations, file_uses, message_texts, messages, runs
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ class SecondReplyStore:
             connection.execute(update(runs).where(_in(runs, place_id)).values(**to))
             connection.execute(update(message_texts).where(_in(message_texts, place_id)).values(**to))
             for row in connection.execute(select(file_uses).where(_in(file_uses, place_id))).mappings().all():
-                connection.execute(insert_or(file_uses).values({**row, **to}).on_conflict_do_nothing())
+                connection.execute(upsert(file_uses).values({**row, **to}).on_conflict_do_nothing())
             connection.execute(delete(conversations).where(conversations.c.id == place_id))
             compared: dict[str, str] = _settings(connection, target).get(COMPARED) or {}
             if compared.get("place") == place_id:

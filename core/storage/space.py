@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import LargeBinary, cast, func, select
+from sqlalchemy import func, select
 
+from core.storage.dialects import octets
 from core.storage.tables import conversations, documents, files, messages, run_events
 
 if TYPE_CHECKING:
@@ -71,4 +72,4 @@ class SpaceStore:
 
 
 def _bytes(column: ColumnElement[Any]) -> Select[Any]:
-    return select(func.sum(func.length(cast(column, LargeBinary))))
+    return select(func.sum(octets(column)))

@@ -12,17 +12,17 @@ from sqlalchemy import (
     ColumnElement,
     Text,
     bindparam,
+    cast,
     delete,
     exists,
     func,
     insert,
     select,
     text,
-    type_coerce,
     update,
 )
-from sqlalchemy.dialects.sqlite import insert as insert_or
 
+from core.storage.dialects import upsert
 from core.storage.tables import (
     allowances,
     conversation_libraries,
@@ -54,7 +54,7 @@ _mine = _this & (conversations.c.owner_id == _owner)
 OWNER_CHOICE: Final = select(owner_settings.c.value).where(
     owner_settings.c.owner_id == _owner, owner_settings.c.name == bindparam("name")
 )
-ADD_OWNER: Final = insert_or(owners).on_conflict_do_nothing()
+ADD_OWNER: Final = upsert(owners).on_conflict_do_nothing()
 
 CONVERSATION: Final = select(conversations).where(_mine)
 CONVERSATION_SETTINGS: Final = select(conversations.c.settings).where(_this)
@@ -73,7 +73,7 @@ NAME_ANEW: Final = _naming.where(_this, conversations.c.titled_by != "person", _
 MESSAGE: Final = select(messages).where(messages.c.id == _message, messages.c.owner_id == _owner)
 _of_conversation = messages.c.conversation_id == _conversation
 TURNS: Final = select(messages).where(_of_conversation).order_by(messages.c.created_at, messages.c.id)
-_as_text = [type_coerce(column, Text).label("parts") if column.name == "parts" else column for column in messages.c]
+_as_text = [cast(column, Text).label("parts") if column.name == "parts" else column for column in messages.c]
 TURNS_AS_TEXT: Final = select(*_as_text).where(_of_conversation).order_by(messages.c.created_at, messages.c.id)
 TREE: Final = (
     select(messages.c.id, messages.c.parent_id, messages.c.role)
@@ -89,7 +89,7 @@ FILES_OF_OWNER: Final = select(files.c.id).where(
     files.c.owner_id == _owner, files.c.id.in_(bindparam("wanted", expanding=True))
 )
 
-_adding = insert_or(message_texts)
+_adding = upsert(message_texts)
 KEEP_WORDS: Final = _adding.on_conflict_do_update(index_elements=["message_id"], set_={"words": _adding.excluded.words})
 FORGET_WORDS: Final = delete(message_texts).where(message_texts.c.message_id == _message)
 ADD_WORDS: Final = insert(message_texts)
@@ -169,6 +169,7 @@ LENT_LIBRARIES: Final = (
     _listing.add_columns(people.c.name.label("lender"))
     .join(people, people.c.id == libraries.c.owner_id)
     .where(lent_to(_owner))
+    .group_by(people.c.name)
 )
 END_LOANS: Final = delete(lent).where(
     lent.c.owner_id == _owner, lent.c.kind == bindparam("kind"), lent.c.thing_id == bindparam("thing")
@@ -189,4 +190,4 @@ END_RUN: Final = (
         status=bindparam("ended"), error=bindparam("trouble"), usage=bindparam("spent"), finished_at=bindparam("time")
     )
 )
-ADD_EVENTS: Final = insert_or(run_events).on_conflict_do_nothing()
+ADD_EVENTS: Final = upsert(run_events).on_conflict_do_nothing()

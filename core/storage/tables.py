@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any, cast
+
 from sqlalchemy import (
     JSON,
+    BigInteger,
     Boolean,
     CheckConstraint,
     Column,
@@ -15,10 +18,14 @@ from sqlalchemy import (
     String,
     Table,
     Text,
+    TypeDecorator,
     UniqueConstraint,
     false,
     text,
 )
+
+if TYPE_CHECKING:
+    from sqlalchemy import Dialect
 
 metadata = MetaData(
     naming_convention={
@@ -28,6 +35,35 @@ metadata = MetaData(
         "pk": "pk_%(table_name)s",
     }
 )
+
+# SQLite's whole numbers are as large as they need to be, and only an INTEGER can be the number of a row.
+_LARGE = BigInteger().with_variant(Integer, "sqlite")
+
+
+class _Searched(TypeDecorator[Any]):
+    """JSON that statements look into: PostgreSQL does that only where no text has NUL or half a surrogate pair."""
+
+    impl = JSON
+    cache_ok = True
+
+    def process_bind_param(self, value: Any, dialect: Dialect) -> Any:
+        """What is stored."""
+        del dialect
+        return _plain(value)
+
+    def coerce_compared_value(self, op: Any, value: Any) -> Any:
+        """Of what kind that is which the value is held against."""
+        return self.impl_instance.coerce_compared_value(op, value)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.replace("\0", "").encode(errors="replace").decode()
+    if isinstance(value, dict):
+        return {_plain(name): _plain(one) for name, one in cast("dict[str, Any]", value).items()}
+    if isinstance(value, list):
+        return [_plain(one) for one in cast("list[Any]", value)]
+    return value
 
 
 def _owned(*, index: bool = True) -> Column[str]:
@@ -75,7 +111,7 @@ conversations = Table(
     Column("pinned_at", Float),
     Column("archived_at", Float),
     # What was chosen for this conversation alone: its model, instructions, parameters, tools.
-    Column("settings", JSON, nullable=False, server_default="{}"),
+    Column("settings", _Searched, nullable=False, server_default="{}"),
 )
 
 # Messages that wait until the reply that is being written ends, the oldest first.
@@ -151,7 +187,7 @@ files = Table(
     _owned(),
     Column("name", Text, nullable=False),
     Column("media_type", String, nullable=False),
-    Column("size", Integer, nullable=False),
+    Column("size", _LARGE, nullable=False),
     Column("sha256", String, nullable=False),
     Column("created_at", Float, nullable=False),
 )
@@ -286,7 +322,7 @@ summaries = Table(
 message_texts = Table(
     "message_texts",
     metadata,
-    Column("id", Integer, primary_key=True),
+    Column("id", _LARGE, primary_key=True),
     Column("message_id", String, ForeignKey("messages.id", ondelete="CASCADE"), unique=True),
     _in_conversation(),
     _owned(),
@@ -322,8 +358,8 @@ api_usage = Table(
     Column("month", String, primary_key=True),
     _owned(),
     Column("requests", Integer, nullable=False),
-    Column("prompt_tokens", Integer, nullable=False),
-    Column("completion_tokens", Integer, nullable=False),
+    Column("prompt_tokens", _LARGE, nullable=False),
+    Column("completion_tokens", _LARGE, nullable=False),
     Column("cost", Float, nullable=False),
 )
 
@@ -404,7 +440,7 @@ invitations = Table(
 audit = Table(
     "audit",
     metadata,
-    Column("id", Integer, primary_key=True),
+    Column("id", _LARGE, primary_key=True),
     Column("at", Float, nullable=False),
     Column("by", Text, nullable=False),
     Column("did", String, nullable=False),
@@ -419,7 +455,7 @@ used = Table(
     Column("owner_id", String, ForeignKey("owners.id", ondelete="CASCADE"), primary_key=True),
     Column("day", String, primary_key=True),
     Column("messages", Integer, nullable=False),
-    Column("tokens", Integer, nullable=False),
+    Column("tokens", _LARGE, nullable=False),
     Column("cost", Float, nullable=False),
 )
 

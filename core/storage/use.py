@@ -9,10 +9,10 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, cast
 
 from sqlalchemy import bindparam, func, select
-from sqlalchemy.dialects.sqlite import insert as insert_or
 
 from core.errors import TooManyRequestsError
 from core.storage.base import LOCAL_OWNER
+from core.storage.dialects import upsert
 from core.storage.tables import files, group_members, groups, people, used
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ def day_of(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d")
 
 
-_ADDING = insert_or(used)
+_ADDING = upsert(used)
 _ADD = _ADDING.on_conflict_do_update(
     index_elements=["owner_id", "day"],
     set_={

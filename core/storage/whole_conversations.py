@@ -12,6 +12,7 @@ from sqlalchemy import Connection, Table, insert, select
 
 from core.storage.base import EventRow, Lease, busy, new_id
 from core.storage.conversations import conversation_of, conversation_record, stored, thread_of, tree_of
+from core.storage.dialects import begins
 from core.storage.documents import documents_where
 from core.storage.files import file_record
 from core.storage.kept_pages import kept_pages
@@ -195,7 +196,7 @@ def _next_title(connection: Connection, owner: str, title: str) -> str:
     if not title.strip():
         return title
     plain = _NUMBERED.sub("", title)
-    same = (conversations.c.owner_id == owner, conversations.c.title.startswith(f"{plain} (", autoescape=True))
+    same = (conversations.c.owner_id == owner, begins(conversations.c.title, f"{plain} ("))
     taken = set(connection.scalars(select(conversations.c.title).where(*same)))
     return next(name for number in count(2) if (name := f"{plain} ({number})") not in taken)
 

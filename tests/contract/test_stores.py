@@ -21,6 +21,7 @@ from core.storage.files import AllFiles, FileStore
 from core.storage.mcp_servers import McpServerStore
 from core.storage.runs import AllRuns, RunStore, ThoughtStore
 from core.storage.sealing import Sealer
+from tests.grown_postgres import BOTH_FORMS, place_of
 
 pytestmark = pytest.mark.anyio
 
@@ -48,13 +49,9 @@ class House:
     unread: Callable[[], Awaitable[list[DocumentRecord]]]
 
 
-async def sqlite(folder: Path) -> Database:
-    return await Database.open(folder / "parlour.db")
-
-
-@pytest.fixture(params=[sqlite])
+@pytest.fixture(params=BOTH_FORMS)
 async def house(request: pytest.FixtureRequest, tmp_path: Path, anyio_backend: str) -> AsyncIterator[House]:
-    database = await request.param(tmp_path)
+    database = await Database.open(place_of(request, tmp_path))
     talks, runs = partial(ConversationStore, database), AllRuns(database).of
     files, documents = AllFiles(database, tmp_path / "files").of, partial(DocumentStore, database)
     talk = await talks("alice").create("alice's")

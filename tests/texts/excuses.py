@@ -52,10 +52,19 @@ _LISTED: Mapping[str, str] = {
         core.storage.whole_conversations: WholeConversations.*
         core.storage.arriving: ArrivingConversations.*
         core.storage.conversations: is_needed
+        core.storage.dialects: begins refuse_second
+        core.storage.postgres_database: note_of keep_note
+        core.storage.postgres_engine: _WithoutNul.*
         core.storage.api_keys: ApiKey.* ApiKeyStore.* AllApiKeys.*
         core.storage.api_state: ApiFileStore.* ApiResponseStore.*
         core.rag.search.near_index: count_of
         webui.panels.toolbar: switched
+    """,
+    "an address that who starts the house gave, or a line of what the database's server says": """
+        core.storage.database: Database.open
+        core.storage.postgres_database: PostgresDatabase.*
+        core.storage.postgres_engine: engine_of named
+        core.storage.postgres_errors: translated unsure
     """,
     "hands it on to what is fed, or to what is excused itself": """
         core.mcp_endpoint: McpAccess.authenticate OwnerMcpAccess.*

@@ -46,7 +46,7 @@ async def _run(given: argparse.Namespace, settings: Settings, words: Words) -> I
     from core.storage.sealing import Sealer
     from core.storage.stores import Stores
 
-    database = await Database.open(settings.home / "parlour.db")
+    database = await Database.open(settings.database_in(settings.home))
     try:
         stores = Stores(
             database,

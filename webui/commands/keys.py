@@ -49,7 +49,7 @@ def _work(given: argparse.Namespace, settings: Settings, words: Words) -> list[s
 
 
 async def _done(given: argparse.Namespace, settings: Settings, words: Words) -> list[str]:
-    database = await Database.open(settings.make_home() / "parlour.db")
+    database = await Database.open(settings.database_in(settings.make_home()))
     try:
         stores = Stores(database, settings.home / "files", Sealer(settings.signing_secret()))
         return await _lines(given, stores.of(given.owner).api_keys, words)

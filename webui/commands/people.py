@@ -147,10 +147,10 @@ async def _people(settings: Settings) -> AsyncGenerator[tuple[People, UseStore],
 
 @asynccontextmanager
 async def _database(settings: Settings) -> AsyncGenerator[Database, None]:
-    path = settings.home / "parlour.db"
-    if not path.is_file():
+    place = settings.database_in(settings.home)
+    if isinstance(place, Path) and not place.is_file():
         raise NotFoundError(f"There is no data in {settings.home}.", hint="Name its folder with --home.")
-    database = await Database.open(path)
+    database = await Database.open(place)
     try:
         yield database
     finally:

@@ -9,6 +9,7 @@ from core.storage.data_folder import translated
 
 if TYPE_CHECKING:
     from alembic.config import Config
+    from sqlalchemy import Connection
 
 # The newest step. Known here, so that opening a file that is up to date needs no Alembic.
 HEAD = "0015"
@@ -22,25 +23,31 @@ def run_steps(path: Path, last: str = "head") -> None:
     Raises:
         StorageError: A step failed.
     """
-    from alembic import command
     from sqlalchemy import create_engine
     from sqlalchemy.exc import DBAPIError
     from sqlalchemy.pool import NullPool
 
-    config = _config()
     engine = create_engine(f"sqlite:///{path}", isolation_level="AUTOCOMMIT", poolclass=NullPool)
     try:
         with engine.connect() as connection:
             # All steps or none: killed half way, the file is as it was. A second process waits and finds them done.
             connection.exec_driver_sql("PRAGMA busy_timeout=5000")
             connection.exec_driver_sql("BEGIN IMMEDIATE")
-            config.attributes["connection"] = connection
-            command.upgrade(config, last)
+            run_steps_on(connection, last)
             connection.exec_driver_sql("COMMIT")
     except DBAPIError as error:
         raise translated(error, path) from error
     finally:
         engine.dispose()
+
+
+def run_steps_on(connection: Connection, last: str = "head") -> None:
+    """Run the steps that are missing inside a transaction that the caller began. Raises DBAPIError."""
+    from alembic import command
+
+    config = _config()
+    config.attributes["connection"] = connection
+    command.upgrade(config, last)
 
 
 def changed_on_purpose(since: str) -> frozenset[str]:

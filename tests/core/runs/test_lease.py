@@ -242,7 +242,7 @@ class Slow:
 
 async def main():
     database = await Database.open(Path(sys.argv[1]))
-    stores = Stores(database, database.path.parent / "files", Sealer("secret"))
+    stores = Stores(database, Path(database.place).parent / "files", Sealer("secret"))
     talk = await stores.of("alice").conversations.create()
     question = Message("user", "Count!")
     runs = manager.Runs(stores)

@@ -1,4 +1,4 @@
-"""An open database with two owners who know nothing of each other."""
+"""An open database with two owners who know nothing of each other, of each kind."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ import pytest
 
 from core.storage.conversations import ConversationStore
 from core.storage.database import Database
+from tests.grown_postgres import BOTH_FORMS, place_of
 
 
-@pytest.fixture
-async def database(tmp_path: Path, anyio_backend: str) -> AsyncIterator[Database]:
+@pytest.fixture(params=BOTH_FORMS)
+async def database(request: pytest.FixtureRequest, tmp_path: Path, anyio_backend: str) -> AsyncIterator[Database]:
     """A new database."""
-    opened = await Database.open(tmp_path / "parlour.db")
+    opened = await Database.open(place_of(request, tmp_path))
     store = partial(ConversationStore, opened)
     await store("alice").ensure_owner()
     await store("bob").ensure_owner()

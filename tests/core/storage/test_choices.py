@@ -50,7 +50,7 @@ async def test_changes_at_the_same_time_are_all_kept(database: Database) -> None
 
 
 async def test_changes_by_two_processes_are_all_kept(database: Database) -> None:
-    other = await Database.open(database.path)
+    other = await Database.open(database.place)
     try:
         stores = [partial(OwnerSettings, database), partial(OwnerSettings, other)]
         changes = [stores[n % 2]("alice").change("tools", lambda kept, n=n: [*(kept or []), n]) for n in range(40)]

@@ -131,6 +131,7 @@ async def test_a_full_disk_leaves_no_half_file(
     await store("alice").put("a.txt", b"whole")
 
 
+@pytest.mark.parametrize("database", ["sqlite"], indirect=True)
 async def test_a_file_whose_row_cannot_be_stored_is_not_left_behind(database: Database, tmp_path: Path) -> None:
     store = AllFiles(database, tmp_path / "files").of
     pages = await database.read(lambda c: c.exec_driver_sql("PRAGMA page_count").scalar_one())

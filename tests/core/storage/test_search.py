@@ -231,6 +231,7 @@ async def test_nothing_typed_gives_the_latest_conversations(of: Of) -> None:
     assert await mine.search.find("?!") == Found()
 
 
+@pytest.mark.parametrize("database", ["sqlite"], indirect=True)
 @pytest.mark.parametrize(
     "damage",
     [
@@ -247,7 +248,7 @@ async def test_a_damaged_or_missing_index_is_made_anew_and_nobody_notices(
     mine = of("alice")
     for number in range(30):
         await talk(mine, f"Number {number}", f"a heron and bird {number}")
-    with closing(sqlite3.connect(database.path)) as connection:
+    with closing(sqlite3.connect(database.place)) as connection:
         connection.execute("PRAGMA writable_schema=ON")
         connection.execute(damage)
         connection.commit()
@@ -255,25 +256,27 @@ async def test_a_damaged_or_missing_index_is_made_anew_and_nobody_notices(
     fresh = await talk(mine, "Fresh", "a heron again")
     assert titles(await mine.search.find("heron again")) == ["Fresh"]
     await mine.conversations.delete(fresh)
-    with closing(sqlite3.connect(database.path)) as connection:
+    with closing(sqlite3.connect(database.place)) as connection:
         connection.execute("INSERT INTO message_index(message_index) VALUES ('integrity-check')")
         assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
 
 
+@pytest.mark.parametrize("database", ["sqlite"], indirect=True)
 async def test_a_message_is_kept_where_the_index_is_gone(of: Of, database: Database) -> None:
-    with closing(sqlite3.connect(database.path)) as connection:
+    with closing(sqlite3.connect(database.place)) as connection:
         connection.execute("DROP TABLE message_index")
         connection.commit()
     await talk(of("alice"), "Kept", "all the same")
     assert titles(await of("alice").search.find("same")) == ["Kept"]
 
 
+@pytest.mark.parametrize("database", ["sqlite"], indirect=True)
 async def test_an_index_that_is_made_anew_is_the_one_of_the_migration(database: Database) -> None:
     def made(connection: sqlite3.Connection) -> list[str]:
         query = "SELECT sql FROM sqlite_master WHERE name LIKE 'message_%' AND sql NOT NULL ORDER BY name"
         return [str(sql) for (sql,) in connection.execute(query)]
 
-    with closing(sqlite3.connect(database.path)) as connection:
+    with closing(sqlite3.connect(database.place)) as connection:
         before = made(connection)
         await database.write(make_index_anew)
         assert made(connection) == before

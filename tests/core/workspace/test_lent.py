@@ -181,7 +181,7 @@ async def test_a_reply_whose_library_is_taken_back_ends_with_a_sentence_or_goes_
 
     def takes_back(request: ChatRequest) -> Reply:
         del request
-        with closing(sqlite3.connect(engine.stores.database.path)) as elsewhere, elsewhere:
+        with closing(sqlite3.connect(engine.stores.database.place)) as elsewhere, elsewhere:
             elsewhere.execute("DELETE FROM lent")  # another process did it
         return Reply(calls=[("ask_documents", {"query": "How tall is the tower?"})])
 

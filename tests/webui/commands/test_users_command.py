@@ -39,7 +39,7 @@ def test_people_are_invited_listed_changed_helped_and_deleted(
         return out.err if code else out.out
 
     assert "There is no data" in said("users", "list", code=1)
-    asyncio.run(Database.open(tmp_path / "parlour.db")).path.touch()
+    asyncio.run(Database.open(tmp_path / "parlour.db"))
     for name, role in (("Jan", "owner"), ("Mara", "member")):
         link = said("users", "invite", "--role", role, "--days", "1")
         found = re.fullmatch(r"http://127\.0\.0\.1:7860/link/(\S+)\n", link)

@@ -86,7 +86,7 @@ def _files_and_documents() -> None:
         _text("owner_id"),
         sa.Column("name", sa.Text(), nullable=False),
         _text("media_type"),
-        sa.Column("size", sa.Integer(), nullable=False),
+        sa.Column("size", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
         _text("sha256"),
         _number("created_at"),
         points={"owner_id": "owners"},

@@ -9,6 +9,7 @@ revision = "0003"
 down_revision = "0002"
 
 _KEPT = ("id", "owner_id", "conversation_id", "file_id", "name", "library_id", "status", "error", "pages", "created_at")
+_ONE_HOME = "(conversation_id IS NULL) <> (collection_id IS NULL)"
 _POINTERS = {
     "owner_id": "owners",
     "conversation_id": "conversations",
@@ -49,6 +50,16 @@ def _libraries() -> None:
 
 def _documents() -> None:
     """Made anew and filled from the old one: SQLite cannot let an existing column be empty."""
+    if op.get_bind().dialect.name == "postgresql":  # which can, and has no rows of before this step
+        op.alter_column("documents", "conversation_id", nullable=True)
+        op.add_column("documents", sa.Column("collection_id", sa.String()))
+        op.add_column("documents", sa.Column("facts", sa.JSON()))
+        op.create_foreign_key(
+            "fk_documents_collection_id", "documents", "libraries", ["collection_id"], ["id"], ondelete="CASCADE"
+        )
+        op.create_check_constraint("ck_documents_one_home", "documents", _ONE_HOME)
+        op.create_index("ix_documents_collection_id", "documents", ["collection_id"])
+        return
     op.create_table(
         "documents_anew",
         sa.Column("id", sa.String(), nullable=False),
@@ -65,7 +76,7 @@ def _documents() -> None:
         sa.Column("created_at", sa.Float(), nullable=False),
         *(_points("documents", column, target) for column, target in _POINTERS.items()),
         sa.PrimaryKeyConstraint("id", name="pk_documents"),
-        sa.CheckConstraint("(conversation_id IS NULL) <> (collection_id IS NULL)", name="ck_documents_one_home"),
+        sa.CheckConstraint(_ONE_HOME, name="ck_documents_one_home"),
     )
     old, new = _rows_of("documents"), _rows_of("documents_anew")
     op.execute(sa.insert(new).from_select(list(_KEPT), sa.select(*old.c)))

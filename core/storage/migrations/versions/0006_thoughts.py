@@ -25,6 +25,28 @@ _RULES = (
     BEGIN SELECT RAISE(ABORT, 'the positions of steps have no gap'); END""",
 )
 
+_RULES_OF_POSTGRESQL = (
+    """CREATE FUNCTION message_agent_thoughts_rules() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+    IF TG_OP = 'INSERT' THEN
+        IF NEW.position <>
+            1 + coalesce((SELECT max(position) FROM message_agent_thoughts WHERE message_id = NEW.message_id), 0)
+        THEN RAISE EXCEPTION 'the positions of steps have no gap'; END IF;
+        RETURN NEW;
+    ELSIF TG_OP = 'UPDATE' THEN
+        IF NEW.message_id <> OLD.message_id OR NEW.position <> OLD.position
+        THEN RAISE EXCEPTION 'a step stays where it is'; END IF;
+        RETURN NEW;
+    END IF;
+    IF EXISTS (SELECT 1 FROM messages WHERE id = OLD.message_id)
+        AND EXISTS (SELECT 1 FROM owners WHERE id = OLD.owner_id)
+        AND EXISTS (SELECT 1 FROM message_agent_thoughts WHERE message_id = OLD.message_id AND position > OLD.position)
+    THEN RAISE EXCEPTION 'the positions of steps have no gap'; END IF;
+    RETURN OLD;
+    END $$""",
+    """CREATE TRIGGER message_agent_thoughts_rules BEFORE INSERT OR UPDATE OR DELETE ON message_agent_thoughts
+    FOR EACH ROW EXECUTE FUNCTION message_agent_thoughts_rules()""",
+)
+
 
 def upgrade() -> None:
     op.create_table(
@@ -46,7 +68,7 @@ def upgrade() -> None:
     )
     op.create_index("ix_message_agent_thoughts_owner_id", "message_agent_thoughts", ["owner_id"])
     op.create_index("message_agent_thought_message_id_idx", "message_agent_thoughts", ["message_id"])
-    for rule in _RULES:
+    for rule in _RULES_OF_POSTGRESQL if op.get_bind().dialect.name == "postgresql" else _RULES:
         op.execute(rule)
 
 

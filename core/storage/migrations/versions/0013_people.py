@@ -57,7 +57,7 @@ def upgrade() -> None:
     )
     op.create_table(
         "audit",
-        sa.Column("id", sa.Integer(), nullable=False),
+        sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
         sa.Column("at", sa.Float(), nullable=False),
         sa.Column("by", sa.Text(), nullable=False),
         sa.Column("did", sa.String(), nullable=False),
@@ -70,7 +70,7 @@ def upgrade() -> None:
         sa.Column("owner_id", sa.String(), nullable=False),
         sa.Column("day", sa.String(), nullable=False),
         sa.Column("messages", sa.Integer(), nullable=False),
-        sa.Column("tokens", sa.Integer(), nullable=False),
+        sa.Column("tokens", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
         sa.Column("cost", sa.Float(), nullable=False),
         sa.ForeignKeyConstraint(["owner_id"], ["owners.id"], name="fk_used_owner_id_owners", ondelete="CASCADE"),
         sa.PrimaryKeyConstraint("owner_id", "day", name="pk_used"),

@@ -1,0 +1,60 @@
+"""What SQLite and PostgreSQL say in different ways, as expressions that hold for both."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import ColumnElement, Integer, func
+from sqlalchemy.dialects.postgresql import Insert
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.functions import GenericFunction
+
+from core.storage.base import busy
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection, Table
+
+
+def upsert(table: Table) -> Insert:
+    """An insertion that may go on with `on_conflict_do_nothing` or `on_conflict_do_update`.
+
+    The clause is PostgreSQL's, which SQLite took over: each of the two dialects writes it in its own way.
+    """
+    return Insert(table)
+
+
+def begins(column: ColumnElement[str], beginning: str) -> ColumnElement[bool]:
+    """Whether a text begins so, to the letter: for `LIKE`, capitals are small letters in one database alone."""
+    return func.substr(column, 1, len(beginning)) == beginning
+
+
+class octets(GenericFunction[int]):  # noqa: N801 - a function of SQL
+    """How many bytes the text of a column takes."""
+
+    type = Integer()
+    inherit_cache = True
+
+
+@compiles(octets)
+def _octets(element: octets, compiler: Any, **more: Any) -> str:
+    return f"octet_length(CAST({compiler.process(element.clauses, **more)} AS TEXT))"
+
+
+@compiles(octets, "sqlite")
+def _octets_of_sqlite(element: octets, compiler: Any, **more: Any) -> str:
+    return f"length(CAST({compiler.process(element.clauses, **more)} AS BLOB))"
+
+
+def refuse_second(connection: Connection, conversation_id: str) -> None:
+    """Nothing, where no other transaction begins a run in the conversation now, or can until this one ends.
+
+    A second one would have to run again, and might then find that the first one's run is over already. Where there is
+    one writer, there is never a second one.
+
+    Raises:
+        ConflictError: key `busy`.
+    """
+    if connection.dialect.name != "sqlite":
+        asked = "SELECT pg_try_advisory_xact_lock(hashtextextended(%s, 0))"
+        if not connection.exec_driver_sql(asked, (f"run of {conversation_id}",)).scalar_one():
+            raise busy()

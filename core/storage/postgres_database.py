@@ -1,0 +1,195 @@
+"""The grown database: PostgreSQL, for several Parlours at the same time."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import select
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import psycopg
+from psycopg.pq import ExecStatus
+from sqlalchemy import text
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
+
+from core.bridge.cancellation import run_to_end
+from core.errors import StorageError
+from core.observing import record
+from core.storage.migrations.postgres import bring_up_to_date
+from core.storage.postgres_engine import PATIENCE, engine_of, named
+from core.storage.postgres_errors import (
+    is_conflict,
+    is_duplicate,
+    is_passing,
+    is_undone,
+    translated,
+    unsure,
+)
+from core.storage.transactions import DURATION, READ, WRITE, Transactions
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from sqlalchemy import Connection, Engine
+
+
+T = TypeVar("T")
+
+CONNECTIONS: Final = 4
+"""Connections of one process for reading, and as many for writing."""
+_SHORTEST_WAIT: Final = 0.002
+_LONGEST_WAIT: Final = 0.25
+_MOST_SELECTED: Final = 1024  # numbers of descriptors that `select` takes
+_TO_READ: Final = b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+_TO_WRITE: Final = b"BEGIN ISOLATION LEVEL SERIALIZABLE"
+_TO_WRITE_QUICKLY: Final = b"BEGIN ISOLATION LEVEL SERIALIZABLE; SET LOCAL synchronous_commit = off"
+_FAILURES: Final = (DBAPIError, PoolTimeoutError, psycopg.Error)
+
+
+class PostgresDatabase(Transactions):
+    """A database of a PostgreSQL server, by a synchronous driver in threads.
+
+    Writes are serializable: PostgreSQL refuses one whose outcome depends on the order in which it ran beside others,
+    and it runs again, as it does where the server went away before its end. So what holds for SQLite's one writer
+    holds here.
+    """
+
+    def __init__(self, address: str) -> None:
+        self.place = address
+        self.name = named(address)
+        self._readers, self._writers = engine_of(address, CONNECTIONS), engine_of(address, CONNECTIONS)
+        self._reading = ThreadPoolExecutor(CONNECTIONS, "database-read")
+        self._writing = ThreadPoolExecutor(CONNECTIONS, "database-write")
+        self._closing = threading.Event()
+
+    @classmethod
+    async def at(cls, address: str) -> PostgresDatabase:
+        """The database, its tables made or brought up to date first. Raises as `Database.open`."""
+        await asyncio.to_thread(bring_up_to_date, address)
+        return cls(address)
+
+    async def read(self, work: Callable[[Connection], T]) -> T:
+        """As of `Transactions`."""
+        return await run_to_end(self._run(self._reading, self._readers, _TO_READ, work))
+
+    def read_here(self, work: Callable[[Connection], T]) -> T:
+        """As of `Transactions`."""
+        if self._closing.is_set():
+            raise StorageError("The database is closed.")
+        return self._patiently(self._readers, _TO_READ, work)
+
+    async def write(self, work: Callable[[Connection], T], *, durable: bool = True) -> T:
+        """As of `Transactions`; key `storage_unsure` where the connection was lost at the very end."""
+        opening = _TO_WRITE if durable else _TO_WRITE_QUICKLY
+        return await run_to_end(self._run(self._writing, self._writers, opening, work))
+
+    async def aclose(self) -> None:
+        """Close all connections; nothing can be read or written any more."""
+        self._closing.set()
+        for engine, threads in ((self._readers, self._reading), (self._writers, self._writing)):
+            await asyncio.to_thread(threads.shutdown)  # what was begun is done; nothing is tried again
+            await asyncio.to_thread(engine.dispose)
+
+    def counted(self, connection: Connection) -> int:
+        """As of `Transactions`."""
+        return int(note_of(connection, "generation") or 0)
+
+    def count(self, connection: Connection, number: int) -> None:
+        """As of `Transactions`."""
+        keep_note(connection, "generation", str(number))
+
+    async def _run(
+        self, threads: ThreadPoolExecutor, engine: Engine, opening: bytes, work: Callable[[Connection], T]
+    ) -> T:
+        if self._closing.is_set():
+            raise StorageError("The database is closed.")
+        began = time.perf_counter()
+        done = await asyncio.get_running_loop().run_in_executor(threads, self._patiently, engine, opening, work)
+        record(DURATION, time.perf_counter() - began, READ if engine is self._readers else WRITE)
+        return done
+
+    def _patiently(self, engine: Engine, opening: bytes, work: Callable[[Connection], T]) -> T:
+        """Run a work, again where another transaction came between, or the server was away for a moment."""
+        until, wait, seen = time.monotonic() + PATIENCE, _SHORTEST_WAIT, False
+        while True:
+            try:
+                return _transaction(engine, opening, work, self.name)
+            except _FAILURES as error:
+                duplicate = is_duplicate(error) and not seen
+                seen = seen or duplicate
+                again = is_conflict(error) or is_passing(error) or duplicate
+                if not again or self._closing.is_set() or time.monotonic() > until:
+                    raise translated(error, self.name) from error
+            self._closing.wait(wait * random.random())  # noqa: S311 - so that two do not meet again and again
+            wait = min(wait * 2, _LONGEST_WAIT)
+
+
+def _transaction(engine: Engine, opening: bytes, work: Callable[[Connection], T], name: str) -> T:
+    with engine.connect() as connection:
+        plain: psycopg.Connection[Any] = connection.connection.driver_connection  # pyright: ignore[reportAssignmentType]
+        try:
+            _say(plain, opening)
+            result = work(connection)
+            _check_there(plain)
+        except BaseException as error:
+            _undo(plain)
+            if plain.closed or (isinstance(error, _FAILURES) and is_passing(error)):
+                connection.invalidate()  # the next one is made anew, perhaps to another server
+            raise
+        try:
+            _say(plain, b"COMMIT", b"COMMIT")
+        except psycopg.Error as error:
+            if plain.closed:
+                connection.invalidate()
+            if opening is _TO_READ or is_undone(error):
+                raise
+            raise unsure(name) from error
+        return result
+
+
+def _say(plain: psycopg.Connection[Any], statement: bytes, answer: bytes = b"") -> None:
+    """Statements past the driver's cursor, which costs as much as they do. Raises psycopg.Error."""
+    done = plain.pgconn.exec_(statement)
+    if done.status not in {ExecStatus.COMMAND_OK, ExecStatus.TUPLES_OK}:
+        said = done.error_message.decode(errors="replace").strip()
+        if plain.pgconn.status != psycopg.pq.ConnStatus.OK and not done.error_field(
+            psycopg.pq.DiagnosticField.SQLSTATE
+        ):
+            raise psycopg.OperationalError(said or "the connection is closed")
+        raise psycopg.errors.error_from_result(done)
+    if answer and done.command_status != answer:  # a statement of it had failed, and the work went on
+        raise psycopg.errors.InFailedSqlTransaction("the transaction had failed already, and was undone")
+
+
+def _check_there(plain: psycopg.Connection[Any]) -> None:
+    """Nothing, where the server has not hung up: noticed now, nothing was stored. Raises psycopg.Error."""
+    number = plain.pgconn.socket
+    if number < _MOST_SELECTED and select.select([number], [], [], 0)[0]:
+        _say(plain, b"SELECT 1")
+
+
+def _undo(plain: psycopg.Connection[Any]) -> None:
+    with suppress(psycopg.Error):
+        if not plain.closed:
+            plain.pgconn.exec_(b"ROLLBACK")
+
+
+_NOTE: Final = text("SELECT value FROM installation WHERE name = :name")
+_KEEP: Final = text(
+    "INSERT INTO installation (name, value) VALUES (:name, :value) ON CONFLICT (name) DO UPDATE SET value = :value"
+)
+
+
+def note_of(connection: Connection, name: str) -> str | None:
+    """What is kept of the installation as a whole under a name, inside a transaction."""
+    return connection.execute(_NOTE, {"name": name}).scalar()
+
+
+def keep_note(connection: Connection, name: str, value: str) -> None:
+    """Keep something of the installation as a whole, inside a transaction."""
+    connection.execute(_KEEP, {"name": name, "value": value})

@@ -1,0 +1,91 @@
+"""Connections to a PostgreSQL database, and what it is called in a sentence."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+from psycopg.types.string import StrDumper
+from sqlalchemy import create_engine, event
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError
+
+from core.errors import SettingsError
+
+if TYPE_CHECKING:
+    import psycopg
+    from sqlalchemy import URL, Engine
+
+PATIENCE: Final = 10.0
+"""Seconds for a server that went away to be back."""
+_USUAL: Final = {
+    "application_name": "parlour",
+    "connect_timeout": "5",
+    "keepalives_idle": "30",
+    "tcp_user_timeout": "30000",
+    # A transaction whose process is gone must hold nobody up; short statements gain nothing from compiling.
+    "options": "-c idle_in_transaction_session_timeout=60s -c lock_timeout=10s -c jit=off",
+}
+
+
+def engine_of(address: str, size: int) -> Engine:
+    """What makes connections to a database, each in autocommit, at most so many.
+
+    Raises:
+        SettingsError: The address is wrong.
+    """
+    url = _read(address)
+    engine = create_engine(
+        url.set(drivername="postgresql+psycopg"),
+        isolation_level="AUTOCOMMIT",  # transactions are begun and ended above, by hand
+        json_serializer=_json,
+        pool_size=size,
+        max_overflow=0,
+        pool_timeout=PATIENCE,
+        use_native_hstore=False,
+        connect_args={name: value for name, value in _USUAL.items() if name not in url.query},
+    )
+    event.listen(engine, "connect", _set_up)
+    return engine
+
+
+def named(address: str) -> str:
+    """What a database is called in a sentence, without its password. Raises SettingsError."""
+    url = _read(address)
+    port = f":{url.port}" if url.port else ""
+    return f"the database {url.database or url.username or ''} at {url.host or 'this machine'}{port}"
+
+
+def _read(address: str) -> URL:
+    hint = "Write it as postgresql://name:password@host:5432/database."
+    try:
+        url = make_url(address)
+        fine = url.drivername in {"postgresql", "postgres"}
+    except (ArgumentError, ValueError):
+        fine, url = False, None
+    if not fine or url is None:
+        raise SettingsError(
+            "PARLOUR_DATABASE must be the address of a PostgreSQL database.", hint=hint, key="storage_address"
+        )
+    return url
+
+
+class _WithoutNul(StrDumper):
+    """Text without NUL, which PostgreSQL cannot hold."""
+
+    def dump(self, obj: str) -> Any:
+        return super().dump(obj.replace("\0", "") if "\0" in obj else obj)
+
+
+def _set_up(connection: psycopg.Connection[Any], _record: object) -> None:
+    connection.adapters.register_dumper(str, _WithoutNul)
+
+
+def _json(value: object) -> str:
+    """JSON as it reads; halves of surrogate pairs, which no text can hold, stay escaped, like NUL."""
+    said = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    try:
+        said.encode()
+    except UnicodeEncodeError:
+        said = json.dumps(value, separators=(",", ":"))
+    return said

@@ -1,0 +1,78 @@
+"""What every form of the database does: whole transactions, one at a time or as if they were."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Final, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from sqlalchemy import Connection
+
+
+T = TypeVar("T")
+
+DURATION: Final = "parlour.database.duration"
+READ: Final = {"operation": "read"}
+WRITE: Final = {"operation": "write"}
+
+
+class Transactions(ABC):
+    """A database in one of its forms, for one event loop.
+
+    A transaction is a plain function of a connection, a `work`: it reads and changes rows by statements that hold for
+    every database (`upsert` among them), and has no effect but that, for it may run more than once. Callers wait
+    without blocking their loop. A work runs whole even where its caller is cancelled.
+
+    Attributes:
+        name: What it is called in a sentence: the path of the file, or the place of the server.
+        place: What `Database.open` opened.
+    """
+
+    name: str
+    place: Path | str
+
+    @abstractmethod
+    async def read(self, work: Callable[[Connection], T]) -> T:
+        """Run `work` on a snapshot of the database.
+
+        Raises:
+            StorageError: The database failed.
+        """
+
+    @abstractmethod
+    def read_here(self, work: Callable[[Connection], T]) -> T:
+        """`read` in this thread, which it blocks: for what works in threads and must know what is so at this moment.
+
+        Raises:
+            StorageError: The database failed.
+        """
+
+    @abstractmethod
+    async def write(self, work: Callable[[Connection], T], *, durable: bool = True) -> T:
+        """Run `work` as one transaction, as if no other ran at the same time: all of it is stored, or nothing.
+
+        Args:
+            work: What to do, with the connection; it may run no other transaction.
+            durable: Whether it must survive a power failure. Checkpoints of a stream need not: they survive the
+                death of the process, and cost a sixtieth.
+
+        Raises:
+            NoSpaceError: The disk is full.
+            ConflictError: A rule of the tables forbids it, or the database is busy (key `storage_busy`).
+            StorageError: The database failed otherwise.
+        """
+
+    @abstractmethod
+    async def aclose(self) -> None:
+        """Close all connections; nothing can be read or written any more."""
+
+    @abstractmethod
+    def counted(self, connection: Connection) -> int:
+        """How often it was opened, as `count` has noted it, inside a transaction."""
+
+    @abstractmethod
+    def count(self, connection: Connection, number: int) -> None:
+        """Note how often it was opened, inside a transaction."""
