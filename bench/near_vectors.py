@@ -72,10 +72,10 @@ def fill(folder: str) -> dict[str, float]:
 
     from core.rag import records
     from core.rag.document import Chunk, Document
-    from core.rag.search.keyword import KeywordSearcher
+    from core.rag.search.word_table import WordTable
 
     file = opened(folder, graph=False).file
-    KeywordSearcher(file)
+    WordTable(file)
     for at in range(0, COUNT, 10_000):
         rows = vectors(10_000, at).astype(np.float16)
         with file.writing() as db:
@@ -101,9 +101,10 @@ def build(folder: str) -> dict[str, float]:
 def ask(folder: str, *, graph: bool) -> dict[str, Any]:
     """CPU milliseconds of a question after the first, what is found, and the most memory."""
     from core.rag.search.vector import VectorSearcher
+    from core.rag.search.word_table import WordTable
 
     here = opened(folder, graph=graph)
-    searcher = VectorSearcher(here.file, [here])
+    searcher = VectorSearcher(WordTable(here.file), [here])
     began = time.process_time()
     searcher.find("0", 10)
     first = time.process_time() - began

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import json
-from contextlib import closing
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from core.rag import records
 from core.rag.document import strokes
 from core.rag.prose import count_tokens
 from core.rag.scope import passages_in
 
 if TYPE_CHECKING:
-    import sqlite3
     from collections.abc import Collection, Iterable, Sequence
 
     from core.rag.document import Passage
-    from core.rag.index_file import IndexFile
     from core.rag.scope import Part
+    from core.rag.shelf import Shelf
 
 _MOST_TOGETHER = 3  # chunks in one passage: its number has to stand for something that can be looked at
 _SHORTEST_TOKEN = 0.25  # a letter is this much of a token, or more
@@ -44,8 +40,8 @@ class _Placed:
 class ContextBuilder:
     """Builds passages by their positions in their documents."""
 
-    def __init__(self, file: IndexFile) -> None:
-        self._file = file
+    def __init__(self, shelf: Shelf) -> None:
+        self._shelf = shelf
 
     def merged(self, passages: Sequence[Passage]) -> list[Passage]:
         """The passages, with neighbours on a page merged, in the order of the best of each.
@@ -72,9 +68,7 @@ class ContextBuilder:
         Raises:
             StorageError: The library cannot be read.
         """
-        with self._file.reading() as db:
-            ids = (one.id for one in records.all_documents(db) if one.id in documents)
-            return passages_in(part, _all_of(db, ids))
+        return passages_in(part, self._shelf.whole(documents))
 
     def whole(self, documents: Collection[str], part: Part | None = None) -> list[Passage]:
         """All passages of the documents there are so far, or of a part of them, neighbours on a page merged.
@@ -86,8 +80,7 @@ class ContextBuilder:
         Raises:
             StorageError: The library cannot be read.
         """
-        with self._file.reading() as db:
-            passages = _all_of(db, (one.id for one in records.all_documents(db) if one.id in documents))
+        passages = self._shelf.whole(documents)
         wanted = passages if part is None else passages_in(part, passages)
         return [_as_one(run, run[0].passage) for run in _runs(self._placed(wanted))]
 
@@ -100,10 +93,7 @@ class ContextBuilder:
         Raises:
             StorageError: The library cannot be read.
         """
-        sql = "SELECT coalesce(sum(length(text)), 0) FROM chunks WHERE document_id IN (SELECT value FROM json_each(?))"
-        with self._file.reading() as db:
-            (letters,) = db.execute(sql, (json.dumps(list(documents)),)).fetchone()
-        return int(letters)
+        return self._shelf.letters(documents)
 
     def full_text(self, documents: Collection[str], most_tokens: int) -> list[Passage] | None:
         """All passages of the documents in their own order; `None` if they do not fit, or are still being read.
@@ -116,48 +106,21 @@ class ContextBuilder:
             StorageError: The library cannot be read.
         """
         wanted = frozenset(documents)
-        with self._file.reading() as db:
-            if not _may_fit(db, wanted, most_tokens):
-                return None
-            there = [one for one in records.all_documents(db) if one.id in wanted]
-            if any(one.status == "reading" for one in there):
-                return None
-            passages = _all_of(db, (one.id for one in there))
+        fitting = most_tokens / (_SHORTEST_TOKEN * _SAID_ONCE)
+        if not 0 < self._shelf.letters(wanted, fitting) <= fitting:
+            return None
+        if any(one.status == "reading" for one in self._shelf.documents() if one.id in wanted):
+            return None
+        passages = self._shelf.whole(wanted)
         joined = [_as_one(run, run[0].passage) for run in _runs(self._placed(passages))]
         return joined if sum(count_tokens(one.text) for one in joined) <= most_tokens else None
 
     def _placed(self, passages: Sequence[Passage]) -> list[_Placed]:
         """The passages that are still here, each once."""
-        with self._file.reading() as db:
-            places = {
-                chunk_id: (position, overlap)
-                for chunk_id, position, overlap in db.execute(
-                    "SELECT id, position, overlap FROM chunks WHERE id IN (SELECT value FROM json_each(?))",
-                    (json.dumps([passage.chunk_id for passage in passages]),),
-                )
-            }
+        places = self._shelf.places([passage.chunk_id for passage in passages])
         once = {passage.chunk_id: passage for passage in reversed(passages)}
         first = [passage for passage in passages if once.pop(passage.chunk_id, None) is not None]
         return [_Placed(one, *places[one.chunk_id]) for one in first if one.chunk_id in places]
-
-
-def _all_of(db: sqlite3.Connection, documents: Iterable[str]) -> list[Passage]:
-    """All passages of documents, in their own order."""
-    query = "SELECT id FROM chunks WHERE document_id = ? ORDER BY position"
-    ids = [chunk_id for document_id in documents for (chunk_id,) in db.execute(query, (document_id,))]
-    return records.passages(db, [(chunk_id, 0.0) for chunk_id in ids])
-
-
-def _may_fit(db: sqlite3.Connection, documents: Collection[str], most_tokens: int) -> bool:
-    """Whether there is text, and its length may fit; stops as soon as it cannot."""
-    letters = 0
-    sql = "SELECT length(text) FROM chunks WHERE document_id IN (SELECT value FROM json_each(?))"
-    with closing(db.execute(sql, (json.dumps(list(documents)),))) as rows:
-        for (length,) in rows:
-            letters += length
-            if letters * _SHORTEST_TOKEN * _SAID_ONCE > most_tokens:
-                return False
-    return letters > 0
 
 
 def _runs(placed: Iterable[_Placed]) -> list[list[_Placed]]:

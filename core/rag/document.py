@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
+from core.errors import NotFoundError
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
@@ -248,6 +250,13 @@ class Document:
     tables: int = 0
     seconds: float = 0.0
     invisible: int = 0
+
+
+def required(document: Document | None) -> Document:
+    """The document. Raises NotFoundError where there is none."""
+    if document is None:
+        raise NotFoundError("There is no such document.")
+    return document
 
 
 @dataclass(frozen=True, slots=True)

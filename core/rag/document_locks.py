@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
 from contextlib import contextmanager
@@ -10,18 +9,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from core.errors import StorageError
-from core.rag.index_file import translated
 from core.rag.parsers.process import cancelled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
-    from pathlib import Path
-
-    from filelock import BaseFileLock
 
     from core.rag.document import ReadingProgress
-
-_log = logging.getLogger(__name__)
+    from core.rag.shelf import Lock
 
 _POLL = 0.1  # seconds between two reports, and between two looks at whether it is our turn
 _END_TIMEOUT = 10.0  # seconds in which a reading that is stopped ends
@@ -117,11 +111,11 @@ class DocumentLocks:
     """The documents of a library that are being read.
 
     Args:
-        folder: For lock files, one for each document at work; made when the first is needed.
+        lock: Gives the lock of a document, which holds among all that use the library.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, lock: Callable[[str], Lock]) -> None:
+        self._lock = lock
         self._guard = threading.Lock()
         self._closing = threading.Event()
         self._jobs: dict[str, Job] = {}
@@ -136,7 +130,7 @@ class DocumentLocks:
         """
         job = Job(request, self._closing)
         lock = self._lock(document_id)
-        while not _acquired(lock):
+        while not lock.acquire():
             _check_wanted(job)
             self._follow(document_id, request)
         try:
@@ -147,7 +141,7 @@ class DocumentLocks:
         finally:
             with self._guard:
                 self._jobs.pop(document_id, None)
-            _release(lock)
+            lock.release()
             job.done.set()
 
     @contextmanager
@@ -157,7 +151,7 @@ class DocumentLocks:
         until = time.monotonic() + _END_TIMEOUT
         while True:
             is_within = self._stop(document_id)
-            is_ours = not is_within and _acquired(lock)
+            is_ours = not is_within and lock.acquire()
             # Otherwise the holder, this very reading or a sleeping process, will find the document gone.
             if is_ours or is_within or time.monotonic() > until:
                 break
@@ -166,7 +160,7 @@ class DocumentLocks:
             yield
         finally:
             if is_ours:
-                _release(lock)
+                lock.release()
 
     def is_reading(self, document_id: str) -> bool:
         """Whether this process is reading it."""
@@ -202,41 +196,9 @@ class DocumentLocks:
                 told = other.last_progress
                 request.report(told)
 
-    def _lock(self, document_id: str) -> BaseFileLock:
-        from filelock import FileLock
-
-        try:
-            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        except OSError as error:
-            raise translated(error) from error
-        return FileLock(self._folder / f"{document_id}.lock", thread_local=False)
-
 
 def _check_wanted(job: Job) -> None:
     """Raise if the request is over: before anything was read, stopping is cancelling."""
     job.check()
     if job.stopped():
         raise cancelled()
-
-
-def _acquired(lock: BaseFileLock) -> bool:
-    from filelock import Timeout
-
-    try:
-        lock.acquire(timeout=0)
-    except Timeout:
-        return False
-    except OSError as error:
-        raise translated(error) from error
-    return True
-
-
-def _release(lock: BaseFileLock) -> None:
-    """Release the lock and delete its file; whoever waits for it notices, and makes another."""
-    from pathlib import Path
-
-    try:
-        Path(lock.lock_file).unlink(missing_ok=True)
-    except OSError:
-        _log.debug("A lock file stays: this system deletes none that is open.")
-    lock.release()

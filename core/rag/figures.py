@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from core.errors import NotFoundError
-from core.rag import records
+from core.rag.document import required
 from core.rag.figure_labels import is_figure, labels_in
 
 if TYPE_CHECKING:
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from core.rag.document import Figure, Passage
-    from core.rag.index_file import IndexFile
     from core.rag.originals import Originals
     from core.rag.pages import Pictures
+    from core.rag.shelf import Shelf
 
 _FEWEST_PIXELS: Final = 10_000
 
@@ -23,8 +23,8 @@ _FEWEST_PIXELS: Final = 10_000
 class Figures:
     """Part of a library; use `Library.figures`."""
 
-    def __init__(self, file: IndexFile, originals: Originals, pictures: Pictures) -> None:
-        self._file, self._originals, self._pictures = file, originals, pictures
+    def __init__(self, shelf: Shelf, originals: Originals, pictures: Pictures) -> None:
+        self._shelf, self._originals, self._pictures = shelf, originals, pictures
 
     def of(self, document_ids: Collection[str]) -> list[Figure]:
         """The figures of documents, in their order.
@@ -32,8 +32,7 @@ class Figures:
         Raises:
             StorageError: The library cannot be read.
         """
-        with self._file.reading() as db:
-            return records.figures(db, document_ids)
+        return self._shelf.figures(document_ids)
 
     def named(self, question: str, document_ids: Collection[str]) -> list[Figure]:
         """The figures that a question names, such as "figure 3" or 图2, in the order in which it does.
@@ -52,13 +51,11 @@ class Figures:
             StorageError: The library cannot be read.
         """
         ids: dict[int, None] = {}
-        asked = "SELECT id, text FROM chunks WHERE document_id = ? AND page IS ? AND instr(text, ?) > 0"
-        with self._file.reading() as db:
-            for one in figures:
-                if one.caption:
-                    rows = db.execute(asked, (one.document_id, one.page, one.caption))
-                    ids |= {chunk_id: None for chunk_id, text in rows if is_figure(text)}
-            return records.passages(db, [(chunk_id, 0.0) for chunk_id in ids])
+        for one in figures:
+            if one.caption:
+                rows = self._shelf.holding(one.document_id, one.page, one.caption)
+                ids |= {chunk_id: None for chunk_id, text in rows if is_figure(text)}
+        return self._shelf.passages([(chunk_id, 0.0) for chunk_id in ids])
 
     def picture(self, figure: Figure, pixels: int) -> Path:
         """The file with the picture of a figure (JPEG); it may be deleted at any time. Blocks.
@@ -72,11 +69,10 @@ class Figures:
             StorageError: The library cannot be read.
             OSError: It cannot be kept.
         """
-        with self._file.reading() as db:
-            document = records.require(db, figure.document_id)
-            try:
-                shape = records.shape(db, figure.document_id, figure.page) if figure.page is not None else None
-            except NotFoundError:
-                shape = None
+        document = required(self._shelf.document(figure.document_id))
+        try:
+            shape = self._shelf.shape(figure.document_id, figure.page) if figure.page is not None else None
+        except NotFoundError:
+            shape = None
         original = self._originals.path(document.id)
         return self._pictures.figure(document, original, figure, shape, max(_FEWEST_PIXELS, pixels))

@@ -13,7 +13,6 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from core.errors import DocumentError, NoSpaceError, ParlourError
-from core.rag import records
 from core.rag.document_locks import ReadRequest
 from core.rag.draft import Draft, parsed_text, progress_of
 from core.rag.index_file import DamagedIndexError, IndexFile, move_aside, translated
@@ -23,7 +22,6 @@ from core.rag.parsers.base import ParseOptions
 from core.rag.parsers.catalog import HEAD, decryptor_of, parser_for
 
 if TYPE_CHECKING:
-    import sqlite3
     from collections.abc import Callable, Generator, Iterable
     from pathlib import Path
 
@@ -36,6 +34,7 @@ if TYPE_CHECKING:
     from core.rag.parsers.base import Found
     from core.rag.parsers.process import Limits
     from core.rag.retriever import Retriever
+    from core.rag.shelf import Shelf
 
 # Kinds of content that another parser makes when they are shown.
 _SHOWN_VERBATIM = frozenset({"sheet", "lines"})
@@ -53,14 +52,16 @@ class Parts:
         pages: The content of pages, to be shown.
         retriever: Searches them.
         locks: Who reads which document.
+        mark: `restore_mark` of the library's file.
     """
 
-    file: IndexFile
+    shelf: Shelf
     originals: Originals
     pictures: Pictures
     pages: Pages
     retriever: Retriever
     locks: DocumentLocks
+    mark: Path
 
 
 class Ingestor:
@@ -72,7 +73,8 @@ class Ingestor:
     """
 
     def __init__(self, parts: Parts, config: RAGConfig, limits: Limits) -> None:
-        self._file, self._originals, self._retriever = parts.file, parts.originals, parts.retriever
+        self._shelf, self._originals, self._retriever = parts.shelf, parts.originals, parts.retriever
+        self._mark = parts.mark
         self._pictures, self._pages, self._locks = parts.pictures, parts.pages, parts.locks
         self._config, self._limits = config, limits
 
@@ -119,7 +121,7 @@ class Ingestor:
             NoSpaceError: The disk is full.
             StorageError: The library cannot be written.
         """
-        mark = _restore_mark(self._file.path)
+        mark = self._mark
         if not mark.exists():
             if not self._is_emptied():
                 return
@@ -130,8 +132,7 @@ class Ingestor:
                 raise translated(error) from error
         for document_id, info in self._originals.infos():
             with self._locks.exclusive(document_id, ReadRequest()) as job:
-                with self._file.reading() as db:
-                    document = records.get(db, document_id)
+                document = self._shelf.document(document_id)
                 if document is None or document.status == "reading":  # or cut short while it was read again
                     self._reread_or_skip(document_id, info, job)
         mark.unlink(missing_ok=True)
@@ -142,28 +143,23 @@ class Ingestor:
         try:
             return self._read(path, path.stat().st_size, document_id, info, job)
         except BaseException:
-            with self._file.writing() as db:
-                self._delete(db, document_id)
+            self._shelf.remove(document_id)
             raise
 
     def _existing(self, document_id: str, info: FileInfo) -> Document | None:
         """The document with these bytes that is here already, renamed to the new name."""
-        with self._file.reading() as db:
-            document = records.get(db, document_id)
+        document = self._shelf.document(document_id)
         if document is None or document.status in {"reading", "stopped"}:  # its reader was killed, or stopped
             return None
         if document.name == info.name:
             return document
-        with self._file.writing() as db:
-            db.execute("UPDATE documents SET name = ? WHERE id = ?", (info.name, document_id))
+        self._shelf.rename(document_id, info.name)
         self._originals.write_info(document_id, info)
         return replace(document, name=info.name)
 
     def _is_emptied(self) -> bool:
         """Whether the index knows no document though there are originals."""
-        with self._file.reading() as db:
-            (has_documents,) = db.execute("SELECT EXISTS (SELECT 1 FROM documents)").fetchone()
-        return not has_documents and next(self._originals.infos(), None) is not None
+        return not self._shelf.documents() and next(self._originals.infos(), None) is not None
 
     def _reread_or_skip(self, document_id: str, info: FileInfo, job: Job) -> None:
         try:
@@ -196,9 +192,8 @@ class Ingestor:
 
         Of an encrypted file the original is the decrypted copy.
         """
-        with self._file.reading() as db:
-            if records.get(db, document_id) is not None:
-                return None
+        if self._shelf.document(document_id) is not None:
+            return None
         if not self._originals.is_complete(document_id):
             return None
         try:
@@ -216,8 +211,7 @@ class Ingestor:
         Its text stays until the new one is complete. Errors as in `add`.
         """
         path = self._originals.path(document_id)
-        with self._file.reading() as db:
-            before = records.get(db, document_id)
+        before = self._shelf.document(document_id)
         if before is None or before.status != "ready" or not path.is_file():
             return None
         try:
@@ -236,18 +230,16 @@ class Ingestor:
         What was read before stays, whatever happens. Errors as in `add`.
         """
         path = self._originals.path(document_id)
-        with self._file.reading() as db:
-            before = records.get(db, document_id)
+        before = self._shelf.document(document_id)
         if before is None or before.status != "stopped" or not path.is_file():
             return None
         try:
-            with self._file.writing() as db:  # under the name that it comes with this time
-                db.execute("UPDATE documents SET name = ? WHERE id = ?", (info.name, document_id))
+            self._shelf.rename(document_id, info.name)  # the name that it comes with this time
             document = self._read(path, before.size, document_id, info, job, before=before)
             self._originals.write_info(document_id, info)
         except BaseException as error:
-            with suppress(ParlourError), self._file.writing() as db:  # else the next reading begins anew
-                db.execute("UPDATE documents SET status = 'stopped' WHERE id = ?", (document_id,))
+            with suppress(ParlourError):  # else the next reading begins anew
+                self._shelf.mark_stopped(document_id)
             job.check()  # whatever error a stopped parser raised
             if isinstance(error, OSError):
                 raise translated(error) from error
@@ -256,8 +248,7 @@ class Ingestor:
 
     def _remove(self, document_id: str) -> None:
         self._originals.forget(document_id)  # first: an original with its info is one to restore
-        with self._file.writing() as db:
-            self._delete(db, document_id)
+        self._shelf.remove(document_id)
         self._delete_files(document_id)
         self._retriever.changed()
 
@@ -294,8 +285,7 @@ class Ingestor:
 
     def _content_before(self, document_id: str) -> tuple[list[Found], int]:
         """The content of the pages that were read completely before reading was stopped, and the page to resume at."""
-        with self._file.reading() as db:
-            last = records.last_page(db, document_id)  # at which it was stopped
+        last = self._shelf.last_page(document_id)  # at which it was stopped
         found = self._pages.before(document_id, last)
         return found, last if found else 1
 
@@ -354,30 +344,11 @@ class Ingestor:
 
     def _store(self, piece: Piece, job: Job, *, is_first: bool) -> Document:
         """Make a piece searchable: all of it, or nothing."""
-        document = piece.document
-        title = document.title or document.name
-        texts = [records.searched_text(title, chunk.heading, chunk.text) for chunk in piece.chunks]
-        prepared = self._retriever.words.prepare(texts)
-        with self._file.writing() as db:
-            job.check()
-            if is_first:
-                self._delete(db, document.id)  # the remains of a killed reading
-                ids = records.insert(db, document, piece.chunks, piece.shapes, piece.figures)
-            elif records.get(db, document.id) is None:  # another process took it out
-                raise process.cancelled()
-            else:
-                ids = records.extend(db, document, piece.chunks, piece.shapes, piece.figures)
-            self._retriever.words.add(db, ids, prepared)
-            kept = records.get(db, document.id) or document
+        kept = self._shelf.put(piece, is_first=is_first, check=job.check)
+        if kept is None:  # another process took it out
+            raise process.cancelled()
         self._retriever.changed()
         return kept
-
-    def _delete(self, db: sqlite3.Connection, document_id: str) -> bool:
-        if records.get(db, document_id) is None:
-            return False
-        self._retriever.words.remove(db, records.chunk_ids(db, document_id))
-        records.remove(db, document_id)
-        return True
 
     def _decrypt(self, staged: StagedFile, password: str, job: Job) -> None:
         """Replace an encrypted staged file by a decrypted copy."""
@@ -434,13 +405,13 @@ def open_index(path: Path) -> IndexFile:
         return IndexFile(path)
     except DamagedIndexError:
         try:
-            _restore_mark(path).touch()
+            restore_mark(path).touch()
             move_aside(path)
         except OSError as error:
             raise translated(error) from error
         return IndexFile(path)
 
 
-def _restore_mark(path: Path) -> Path:
+def restore_mark(path: Path) -> Path:
     """Exists from when the index at `path` was lost until it is restored."""
     return path.with_name(f"{path.name}-restoring")

@@ -20,18 +20,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TypeVar
 
 from core.errors import need_packages
-from core.rag import records
 from core.rag.config import RAGConfig
 from core.rag.context_builder import ContextBuilder
+from core.rag.document import required
 from core.rag.document_locks import DocumentLocks, ReadRequest
 from core.rag.draft import display_name
+from core.rag.embedded_shelf import EmbeddedShelf
 from core.rag.figures import Figures
-from core.rag.ingest import Ingestor, Parts, open_index
+from core.rag.ingest import Ingestor, Parts, open_index, restore_mark
 from core.rag.originals import FileInfo, Originals
 from core.rag.pages import Pages, Pictures
 from core.rag.parsers.catalog import HEAD
 from core.rag.parsers.process import Limits
-from core.rag.readings import Readings
 from core.rag.retriever import Retriever
 from core.rag.sources import file_here, path_given
 from core.rag.tables.tables import Tables
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
     from core.rag.config import RetrievalType
     from core.rag.document import Document, Heading, PageShape, Passage, ReadingProgress, Rectangle
+    from core.rag.shelf import Shelf
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -57,6 +58,7 @@ class Library:
         folder: The library's folder.
         config: How to chunk and search.
         limits: What one file may cost.
+        shelf: Where its passages are; a file in the folder by default. It is closed with the library.
 
     Attributes:
         pages: The pages of documents, with their words.
@@ -67,22 +69,27 @@ class Library:
         retriever: Searches, and knows how far the vectors and the quick indices are.
     """
 
-    def __init__(self, folder: Path, config: RAGConfig, limits: Limits | None = None) -> None:
+    def __init__(
+        self, folder: Path, config: RAGConfig, limits: Limits | None = None, shelf: Shelf | None = None
+    ) -> None:
         self._config = config
         self._limits = limits or Limits()
         self._originals = Originals(folder / "originals")
         self._pictures = Pictures(folder / "pictures", config.pdf_reader)
-        self._file = open_index(folder / "library.sqlite")
-        self.pages = Pages(self._file, self._originals, folder / "pictures", config.pdf_reader, self._limits)
+        index = folder / "library.sqlite"
+        self._shelf: Shelf = shelf or EmbeddedShelf(open_index(index))
+        self.pages = Pages(self._shelf, self._originals, folder / "pictures", config.pdf_reader, self._limits)
         self.tables = Tables(
-            self._file, self._originals, self.pages, folder / "pictures", config.pdf_reader, self._limits
+            self._shelf, self._originals, self.pages, folder / "pictures", config.pdf_reader, self._limits
         )
-        self.figures = Figures(self._file, self._originals, self._pictures)
-        self.retriever = Retriever(self._file, config)
-        self.context = ContextBuilder(self._file)
-        self.readings = Readings(self._file)
-        self._locks = DocumentLocks(folder / "reading")
-        parts = Parts(self._file, self._originals, self._pictures, self.pages, self.retriever, self._locks)
+        self.figures = Figures(self._shelf, self._originals, self._pictures)
+        self.retriever = Retriever(self._shelf, config)
+        self.context = ContextBuilder(self._shelf)
+        self.readings = self._shelf.notes
+        self._locks = DocumentLocks(self._shelf.lock)
+        parts = Parts(
+            self._shelf, self._originals, self._pictures, self.pages, self.retriever, self._locks, restore_mark(index)
+        )
         self._ingestor = Ingestor(parts, config, self._limits)
         self._readers = ThreadPoolExecutor(_AT_ONCE, "library-reader")
         self._finders = ThreadPoolExecutor(4, "library-finder")
@@ -94,14 +101,20 @@ class Library:
 
     @classmethod
     def open(
-        cls, folder: str | Path, config: RAGConfig | Mapping[str, Any] | None = None, *, limits: Limits | None = None
+        cls,
+        folder: str | Path,
+        config: RAGConfig | Mapping[str, Any] | None = None,
+        *,
+        limits: Limits | None = None,
+        shelf: Shelf | None = None,
     ) -> Library:
         """Open the library in `folder`, making it where there is none; `config` says how it reads and searches.
 
         A damaged file is moved aside, and everything is read again from the originals: nothing is lost. So it is where
         the file was deleted or emptied. Where reading again is cut short, by a full disk or because the process is
         killed, the next opening goes on with it.
-        `limits` are those of reading a file.
+        `limits` are those of reading a file. `shelf` holds the passages, where that is no file in the folder; it is
+        closed with the library.
 
         Raises:
             MissingExtraError: The extra `documents` is not installed.
@@ -110,7 +123,7 @@ class Library:
             StorageError: The folder cannot be used.
         """
         need_packages("A library of documents", ["numpy", "snowballstemmer"])
-        return cls(Path(path_given(folder, "The folder of a library")), RAGConfig.of(config), limits)
+        return cls(Path(path_given(folder, "The folder of a library")), RAGConfig.of(config), limits, shelf)
 
     def close(self) -> None:
         """Let go of files and threads; what is being read is given up, and nothing of it stays."""
@@ -118,11 +131,11 @@ class Library:
         self._readers.shutdown()
         self._finders.shutdown()
         self.retriever.close()
-        self._file.close()
+        self._shelf.close()
 
     def is_intact(self) -> bool:
         """Whether the library's file is still the one that was opened: not closed, deleted, emptied or replaced."""
-        return self._file.is_intact()
+        return self._shelf.is_intact()
 
     def __enter__(self) -> Library:
         return self
@@ -222,8 +235,7 @@ class Library:
 
     def documents(self) -> list[Document]:
         """All documents, the oldest first."""
-        with self._file.reading() as db:
-            return records.all_documents(db)
+        return self._shelf.documents()
 
     def headings(self, document_ids: Collection[str]) -> dict[str, list[Heading]]:
         """The headings of the first two levels of each of these documents that has any.
@@ -234,8 +246,7 @@ class Library:
         Raises:
             StorageError: The library cannot be read.
         """
-        with self._file.reading() as db:
-            return records.headings(db, document_ids)
+        return self._shelf.headings(document_ids)
 
     def document(self, document_id: str) -> Document:
         """The document of the id `document_id`.
@@ -243,8 +254,7 @@ class Library:
         Raises:
             NotFoundError: It is not here.
         """
-        with self._file.reading() as db:
-            return records.require(db, document_id)
+        return required(self._shelf.document(document_id))
 
     def find(
         self,
@@ -268,8 +278,7 @@ class Library:
         """
         most = self._config.top_k if k is None else k
         scored = self.retriever.scored(question, most, retrieval_type, documents)
-        with self._file.reading() as db:
-            found = records.passages(db, scored)
+        found = self._shelf.passages(scored)
         return [passage for passage in found if passage.score >= self._config.score_threshold]
 
     def first_passages(self, k: int | None = None, *, documents: Collection[str] | None = None) -> list[Passage]:
@@ -281,17 +290,16 @@ class Library:
             StorageError: The library cannot be read.
         """
         most = self._config.top_k if k is None else k
-        with self._file.reading() as db:
-            wanted = [d.id for d in records.all_documents(db) if documents is None or d.id in documents]
-            each = [sorted(records.chunk_ids(db, document_id))[:most] for document_id in wanted[: max(most, 0)]]
-            shares = [0] * len(each)
-            left = most
-            while left > 0 and (open_ := [at for at, ids in enumerate(each) if shares[at] < len(ids)]):
-                for at in open_[:left]:
-                    shares[at] += 1
-                left -= len(open_[:left])
-            ids = [chunk_id for share, ids in zip(shares, each, strict=True) for chunk_id in ids[:share]]
-            return records.passages(db, [(chunk_id, 0.0) for chunk_id in ids])
+        wanted = [d.id for d in self._shelf.documents() if documents is None or d.id in documents]
+        each = [self._shelf.first_ids(document_id, most) for document_id in wanted[: max(most, 0)]]
+        shares = [0] * len(each)
+        left = most
+        while left > 0 and (open_ := [at for at, ids in enumerate(each) if shares[at] < len(ids)]):
+            for at in open_[:left]:
+                shares[at] += 1
+            left -= len(open_[:left])
+        ids = [chunk_id for share, ids in zip(shares, each, strict=True) for chunk_id in ids[:share]]
+        return self._shelf.passages([(chunk_id, 0.0) for chunk_id in ids])
 
     def wait_for_vectors(self, seconds: float | None = None) -> bool:
         """Wait until search by meaning knows every chunk, `seconds` at most; whether it does.
@@ -399,8 +407,7 @@ class Library:
 
     def _shape(self, document_id: str, page: int) -> PageShape:
         self._pictures.check(self.document(document_id))
-        with self._file.reading() as db:
-            return records.shape(db, document_id, page)
+        return self._shelf.shape(document_id, page)
 
     def _add_file(self, path: str | Path, name: str | None, password: str, request: ReadRequest) -> Document:
         with file_here(

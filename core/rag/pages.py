@@ -10,23 +10,22 @@ import shutil
 from typing import TYPE_CHECKING
 
 from core.errors import DocumentError, NotFoundError
-from core.rag import records
+from core.rag.document import required
 from core.rag.page_content import Contents
 from core.rag.parsers import process
 from core.rag.parsers.catalog import PICTURES, renderer_of
 from core.rag.row_numbers import read
 
 if TYPE_CHECKING:
-    import sqlite3
     from collections.abc import Generator, Sequence
     from pathlib import Path
 
     from core.rag.document import Block, Document, Figure, PageShape, Passage, Rectangle
-    from core.rag.index_file import IndexFile
     from core.rag.originals import Originals
     from core.rag.page_content import ContentWriter, PageContent
     from core.rag.parsers.base import Found
     from core.rag.parsers.process import Limits
+    from core.rag.shelf import Shelf
 
 
 class Pages:
@@ -39,9 +38,9 @@ class Pages:
     """
 
     def __init__(
-        self, file: IndexFile, originals: Originals, folder: Path, pdf_reader: str, limits: Limits | None = None
+        self, shelf: Shelf, originals: Originals, folder: Path, pdf_reader: str, limits: Limits | None = None
     ) -> None:
-        self._file, self._originals = file, originals
+        self._shelf, self._originals = shelf, originals
         self._contents = Contents(folder, pdf_reader, limits)
 
     def content(
@@ -58,9 +57,8 @@ class Pages:
             DocumentError: It cannot be read.
             StorageError: It cannot be kept.
         """
-        with self._file.reading() as db:
-            document = records.require(db, document_id)
-            near = _near(db, passage) if passage and part is None else 0.0
+        document = self._require(document_id)
+        near = self._shelf.height(passage) if passage and part is None else 0.0
         quote, runs = (passage.text, read(passage.rows)) if passage else ("", ())
         row = runs[0][0] if runs else None
         original = self._originals.path(document_id)
@@ -86,8 +84,7 @@ class Pages:
             DocumentError: It cannot be read.
             StorageError: It cannot be kept.
         """
-        with self._file.reading() as db:
-            document = records.require(db, document_id)
+        document = self._require(document_id)
         return self._contents.blocks(document, self._originals.path(document_id))
 
     def chunks(self, document_id: str, start: int = 0, most: int = 50) -> list[Passage]:
@@ -96,13 +93,8 @@ class Pages:
         Raises:
             NotFoundError: There is no such document.
         """
-        with self._file.reading() as db:
-            records.require(db, document_id)
-            ids = db.execute(
-                "SELECT id FROM chunks WHERE document_id = ? ORDER BY position LIMIT ? OFFSET ?",
-                (document_id, most, max(0, start)),
-            ).fetchall()
-            return records.passages(db, [(row[0], 0.0) for row in ids])
+        self._require(document_id)
+        return self._shelf.some(document_id, start, most)
 
     def chunk(self, document_id: str, chunk_id: int) -> Passage:
         """One chunk of a document.
@@ -110,30 +102,17 @@ class Pages:
         Raises:
             NotFoundError: It has no such chunk.
         """
-        with self._file.reading() as db:
-            found = records.passages(db, [(chunk_id, 0.0)])
+        found = self._shelf.passages([(chunk_id, 0.0)])
         if not found or found[0].document_id != document_id:
             raise NotFoundError("There is no such passage.")
         return found[0]
 
     def position(self, document_id: str, *, chunk_id: int | None = None, page: int | None = None) -> int:
         """How many chunks come before a chunk, or before a page."""
-        with self._file.reading() as db:
-            if chunk_id is not None:
-                asked = "SELECT position FROM chunks WHERE document_id = ? AND id = ?"
-                row = db.execute(asked, (document_id, chunk_id)).fetchone()
-                return row[0] if row else 0
-            asked = "SELECT count(*) FROM chunks WHERE document_id = ? AND page < ?"
-            return db.execute(asked, (document_id, page or 0)).fetchone()[0]
+        return self._shelf.position(document_id, chunk_id=chunk_id, page=page)
 
-
-def _near(db: sqlite3.Connection, passage: Passage) -> float:
-    """Where a passage is on its page, roughly, from 0 to 1, by the chunks around it."""
-    before, there = db.execute(
-        "SELECT coalesce(sum(id < ?), 0), count(*) FROM chunks WHERE document_id = ? AND page IS ?",
-        (passage.chunk_id, passage.document_id, passage.page),
-    ).fetchone()
-    return before / there if there else 0.0
+    def _require(self, document_id: str) -> Document:
+        return required(self._shelf.document(document_id))
 
 
 _log = logging.getLogger(__name__)

@@ -11,7 +11,7 @@ from core.rag.document import Document, Figure, Heading, PageShape, Passage
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from core.rag.document import Chunk
 
@@ -100,18 +100,6 @@ def get(db: sqlite3.Connection, document_id: str) -> Document | None:
     return Document(*row) if row else None
 
 
-def require(db: sqlite3.Connection, document_id: str) -> Document:
-    """One document.
-
-    Raises:
-        NotFoundError: It is not here.
-    """
-    document = get(db, document_id)
-    if document is None:
-        raise NotFoundError("There is no such document.")
-    return document
-
-
 def all_documents(db: sqlite3.Connection) -> list[Document]:
     """All documents, the oldest first."""
     rows = db.execute(f"{_SELECT} ORDER BY number").fetchall()
@@ -130,6 +118,15 @@ def headings(db: sqlite3.Connection, document_ids: Collection[str]) -> dict[str,
         "WHERE document_id IN (SELECT value FROM json_each(?)) AND heading <> '' ORDER BY document_id, position",
         (json.dumps(list(document_ids)),),
     )
+    return headings_in(rows)
+
+
+def headings_in(rows: Iterable[tuple[str, str, int | None]]) -> dict[str, list[Heading]]:
+    """The headings of the first two levels of documents.
+
+    Args:
+        rows: Of chunks in their order: the document, the headings above it, and the page.
+    """
     found: dict[str, dict[tuple[str, ...], Heading]] = {}
     for document_id, heading, page in rows:
         path = tuple(heading.split(" > ")[:2])

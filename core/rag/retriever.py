@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import logging
 import threading
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from core.errors import ModelServiceError, ParlourError, SettingsError, StorageError
-from core.rag import records
 from core.rag.index_file import DamagedIndexError
+from core.rag.records import searched_text
 from core.rag.rerank import reranker
 from core.rag.search.base import SEARCHER_REGISTRY
-from core.rag.search.keyword import KeywordSearcher
-from core.rag.search.word_index import WordIndex
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
     from core.rag.config import RAGConfig, RetrievalType
-    from core.rag.index_file import IndexFile
     from core.rag.search.base import Searcher
-    from core.rag.search.stored_vectors import Vectors
+    from core.rag.shelf import Derived, Shelf, Vectors
 
 _log = logging.getLogger(__name__)
 
@@ -38,21 +35,19 @@ class Retriever:
         config: How to search; vectors are made only where they are asked for.
     """
 
-    def __init__(self, file: IndexFile, config: RAGConfig) -> None:
-        self._file = file
+    def __init__(self, shelf: Shelf, config: RAGConfig) -> None:
+        self._shelf = shelf
         self._config = config
         self._guard = threading.Lock()
         self._reranker = reranker(config.reranker)
         self._vectors: list[Vectors] = []
         self._searchers: dict[RetrievalType, Searcher] = {}
         self._vector_indexer: BackgroundIndexer | None = None
-        self._quick = WordIndex(file, self._update_word_index)
+        self._quick = shelf.quick_words(self._update_word_index)
         self._word_indexer: BackgroundIndexer | None = None
         self._graph_indexer: BackgroundIndexer | None = None
         self._closed = False
         self._followers: list[Callable[[], None]] = []
-        self.words = KeywordSearcher(file)
-        """The index of words, to which chunks are added and removed."""
         if config.retrieval_type in _BY_MEANING:
             self._load_vectors()
         self._update_word_index()
@@ -85,13 +80,13 @@ class Retriever:
         try:
             return searcher.find(question, k, documents)
         except DamagedIndexError:
-            self._rebuild()
+            _log.warning("The search index is damaged; it is built anew.", exc_info=True)
+            self._shelf.mend()
             return searcher.find(question, k, documents)
 
     def _reranked(self, question: str, found: list[tuple[int, float]]) -> list[tuple[int, float]]:
         """In the reranker's order; unchanged if it fails."""
-        with self._file.reading() as db:
-            texts = [records.searched_text("", one.heading, one.text).strip() for one in records.passages(db, found)]
+        texts = [searched_text("", one.heading, one.text).strip() for one in self._shelf.passages(found)]
         if self._reranker is None or len(texts) != len(found):  # one went meanwhile
             return found
         try:
@@ -105,8 +100,7 @@ class Retriever:
     def _is_single_document(self, documents: Collection[str] | None) -> bool:
         if documents is not None:
             return len(documents) == 1
-        with self._file.reading() as db:
-            return len(records.all_documents(db)) == 1
+        return len(self._shelf.documents()) == 1
 
     def changed(self) -> None:
         """Chunks were added or removed."""
@@ -168,7 +162,8 @@ class Retriever:
             if indexer is not None:
                 indexer.close()
         self._notify()
-        self._quick.close()
+        if self._quick is not None:
+            self._quick.close()
         for vectors in self._vectors:
             vectors.embedder.close()
         if self._reranker is not None:
@@ -178,7 +173,7 @@ class Retriever:
         if kind in _BY_MEANING:
             self._load_vectors()
         if kind not in self._searchers:  # making one looks at the file
-            self._searchers[kind] = SEARCHER_REGISTRY[kind](self._file, self._vectors, self._quick)
+            self._searchers[kind] = SEARCHER_REGISTRY[kind](self._shelf, self._vectors)
         return self._searchers[kind]
 
     def _load_vectors(self) -> None:
@@ -187,18 +182,15 @@ class Retriever:
             if self._vector_indexer is not None or self._closed:
                 return
             from core.rag.embedding.catalog import AUTO, embedders
-            from core.rag.search.near_index import NearIndex, sweep
-            from core.rag.search.stored_vectors import Vectors
 
             models = embedders(self._config.embedding_model)
-            sweep(self._file)
             automatic = self._config.embedding_model == AUTO and len(models) > 1
-            self._vectors = [
-                Vectors(self._file, model, _WORTH_ITS_TIME, in_parts=True, moved=self._notify)
-                if automatic and model is models[0]
-                else Vectors(self._file, model, graph=NearIndex(self._file, model.model), moved=self._notify)
-                for model in models
-            ]
+            made: list[Vectors | None] = []
+            for model in models:
+                slow = automatic and model is models[0]
+                most = _WORTH_ITS_TIME if slow else None
+                made.append(self._shelf.vectors(model, most=most, in_parts=slow, moved=self._notify))
+            self._vectors = [vectors for vectors in made if vectors is not None]
             self._vector_indexer = BackgroundIndexer(list(reversed(self._vectors)), then=self._vectors_done)
 
     def _vectors_done(self) -> None:
@@ -227,7 +219,7 @@ class Retriever:
 
     def _update_word_index(self) -> None:
         """Bring the quick index of words up to date, if the library is large enough for one."""
-        if self._word_indexer is None and not self._quick.is_wanted():
+        if self._quick is None or (self._word_indexer is None and not self._quick.is_wanted()):
             return
         with self._guard:
             if self._word_indexer is not None:
@@ -235,35 +227,12 @@ class Retriever:
             elif not self._closed:
                 self._word_indexer = BackgroundIndexer([self._quick], "library-words")
 
-    def _rebuild(self) -> None:
-        """Rebuild a damaged index of words from the chunks."""
-        _log.warning("The search index is damaged; it is built anew.", exc_info=True)
-        try:
-            with self._file.writing() as db:
-                self.words.rebuild(db, records.chunk_texts(db))
-        except DamagedIndexError as error:
-            self._file.give_up()
-            error.hint = "Start Parlour again: the documents are then read again from their originals."
-            raise
-
 
 def _beginnings_first(beginnings: list[tuple[int, float]], found: list[tuple[int, float]]) -> list[tuple[int, float]]:
     """The beginnings before the hits, with the score of the best hit."""
     best = max((score for _, score in found), default=1.0)
     first = {chunk_id: best for chunk_id, _ in beginnings}
     return [*first.items(), *((chunk_id, score) for chunk_id, score in found if chunk_id not in first)]
-
-
-class DerivedIndex(Protocol):
-    """An index that is derived from the chunks of a library."""
-
-    def fill(self, stop: threading.Event) -> bool:
-        """Bring the index up to date, unless `stop` is set before; whether it is up to date.
-
-        Raises:
-            ParlourError: It cannot be done now.
-        """
-        ...
 
 
 class BackgroundIndexer:
@@ -274,7 +243,7 @@ class BackgroundIndexer:
     """
 
     def __init__(
-        self, what: Sequence[DerivedIndex], name: str = "library-vectors", then: Callable[[], None] | None = None
+        self, what: Sequence[Derived], name: str = "library-vectors", then: Callable[[], None] | None = None
     ) -> None:
         self._all = what
         self._then = then
@@ -325,7 +294,7 @@ class BackgroundIndexer:
             if self._then is not None and not self._stop.is_set():
                 self._then()
 
-    def _filled(self, one: DerivedIndex) -> bool:
+    def _filled(self, one: Derived) -> bool:
         try:
             return one.fill(self._stop)
         except ParlourError as error:  # words find without it; the next document tries again

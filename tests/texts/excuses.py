@@ -207,6 +207,8 @@ _LISTED: Mapping[str, str] = {
         core.rag.pages: Pages.content
         core.rag.retriever: Retriever.scored
         core.rag.search.keyword: KeywordSearcher.* FrontPageSearcher.* nearest_first
+        core.rag.search.word_table: WordTable.*
+        core.rag.embedded_shelf: EmbeddedShelf.*
         core.rag.search.vector: VectorSearcher.* HybridSearcher.*
         core.rag.search.word_index: WordIndex.* Snapshot.* WordWriter.*
         core.rag.search.stored_vectors: Vectors.like

@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from core.rag.shelf import Similarity
+
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Collection, Sequence
@@ -223,15 +225,6 @@ _FARTHEST = 5_000  # chunks that the graph is asked for, before all that are wan
 _MORE = 1.2  # as many as it takes, were they spread evenly, and some
 _PRESENT = "SELECT id FROM chunks WHERE id IN (SELECT value FROM json_each(?))"
 _WITHIN = " AND document_id IN (SELECT value FROM json_each(?))"
-
-
-@dataclass(frozen=True, slots=True)
-class Similarity:
-    """Cosines of chunks with a question, by growing ids; `in_parts`, those of the likest part of each."""
-
-    ids: Ids
-    cosines: Floats
-    in_parts: bool = False
 
 
 @dataclass(frozen=True, slots=True)

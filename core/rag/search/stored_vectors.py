@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import logging
 import threading
-from dataclasses import dataclass, field
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -13,7 +14,8 @@ import numpy as np
 
 from core.rag.prose import sentence_spans
 from core.rag.records import searched_text
-from core.rag.search.near_index import Known, Similarity, Wanted, ids_of, near
+from core.rag.search.near_index import Known, Wanted, ids_of, near
+from core.rag.shelf import Similarity
 
 if TYPE_CHECKING:
     import sqlite3
@@ -82,27 +84,20 @@ class _Everything:
 
 
 @dataclass(eq=False)
-class Vectors:
-    """The vectors of one model.
+class MadeVectors(ABC):
+    """The vectors of one model, made batch by batch; where they are kept is its subclasses' affair.
 
     Args:
         most: Chunks up to which a library uses this model, a slow one; `None` is any number.
-        graph: Finds the nearest in a large library; without it all vectors are compared.
         in_parts: Whether each part of a chunk has a vector, and the best counts; takes longer, and `PARTS` times the
             space. Such vectors cannot go into a graph.
         moved: Called after each batch, in the thread that makes the vectors.
     """
 
-    file: IndexFile
     embedder: Embedder
     most: int | None = None
-    graph: NearIndex | None = None
     in_parts: bool = False
     moved: Callable[[], None] = lambda: None
-    _guard: threading.Lock = field(default_factory=threading.Lock)
-    _matrix: _Matrix | None = None
-    _everything: _Everything | None = None
-    _whole: tuple[tuple[int, int, int, int], bool] | None = None
 
     @property
     def model(self) -> str:
@@ -116,7 +111,7 @@ class Vectors:
             Whether none is missing now that should be there.
 
         Raises:
-            ParlourError: The model failed, or the file cannot be written.
+            ParlourError: The model failed, or the library cannot be written.
         """
         if not self.embedder.ready():
             return False
@@ -124,8 +119,7 @@ class Vectors:
         while not stop.is_set():
             if self.most is not None and self._chunks() > self.most:
                 return True
-            with self.file.reading() as db:
-                missing = db.execute(_MISSING, (last, self.model, _BATCH)).fetchall()
+            missing = self._missing(last, _BATCH)
             if not missing:
                 if not last:
                     return True
@@ -134,26 +128,21 @@ class Vectors:
             last = missing[-1][0]
             rows = self._made([self._told(title or name, *texts) for _, title, name, *texts in missing], stop)
             made = zip((row[0] for row in missing), rows, strict=False)  # fewer rows where it was stopped
-            with self.file.writing() as db:
-                db.executemany(
-                    # A chunk may be gone by now, with its document.
-                    "INSERT OR IGNORE INTO vectors (model, chunk_id, vector) "
-                    "SELECT ?1, ?2, ?3 WHERE EXISTS (SELECT 1 FROM chunks WHERE id = ?2)",
-                    ((self.model, chunk_id, row.tobytes()) for chunk_id, row in made),
-                )
+            self._keep(list(made))
             self.moved()
         return False
 
-    def made(self, documents: Collection[str]) -> dict[str, tuple[int, int]] | None:
-        """Of each of these documents, how many chunks have a vector and how many there are.
+    @abstractmethod
+    def _missing(self, last: int, most: int) -> list[tuple[int, str, str, str, str]]:
+        """Chunks after `last` that have no vector, by growing ids: with title, name, heading and text."""
 
-        `None` where the library is too large for this model, and so no more are made.
-        """
-        if self.most is not None and self._chunks() > self.most:
-            return None
-        with self.file.reading() as db:
-            found = db.execute(_MADE, (self.model, json.dumps(list(documents)))).fetchall()
-        return {document: (done, total) for document, done, total in found}
+    @abstractmethod
+    def _keep(self, made: Sequence[tuple[int, NDArray[np.float16]]]) -> None:
+        """Keep vectors, but those of chunks that are gone by now."""
+
+    @abstractmethod
+    def _chunks(self) -> int:
+        """How many chunks there are."""
 
     def _told(self, title: str, heading: str, text: str) -> list[str]:
         return parts_of(title, heading, text) if self.in_parts else [searched_text(title, heading, text)]
@@ -173,10 +162,61 @@ class Vectors:
         size = PARTS if self.in_parts else 1
         return [np.concatenate([*some, *some[-1:] * (size - len(some))]) for some in whole]
 
+
+class Vectors(MadeVectors):
+    """Vectors in the library's file, compared in memory.
+
+    Args:
+        file: The library's file.
+        embedder: The model; `most`, `in_parts` and `moved` are as of `MadeVectors`.
+        graph: Finds the nearest in a large library; without it all vectors are compared.
+    """
+
+    def __init__(
+        self,
+        file: IndexFile,
+        embedder: Embedder,
+        most: int | None = None,
+        graph: NearIndex | None = None,
+        *,
+        in_parts: bool = False,
+        moved: Callable[[], None] = lambda: None,
+    ) -> None:
+        super().__init__(embedder, most, in_parts, moved)
+        self.file, self.graph = file, graph
+        self._guard = threading.Lock()
+        self._matrix: _Matrix | None = None
+        self._everything: _Everything | None = None
+        self._whole: tuple[tuple[int, int, int, int], bool] | None = None
+
+    def made(self, documents: Collection[str]) -> dict[str, tuple[int, int]] | None:
+        """Of each of these documents, how many chunks have a vector and how many there are.
+
+        `None` where the library is too large for this model, and so no more are made.
+        """
+        if self.most is not None and self._chunks() > self.most:
+            return None
+        with self.file.reading() as db:
+            found = db.execute(_MADE, (self.model, json.dumps(list(documents)))).fetchall()
+        return {document: (done, total) for document, done, total in found}
+
     def _chunks(self) -> int:
         with self.file.reading() as db:
             (count,) = db.execute("SELECT count(*) FROM chunks").fetchone()
         return int(count)
+
+    def _missing(self, last: int, most: int) -> list[tuple[int, str, str, str, str]]:
+        with self.file.reading() as db:
+            return db.execute(_MISSING, (last, self.model, most)).fetchall()
+
+    def _keep(self, made: Sequence[tuple[int, NDArray[np.float16]]]) -> None:
+        with self.file.writing() as db:
+            db.executemany(
+                # A chunk may be gone by now, with its document.
+                "INSERT OR IGNORE INTO vectors (model, chunk_id, vector) "
+                "SELECT ?1, ?2, ?3 WHERE EXISTS (SELECT 1 FROM chunks WHERE id = ?2)",
+                ((self.model, chunk_id, row.tobytes()) for chunk_id, row in made),
+            )
 
     def like(
         self, question: str, documents: Collection[str] | None = None, *, nearest: int = 0, also: Sequence[int] = ()

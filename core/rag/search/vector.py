@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -16,10 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
     from core.rag.embedding.base import Floats
-    from core.rag.index_file import IndexFile
-    from core.rag.search.near_index import Similarity
-    from core.rag.search.stored_vectors import Vectors
-    from core.rag.search.word_index import WordIndex
+    from core.rag.shelf import Found, Similarity, Vectors
 
 NEAREST = 200
 """Chunks of a large library that are compared: enough for the best ten to be among them almost surely."""
@@ -30,11 +26,10 @@ class _WithVectors(KeywordSearcher):
 
     Args:
         vectors: Those of each model, the best first.
-        quick: The quicker index of words, if there is one.
     """
 
-    def __init__(self, file: IndexFile, vectors: Sequence[Vectors] = (), quick: WordIndex | None = None) -> None:
-        super().__init__(file, quick=quick)
+    def __init__(self, shelf: Found, vectors: Sequence[Vectors] = ()) -> None:
+        super().__init__(shelf)
         self._vectors = vectors
 
 
@@ -97,11 +92,8 @@ class HybridSearcher(_WithVectors):
 
     def _is_in_another_script(self, question: str, likeness: Similarity) -> bool:
         nearest = [int(likeness.ids[at]) for at in top(likeness.cosines, _SCRIPT_OF)]
-        with self._file.reading() as db:
-            rows = db.execute(
-                "SELECT text FROM chunks WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(nearest),)
-            ).fetchall()
-        return bool(rows) and _is_chinese(" ".join(row[0] for row in rows)) != _is_chinese(question)
+        texts = self._shelf.texts_of(nearest)
+        return bool(texts) and _is_chinese(" ".join(texts)) != _is_chinese(question)
 
 
 def _is_chinese(text: str) -> bool:

@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from core.errors import DocumentError, NoSpaceError, NotFoundError
-from core.rag import records
 from core.rag.document import Block
 from core.rag.page_content import ROWS, kind_of
 from core.rag.parsers.base import ParseOptions
@@ -23,9 +22,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from core.rag.document import Document
-    from core.rag.index_file import IndexFile
     from core.rag.originals import Originals
     from core.rag.pages import Pages
+    from core.rag.shelf import Shelf
     from core.rag.tables.store import Table
 
 _KEPT = f"tables-{VERSION}.sqlite"
@@ -44,9 +43,9 @@ class Tables:
     """
 
     def __init__(
-        self, file: IndexFile, originals: Originals, pages: Pages, folder: Path, pdf_reader: str, limits: Limits
+        self, shelf: Shelf, originals: Originals, pages: Pages, folder: Path, pdf_reader: str, limits: Limits
     ) -> None:
-        self._file, self._originals, self._pages = file, originals, pages
+        self._shelf, self._originals, self._pages = shelf, originals, pages
         self._folder, self._pdf_reader = folder, pdf_reader
         self._limits = replace(
             limits,
@@ -70,8 +69,7 @@ class Tables:
             StorageError: The library cannot be read.
         """
         wanted = set(document_ids)
-        with self._file.reading() as db:
-            there = [one for one in records.all_documents(db) if one.id in wanted and one.tables]
+        there = [one for one in self._shelf.documents() if one.id in wanted and one.tables]
         found: list[Named] = []
         taken: set[str] = set()
         for document in [one for one in there if one.status in {"ready", "stopped"}][:_MOST_DOCUMENTS]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from core.rag.document import Passage
+from core.rag.draft import Piece
 from core.rag.library import Library
 from tests.tries import tries
 
@@ -121,8 +123,8 @@ def test_what_does_not_fit_is_not_given_whole(small: Library) -> None:
 
 def test_what_is_still_being_read_is_not_taken_for_whole(small: Library) -> None:
     document = small.add_text("The lamp is old.", name="a.txt")
-    with small._file.writing() as db:  # pyright: ignore[reportPrivateUsage]
-        db.execute("UPDATE documents SET status = 'reading'")
+    begun = Piece(replace(document, status="reading"), [], [])
+    small._shelf.put(begun, is_first=False)  # pyright: ignore[reportPrivateUsage]
     assert small.context.full_text([document.id], 1000) is None
 
 

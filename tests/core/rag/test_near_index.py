@@ -24,10 +24,10 @@ from core.rag.document import Chunk, Document
 from core.rag.index_file import IndexFile
 from core.rag.library import Library
 from core.rag.search import near_index
-from core.rag.search.keyword import KeywordSearcher
 from core.rag.search.near_index import NearGraph, NearIndex
 from core.rag.search.stored_vectors import Vectors
 from core.rag.search.vector import HybridSearcher, VectorSearcher
+from core.rag.search.word_table import WordTable
 
 SIZE = 64
 MANY = 3_000
@@ -73,7 +73,7 @@ def smaller() -> Iterator[None]:
 @pytest.fixture
 def file(tmp_path: Path) -> Iterator[IndexFile]:
     opened = IndexFile(tmp_path / "library.sqlite")
-    KeywordSearcher(opened)
+    WordTable(opened)
     yield opened
     opened.close()
 
@@ -97,7 +97,7 @@ def library_of(tmp_path_factory: pytest.TempPathFactory, smaller: None) -> Calla
     def of(**documents: int) -> Path:
         folder = tmp_path_factory.mktemp("library")
         file = IndexFile(folder / "library.sqlite")
-        KeywordSearcher(file)
+        WordTable(file)
         made_anew(file, **documents)
         file.close()
         return folder
@@ -140,7 +140,7 @@ def graph_files(file: IndexFile) -> list[Path]:
 
 
 def best(vectors: Vectors, question: str, documents: Sequence[str] | None = None) -> list[int]:
-    return [one for one, _ in VectorSearcher(vectors.file, [vectors]).find(question, 10, documents)]
+    return [one for one, _ in VectorSearcher(WordTable(vectors.file), [vectors]).find(question, 10, documents)]
 
 
 def agreement(vectors: Vectors, documents: Sequence[str] | None = None) -> float:
@@ -176,7 +176,7 @@ def test_scores_are_exact(file: IndexFile, made: Made) -> None:
 
 def test_words_and_meaning_together_find_the_same_with_and_without(file: IndexFile, made: Made) -> None:
     vectors = made(file, a=MANY)
-    both = [HybridSearcher(file, [one]) for one in (vectors, Vectors(file, Topics()))]
+    both = [HybridSearcher(WordTable(file), [one]) for one in (vectors, Vectors(file, Topics()))]
     for number in range(20):
         question = f"topic{number} of a {number * 41}"
         first, second = (searcher.find(question, 5) for searcher in both)
@@ -253,7 +253,7 @@ def test_a_graph_of_another_library_is_not_believed(file: IndexFile, made: Made,
     made(file, a=MANY)
     (tmp_path / "other").mkdir()
     other = IndexFile(tmp_path / "other" / "library.sqlite")
-    KeywordSearcher(other)
+    WordTable(other)
     vectors = made(other, z=MANY)
     (kept,), (strange,) = graph_files(other), graph_files(file)
     kept.write_bytes(strange.read_bytes())  # as if it had been put back from a backup of something else

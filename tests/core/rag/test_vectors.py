@@ -17,6 +17,7 @@ from core.rag.index_file import IndexFile
 from core.rag.search.keyword import KeywordSearcher
 from core.rag.search.stored_vectors import Vectors
 from core.rag.search.vector import HybridSearcher, VectorSearcher, top
+from core.rag.search.word_table import WordTable
 
 
 class ByLot:
@@ -41,7 +42,7 @@ class ByLot:
 @pytest.fixture
 def file(tmp_path: Path) -> Iterator[IndexFile]:
     opened = IndexFile(tmp_path / "library.sqlite")
-    KeywordSearcher(opened)
+    WordTable(opened)
     yield opened
     opened.close()
 
@@ -161,8 +162,9 @@ def test_the_best_are_taken_from_all(file: IndexFile) -> None:
     assert likeness is not None
     order = np.argsort(-likeness.cosines, kind="stable")
     assert top(likeness.cosines, 7) == order[:7].tolist()
-    assert [one for one, _ in VectorSearcher(file, [vectors]).find("question", 7)] == likeness.ids[order[:7]].tolist()
-    found = HybridSearcher(file, [vectors]).find("question", 7)
+    searcher = VectorSearcher(WordTable(file), [vectors])
+    assert [one for one, _ in searcher.find("question", 7)] == likeness.ids[order[:7]].tolist()
+    found = HybridSearcher(WordTable(file), [vectors]).find("question", 7)
     assert [one for one, _ in found] == likeness.ids[order[:7]].tolist()  # no chunk shares a word with it
 
 
@@ -171,7 +173,7 @@ def test_words_of_a_chunk_that_is_gone_by_now_do_no_harm(file: IndexFile, monkey
     put(file, "a", 9)
     assert vectors.fill(threading.Event())
     monkeypatch.setattr(KeywordSearcher, "find", lambda *_: [(999, 9.0), (4, 3.0), (0, 1.0)])
-    found = HybridSearcher(file, [vectors]).find("question", 9)
+    found = HybridSearcher(WordTable(file), [vectors]).find("question", 9)
     assert {one for one, _ in found} == set(range(1, 10))
     assert dict(found)[4] >= 0.5
 

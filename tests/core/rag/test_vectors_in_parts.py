@@ -17,8 +17,8 @@ from core.rag import records
 from core.rag.document import Chunk, Document
 from core.rag.index_file import IndexFile
 from core.rag.prose import sentence_spans
-from core.rag.search.keyword import KeywordSearcher
 from core.rag.search.stored_vectors import PARTS, Vectors, parts_of
+from core.rag.search.word_table import WordTable
 
 TEXT = "One lamp is green. Two are red. Three are blue. Four are old. Five are new. Six are sold."
 
@@ -50,7 +50,7 @@ class ByLot:
 @pytest.fixture
 def file(tmp_path: Path) -> Iterator[IndexFile]:
     opened = IndexFile(tmp_path / "library.sqlite")
-    KeywordSearcher(opened)
+    WordTable(opened)
     yield opened
     opened.close()
 

@@ -17,6 +17,7 @@ from core.rag.library import Library
 from core.rag.search import word_index
 from core.rag.search.keyword import KeywordSearcher
 from core.rag.search.word_index import BrokenFolderError, WordFolder, WordIndex
+from core.rag.search.word_table import WordTable
 
 ROOT = Path(__file__).parents[3]
 SMALL = "from core.rag.search import word_index\nword_index.LARGE, word_index._GATHER = 5, 0.005\n"
@@ -102,8 +103,8 @@ def test_both_rank_alike(folder: Path) -> None:
         quick = WordIndex(file, lambda: None)
         assert quick.fill(threading.Event())
         for question in ("lamp 3", "green red lamp", "Which lamp is grey?", "绿", "nothing of it", "4"):
-            slow = [one for one, _ in KeywordSearcher(file).find(question, 9)]
-            assert [one for one, _ in KeywordSearcher(file, quick=quick).find(question, 9)] == slow
+            slow = [one for one, _ in KeywordSearcher(WordTable(file)).find(question, 9)]
+            assert [one for one, _ in KeywordSearcher(WordTable(file, quick)).find(question, 9)] == slow
     finally:
         file.close()
 
