@@ -17,6 +17,7 @@ from core.people.people import People
 from core.readiness import Readiness
 from core.resources import descriptors_check, disk_check
 from core.storage.database import Database, count_opening
+from core.storage.opening import opened_blobs
 from core.storage.sealing import Sealer
 from core.storage.stores import Stores
 from core.storage.use import Limits, UsualLimits
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
     from core.llm.base import BaseChatModel
     from core.settings import Settings
+    from core.storage.blobs import Blobs
     from core.workspace.program import Program
 
 _MIB = 1024 * 1024
@@ -80,7 +82,8 @@ class Engine:
                 await opening.enter_async_context(self.program)
             database = await Database.open(self.settings.database_in(home))
             opening.push_async_callback(database.aclose)
-            answering = self._build(database)
+            blobs = await opening.enter_async_context(opened_blobs(self.settings))
+            answering = self._build(database, blobs)
             await self.stores.people.list()  # whose machine it is, is asked without asking the database
             await opening.enter_async_context(answering)
             await opening.enter_async_context(self.outward)
@@ -119,11 +122,11 @@ class Engine:
         """
         return self._changes.add(callback)
 
-    def _build(self, database: Database) -> Answering:
+    def _build(self, database: Database, blobs: Blobs) -> Answering:
         """Everything by its parts; nothing of it is begun yet."""
         settings, sealer = self.settings, Sealer(self.settings.signing_secret())
         room = settings.files_mb * _MIB or None
-        self.stores = Stores(database, settings.home / "files", sealer, quota=room, limits=_limits(settings))
+        self.stores = Stores(database, blobs, sealer, quota=room, limits=_limits(settings))
         self.people = People(self.stores.people)
         self.groups = Groups(self.stores.groups, self.people)
         model = ActiveModel(self._loader, self.readiness)

@@ -1,25 +1,69 @@
-"""Settings of an installation that is larger than one machine; left out, all is kept in the data folder."""
+"""What several Parlours share in place of one data folder, as part of the settings."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from typing import TYPE_CHECKING, Final
 
-from pydantic import SecretStr
+from pydantic import AliasChoices, Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+_STORE: Final = re.compile(r"s3://(?P<bucket>[a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?P<prefix>(?:/[\w.-]{1,100}){0,8})/?")
+_SERVER: Final = re.compile(r"https?://[\w.-]{1,253}(?::\d{1,5})?/?")
+_OFF: Final = "off"
+
+
+def _usual(name: str) -> AliasChoices:
+    """The field's own name, or the usual variable of programs that speak with S3."""
+    return AliasChoices(name, name.upper())
+
 
 class GrownSettings(BaseSettings):
-    """Where things are kept that several Parlours share.
+    """The grown form; with none of these a Parlour stands alone and needs nothing else.
 
     Args:
         database: The address of a PostgreSQL database, as in `postgresql://name:password@host:5432/database`.
+        files: Where files and shared snapshots are, such as `s3://bucket/prefix`; left out, in the data folder.
+        files_address: Where browsers reach that store, where it is not the address that Parlour does; `off` where they
+            do not, so that Parlour hands out all files itself.
+        files_cache_mb: How much room copies of files may take on this machine, in MiB.
+        aws_access_key_id, aws_secret_access_key, aws_session_token, aws_region, aws_endpoint_url: The usual variables:
+            the keys, and where a store is that is not Amazon's.
     """
 
     database: SecretStr | None = None
+    files: str = ""
+    files_address: str = ""
+    files_cache_mb: int = Field(default=2048, ge=1)
+    aws_access_key_id: SecretStr | None = Field(default=None, validation_alias=_usual("aws_access_key_id"))
+    aws_secret_access_key: SecretStr | None = Field(default=None, validation_alias=_usual("aws_secret_access_key"))
+    aws_session_token: SecretStr | None = Field(default=None, validation_alias=_usual("aws_session_token"))
+    aws_region: str = Field(default="us-east-1", validation_alias=_usual("aws_region"))
+    aws_endpoint_url: str = Field(default="", validation_alias=_usual("aws_endpoint_url"))
 
     def database_in(self, home: Path) -> Path | str:
         """Where the rows are: the address that was given, else a file in the data folder."""
         return self.database.get_secret_value() if self.database is not None else home / "parlour.db"
+
+    @property
+    def store(self) -> tuple[str, str] | None:
+        """The bucket of files and the prefix in it; `None` where they are in the data folder."""
+        found = _STORE.fullmatch(self.files)
+        return (found["bucket"], found["prefix"].strip("/")) if found is not None else None
+
+    @field_validator("files")
+    @classmethod
+    def _check_files(cls, given: str) -> str:
+        if given and _STORE.fullmatch(given) is None:
+            raise ValueError("must be a bucket and a prefix, such as s3://bucket/parlour")
+        return given
+
+    @field_validator("files_address", "aws_endpoint_url")
+    @classmethod
+    def _check_server(cls, given: str) -> str:
+        if given not in {"", _OFF} and _SERVER.fullmatch(given) is None:
+            raise ValueError("must be the address of a server, such as https://storage.example.com")
+        return given.rstrip("/")

@@ -5,10 +5,13 @@ from __future__ import annotations
 
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from http.client import HTTPConnection
 from pathlib import Path
+from secrets import token_hex
 from typing import Self
 
 import pytest
@@ -130,3 +133,49 @@ def proxy(tmp_path: Path) -> Iterator[Callable[[str, str, int], Served]]:
 def _listens(port: int) -> bool:
     with socket.socket() as probe:
         return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+@dataclass
+class S3Server:
+    """A store that speaks S3: moto's server, in a process of its own.
+
+    Args:
+        port: Where it listens.
+        process: It.
+    """
+
+    port: int
+    process: subprocess.Popen[bytes] = field(repr=False)
+
+    @property
+    def address(self) -> str:
+        """What to set as `AWS_ENDPOINT_URL`."""
+        return f"http://127.0.0.1:{self.port}"
+
+    def make_bucket(self) -> str:
+        """A new bucket that is empty; returns its name."""
+        name = f"parlour-{token_hex(6)}"
+        asked = HTTPConnection("127.0.0.1", self.port, timeout=30)
+        asked.request("PUT", f"/{name}")
+        answer = asked.getresponse()
+        assert answer.status == 200, answer.read()
+        asked.close()
+        return name
+
+
+@pytest.fixture(scope="session")
+def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
+    """One S3 store for all tests of this process; each makes a bucket of its own."""
+    port, folder = port_of_nobody(), tmp_path_factory.mktemp("s3")
+    with (folder / "log").open("ab") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)], stdout=log, stderr=log
+        )
+    end = time.monotonic() + _START_SECONDS
+    while not _listens(port):
+        assert process.poll() is None, (folder / "log").read_text()
+        assert time.monotonic() < end, (folder / "log").read_text()
+        time.sleep(0.01)  # between two looks, not for luck
+    yield S3Server(port, process)
+    process.terminate()
+    process.wait(30)

@@ -8,10 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 from anyio import to_thread
 from starlette.requests import ClientDisconnect
-from starlette.responses import FileResponse, JSONResponse, PlainTextResponse, Response, StreamingResponse
+from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from core.errors import DocumentError, NoSpaceError, NotFoundError, ParlourError, QuotaError, TooManyRequestsError
+from core.errors import (
+    DocumentError,
+    NoSpaceError,
+    NotFoundError,
+    ParlourError,
+    QuotaError,
+    StorageError,
+    TooManyRequestsError,
+)
 from core.mcp_endpoint import PATH as MCP_PATH
 from webui.doors.embed import embed_routes
 from webui.doors.routes import door_routes
@@ -39,6 +47,7 @@ from webui.handlers.steering import SteeringRoutes
 from webui.handlers.tools import ServerRoutes, ToolRoutes
 from webui.offline import offline_routes
 from webui.page_files import asset_routes
+from webui.stored_files import stored_file
 from webui.uploads import TooLargeError, size_of
 
 if TYPE_CHECKING:
@@ -141,19 +150,16 @@ class Routes:
         owner = request.scope["owner"]
         if owner is None:
             return self._refused(request, 401, NotFoundError("There is no such file."))
+        wanted = request.path_params["file_id"]
+        shown = frozenset[str]() if "download" in request.query_params else _SHOWN
         try:
-            wanted = request.path_params["file_id"]
-            record, path = await self._engine.demonstrations.also(owner, lambda one: one.files.get(wanted))
+            return await self._engine.demonstrations.also(
+                owner, lambda one: stored_file(request, one.files, wanted, _SOON, shown=shown)
+            )
         except NotFoundError as error:
             return self._refused(request, 404, error)
-        shown = record.media_type in _SHOWN and "download" not in request.query_params
-        return FileResponse(
-            path,
-            media_type=record.media_type if shown else "application/octet-stream",
-            filename=record.name,
-            content_disposition_type="inline" if shown else "attachment",
-            headers=_SOON,
-        )
+        except StorageError as error:
+            return self._refused(request, 503, error)
 
     async def page(self, request: Request) -> Response:
         """The picture of a page of a document, to its owner."""

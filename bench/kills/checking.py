@@ -137,11 +137,11 @@ class Checking:
     async def _files(self) -> None:
         for file_id, (owner, digest) in self.known["files"].items():
             try:
-                _, path = await self.engine.stores.of(owner).files.get(file_id)
+                data = await self.engine.stores.of(owner).files.read(file_id)
             except NotFoundError as error:
                 self._say(f"file {file_id}: {error}")
                 continue
-            if hashlib.sha256(path.read_bytes()).hexdigest() != digest:
+            if hashlib.sha256(data).hexdigest() != digest:
                 self._say(f"file {file_id} is another one")
 
     async def _documents(self) -> None:

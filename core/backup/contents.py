@@ -30,7 +30,7 @@ LAST: Final = "last-backup"
 """A file with the time of the newest backup."""
 
 OF_A_PROCESS: Final = frozenset(
-    {"address", "backups", "generation", LAST, "lost+found", "sandbox.json", "tmp", "workers"}
+    {"address", "backups", "copies", "generation", LAST, "lost+found", "sandbox.json", "tmp", "workers"}
 )
 """What is not part of the data, and stays where it is when a backup is restored."""
 

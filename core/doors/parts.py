@@ -144,10 +144,10 @@ class Parts:
             self._count_bytes(len(self._read[plain][0]), param)
             return self._read[plain]
         await self._door.stores.api_files.get(plain)
-        record, path = await self._door.stores.files.get(plain)
+        record = await self._door.stores.files.record(plain)
         self._count_bytes(record.size, param)
         self.documents[record.sha256] = _FILE_ID + record.id
-        self._read[plain] = (await asyncio.to_thread(path.read_bytes), record.media_type, record.name)
+        self._read[plain] = (await self._door.stores.files.read(plain), record.media_type, record.name)
         return self._read[plain]
 
     def _count_fetch(self, param: str) -> None:

@@ -170,12 +170,12 @@ class _Bundling:
             yield line({"seq": row.seq, "at": row.at, "kind": row.kind, "payload": payload})
 
     async def _file(self, one: FileRecord) -> bytes:
+        packed = not one.media_type.startswith(_PACKED)
         try:
-            _, path = await self._stores.files.get(one.id)
+            async with self._stores.files.local(one.id) as (_, path):
+                return await asyncio.to_thread(self._archive.add, self._names[one.id], _blocks(path), packed=packed)
         except NotFoundError:
             return b""
-        packed = not one.media_type.startswith(_PACKED)
-        return await asyncio.to_thread(self._archive.add, self._names[one.id], _blocks(path), packed=packed)
 
     async def _page(self, lang: Lang) -> AsyncGenerator[str, None]:
         names = {f"/files/{file_id}": name for file_id, name in self._names.items()}

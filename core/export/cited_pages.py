@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-from core.errors import ParlourError
+from core.errors import ParlourError, StorageError
 from core.rag.citations import sentence_of
 from core.rag.places import proof_on_page
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-    from pathlib import Path
+    from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
     from core.export.schema import ExportedCitation
     from core.rag.document import Rectangle
@@ -60,27 +60,33 @@ class CitedPages:
 
     Args:
         library: The index of the owner's documents; `None` where it is not there.
-        kept: Pictures that came along with the conversation, each with the size of its page in points.
+        kept: Pictures that came along with the conversation: what reads each, and the size of its page in points.
     """
 
     def __init__(
-        self, library: Library | None, kept: Mapping[PageKey, tuple[Path, tuple[float, float]]] | None = None
+        self,
+        library: Library | None,
+        kept: Mapping[PageKey, tuple[Callable[[], Awaitable[bytes]], tuple[float, float]]] | None = None,
     ) -> None:
         self._library = library
         self._kept = kept or {}
 
-    def picture(self, page: PageKey) -> PagePicture | None:
+    async def picture(self, page: PageKey) -> PagePicture | None:
         """A page; `None` where the document is gone, or has no pages to be seen."""
+        drawn = await asyncio.to_thread(self._drawn, page)
+        if drawn is not None or page not in self._kept:
+            return drawn
+        read, size = self._kept[page]
+        try:
+            return PagePicture(await read(), size)
+        except (OSError, StorageError):
+            return None
+
+    def _drawn(self, page: PageKey) -> PagePicture | None:
         if self._library is not None:
             with suppress(ParlourError):
                 return PagePicture(self._library.page_image(*page, ZOOM), self._library.page_size(*page))
-        if page not in self._kept:
-            return None
-        path, size = self._kept[page]
-        try:
-            return PagePicture(path.read_bytes(), size)
-        except OSError:
-            return None
+        return None
 
     def borne_out(self, one: ExportedCitation, sentences: Sequence[str]) -> tuple[Rectangle, ...]:
         """The places on the page of what bears these sentences out; nothing where that cannot be known."""

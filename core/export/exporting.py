@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 from urllib.parse import quote
@@ -26,6 +27,7 @@ from core.runs.lease import seems_held
 from core.runs.manager import Runs
 from core.storage.base import folder_name
 from core.storage.database import Database
+from core.storage.opening import opened_blobs
 from core.storage.sealing import Sealer
 from core.storage.stores import Stores
 from core.toolbox.toolbox import Toolbox
@@ -201,18 +203,19 @@ class Exporting:
             found = writer.pages()
             yield writer.evidence_begins() if found else "</main>\n"
             for key, cited in found.items():
-                yield await asyncio.to_thread(_evidence, writer, pages, key, cited, placed)
+                picture = await pages.picture(key) if isinstance(key, tuple) else None
+                yield await asyncio.to_thread(_evidence, writer, pages, key, cited, picture, placed)
             yield "</aside>\n" if found else ""
         yield writer.foot()
 
     @asynccontextmanager
     async def _cited_pages(self, outline: Outline, *, needed: bool) -> AsyncGenerator[CitedPages, None]:
         """What draws pages, to the end of an `async with` block; where it is not `needed`, nothing is opened."""
-        kept: dict[PageKey, tuple[Path, tuple[float, float]]] = {}
+        kept: dict[PageKey, tuple[Callable[[], Awaitable[bytes]], tuple[float, float]]] = {}
         records = {one.id: one for one in outline.files}
         for one in outline.pages:
             if self._files is not None and one.file in records:
-                kept[one.document_id, one.page] = self._files.path_of(records[one.file]), (one.width, one.height)
+                kept[one.document_id, one.page] = partial(self._files.read, one.file), (one.width, one.height)
         if self._index is None or not needed:
             yield CitedPages(None, kept)
             return
@@ -260,8 +263,14 @@ class Exporting:
         return await self._runs.events(turn.run.id)
 
 
-def _evidence(writer: HtmlWriter, pages: CitedPages, key: PageKey | str, cited: list[Cited], placed: Placed) -> str:
-    picture = pages.picture(key) if isinstance(key, tuple) else None
+def _evidence(
+    writer: HtmlWriter,
+    pages: CitedPages,
+    key: PageKey | str,
+    cited: list[Cited],
+    picture: PagePicture | None,
+    placed: Placed,
+) -> str:
     source = placed(key, picture) if picture is not None and isinstance(key, tuple) else ""
     return writer.evidence(cited, pages, picture, source)
 
@@ -336,7 +345,7 @@ async def conversations_at_rest(settings: Settings, owner: str) -> AsyncGenerato
     async with AsyncExitStack() as opened:
         opened.push_async_callback(database.aclose)
         sealer = Sealer(settings.signing_secret())
-        every = Stores(database, settings.home / "files", sealer)
+        every = Stores(database, await opened.enter_async_context(opened_blobs(settings)), sealer)
         toolbox = Toolbox(every, sealer, settings)
         opened.push_async_callback(toolbox.aclose)
         runs = Runs(every)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
+from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -211,13 +212,16 @@ class Intake:
     async def _read(self, job: ReadingJob) -> dict[str, Any]:
         record, password = job.record, job.password
         job.password = ""
-        waiting, sound = await job.stores.files.get(record.file_id)
+        files = job.stores.files
+        waiting = await files.record(record.file_id)
         if waiting.media_type.startswith(("audio/", "video/")):
-            return await self._heard(job, waiting, sound)
-        async with self._lanes.lane(record.owner_id, outcome.patience(waiting)):
-            file, path = await job.stores.files.get(record.file_id)
+            async with files.local(record.file_id) as (waiting, sound):
+                return await self._heard(job, waiting, sound)
+        async with self._lanes.lane(record.owner_id, outcome.patience(waiting)), AsyncExitStack() as held:
+            file, path = await held.enter_async_context(files.local(record.file_id))
             if file.media_type == LINK:
-                record, file, path = await self._fetched(job, path)
+                record = await self._fetched(job, path)
+                file, path = await held.enter_async_context(files.local(record.file_id))
             job.progress = ReadingProgress(file.sha256)
             try:
                 document, known = await self._added(job, file, path, password)
@@ -274,7 +278,7 @@ class Intake:
                     error.words_key = _ASKED
                 raise
 
-    async def _fetched(self, job: ReadingJob, link: Path) -> tuple[DocumentRecord, FileRecord, Path]:
+    async def _fetched(self, job: ReadingJob, link: Path) -> DocumentRecord:
         """What stands at the address that a link names; from now on the link's file is what was found there.
 
         Raises:
@@ -287,7 +291,7 @@ class Intake:
         file = await stores.files.replace_content(file_id, name, data)
         job.record = await stores.documents.rename(job.record.id, file.name)
         self.changed(stores.owner, job.record.conversation_id)
-        return job.record, file, stores.files.path_of(file)
+        return job.record
 
 
 async def take_out(library: Library, library_ids: Iterable[str]) -> None:

@@ -246,7 +246,7 @@ class OwnerIntake:
 
     async def delete_unneeded(self, freed: Sequence[FileRecord], unneeded: Sequence[str]) -> None:
         """Delete the bytes of files that nothing needs any more, and take texts out of the owner's index."""
-        self._stores.files.discard(freed)
+        await self._stores.files.discard(freed)
         await self._intake.take_out(self._stores, unneeded)
 
     # ---- inside

@@ -174,20 +174,3 @@ def _move(home: Path) -> None:
     if fresh.is_dir():
         fresh.rmdir()
     note.unlink(missing_ok=True)
-
-
-def size_of(folder: Path) -> int:
-    """Bytes of all files in a folder; none where there is no such folder. Raises StorageError."""
-    total = 0
-    try:
-        with os.scandir(folder) as entries:
-            for one in entries:
-                try:
-                    total += one.stat(follow_symlinks=False).st_size
-                except FileNotFoundError:  # revoked this very moment
-                    continue
-    except FileNotFoundError:
-        return 0
-    except OSError as error:
-        raise translated(error, folder) from error
-    return total

@@ -7,27 +7,28 @@ import hashlib
 import re
 import time
 import zipfile
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
-from io import BytesIO
-from pathlib import PurePosixPath
-from typing import IO, TYPE_CHECKING, Any
+from functools import partial
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, Row, delete, func, insert, select, update
 
 from core.bridge.cancellation import run_to_end
 from core.errors import NotFoundError, QuotaError, StorageError
 from core.messages.invisible import plain_line
-from core.storage.base import LOCAL_OWNER, FileRecord, folder_name, is_id, new_id
+from core.storage.base import LOCAL_OWNER, FileRecord, is_id, new_id
+from core.storage.blobs import FILES, FolderBlobs, check_key, copy_bytes, key_of
 from core.storage.conversations import clean, insert_owner, needed_files
-from core.storage.data_folder import make_folder, put_in_place, size_of, translated
+from core.storage.data_folder import translated
 from core.storage.tables import files
 from core.storage.use import given_to
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 
+    from core.storage.blobs import Blob, Blobs
     from core.storage.database import Database
 
 
@@ -158,26 +159,26 @@ class FileStore:
 
     Args:
         database: Has their rows.
-        folder: Has a folder for the bytes of each owner.
+        blobs: Has their bytes.
         quota: Bytes that they may take, those of the local owner excepted, where an administrator set nothing else for
             the owner or a group of theirs; no limit if left out.
-        beside: Has a folder for each owner, whose bytes count with them.
+        beside: Adds up what else of the owner's counts with them.
     """
 
     def __init__(
         self,
         database: Database,
         owner: str,
-        folder: Path,
+        blobs: Blobs,
         *,
         quota: int | None = None,
-        beside: Path | None = None,
+        beside: Callable[[], Awaitable[int]] | None = None,
     ) -> None:
         self._database = database
         self._owner = owner
-        self._folder = folder / folder_name(owner)
+        self._blobs = blobs
         self._quota = quota
-        self._beside = beside / folder_name(owner) if beside is not None else None
+        self._beside = beside
 
     async def put(self, name: str, source: Path | bytes, *, media_type: str = "", wanted: str = "") -> FileRecord:
         """Copy a file in.
@@ -194,30 +195,31 @@ class FileStore:
             StorageError: The source or the store cannot be used.
         """
         file_id, shown = wanted if is_id(wanted) else new_id(), shown_name(name)
-        draft = self._folder / f".{file_id}.part"
-        path = None
+        draft = self._blobs.draft(key_of(self._owner, FILES, file_id))
+        key = ""
         try:
             size, digest, found = await run_to_end(asyncio.to_thread(_take_in, source, draft, shown))
             fresh = FileRecord(file_id, self._owner, shown, media_type or found, size, digest, time.time())
-            path = self.path_of(fresh)
-            await run_to_end(asyncio.to_thread(put_in_place, draft, path))
+            key = self.key(fresh)
+            await run_to_end(self._blobs.take(key, draft, digest))
             values = {column: getattr(fresh, column) for column in FileRecord.__slots__}
 
+            beside = await self._size_beside()
+
             def note(connection: Connection) -> None:
-                self._check_room(connection, size)
+                self._check_room(connection, size, beside)
                 insert_owner(connection, self._owner)
                 connection.execute(insert(files).values(values))
 
             await self._database.write(note)
         except OSError as error:
-            for one in (draft, path):
-                if one is not None:
-                    one.unlink(missing_ok=True)
-            raise translated(error, self._folder.parent) from error
-        except BaseException:  # a file without a row would be lost in the folder for ever
             draft.unlink(missing_ok=True)
-            if path is not None:  # whoever was cancelled may have stored the row
-                path.unlink(missing_ok=True)
+            raise translated(error, draft.parent.parent) from error
+        except BaseException:  # a file without a row would be lost in the store for ever
+            draft.unlink(missing_ok=True)
+            if key:  # whoever was cancelled may have stored the row
+                with suppress(StorageError):
+                    await run_to_end(self._blobs.delete([key]))
                 with suppress(StorageError):
                     await self._database.write(lambda c: c.execute(delete(files).where(files.c.id == file_id)))
             raise
@@ -238,34 +240,55 @@ class FileStore:
         )  # whoever asks may leave in the midst of it
 
     async def _refilled(self, before: FileRecord, name: str, data: bytes) -> FileRecord:
-        draft = self._folder / f".{before.id}.part"
+        draft = self._blobs.draft(self.key(before))
         try:
             size, digest, media_type = await asyncio.to_thread(_take_in, data, draft, name)
             fresh = replace(before, name=name, media_type=media_type, size=size, sha256=digest)
-            await asyncio.to_thread(put_in_place, draft, self.path_of(fresh))
+            await self._blobs.take(self.key(fresh), draft, digest)
         except OSError as error:
             draft.unlink(missing_ok=True)
-            raise translated(error, self._folder.parent) from error
+            raise translated(error, draft.parent.parent) from error
+        except StorageError:
+            draft.unlink(missing_ok=True)
+            raise
         changed = {"name": name, "media_type": media_type, "size": size, "sha256": digest}
         change = update(files).where(files.c.id == before.id).values(changed)
         if not await self._database.write(lambda c: c.execute(change).rowcount):
-            self.discard([fresh])  # it was deleted meanwhile: its new bytes would belong to nobody
+            await self.discard([fresh])  # it was deleted meanwhile: its new bytes would belong to nobody
             raise NotFoundError("There is no such file.", kind="file")
-        if self.path_of(before) != self.path_of(fresh):
-            self.discard([before])
+        if self.key(before) != self.key(fresh):
+            await self.discard([before])
         return fresh
 
-    async def get(self, file_id: str) -> tuple[FileRecord, Path]:
-        """A file and where its bytes are.
+    @asynccontextmanager
+    async def local(self, file_id: str) -> AsyncGenerator[tuple[FileRecord, Path]]:
+        """A file as one of this machine, to the end of an `async with` block; nobody may write into it.
 
         Raises:
             NotFoundError: There is none such of this owner, or its bytes are gone.
+            StorageError: The store cannot be used.
         """
         record = await self.record(file_id)
-        path = self.path_of(record)
-        if not path.is_file():
-            raise NotFoundError("The file is gone from the data folder.", kind="file")
-        return record, path
+        async with self._blobs.local(self.key(record), record.sha256) as path:
+            yield record, path
+
+    async def read(self, file_id: str) -> bytes:
+        """All bytes of a file that is not large. Raises as `local`."""
+        async with self.local(file_id) as (_, path):
+            return await asyncio.to_thread(path.read_bytes)
+
+    def open(self, record: FileRecord, start: int = 0, length: int | None = None) -> AsyncGenerator[bytes]:
+        """The bytes of a file, or a range of them, piece by piece. Raises NotFoundError, StorageError."""
+        return self._blobs.open(self.key(record), start, length)
+
+    async def address(self, record: FileRecord) -> str:
+        """Where a browser may save a large file from by itself, for a minute; "" where Parlour hands it out."""
+        return await self._blobs.sign(self.key(record), record.name) if self.is_remote else ""
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether another machine has the bytes."""
+        return self._blobs.is_remote
 
     async def record(self, file_id: str) -> FileRecord:
         """What is known about a file. Raises NotFoundError."""
@@ -281,31 +304,34 @@ class FileStore:
         Raises:
             QuotaError: They may not.
         """
-        await self._database.read(lambda c: self._check_room(c, more))
+        beside = await self._size_beside()
+        await self._database.read(lambda c: self._check_room(c, more, beside))
 
     async def delete(self, file_id: str) -> None:
         """Delete a file, its row and bytes. Raises NotFoundError."""
         record = await self.record(file_id)
         await self._database.write(lambda c: c.execute(delete(files).where(files.c.id == file_id)))
-        self.discard([record])
+        await self.discard([record])
 
-    def discard(self, records: Iterable[FileRecord]) -> None:
-        """Delete the bytes of files whose rows are gone already."""
-        for record in records:
-            with suppress(OSError):  # in use on Windows, or gone: the row is what counts
-                self.path_of(record).unlink(missing_ok=True)
+    async def discard(self, records: Iterable[FileRecord]) -> None:
+        """Delete the bytes of files whose rows are gone already; what cannot be deleted is swept later."""
+        with suppress(StorageError):
+            await self._blobs.delete([self.key(record) for record in records])
 
-    def path_of(self, record: FileRecord) -> Path:
-        """Where a file's bytes are; the suffix is the one of what was found in it.
+    def key(self, record: FileRecord) -> str:
+        """What a file's bytes are kept under; the suffix is the one of what was found in it.
 
         Raises:
             NotFoundError: The file is somebody else's.
         """
         if record.owner_id != self._owner:
             raise NotFoundError("There is no such file.", kind="file")
-        return self._folder / (record.id + suffix_for(record.media_type))
+        return key_of(self._owner, FILES, record.id + suffix_for(record.media_type))
 
-    def _check_room(self, connection: Connection, more: int) -> None:
+    async def _size_beside(self) -> int:
+        return 0 if self._beside is None or self._owner == LOCAL_OWNER else await self._beside()
+
+    def _check_room(self, connection: Connection, more: int, beside: int) -> None:
         if self._owner == LOCAL_OWNER:
             return
         own = given_to(connection, self._owner).megabytes
@@ -313,7 +339,7 @@ class FileStore:
         if quota is None:
             return
         query = select(func.coalesce(func.sum(files.c.size), 0)).where(files.c.owner_id == self._owner)
-        used = int(connection.execute(query).scalar_one()) + (size_of(self._beside) if self._beside is not None else 0)
+        used = int(connection.execute(query).scalar_one()) + beside
         if used + more > quota:
             raise QuotaError(
                 "There is no room left for this owner's files.",
@@ -328,27 +354,28 @@ class AllFiles:
 
     Args:
         database: Has their rows.
-        folder: Has a folder for the bytes of each owner.
+        blobs: Has their bytes: a folder with one for each owner, or another store.
         quota: As of `FileStore`.
-        beside: The same.
+        beside: The same, of each owner.
     """
 
     def __init__(
         self,
         database: Database,
-        folder: Path,
+        blobs: Path | Blobs,
         *,
         quota: int | None = None,
-        beside: Path | None = None,
+        beside: Callable[[str], Awaitable[int]] | None = None,
     ) -> None:
         self._database = database
-        self._folder = folder
+        self.blobs: Blobs = FolderBlobs({FILES: blobs}) if isinstance(blobs, Path) else blobs
         self._quota = quota
         self._beside = beside
 
     def of(self, owner: str) -> FileStore:
         """Those of one owner."""
-        return FileStore(self._database, owner, self._folder, quota=self._quota, beside=self._beside)
+        beside = partial(self._beside, owner) if self._beside is not None else None
+        return FileStore(self._database, owner, self.blobs, quota=self._quota, beside=beside)
 
     async def delete_unused(self, older_than: float) -> int:
         """Delete uploads that nothing came to need and that were stored before this time (Unix seconds)."""
@@ -360,10 +387,37 @@ class AllFiles:
         while True:
             rows = await self._database.write(lambda c: c.execute(deletion).all())
             for record in map(file_record, rows):
-                self.of(record.owner_id).discard([record])
+                await self.of(record.owner_id).discard([record])
             deleted += len(rows)
             if len(rows) < _BATCH:
                 return deleted
+
+    async def delete_orphans(self, older_than: float) -> int:
+        """Delete bytes that no row names and that were stored before this time: a process ended between the two.
+
+        Returns:
+            How many there were.
+
+        Raises:
+            StorageError: The database or the store failed; the next time goes on.
+        """
+        batch: list[Blob] = []
+        deleted = 0
+        async for blob in self.blobs.list("o/"):
+            if blob.changed < older_than and check_key(blob.key)["kind"] == FILES:
+                batch.append(blob)
+            if len(batch) == _BATCH:
+                deleted, batch = deleted + await self._without_row(batch), []
+        return deleted + await self._without_row(batch)
+
+    async def _without_row(self, batch: list[Blob]) -> int:
+        names = {check_key(blob.key)["name"].partition(".")[0] for blob in batch}
+        query = select(files).where(files.c.id.in_(names))
+        rows = await self._database.read(lambda c: c.execute(query).all())
+        known = {self.of(record.owner_id).key(record) for record in map(file_record, rows)}
+        orphans = [blob.key for blob in batch if blob.key not in known]
+        await self.blobs.delete(orphans)
+        return len(orphans)
 
 
 def shown_name(name: str) -> str:
@@ -379,13 +433,8 @@ def shown_name(name: str) -> str:
 
 def _take_in(source: Path | bytes, draft: Path, name: str) -> tuple[int, str, str]:
     """Copy to the draft; returns size, SHA-256 and media type."""
-    make_folder(draft.parent)
     digest = hashlib.sha256()
-    opened: IO[bytes] = BytesIO(source) if isinstance(source, bytes) else source.open("rb")
-    with opened as reading, draft.open("xb") as writing:
-        while block := reading.read(_BLOCK):
-            digest.update(block)
-            writing.write(block)
+    copy_bytes(source, draft, digest.update)
     return draft.stat().st_size, digest.hexdigest(), media_type_of(draft, name)
 
 

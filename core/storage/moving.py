@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
-import os
-import shutil
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from sqlalchemy import Table, bindparam, delete, func, select, update
 
-from core.storage.base import folder_name
+from core.errors import StorageError
+from core.storage.blobs import FILES, key_of
 from core.storage.conversations import insert_owner
-from core.storage.data_folder import translated
 from core.storage.message_texts import owner_key
 from core.storage.owner_settings import Choices
 from core.storage.preferences import ABOUT_ME, CHECK_CLAIMS, FOLLOW_UPS, JUDGE, TITLES
@@ -35,10 +33,11 @@ from core.storage.tables import (
 )
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Collection
 
     from sqlalchemy import Connection
 
+    from core.storage.blobs import Blobs
     from core.storage.database import Database
 
 _BY_ID: Final = ("personas", "prompts")  # lists, each entry with an id of its own
@@ -51,26 +50,27 @@ _MOVED: Final[tuple[Table, ...]] = (
 )
 
 
-async def move_conversations(database: Database, folder: Path, giver: str, taker: str) -> int:
+async def move_conversations(database: Database, blobs: Blobs, giver: str, taker: str) -> int:
     """Give all conversations of an owner, with their files, documents and libraries, to another owner.
 
     Personas, prompts and preferences go along where the taker has none like them. The giver is forgotten with what is
     left. No reply may be written and no document read of the giver's.
 
     Args:
-        folder: Has a folder for the bytes of each owner's files.
+        blobs: Has the bytes of each owner's files.
 
     Returns:
         How many conversations were moved.
 
     Raises:
-        StorageError: The database or the folder failed; nothing was moved.
+        StorageError: The database or the store failed; nothing was moved.
     """
-    here, there = folder / folder_name(giver), folder / folder_name(taker)
+    mine = key_of(giver, FILES, "")
+    copied = await _copy(blobs, mine, taker, ())
 
     def moved(connection: Connection) -> int:
-        mine = select(func.count()).select_from(conversations).where(conversations.c.owner_id == giver)
-        count = int(connection.execute(mine).scalar_one())
+        talks = select(func.count()).select_from(conversations).where(conversations.c.owner_id == giver)
+        count = int(connection.execute(talks).scalar_one())
         insert_owner(connection, taker)
         for table in _MOVED:
             values: dict[str, Any] = {"owner_id": taker}
@@ -79,15 +79,13 @@ async def move_conversations(database: Database, folder: Path, giver: str, taker
             whose = table.c.owner_id == bindparam("giver")
             connection.execute(update(table).where(whose).values(**values), {"giver": giver})
         _take_settings(Choices(connection, giver), Choices(connection, taker))
-        _copy(here, there)
         connection.execute(delete(owners).where(owners.c.id == giver))
         return count
 
-    try:
-        count = await database.write(moved)
-    except OSError as error:
-        raise translated(error, there) from error
-    await asyncio.to_thread(shutil.rmtree, here, ignore_errors=True)
+    count = await database.write(moved)
+    with suppress(StorageError):  # what stays behind has no row, and belongs to nobody
+        copied |= await _copy(blobs, mine, taker, copied)  # what came in between
+        await blobs.delete(copied)
     return count
 
 
@@ -104,14 +102,9 @@ def _take_settings(given: Choices, kept: Choices) -> None:
             kept.put(name, [*mine, *(one for one in cast("list[dict[str, Any]]", value) if one.get("id") not in known)])
 
 
-def _copy(here: Path, there: Path) -> None:
-    """The same files in both folders, by links where the file system has them: those of one go when all is stored."""
-    if not here.is_dir():
-        return
-    there.mkdir(mode=0o700, parents=True, exist_ok=True)
-    for path in here.iterdir():
-        if path.is_file() and not (there / path.name).exists():
-            try:
-                os.link(path, there / path.name)
-            except OSError:
-                shutil.copy2(path, there / path.name)
+async def _copy(blobs: Blobs, mine: str, taker: str, known: Collection[str]) -> set[str]:
+    """The same bytes under the keys of another owner: those of one go when all is stored."""
+    found = {blob.key async for blob in blobs.list(mine)} - set(known)
+    for key in sorted(found):
+        await blobs.copy(key, key_of(taker, FILES, key.removeprefix(mine)))
+    return found

@@ -6,30 +6,30 @@ shown the link again: who can read the folder alone cannot make a link of it.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import math
-import os
 import secrets
 import time
+from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from core.errors import ConflictError, NotFoundError, QuotaError, StorageError
-from core.storage.base import folder_name
-from core.storage.data_folder import size_of, translated
+from core.storage.blobs import SHARES, key_of
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
     from pathlib import Path
 
+    from core.storage.blobs import Blobs
     from core.storage.sealing import Sealer
 
 MOST_SHARES: Final = 200
 """Snapshots of one owner at a time."""
 BUNDLE, PAGE = ".zip", ".html"
 """The endings of what is kept of a snapshot; only pages were, at first."""
+_ABOUT: Final = ".json"
 _PLACE: Final = "share"
 
 
@@ -81,20 +81,21 @@ class ShareStore:
     """The snapshots of one owner.
 
     Args:
-        folder: Has a folder for each owner.
+        blobs: Has them.
         sealer: Seals tokens.
         check_room: Raises QuotaError where the owner may not keep so many bytes more.
     """
 
-    def __init__(self, folder: Path, owner: str, sealer: Sealer, check_room: Callable[[int], Awaitable[None]]) -> None:
-        self._folder = folder / folder_name(owner)
+    def __init__(self, blobs: Blobs, owner: str, sealer: Sealer, check_room: Callable[[int], Awaitable[None]]) -> None:
+        self._blobs = blobs
+        self._owner = owner
         self._place = (_PLACE, owner)
         self._sealer = sealer
         self._check_room = check_room
 
     async def list(self) -> list[Share]:
         """Those whose time is not up, the newest first; the others are deleted. Raises StorageError."""
-        return await asyncio.to_thread(self._list)
+        return (await self._known())[0]
 
     async def add(
         self, conversation_id: str, title: str, bundle: bytes, *, ends_at: float | None, held: Held
@@ -113,7 +114,17 @@ class ShareStore:
         share = Share(
             name_of(token), conversation_id, title, time.time(), ends_at, sealed=sealed, size=len(bundle), held=held
         )
-        await asyncio.to_thread(self._add, share, bundle)
+        if len(await self.list()) >= MOST_SHARES:
+            hint = "Revoke one that is not needed any more."
+            raise ConflictError("There are too many shared links.", hint=hint, key="shares_many", most=MOST_SHARES)
+        try:
+            await self._blobs.put(self._key(share.id, BUNDLE), bundle)
+            # What is known of it comes last: without it nothing is shown.
+            await self._blobs.put(self._key(share.id, _ABOUT), json.dumps(asdict(share)).encode())
+        except StorageError:
+            with suppress(StorageError):
+                await self._remove([share.id])
+            raise
         return token, share
 
     def token_of(self, share: Share) -> str | None:
@@ -128,17 +139,16 @@ class ShareStore:
         known = {one.id for one in await self.list()}
         if share_id not in known:
             raise NotFoundError("There is no such link.", kind="share")
-        await asyncio.to_thread(self._remove, [share_id])
+        await self._remove([share_id])
 
     async def remove_of(self, conversation_id: str) -> None:
         """The same for all links of a conversation. Raises StorageError."""
         mine = [one.id for one in await self.list() if one.conversation_id == conversation_id]
-        await asyncio.to_thread(self._remove, mine)
+        await self._remove(mine)
 
     async def used(self) -> int:
         """Bytes that they take. Raises StorageError."""
-        await self.list()  # what is over takes none
-        return await asyncio.to_thread(size_of, self._folder)
+        return (await self._known())[1]
 
     async def _make_room(self, more: int) -> None:
         await self.list()
@@ -150,87 +160,88 @@ class ShareStore:
                 "There is no room left for this snapshot.", hint=hint, key="share_no_room", **error.details
             ) from error
 
-    def _list(self) -> list[Share]:
+    async def _known(self) -> tuple[list[Share], int]:
+        """What is kept, what is over deleted; and the bytes that it takes."""
         now = time.time()
-        try:
-            found = [share for path in self._folder.glob("*.json") if (share := _read(path)) is not None]
-            self._remove(one.id for one in found if one.is_over(now))
-        except OSError as error:
-            raise translated(error, self._folder) from error
-        return sorted((one for one in found if not one.is_over(now)), key=lambda one: -one.made_at)
+        sizes = {blob.key: blob.size async for blob in self._blobs.list(key_of(self._owner, SHARES, ""))}
+        about = [key for key in sizes if key.endswith(_ABOUT)]
+        found = [share for data in await self._blobs.read(about) if (share := _read(data)) is not None]
+        over = [one.id for one in found if one.is_over(now)]
+        await self._remove(over)
+        used = sum(size for key, size in sizes.items() if _id_in(key) not in over)
+        return sorted((one for one in found if one.id not in over), key=lambda one: -one.made_at), used
 
-    def _add(self, share: Share, bundle: bytes) -> None:
-        if len(self._list()) >= MOST_SHARES:
-            hint = "Revoke one that is not needed any more."
-            raise ConflictError("There are too many shared links.", hint=hint, key="shares_many", most=MOST_SHARES)
-        try:
-            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            _write(self._folder / f"{share.id}{BUNDLE}", bundle)
-            # What is known of it comes last: without it nothing is shown.
-            _write(self._folder / f"{share.id}.json", json.dumps(asdict(share)).encode())
-        except OSError as error:
-            self._remove([share.id])
-            raise translated(error, self._folder) from error
+    async def _remove(self, ids: Sequence[str]) -> None:
+        await self._blobs.delete([self._key(one, ending) for one in ids for ending in (_ABOUT, BUNDLE, PAGE)])
 
-    def _remove(self, ids: Iterable[str]) -> None:
-        try:
-            for one in ids:
-                for ending in (".json", BUNDLE, PAGE):
-                    (self._folder / f"{one}{ending}").unlink(missing_ok=True)
-        except OSError as error:
-            raise translated(error, self._folder) from error
+    def _key(self, share_id: str, ending: str) -> str:
+        return key_of(self._owner, SHARES, share_id + ending)
 
 
 class AllShares:
     """The snapshots of all owners.
 
     Args:
-        folder: Has a folder for each owner; made when it is needed.
+        blobs: Has them.
         sealer: Seals tokens.
     """
 
-    def __init__(self, folder: Path, sealer: Sealer) -> None:
-        self._folder = folder
+    def __init__(self, blobs: Blobs, sealer: Sealer) -> None:
+        self._blobs = blobs
         self._sealer = sealer
 
     def of(self, owner: str, check_room: Callable[[int], Awaitable[None]]) -> ShareStore:
         """Those of one owner; `check_room` as of `ShareStore`."""
-        return ShareStore(self._folder, owner, self._sealer, check_room)
+        return ShareStore(self._blobs, owner, self._sealer, check_room)
 
-    async def kept(self, token: str) -> tuple[Share, Path]:
-        """What is behind a link: what is known of it, and the file, which ends in `BUNDLE` or `PAGE`.
+    async def kept(self, token: str) -> tuple[Share, bool]:
+        """What is behind a link: what is known of it, and whether there is its bundle, not only its page.
 
         Raises:
             NotFoundError: There is none, it was revoked, or its time is up.
             StorageError: It cannot be read.
         """
-        return await asyncio.to_thread(self._kept, name_of(token))
+        share, key = await self._kept(name_of(token))
+        return share, key.endswith(BUNDLE)
+
+    @asynccontextmanager
+    async def bundle(self, token: str) -> AsyncGenerator[Path]:
+        """The file of the same, to the end of an `async with` block. Raises as `kept`."""
+        _, key = await self._kept(name_of(token))
+        try:
+            async with self._blobs.local(key) as path:
+                yield path
+        except NotFoundError as error:  # revoked this very moment
+            raise _gone() from error
 
     async def content(self, token: str) -> tuple[Share, bytes]:
-        """The same with the bytes of the file. Raises as `kept`."""
-        return await asyncio.to_thread(self._content, name_of(token))
+        """What is behind a link, and its bytes. Raises as `kept`."""
+        share, key = await self._kept(name_of(token))
+        (data,) = await self._blobs.read([key])
+        if data is None:  # revoked this very moment
+            raise _gone()
+        return share, data
 
-    def _kept(self, name: str) -> tuple[Share, Path]:
-        try:
-            for about in self._folder.glob(f"*/{name}.json"):
-                share = _read(about)
-                if share is None or share.is_over(time.time()):
-                    continue
-                path = next((one for one in map(about.with_suffix, (BUNDLE, PAGE)) if one.is_file()), None)
-                if path is not None:
-                    return share, path
-        except OSError as error:
-            raise translated(error, self._folder) from error
-        raise NotFoundError("This link leads nowhere any more.", key="share_gone")
+    async def _kept(self, name: str) -> tuple[Share, str]:
+        for about in await self._blobs.find(SHARES, f"{name}{_ABOUT}"):
+            (data,) = await self._blobs.read([about])
+            share = _read(data)
+            if share is None or share.is_over(time.time()):
+                continue
+            stem = about.removesuffix(_ABOUT)
+            there = {blob.key async for blob in self._blobs.list(stem)}
+            for ending in (BUNDLE, PAGE):
+                if stem + ending in there:
+                    return share, stem + ending
+        raise _gone()
 
-    def _content(self, name: str) -> tuple[Share, bytes]:
-        share, path = self._kept(name)
-        try:
-            return share, path.read_bytes()
-        except FileNotFoundError as error:  # revoked this very moment
-            raise NotFoundError("This link leads nowhere any more.", key="share_gone") from error
-        except OSError as error:
-            raise translated(error, self._folder) from error
+
+def _gone() -> NotFoundError:
+    return NotFoundError("This link leads nowhere any more.", key="share_gone")
+
+
+def _id_in(key: str) -> str:
+    return key.rpartition("/")[2].partition(".")[0]
 
 
 def name_of(token: str) -> str:
@@ -238,26 +249,18 @@ def name_of(token: str) -> str:
     return sha256(token.encode("utf-8", "replace")).hexdigest()
 
 
-def _read(path: Path) -> Share | None:
+def _read(data: bytes | None) -> Share | None:
     """What is known of a snapshot; `None` where that cannot be read."""
     try:
-        given = cast("dict[str, Any]", json.loads(path.read_bytes()))
+        given = cast("dict[str, Any]", json.loads(data or b""))
         held = given.pop("held", None)
         share = Share(**given, held=_held(held) if held is not None else None)
         texts: tuple[Any, ...] = (share.id, share.conversation_id, share.title, share.sealed)
         times = (share.made_at, 0.0 if share.ends_at is None else share.ends_at, float(share.size))
         return share if all(isinstance(one, str) for one in texts) and all(map(math.isfinite, times)) else None
-    except (OSError, ValueError, TypeError, AttributeError, KeyError, OverflowError):
+    except (ValueError, TypeError, AttributeError, KeyError, OverflowError):
         return None
 
 
 def _held(given: Any) -> Held:
     return Held(int(given["messages"]), int(given["pages"]), tuple(map(str, given["files"])))
-
-
-def _write(path: Path, content: bytes) -> None:
-    """Write a file that its owner alone may read, whole or not at all."""
-    draft = path.with_name(f"{path.name}.new")
-    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-        file.write(content)
-    draft.replace(path)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cached_property, partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from core.storage.api_keys import AllApiKeys, ApiKeyStore
 from core.storage.api_state import ApiFileStore, ApiResponseStore
 from core.storage.arriving import ArrivingConversations
+from core.storage.blobs import SHARES, files_beside, size_of
 from core.storage.conversation_list import ConversationList
 from core.storage.conversations import AllConversations, Allowances, ConversationStore, SummaryStore
 from core.storage.documents import AllDocuments, DocumentStore, LibraryStore
@@ -30,8 +32,7 @@ from core.storage.use import UNLIMITED, UseStore, UsualLimits
 from core.storage.whole_conversations import WholeConversations
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
+    from core.storage.blobs import Blobs
     from core.storage.database import Database
     from core.storage.files import FileStore
     from core.storage.runs import RunStore
@@ -165,12 +166,13 @@ class Stores:
 
     Args:
         database: Has the rows.
-        files: Has a folder for the files of each owner.
+        files: Has a folder for the files of each owner, shared snapshots beside it; or another store of both.
         sealer: Seals keys.
         limits: What owners may ask in a day and a month, the local owner excepted.
         quota: Bytes that the files and snapshots of one owner may take, the local owner excepted; no limit if left out.
 
     Attributes:
+        blobs: The bytes of files and snapshots.
         conversations: Those of all owners.
         documents: The same.
         files: The same.
@@ -186,7 +188,7 @@ class Stores:
     def __init__(
         self,
         database: Database,
-        files: Path,
+        files: Path | Blobs,
         sealer: Sealer,
         *,
         quota: int | None = None,
@@ -196,9 +198,9 @@ class Stores:
         self._sealer = sealer
         self.conversations = AllConversations(database)
         self.documents = AllDocuments(database)
-        shares = files.parent / "shares"
-        self.shares = AllShares(shares, sealer)
-        self.files = AllFiles(database, files, quota=quota, beside=shares)
+        self.blobs = files_beside(files) if isinstance(files, Path) else files
+        self.shares = AllShares(self.blobs, sealer)
+        self.files = AllFiles(database, self.blobs, quota=quota, beside=partial(size_of, self.blobs, SHARES))
         self.runs = AllRuns(database, limits)
         self.queued = AllQueuedMessages(database)
         self.api_keys = AllApiKeys(database)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -14,7 +15,7 @@ from core.tools.given_files import GivenFile
 from core.tools.sandbox.kernels import Kernels
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import AsyncGenerator, Awaitable, Callable
     from types import TracebackType
 
     from core.settings import Settings
@@ -44,11 +45,28 @@ class GivenFiles:
         found: dict[str, GivenFile] = {}
         for file_id in dict.fromkeys(wanted):
             try:
-                record, path = await self._stores.files.get(file_id)
+                record = await self._stores.files.record(file_id)
             except NotFoundError:
                 continue
-            found[record.name] = GivenFile(record.name, record.media_type, record.size, path)
+            source = partial(self._here, file_id)
+            found[record.name] = GivenFile(record.name, record.media_type, record.size, source)
         return found
+
+    @asynccontextmanager
+    async def here(self, conversation_id: str) -> AsyncGenerator[dict[str, Path]]:
+        """The same as files of this machine, to the end of an `async with` block. Raises StorageError."""
+        async with AsyncExitStack() as held:
+            found: dict[str, Path] = {}
+            for name, one in (await self.of(conversation_id)).items():
+                if not isinstance(one.source, Path | bytes):
+                    with suppress(NotFoundError):  # its bytes are gone
+                        found[name] = await held.enter_async_context(one.source())
+            yield found
+
+    @asynccontextmanager
+    async def _here(self, file_id: str) -> AsyncGenerator[Path]:
+        async with self._stores.files.local(file_id) as (_, path):
+            yield path
 
 
 _ALL: Final = 1000
@@ -134,10 +152,7 @@ class CodeInterpreters:
         """The tool of a conversation; where code may soon be run, a kernel is made ready."""
         from core.tools.builtin.code_interpreter import CodeInterpreter
 
-        async def files() -> dict[str, Path]:
-            given = await GivenFiles(self._stores.of(owner)).of(conversation_id)
-            return {name: path for name, one in given.items() if isinstance(path := one.source, Path)}
-
+        files = partial(GivenFiles(self._stores.of(owner)).here, conversation_id)
         if conversation_id:  # the reply goes first
             asyncio.get_running_loop().call_later(_PATIENCE, self.kernels.warm)
         return CodeInterpreter(kernels=self.kernels, key=_key(owner, conversation_id), owner=owner, files=files)

@@ -6,14 +6,14 @@ import os
 import stat
 from base64 import b64decode, b64encode
 from binascii import a2b_base64
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from io import BytesIO
 from mimetypes import guess_type
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 from urllib.parse import quote, unquote, unquote_to_bytes
 
-from core.errors import BadArgumentsError, ToolError, extra_for
+from core.errors import BadArgumentsError, ParlourError, ToolError, extra_for
 from core.llm.local_files import path_of
 from core.messages.content import ContentItem
 from core.messages.message import FUNCTION, USER
@@ -21,7 +21,8 @@ from core.net.addresses import Reach
 from core.net.fetcher import FetchLimits, fetch
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
+    from contextlib import AbstractAsyncContextManager, AsyncExitStack
 
     from core.messages.message import Message
 
@@ -37,13 +38,26 @@ class GivenFile:
 
     Args:
         name: What it is called there.
-        source: Where it is, or its bytes.
+        source: Where it is, its bytes, or what makes it a file of this machine to the end of an `async with` block.
     """
 
     name: str
     media_type: str
     size: int
-    source: Path | bytes = field(repr=False)
+    source: Path | bytes | Callable[[], AbstractAsyncContextManager[Path]] = field(repr=False)
+
+    async def brought(self, held: AsyncExitStack) -> GivenFile:
+        """The same as a file of this machine, for as long as it is `held`; as it is, where it is larger than 32 MB.
+
+        Raises:
+            ToolError: It is gone, or where it is kept cannot be used.
+        """
+        if isinstance(self.source, Path | bytes) or self.size > LARGEST:
+            return self
+        try:
+            return replace(self, source=await held.enter_async_context(self.source()))
+        except ParlourError as error:
+            raise ToolError(f"The file {self.name!r} cannot be read.") from error
 
     def read(self) -> bytes:
         """Its bytes, which are those that were shown to whoever allowed the call.
@@ -56,8 +70,10 @@ class GivenFile:
         if isinstance(self.source, bytes):
             return self.source
         try:
+            if not isinstance(self.source, Path):
+                raise TypeError("it was not brought here")
             data = _plain_file(self.source)
-        except (OSError, ValueError) as error:
+        except (OSError, TypeError, ValueError) as error:
             raise ToolError(f"The file {self.name!r} cannot be read.") from error
         if len(data) != self.size:
             raise ToolError(f"The file {self.name!r} has changed meanwhile.", hint="Try again.")

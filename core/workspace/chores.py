@@ -7,6 +7,7 @@ from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Final, Self
 
 from core.workspace.sending import Sending
+from core.workspace.sweeping import Sweeping
 from core.workspace.temporary import TemporaryConversations
 
 if TYPE_CHECKING:
@@ -48,6 +49,8 @@ class Chores:
         async with AsyncExitStack() as opening:
             await opening.enter_async_context(self.sending)
             await opening.enter_async_context(self.temporary)
+            if not self._services.intake.keeps_unneeded:  # rows may come back that name what seems to be nobody's
+                await opening.enter_async_context(Sweeping(self._services.stores.files))
             self._open = opening.pop_all()
         return self
 

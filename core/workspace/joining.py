@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, Self
 from core.errors import ConflictError, NotFoundError, ParlourError
 from core.people.people import PERSON
 from core.storage.base import folder_name
+from core.storage.blobs import beginning_of, delete_all
 from core.storage.moving import move_conversations
 from core.workspace.clearing import delete_everything
 
@@ -61,7 +62,7 @@ class Belongings:
                 return 0
             for one in talks:
                 await _rest(workspace, one.id)
-        count = await move_conversations(self._stores.database, self._home / "files", guest, person_id)
+        count = await move_conversations(self._stores.database, self._stores.blobs, guest, person_id)
         notes = self._home / "notes"
         await asyncio.to_thread(_merge, notes / folder_name(guest), notes / folder_name(person_id))
         self._begin(self._read(person_id), "documents that came along")
@@ -78,6 +79,7 @@ class Belongings:
             for server in await workspace.tools.servers.list():
                 with suppress(NotFoundError):
                     await workspace.tools.servers.remove(server.kept.id)
+        await delete_all(self._stores.blobs, beginning_of(person_id))
         await self._stores.people.forget(person_id)
         self._stores.api_keys.forget()
         name = folder_name(person_id)

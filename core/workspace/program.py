@@ -191,10 +191,10 @@ class Program:
     async def path_of(self, conversation: Conversation, file_id: str, name: str) -> Path | None:
         """A file of the conversation's owner under its own name; `None` where it is gone."""
         try:
-            _, path = await conversation.stores.files.get(file_id)
+            async with conversation.stores.files.local(file_id) as (_, path):
+                return await asyncio.to_thread(_named_copy, path, self._folder / file_id, name)
         except NotFoundError:
             return None
-        return await asyncio.to_thread(_named_copy, path, self._folder / file_id, name)
 
 
 class _Guest:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import aclosing
+from contextlib import AsyncExitStack, aclosing, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -68,7 +68,8 @@ class Turn:
             ParlourError: The model or a document cannot be had, or the reply failed.
         """
         services, loader = self._services, self._loader
-        with loader.in_use():
+        async with AsyncExitStack() as held:
+            held.enter_context(loader.in_use())
             # The document first: what is wrong with it is known sooner than a model is fetched.
             await self._read()
             model = await loader.ready()
@@ -86,7 +87,7 @@ class Turn:
             )
             if made is not None:
                 yield made
-            here = await self._here(short)
+            here = await self._here(short, held)
             given = for_model(short, model, here, self._lang, steads)
             if steads and (told := self._told(here, steads)):
                 given = append_system(given, told)
@@ -110,11 +111,9 @@ class Turn:
 
     async def _read_for(self, model: BaseChatModel, messages: Sequence[Message]) -> dict[str, Stead]:
         """Read what the conversation has for senses that the model lacks; what stands for each file, by its id."""
-        here = await self._here([message for message in messages if message.role == USER])
+        here = await self._records([message for message in messages if message.role == USER])
         lacked = {
-            key: file
-            for key, (file, _) in here.items()
-            if (kind := kind_of(file)) != "document" and not takes(model, kind)
+            key: file for key, file in here.items() if (kind := kind_of(file)) != "document" and not takes(model, kind)
         }
         if not lacked:
             return {}
@@ -151,13 +150,20 @@ class Turn:
             return {"name": record.name, "status": record.status, "found": True, **known}
         return {"name": record.name, "status": record.status, "pages": pages, "total": total}
 
-    async def _here(self, messages: Sequence[Message]) -> dict[str, tuple[FileRecord, Path]]:
+    async def _here(self, messages: Sequence[Message], held: AsyncExitStack) -> dict[str, tuple[FileRecord, Path]]:
+        """The files that messages name, as files of this machine for as long as they are `held`."""
         found: dict[str, tuple[FileRecord, Path]] = {}
         for file_id in file_ids(messages):
-            try:
-                found[file_id] = await self._services.stores.files.get(file_id)
-            except NotFoundError:
-                continue
+            with suppress(NotFoundError):
+                found[file_id] = await held.enter_async_context(self._services.stores.files.local(file_id))
+        return found
+
+    async def _records(self, messages: Sequence[Message]) -> dict[str, FileRecord]:
+        """What is known of the files that messages name."""
+        found: dict[str, FileRecord] = {}
+        for file_id in file_ids(messages):
+            with suppress(NotFoundError):
+                found[file_id] = await self._services.stores.files.record(file_id)
         return found
 
 

@@ -80,9 +80,9 @@ async def house(request: pytest.FixtureRequest, tmp_path: Path, anyio_backend: s
     await database.aclose()
 
 
-async def place_of_bytes(house: House) -> Path:
-    """Where bob's store looks for the bytes of alice's file."""
-    return house.files("bob").path_of(house.file)
+async def key_of_bytes(house: House) -> str:
+    """What bob's store looks for the bytes of alice's file under."""
+    return house.files("bob").key(house.file)
 
 
 ASKS: dict[str, Callable[[House], Awaitable[Any]]] = {
@@ -104,8 +104,8 @@ ASKS: dict[str, Callable[[House], Awaitable[Any]]] = {
     "append for good": lambda h: h.runs("bob").append(h.run.id, [], epoch=1, durable=True),
     "give up": lambda h: h.runs("bob").append(h.run.id, [], epoch=1, leave=True),
     "place": lambda h: h.runs("bob").place(h.run.id),
-    "file": lambda h: h.files("bob").get(h.file.id),
-    "place of a file": place_of_bytes,
+    "file": lambda h: h.files("bob").read(h.file.id),
+    "place of a file": key_of_bytes,
     "file record": lambda h: h.files("bob").record(h.file.id),
     "delete file": lambda h: h.files("bob").delete(h.file.id),
     "documents": lambda h: h.documents("bob").list(h.talk_id),
@@ -146,7 +146,7 @@ async def test_what_is_somebody_elses_does_not_exist(house: House, ask: Callable
     assert (await house.runs("alice").get(house.run.id)).status == "running"
     assert await house.runs("alice").events(house.run.id) == []
     assert (await house.documents("alice").list(house.talk_id))[0].status == "reading"
-    assert (await house.files("alice").get(house.file.id))[1].is_file()
+    assert await house.files("alice").read(house.file.id)
     assert await house.documents("alice").list_shelved(house.library_id) == [house.shelved]
     assert await house.libraries("alice").used_by(house.talk_id) == []
     assert await house.thoughts("alice").list(house.turn.id) == []

@@ -23,6 +23,7 @@ from core.testing.script import Reply as Say
 from core.testing.scripted_model import ScriptedModel
 from tests.core.reading.held_reading import index_of
 from tests.core.talks import talk_of, world_of
+from tests.stored_files import stored
 
 pytestmark = pytest.mark.anyio
 
@@ -130,7 +131,7 @@ async def test_a_megabyte_of_pasted_text_becomes_a_document(engine: Engine, mode
     assert extra["note"] == "pasted_as_document"
     assert len(text_of(question)) < 2000
     assert text_of(question).startswith("Where does the heron nest?")
-    _, path = await engine.stores.of("alice").files.get(extra["files"][0]["id"])
+    _, path = await stored(engine.stores.of("alice").files, extra["files"][0]["id"])
     assert path.read_text() == text
     (document,) = await engine.stores.of("alice").documents.list(question.conversation_id)
     assert document.status == "ready"
@@ -210,7 +211,7 @@ async def test_a_picture_reaches_a_model_that_sees_and_is_named_to_one_that_does
         assert await alice.unsupported_files([file]) == []
     await asked(engine, "Look again.", thread[0].conversation_id)
     seen = [item.image for message in said_to(model) for item in message.items if item.type == "image"]
-    assert seen == [str((await engine.stores.of("alice").files.get(file.id))[1])]
+    assert seen == [str((await stored(engine.stores.of("alice").files, file.id))[1])]
 
 
 async def test_another_reply_stands_beside_the_first(engine: Engine) -> None:

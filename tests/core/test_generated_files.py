@@ -26,6 +26,7 @@ from core.testing.scripted_model import ScriptedModel
 from core.tools.base import ToolResult
 from core.tools.results import as_message
 from tests.core.talks import talk_of
+from tests.stored_files import stored
 
 pytestmark = pytest.mark.anyio
 
@@ -64,10 +65,10 @@ async def test_the_reply_names_files_and_only_their_owner_has_them(engine: Engin
     assert [item.type for item in items] == ["text", "image", "audio"]
     for item, name, raw in zip(items[1:], ("picture.png", "recording.wav"), (png(), wav()), strict=True):
         file_id = str(item.value).removeprefix(FILE_ADDRESS)
-        record, path = await engine.stores.of("alice").files.get(file_id)
+        record, path = await stored(engine.stores.of("alice").files, file_id)
         assert (record.name, path.read_bytes()) == (name, raw)
         with pytest.raises(NotFoundError):
-            await engine.stores.of("bob").files.get(file_id)
+            await stored(engine.stores.of("bob").files, file_id)
 
 
 async def test_they_stay_as_long_as_the_conversation_and_go_with_it(engine: Engine) -> None:
@@ -76,7 +77,7 @@ async def test_they_stay_as_long_as_the_conversation_and_go_with_it(engine: Engi
     assert await engine.stores.files.delete_unused(time.time() + 60) == 0
     thread = await engine.stores.of("alice").conversations.thread(talk.id)
     made = file_ids(thread[-1].parts)
-    paths = [(await engine.stores.of("alice").files.get(file_id))[1] for file_id in made]
+    paths = [(await stored(engine.stores.of("alice").files, file_id))[1] for file_id in made]
     assert len(paths) == 2
     await talk_of(engine, "alice", talk.id).delete()
     assert not [path for path in paths if path.exists()]
@@ -137,7 +138,7 @@ async def test_what_a_tool_makes_becomes_files_under_their_names(engine: Engine)
     after = await store_generated(event, engine.stores.of("alice").files)
     assert isinstance(after, ToolFinished)
     assert [item.type for item in after.message.items] == ["text", "image", "file", "file"]
-    records = [(await engine.stores.of("alice").files.get(file_id))[0] for file_id in file_ids([after.message])]
+    records = [(await stored(engine.stores.of("alice").files, file_id))[0] for file_id in file_ids([after.message])]
     assert [record.name for record in records] == ["picture.png", "表.csv", "picture.svg"]
     assert [about["name"] for about in (after.message.extra or {})["files"]] == [record.name for record in records]
     assert event.message.items[1].value != after.message.items[1].value  # the tool's own message is as it was
@@ -149,7 +150,7 @@ async def test_a_long_result_is_there_whole_as_a_file_of_the_conversation(engine
     after = await store_generated(event, engine.stores.of("alice").files)
     assert isinstance(after, ToolFinished)
     address = (after.message.extra or {})["whole"]
-    record, path = await engine.stores.of("alice").files.get(str(address).removeprefix(FILE_ADDRESS))
+    record, path = await stored(engine.stores.of("alice").files, str(address).removeprefix(FILE_ADDRESS))
     assert (record.name, path.read_text("utf-8")) == ("my_tool.txt", long)
     assert len(after.message.get_text_content().encode()) <= 64 * 1024
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -43,14 +44,16 @@ def _bring_in(given: argparse.Namespace, settings: Settings, words: Words) -> li
 async def _run(given: argparse.Namespace, settings: Settings, words: Words) -> Imported:
     from core.importing.importing import bring_in as brought  # much to import: other commands do without
     from core.storage.database import Database
+    from core.storage.opening import opened_blobs
     from core.storage.sealing import Sealer
     from core.storage.stores import Stores
 
-    database = await Database.open(settings.database_in(settings.home))
-    try:
+    async with AsyncExitStack() as opened:
+        database = await Database.open(settings.database_in(settings.home))
+        opened.push_async_callback(database.aclose)
         stores = Stores(
             database,
-            settings.home / "files",
+            await opened.enter_async_context(opened_blobs(settings)),
             Sealer(settings.signing_secret()),
             quota=settings.files_mb * 2**20 or None,
         )
@@ -59,8 +62,6 @@ async def _run(given: argparse.Namespace, settings: Settings, words: Words) -> I
         for conversation_id, file in imported.documents:  # Parlour reads them when it starts
             await mine.documents.add(conversation_id, file.id, file.name)
         return imported
-    finally:
-        await database.aclose()
 
 
 class _Progress:

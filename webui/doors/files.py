@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from starlette.formparsers import MultiPartException
 from starlette.requests import Request
-from starlette.responses import FileResponse
 
 from core.doors.asked import BadRequestError
 from webui.doors.refusals import JsonAnswer
+from webui.stored_files import stored_file
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -74,9 +74,7 @@ class FileRoutes:
     async def content(self, request: Request, door: Door) -> Response:
         """Its bytes."""
         await door.stores.api_files.get(_id(request))
-        record, path = await door.stores.files.get(_id(request))
-        kind, name = "application/octet-stream", record.name
-        return FileResponse(path, media_type=kind, filename=name, headers={"cache-control": "no-store"})
+        return await stored_file(request, door.stores.files, _id(request), {"cache-control": "no-store"})
 
     async def delete(self, request: Request, door: Door) -> Response:
         """Delete one."""

@@ -9,7 +9,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import unquote_to_bytes
 
-from anyio import to_thread
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
@@ -231,8 +230,7 @@ async def _whole(workspace: Workspace, call: CallBlock) -> str:
     last = call.result.items[-1]
     if not (stored := file_id(last)):
         return _decoded(last.value).decode("utf-8", "replace")
-    _, path = await workspace.files.get(stored)
-    return await to_thread.run_sync(partial(path.read_text, "utf-8", "replace"))
+    return (await workspace.files.read(stored)).decode("utf-8", "replace")
 
 
 def _written(call: CallBlock) -> str:

@@ -13,7 +13,6 @@ from starlette.routing import Route
 
 from core.errors import ConflictError, NotFoundError, ParlourError, QuotaError, StorageError, UnsupportedFormatError
 from core.export.sharing import page_of
-from core.storage.shares import BUNDLE
 from webui.context import json_body, text_of
 from webui.middleware.entrance import plain_page
 from webui.middleware.owner import SHARED
@@ -21,7 +20,6 @@ from webui.panels.settings import size_said
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
-    from pathlib import Path
 
     from starlette.requests import Request
     from starlette.routing import BaseRoute
@@ -110,8 +108,8 @@ class ShareRoutes:
     async def held(self, workspace: Workspace, asked: dict[str, Any], words: Words) -> dict[str, Any]:
         """What a copy of the snapshot behind `{"link"}` would hold."""
         del workspace
-        share, path = await self._engine.stores.shares.kept(text_of(asked.get("link")))
-        _check_may_be_copied(path)
+        share, is_whole = await self._engine.stores.shares.kept(text_of(asked.get("link")))
+        _check_may_be_copied(is_whole=is_whole)
         return {"title": share.title, "made": share.made_at, "holds": _holds(share.held, words, own=False)}
 
     async def copy(self, workspace: Workspace, asked: dict[str, Any], words: Words) -> dict[str, Any]:
@@ -119,10 +117,11 @@ class ShareRoutes:
         del words
         token, shares = text_of(asked.get("link")), self._engine.stores.shares
         async with self._copies:
-            share, path = await shares.kept(token)
-            _check_may_be_copied(path)
+            share, is_whole = await shares.kept(token)
+            _check_may_be_copied(is_whole=is_whole)
             try:
-                made = await workspace.taking.bring_in(path, name=share.title, used_at=time.time())
+                async with shares.bundle(token) as path:
+                    made = await workspace.taking.bring_in(path, name=share.title, used_at=time.time())
             except UnsupportedFormatError as error:
                 await shares.kept(token)  # revoked while it was read
                 hint = "Whoever shared it can make a new link."
@@ -227,9 +226,9 @@ def _holds(held: Held | None, words: Words, *, own: bool = True) -> list[str]:
     ]
 
 
-def _check_may_be_copied(path: Path) -> None:
+def _check_may_be_copied(*, is_whole: bool) -> None:
     """Raises ConflictError."""
-    if path.suffix != BUNDLE:
+    if not is_whole:
         hint = "Ask for a new link."
         raise ConflictError("This link is from before there were copies.", hint=hint, key="share_only_page")
 

@@ -6,6 +6,7 @@ import asyncio
 import base64
 import json
 import secrets
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 from urllib.parse import quote
@@ -16,7 +17,8 @@ from core.tools.arguments import extract_code
 from core.tools.base import BaseToolWithFileAccess, ToolResult
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
+    from contextlib import AbstractAsyncContextManager
 
     from core.tools.sandbox.kernels import Kernels
     from core.tools.sandbox.results import CodeResult, Made
@@ -39,7 +41,7 @@ class CodeInterpreter(BaseToolWithFileAccess):
         cfg: Options; `work_dir` is where a program finds what code makes, `timeout` are the seconds of a call.
         kernels: Where the code runs; left out, this process has its own, which end with it.
         key: The conversation whose variables are meant; without it, this tool has its own.
-        files: Gives the files that the code finds in its folder, by name.
+        files: Makes the files that the code finds in its folder files of this machine, by name.
     """
 
     name = "code_interpreter"
@@ -63,7 +65,7 @@ class CodeInterpreter(BaseToolWithFileAccess):
         kernels: Kernels | None = None,
         key: str = "",
         owner: str = "",
-        files: Callable[[], Awaitable[Mapping[str, Path]]] | None = None,
+        files: Callable[[], AbstractAsyncContextManager[Mapping[str, Path]]] | None = None,
     ) -> None:
         super().__init__(cfg)
         self._within = float(self.cfg.get("timeout", _WITHIN))
@@ -104,10 +106,12 @@ class CodeInterpreter(BaseToolWithFileAccess):
         if len(code) > _LONGEST:
             raise BadArgumentsError(f"The code is longer than {_LONGEST} characters.", field="code")
         if self._kernels is not None:
-            given = {**(await self._files() if self._files is not None else {}), **(beside or {})}
-            result = await self._kernels.run(
-                self._key, code, owner=self._owner, files=given, timeout=self._within, progress=progress
-            )
+            none: Mapping[str, Path] = {}
+            async with self._files() if self._files is not None else nullcontext(none) as mine:
+                given = {**mine, **(beside or {})}
+                result = await self._kernels.run(
+                    self._key, code, owner=self._owner, files=given, timeout=self._within, progress=progress
+                )
             # In a thread: pictures and files of many megabytes become text.
             items = await asyncio.to_thread(lambda: [_whole(made, kind) for made, kind in _kinds(result)])
             return _told(result, items)

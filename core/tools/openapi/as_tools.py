@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+from contextlib import AsyncExitStack, contextmanager
 from copy import copy
 from dataclasses import dataclass
 from time import monotonic
@@ -171,7 +171,10 @@ class ApiTool(BaseTool):
 
     async def _asked(self, arguments: Mapping[str, Any], keys: Keys, files: Mapping[str, GivenFile]) -> ToolResult:
         placed = keys.placed(self.operation)
-        request = await asyncio.to_thread(request_of, self.operation, arguments, placed, files)
+        named = names_in(arguments.get(self.operation.body), self.operation.files) if files else ()
+        async with AsyncExitStack() as held:
+            here = {name: await files[name].brought(held) for name in named if name in files}
+            request = await asyncio.to_thread(request_of, self.operation, arguments, placed, {**files, **here})
         return await called(request, keys, self._reach)
 
     def _size(self, name: str, lang: Lang) -> str:

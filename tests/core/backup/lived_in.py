@@ -15,6 +15,7 @@ from core.storage.base import LOCAL_OWNER
 from core.storage.sealing import Sealer
 from core.testing.scripted_model import ScriptedModel
 from tests.core.talks import world_of
+from tests.stored_files import stored
 
 TEXT = "The lighthouse keeper collects 950 rare stamps."
 KEY = "sk-0123456789abcdef"
@@ -63,7 +64,7 @@ async def found_in(home: Path) -> dict[str, object]:
         }
         talk = (await talks.list())[-1]
         (record,) = await engine.stores.of(LOCAL_OWNER).documents.list(talk.id)
-        file, path = await engine.stores.of(LOCAL_OWNER).files.get(record.file_id)
+        file, path = await stored(engine.stores.of(LOCAL_OWNER).files, record.file_id)
         async with engine.workspaces.index(LOCAL_OWNER) as library:
             passages = [passage.text for passage in await library.afind("Who collects stamps?")]
         notes = [note.text for note in await engine.toolbox.of(LOCAL_OWNER).notes.list()]

@@ -32,6 +32,7 @@ from core.storage.base import LOCAL_OWNER
 from core.storage.database import Database
 from tests.core.backup.lived_in import KEY, TEXT, add_document, fill, found_in, opened
 from tests.core.storage.test_stored_schemas import SCHEMAS, STORED
+from tests.stored_files import stored
 
 pytestmark = pytest.mark.anyio
 
@@ -156,6 +157,7 @@ async def test_what_is_deleted_while_the_backup_is_made_leaves_no_hole_in_it(
         file = await engine.stores.of(LOCAL_OWNER).files.put("goes.txt", b"gone")
         message = [Message("user", [{"file": file.address}])]
         await engine.stores.of(LOCAL_OWNER).conversations.add_message(other.id, "user", message, None)
+        _, place = await stored(engine.stores.of(file.owner_id).files, file.id)
         real, copies = writing.copy_database, []
 
         def deleting(source: Path, target: Path) -> None:
@@ -166,7 +168,7 @@ async def test_what_is_deleted_while_the_backup_is_made_leaves_no_hole_in_it(
                     with closing(sqlite3.connect(source)) as db:
                         db.execute("DELETE FROM files WHERE id = ?", (file.id,))
                         db.commit()
-                    engine.stores.of(file.owner_id).files.path_of(file).unlink()
+                    place.unlink()
 
         monkeypatch.setattr(writing, "copy_database", deleting)
         _, manifest = write_backup(tmp_path / "home", tmp_path / "backup.zip")

@@ -12,6 +12,7 @@ from core.errors import StorageError
 from core.messages.message import Message
 from core.storage.database import Database
 from tests.core.stores import stores_over
+from tests.stored_files import stored
 
 pytestmark = pytest.mark.anyio
 
@@ -67,7 +68,7 @@ async def test_what_was_said_and_sent_comes_back_on_a_fresh_disk_and_what_was_de
     database = await Database.open(home / "parlour.db")
     stores = stores_over(database).of("ann")
     assert sorted(one.title for one in await stores.conversations.list()) == ["A trip", "Another"]
-    assert (await stores.files.get(kept.id))[1].read_bytes() == b"A coat."
+    assert (await stored(stores.files, kept.id))[1].read_bytes() == b"A coat."
     assert len(list((place / FOLDER / "files").rglob("*.txt"))) == 1
     await database.aclose()
 

@@ -55,7 +55,7 @@ class Home:
 
     async def delete(self) -> None:
         freed, _ = await self.stores.conversations.delete(self.id)
-        self.stores.files.discard(freed)
+        await self.stores.files.discard(freed)
 
     def rows(self) -> dict[str, list[Any]]:
         """What the tables hold, as it is stored."""

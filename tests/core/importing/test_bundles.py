@@ -27,6 +27,7 @@ from core.storage.arriving import LONGEST_TITLE
 from core.storage.files import FileStore
 from core.storage.stores import OwnerStores
 from tests.core.importing.talks import KEY, Home, changed, home
+from tests.stored_files import stored
 from tests.tries import tries
 
 pytestmark = pytest.mark.anyio
@@ -66,7 +67,7 @@ async def test_a_deleted_conversation_comes_back_as_it_was_log_for_log(tmp_path:
         assert of.rows() == before
         assert imported.conversations == (of.id,)
         assert (imported.source, imported.messages, imported.files) == ("Parlour", 3, 1)
-        record, path = await of.stores.files.get((await of.stores.whole.outline(of.id)).files[0].id)
+        record, path = await stored(of.stores.files, (await of.stores.whole.outline(of.id)).files[0].id)
         assert (record.name, path.read_bytes()) == ("notes.txt", b"Bring a coat.")
 
 

@@ -25,6 +25,7 @@ from core.importing.json_elements import ElementError, elements
 from core.importing.tree import BrokenTreeError, arrived, moment
 from core.storage.base import StoredMessage
 from tests.core.importing.talks import Home, home
+from tests.stored_files import stored
 from tests.tries import tries
 
 pytestmark = pytest.mark.anyio
@@ -196,7 +197,7 @@ async def test_claudes_thoughts_and_texts_of_files_come_in(tmp_path: Path) -> No
         assert (thread[1].parts[0].content, thread[1].parts[0].reasoning_content) == ("Green.", "Hm.")
         (about,) = (thread[0].parts[0].extra or {})["files"]
         assert about["name"] == "list.pdf.txt"
-        _, path = await of.stores.files.get(about["id"])
+        _, path = await stored(of.stores.files, about["id"])
         assert path.read_text("utf-8") == "green, black"
         assert imported.left_out == {"files": 1, "tool_results": 1}
 

@@ -19,6 +19,7 @@ from core.storage.documents import DocumentStore
 from core.testing.scripted_model import ScriptedModel
 from tests.core.reading.held_reading import CLAUSE, Gate, index_of, is_read, long_pdf, pdf
 from tests.core.talks import libraries_of, talk_of, world_of
+from tests.stored_files import stored as at
 
 pytestmark = pytest.mark.anyio
 
@@ -142,7 +143,7 @@ async def test_what_failed_and_is_read_again_at_once_is_not_taken_out_with_what_
     record = await libraries_of(engine, "alice").add(library.id, b"%PDF-1.7 of which nothing is left", "broken.pdf")
     await asked.wait()
     assert (await engine.stores.of("alice").documents.get(record.id)).status == "failed"
-    _, path = await engine.stores.of("alice").files.get(record.file_id)
+    _, path = await at(engine.stores.of("alice").files, record.file_id)
     path.write_bytes(long_pdf())
     await libraries_of(engine, "alice").read_again(record.id)
     while world_of(engine, "alice").intake.progress(record.id) is None:

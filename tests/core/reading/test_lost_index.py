@@ -17,6 +17,7 @@ from core.storage.base import DocumentRecord, folder_name
 from core.testing.scripted_model import ScriptedModel
 from tests.core.reading.held_reading import CLAUSE, index_of, is_read, pdf
 from tests.core.talks import libraries_of, read_again, talk_of, world_of
+from tests.stored_files import stored
 
 pytestmark = pytest.mark.anyio
 
@@ -136,7 +137,7 @@ async def test_a_document_of_a_lost_index_can_be_read_again(tmp_path: Path) -> N
 async def test_a_document_whose_file_is_gone_too_says_that_it_cannot_be_read(tmp_path: Path) -> None:
     async with house(tmp_path) as engine:
         talk_id, record = await with_documents(engine)
-        _, path = await engine.stores.of("alice").files.get(record.file_id)
+        _, path = await stored(engine.stores.of("alice").files, record.file_id)
     without_anything(index_file(tmp_path))
     path.unlink()
     async with house(tmp_path) as engine:

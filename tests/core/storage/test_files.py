@@ -24,12 +24,18 @@ from core.messages.content import ContentItem
 from core.messages.message import Message
 from core.storage import data_folder as synced
 from core.storage import files as files_module
-from core.storage.base import LOCAL_OWNER
+from core.storage.base import LOCAL_OWNER, FileRecord
+from core.storage.blobs import FILES, FolderBlobs, key_of
 from core.storage.conversations import ConversationStore
 from core.storage.database import Database
-from core.storage.files import AllFiles, media_type_of, shown_name
+from core.storage.files import AllFiles, media_type_of, shown_name, suffix_for
+from tests.stored_files import stored
 
 pytestmark = pytest.mark.anyio
+
+
+def place(owner: str, file: FileRecord, home: Path) -> Path:
+    return FolderBlobs({FILES: home / "files"}).path(key_of(owner, FILES, file.id + suffix_for(file.media_type)))
 
 
 def archive(name: str) -> bytes:
@@ -101,7 +107,7 @@ async def test_a_file_is_stored_under_a_name_that_cannot_be_guessed(database: Da
     two = await store("alice").put("greeting.txt", b"hello")
     assert one.id != two.id
     assert (one.name, one.size, one.sha256) == ("greeting.txt", 5, two.sha256)
-    record, path = await store("alice").get(one.id)
+    record, path = await stored(store("alice"), one.id)
     assert record == one
     assert path.read_bytes() == b"hello"
     assert path == tmp_path / "files" / "alice" / f"{one.id}.txt"
@@ -111,8 +117,8 @@ async def test_a_file_is_stored_under_a_name_that_cannot_be_guessed(database: Da
 async def test_an_owner_whose_name_means_harm_gets_a_plain_folder(database: Database, tmp_path: Path) -> None:
     store = AllFiles(database, tmp_path / "files").of
     record = await store("../bob").put("a.txt", b"hello")
-    assert (tmp_path / "files") in store("../bob").path_of(record).parents
-    assert store("../bob").path_of(record).resolve().is_relative_to((tmp_path / "files").resolve())
+    assert (tmp_path / "files") in place("../bob", record, tmp_path).parents
+    assert place("../bob", record, tmp_path).resolve().is_relative_to((tmp_path / "files").resolve())
 
 
 async def test_a_full_disk_leaves_no_half_file(
@@ -147,9 +153,9 @@ async def test_deleting_takes_the_bytes_along(database: Database, tmp_path: Path
     store = AllFiles(database, tmp_path / "files").of
     record = await store("alice").put("a.txt", b"hello")
     await store("alice").delete(record.id)
-    assert not store("alice").path_of(record).exists()
+    assert not place("alice", record, tmp_path).exists()
     with pytest.raises(NotFoundError):
-        await store("alice").get(record.id)
+        await stored(store("alice"), record.id)
 
 
 async def test_uploads_that_were_never_sent_go_after_a_while(database: Database, tmp_path: Path) -> None:
@@ -159,8 +165,8 @@ async def test_uploads_that_were_never_sent_go_after_a_while(database: Database,
     await talks("alice").add_message(talk.id, "user", [Message("user", [ContentItem(file=sent.address)])], None)
     assert await AllFiles(database, tmp_path / "files").delete_unused(time.time() - 3600) == 0
     assert await AllFiles(database, tmp_path / "files").delete_unused(time.time() + 1) == 1
-    assert (await store("alice").get(sent.id))[0] == sent
-    assert not store("alice").path_of(unsent).exists()
+    assert (await stored(store("alice"), sent.id))[0] == sent
+    assert not place("alice", unsent, tmp_path).exists()
 
 
 async def test_a_message_that_names_the_file_of_somebody_else_does_not_keep_it(
@@ -213,9 +219,9 @@ async def test_other_bytes_in_a_file_keep_its_id_and_leave_nothing_of_the_old_on
 ) -> None:
     store = AllFiles(database, tmp_path / "files").of
     link = await store("alice").put("a · b", b"https://a.example/b", media_type="text/uri-list")
-    assert (await store("alice").get(link.id))[0].media_type == "text/uri-list"
+    assert (await stored(store("alice"), link.id))[0].media_type == "text/uri-list"
     fresh = await store("alice").replace_content(link.id, "x/Title.html", b"<html><p>Herons</p></html>")
-    found, path = await store("alice").get(link.id)
+    found, path = await stored(store("alice"), link.id)
     assert found == fresh
     assert (found.id, found.name, found.media_type) == (link.id, "Title.html", "text/html")
     assert [path] == list(path.parent.iterdir())
@@ -229,7 +235,7 @@ async def test_other_bytes_in_a_file_keep_its_id_and_leave_nothing_of_the_old_on
     monkeypatch.setattr(files_module, "_take_in", full)
     with pytest.raises(NoSpaceError):
         await store("alice").replace_content(link.id, "y", b"y")
-    assert (await store("alice").get(link.id)) == (fresh, path)
+    assert (await stored(store("alice"), link.id)) == (fresh, path)
 
 
 async def test_a_link_that_is_deleted_while_its_page_is_stored_leaves_no_bytes(
@@ -309,7 +315,7 @@ async def test_the_files_of_an_owner_have_so_much_room_and_the_local_owners_all_
     with pytest.raises(QuotaError) as refused:
         await store("alice").put("b.txt", b"b" * 401)
     assert "Delete" in refused.value.hint
-    assert [path.name for path in (tmp_path / "files" / "alice").iterdir()] == [store("alice").path_of(first).name]
+    assert [path.name for path in (tmp_path / "files" / "alice").iterdir()] == [place("alice", first, tmp_path).name]
     await store("alice").put("b.txt", b"b" * 400)
     with pytest.raises(QuotaError):
         await store("alice").replace_content(first.id, "a.txt", b"a" * 601)
@@ -360,5 +366,5 @@ async def test_a_file_that_comes_to_be_needed_while_unused_ones_are_deleted_stay
 
     monkeypatch.setattr(database, "write", later)
     assert await AllFiles(database, tmp_path / "files").delete_unused(time.time() + 1) == 0
-    assert (await store("alice").get(file.id))[1].read_bytes() == b"x"
+    assert (await stored(store("alice"), file.id))[1].read_bytes() == b"x"
     await database.aclose()

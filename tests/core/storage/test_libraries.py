@@ -21,6 +21,7 @@ from core.storage.documents import AllDocuments, DocumentStore, LibraryStore
 from core.storage.files import AllFiles, FileStore
 from core.storage.migrations import steps
 from core.storage.tables import documents as document_table
+from tests.stored_files import stored
 
 pytestmark = pytest.mark.anyio
 
@@ -156,7 +157,7 @@ async def test_files_of_libraries_are_not_left_over(stores: Stores, database: Da
     library = await stores.libraries("alice").create("papers")
     record = await stores.filed(b"kept", library=library.id)
     assert await AllFiles(database, tmp_path / "files").delete_unused(older_than=4e9) == 0
-    assert (await stores.files("alice").get(record.file_id))[1].is_file()
+    assert (await stored(stores.files("alice"), record.file_id))[1].is_file()
 
 
 async def test_a_document_stands_in_exactly_one_place(database: Database, stores: Stores) -> None:

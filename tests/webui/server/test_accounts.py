@@ -16,6 +16,7 @@ from core.people.people import hash_of
 from core.people.tries import OF_ADDRESS, OF_BOTH
 from core.storage.base import folder_name
 from core.workspace.personas import Persona
+from tests.stored_files import stored
 from tests.webui.server.people_app import AT, GOOD, House, house, signed_in
 
 pytestmark = pytest.mark.anyio
@@ -138,7 +139,7 @@ async def test_a_guest_who_signs_in_takes_her_conversations_and_files_along(here
     async with here.engine.workspaces.open(person_id) as workspace:
         assert [one.title for one in await workspace.conversations.list()] == ["Lighthouses"]
         assert [one.role for one in await workspace.conversations.thread(talk.id)] == ["user", "assistant"]
-        assert (await workspace.files.get(file.id))[1].read_bytes() == b"950 stamps"
+        assert (await stored(workspace.files, file.id))[1].read_bytes() == b"950 stamps"
         assert [one.conversation.id for one in (await workspace.search.find("where")).conversations] == [talk.id]
         assert [one.name for one in await workspace.steering.personas.list()] == ["Poet"]
         assert await workspace.settings.get("about_me") == "I collect stamps."

@@ -21,6 +21,7 @@ from core.storage.base import DocumentRecord, FileRecord
 from core.storage.files import FileStore
 from core.testing.scripted_model import ScriptedModel
 from tests.core.talks import libraries_of, world_of
+from tests.stored_files import stored
 from webui.handlers.desk import Desk
 from webui.handlers.documents import cancel, read_again
 from webui.handlers.send import pages_to_read, start
@@ -140,7 +141,7 @@ async def test_a_page_that_shall_be_read_is_a_file_of_the_question(engine: Engin
     assert (document.name, document.status) == ("Herons.html", "ready")
     assert [passage["text"] for passage in run.reply().passages] == ["The heron eats 17 fish a day."]
     assert site.asked == 1
-    file, path = await engine.stores.of(OWNER).files.get(document.file_id)
+    file, path = await stored(engine.stores.of(OWNER).files, document.file_id)
     assert (file.name, file.media_type, file.size) == ("Herons.html", "text/html", len(PAGE))
     assert [path] == list(path.parent.iterdir())
     assert path.read_bytes() == PAGE

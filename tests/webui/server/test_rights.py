@@ -17,6 +17,7 @@ from starlette.responses import PlainTextResponse
 from starlette.types import Receive, Scope, Send
 
 from core.errors import ParlourError
+from tests.stored_files import stored
 from tests.webui.server.people_app import House, house
 from webui.handlers import act
 from webui.handlers.act import act as do
@@ -179,7 +180,7 @@ async def test_nobody_reaches_what_another_has_not_even_the_owner_of_the_house(h
     async with here.engine.workspaces.open(member_id) as workspace:
         assert (await workspace.conversations.get(talk.id)).title == "Mine"
         assert len(await workspace.conversations.thread(talk.id)) == 2
-        assert (await workspace.files.get(file.id))[1].read_bytes() == b"a secret"
+        assert (await stored(workspace.files, file.id))[1].read_bytes() == b"a secret"
 
 
 def test_what_is_not_listed_is_nobodys() -> None:

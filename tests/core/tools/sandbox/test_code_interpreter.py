@@ -6,7 +6,8 @@ import base64
 import json
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -98,8 +99,9 @@ async def test_a_failure_is_one_for_the_page_too() -> None:
 
 
 async def test_the_files_of_the_conversation_and_the_time_are_passed_on(tmp_path: Path) -> None:
-    async def files() -> dict[str, Path]:
-        return {"sales.csv": tmp_path}
+    @asynccontextmanager
+    async def files() -> AsyncGenerator[dict[str, Path]]:
+        yield {"sales.csv": tmp_path}
 
     kernels = Pretended(CodeResult())
     made: Any = kernels

@@ -1,0 +1,176 @@
+"""Files in an S3 store as readers and several Parlours meet them: shown, saved, read, shared, moved and deleted."""
+
+from __future__ import annotations
+
+import time
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from core.errors import StorageError
+from core.storage.base import LOCAL_OWNER, FileRecord
+from core.storage.blobs import beginning_of
+from core.storage.object_blobs import ObjectBlobs
+from core.storage.shares import Held
+from tests.grown_servers import S3Server, s3
+from tests.webui.server.people_app import House, house
+
+__all__ = ["s3"]
+pytestmark = pytest.mark.anyio
+PNG = b"\x89PNG\r\n\x1a\n"
+_MB = 1024 * 1024
+SECRET = "a secret of the store"
+
+
+def in_s3(server: S3Server, bucket: str = "") -> dict[str, Any]:
+    return {
+        "files": f"s3://{bucket or server.make_bucket()}/parlour",
+        "aws_access_key_id": "AKIDTEST",
+        "aws_secret_access_key": SECRET,
+        "aws_endpoint_url": server.address,
+    }
+
+
+async def put(here: House, browser: httpx.AsyncClient, name: str, data: bytes) -> FileRecord:
+    async with here.engine.workspaces.open(await here.id_of(browser)) as workspace:
+        return await workspace.files.put(name, data)
+
+
+async def in_store(here: House, owner: str = "") -> list[str]:
+    blobs = here.engine.stores.blobs
+    assert isinstance(blobs, ObjectBlobs)
+    return [blob.key async for blob in blobs.list(beginning_of(owner) if owner else "o/")]
+
+
+async def test_small_and_shown_files_come_from_parlour_and_large_ones_from_the_store(
+    s3: S3Server, tmp_path: Path
+) -> None:
+    async with house(tmp_path, **in_s3(s3)) as here:
+        reader, other = await here.person("Ada"), await here.person("Bob")
+        small = await put(here, reader, "notes.txt", b"0123456789")
+        film = await put(here, reader, "film.png", PNG + b"0123456789" * 200_000)
+        large = await put(here, reader, 'a "报告".html', b"<html>" + b"x" * 2 * _MB)
+        assert not (tmp_path / "files").exists()
+
+        answer = await reader.get(f"/files/{small.id}")
+        assert (answer.status_code, answer.content) == (200, b"0123456789")
+        assert answer.headers["content-disposition"].startswith("attachment")
+        part = await reader.get(f"/files/{small.id}", headers={"range": "bytes=2-4"})
+        assert (part.status_code, part.content) == (206, b"234")
+
+        shown = await reader.get(f"/files/{film.id}")
+        assert (shown.status_code, shown.headers["content-type"], len(shown.content)) == (200, "image/png", film.size)
+        assert shown.headers["content-disposition"].startswith("inline")
+        for asked, said in [("bytes=8-17", b"0123456789"), ("bytes=-3", b"789"), (f"bytes={film.size - 2}-", b"89")]:
+            part = await reader.get(f"/files/{film.id}", headers={"range": asked})
+            assert (part.status_code, part.content) == (206, said)
+            assert part.headers["content-range"].endswith(f"/{film.size}")
+        past = await reader.get(f"/files/{film.id}", headers={"range": f"bytes={film.size}-"})
+        assert (past.status_code, past.headers["content-range"]) == (416, f"bytes */{film.size}")
+
+        for path in (f"/files/{large.id}", f"/files/{film.id}?download=1"):
+            led = await reader.get(path)
+            assert (led.status_code, led.headers["cache-control"]) == (302, "no-store")
+            assert led.headers["location"].startswith(f"{s3.address}/parlour-")
+            assert SECRET not in str(led.headers)
+            async with httpx.AsyncClient() as browser:
+                saved = await browser.get(led.headers["location"])
+            assert saved.headers["content-type"] == "application/octet-stream"
+            assert saved.headers["content-disposition"].startswith("attachment")
+            assert len(saved.content) == (large if "download" not in path else film).size
+        for path in (f"/files/{small.id}", f"/files/{large.id}", f"/files/{film.id}"):
+            assert (await other.get(path)).status_code == 404
+
+
+async def test_where_browsers_do_not_reach_the_store_parlour_hands_all_out(s3: S3Server, tmp_path: Path) -> None:
+    async with house(tmp_path, **in_s3(s3), files_address="off") as here:
+        reader = await here.person("Ada")
+        large = await put(here, reader, "a.txt", b"x" * 2 * _MB)
+        answer = await reader.get(f"/files/{large.id}")
+        assert (answer.status_code, answer.headers["content-length"]) == (200, str(large.size))
+        assert answer.content == b"x" * 2 * _MB
+
+
+async def test_a_row_whose_bytes_are_gone_is_a_sentence_in_the_readers_language(s3: S3Server, tmp_path: Path) -> None:
+    async with house(tmp_path, **in_s3(s3)) as here:
+        reader = await here.person("Ada")
+        files = [await put(here, reader, "a.txt", b"x"), await put(here, reader, "a.png", PNG + b"x" * 2 * _MB)]
+        await here.engine.stores.blobs.delete(await in_store(here))
+        for file in files:
+            told = [await reader.get(f"/files/{file.id}", headers={"accept-language": lang}) for lang in ("en", "zh")]
+            assert {answer.status_code for answer in told} == {404}
+            assert len({answer.text for answer in told}) == 2
+
+
+async def test_a_file_that_was_added_at_one_parlour_is_read_shared_and_deleted_at_another(
+    s3: S3Server, tmp_path: Path
+) -> None:
+    settings = in_s3(s3)
+    async with AsyncExitStack() as opened:
+        one = await opened.enter_async_context(house(tmp_path / "one", **settings))
+        two = await opened.enter_async_context(house(tmp_path / "two", **settings))
+        file = await one.engine.stores.of("ada").files.put("notes.md", b"950 stamps")
+        # The same rows in the other database, as one that both share would have.
+        from sqlalchemy import insert
+
+        from core.storage.conversations import insert_owner
+        from core.storage.tables import files
+
+        values = {name: getattr(file, name) for name in FileRecord.__slots__}
+        await two.engine.stores.database.write(lambda c: insert_owner(c, "ada"))
+        await two.engine.stores.database.write(lambda c: c.execute(insert(files).values(values)))
+        there = two.engine.stores.of("ada")
+        assert await there.files.read(file.id) == b"950 stamps"
+        token, share = await one.engine.stores.of("ada").shares.add(
+            "talk", "Stamps", b"a bundle", ends_at=None, held=Held(1)
+        )
+        found, data = await two.engine.stores.shares.content(token)
+        assert (found, data) == (share, b"a bundle")
+        assert await there.shares.list() == [share]
+        await there.shares.remove(share.id)
+        await there.files.delete(file.id)
+        assert await in_store(one) == []
+        with pytest.raises(StorageError):
+            await one.engine.stores.shares.content(token)
+
+
+async def test_a_guest_takes_files_along_and_who_leaves_leaves_nothing(s3: S3Server, tmp_path: Path) -> None:
+    async with house(tmp_path, **in_s3(s3)) as here:
+        reader = await here.person("Ada")
+        person = await here.id_of(reader)
+        async with here.engine.workspaces.open("guest") as workspace:
+            await workspace.conversations.create("Mine")
+            file = await workspace.files.put("mine.md", b"950 stamps")
+        await here.engine.belongings.take_along("guest", person)
+        assert await here.engine.stores.of(person).files.read(file.id) == b"950 stamps"
+        assert await in_store(here, "guest") == []
+        await here.engine.belongings.delete(person)
+        assert await in_store(here) == []
+
+
+async def test_what_a_killed_process_left_goes_after_its_time_and_the_mark_of_the_installation_stays(
+    s3: S3Server, tmp_path: Path
+) -> None:
+    async with house(tmp_path, **in_s3(s3)) as here:
+        stores = here.engine.stores
+        kept = await stores.of(LOCAL_OWNER).files.put("a.txt", b"x")
+        await stores.blobs.put(f"{beginning_of(LOCAL_OWNER)}f/lost.txt", b"x")
+        assert await stores.files.delete_orphans(time.time() + 60) == 1
+        assert await in_store(here) == [stores.of(LOCAL_OWNER).files.key(kept)]
+
+
+async def test_a_parlour_with_another_secret_or_without_its_store_does_not_start_and_says_why(
+    s3: S3Server, tmp_path: Path
+) -> None:
+    settings = in_s3(s3)
+    async with house(tmp_path / "one", **settings):
+        pass
+    for wrong, key in [({"secret": "another"}, "files_others"), ({"files": "s3://not-there"}, "files_bucket")]:
+        with pytest.raises(StorageError) as told:
+            async with house(tmp_path / "two", **{**settings, **wrong}):
+                pass
+        assert told.value.words_key == key
+        assert SECRET not in str(told.value)
