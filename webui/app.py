@@ -22,6 +22,7 @@ from webui.middleware.accounts import AccountsMiddleware
 from webui.middleware.gate import GateMiddleware
 from webui.observing import gauges
 from webui.page_look import Look
+from webui.shared_uploads import SharedUploads
 from webui.uploads import Uploads
 from webui.words import Words
 
@@ -74,6 +75,8 @@ async def open_app(
         engine_class = (await to_thread.run_sync(import_module, "core.engine")).Engine
         async with _kept(settings), (engine or engine_class)(settings) as opened:
             take(opened.readiness)
+            if opened.stores.blobs.is_remote:
+                uploads.shared = SharedUploads(opened.stores.blobs)
             gauges(opened)
             opened.on_change(partial(_pass_on, tell, opened.readiness))
             context = WebContext(opened, settings, Words.of, look)

@@ -197,7 +197,9 @@ class Routes:
         try:
             async with self._engine.workspaces.open(owner) as workspace:
                 told, room = size_of(request), workspace.files.check_room
-                uploads = await self._uploads.receive(owner, kind, request.stream(), upload_id, told=told, room=room)
+                uploads = await self._uploads.receive(
+                    owner, kind, request.stream(), upload_id, told=told, room=room, shared=True
+                )
         except TooLargeError as error:
             await self._uploads.drain(request.stream())
             error.details["size"] = self._uploads.size_told(request.headers.get("content-length", ""))

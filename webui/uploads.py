@@ -15,14 +15,14 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass, field
 from secrets import token_hex
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from anyio import to_thread
 from python_multipart.exceptions import MultipartParseError
 from python_multipart.multipart import MultipartParser, parse_options_header
 from starlette.requests import ClientDisconnect
 
-from core.errors import DocumentError, NoSpaceError, NotFoundError, ParlourError, UnsupportedFormatError
+from core.errors import DocumentError, NoSpaceError, NotFoundError, ParlourError, StorageError, UnsupportedFormatError
 from core.messages.invisible import plain_line
 from core.rag.parsers.catalog import HEAD, parser_for
 from core.runs.lease import standing, this_worker
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
     from core.limits import RateLimiter
+    from webui.shared_uploads import SharedUploads
 
 
 _NAME_BYTES = 150
@@ -184,13 +185,17 @@ _FOR_THE_MODEL = ("image/", "audio/", "video/")
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """A file that was sent up and not used yet; `name` is as its owner called it, made harmless."""
+    """A file that was sent up and not used yet; `name` is as its owner called it, made harmless.
+
+    `elsewhere` is where it is at the Parlour that took it in, if that is another one.
+    """
 
     owner: str
     path: Path
     name: str
     size: int
     at: float
+    elsewhere: str = ""
 
 
 @dataclass(slots=True)
@@ -254,6 +259,8 @@ class Uploads:
         self._coming: dict[str, int] = {}  # bytes of each owner for which there is room, while they come
         self._held: dict[str, Upload] = {}
         self._progress: dict[str, _Progress] = {}
+        self.shared: SharedUploads | None = None
+        """Where other Parlours find them, if there are any."""
 
     def close(self) -> None:
         """Delete all of it: the process ends."""
@@ -270,6 +277,7 @@ class Uploads:
         told: int = 0,
         room: Room | None = None,
         any_kind: bool = False,
+        shared: bool = False,
     ) -> list[Upload]:
         """Write the files of a multipart request, in order.
 
@@ -279,6 +287,7 @@ class Uploads:
             told: Bytes of the request as it tells them; what comes is counted all the same.
             room: Raises `QuotaError` where the owner may not have so many bytes more than are stored.
             any_kind: Take what is no document, too: it is for Parlour, and no conversation.
+            shared: It may be used at another Parlour, where there is one.
 
         Raises:
             BadUploadError: It is not a multipart request with files.
@@ -307,6 +316,8 @@ class Uploads:
             if not any_kind:
                 await to_thread.run_sync(self._check_kinds, arrived)
             uploads = [Upload(owner, path, path.name, size, time.monotonic()) for path, size in arrived]
+            if shared and self.shared is not None:
+                await asyncio.gather(*(self.shared.give(owner, upload.path) for upload in uploads))
         except BaseException as error:
             await to_thread.run_sync(incoming.discard)
             if isinstance(error, OSError):
@@ -357,6 +368,46 @@ class Uploads:
         if upload is None or upload.owner != owner:
             raise NotFoundError("There is no such upload.", key="upload_gone")
         return upload
+
+    async def find(self, owner: str, path: str) -> Upload:
+        """The upload at `path`, here or at another Parlour.
+
+        Raises:
+            NotFoundError: There is none, or it is somebody else's.
+            StorageError: It is elsewhere, and the store cannot be used.
+        """
+        if self.shared is None or path in self._held:
+            return self.of(owner, path)
+        here = await self.shared.fetch(owner, path, self.folder, harmless_name(path))
+        size = await to_thread.run_sync(lambda: here.stat().st_size)
+        upload = Upload(owner, here, here.name, size, time.monotonic(), path)
+        self._held[str(here)] = upload
+        return upload
+
+    async def bring(self, owner: str, given: object) -> bool:
+        """Make uploads of another Parlour, which a message of the page names, uploads of this one; change their paths.
+
+        Args:
+            given: What the page sends, as JSON has it.
+
+        Returns:
+            Whether there were any.
+        """
+        if self.shared is None:
+            return False
+        brought = False
+        for one in _named_files(given):
+            if one["path"] not in self._held:
+                with suppress(StorageError):  # whoever uses it says that it is gone
+                    one["path"] = str((await self.find(owner, one["path"])).path)
+                    brought = True
+        return brought
+
+    async def drop(self, upload: Upload) -> None:
+        """Forget an upload, and let no other Parlour find it."""
+        self.forget(upload)
+        if self.shared is not None:
+            await self.shared.forget(upload.owner, upload.elsewhere or str(upload.path))
 
     def refusal(self, name: str, size: int, head: bytes) -> ParlourError | None:
         """Why such a file is not taken, by its first bytes; None where it is.
@@ -432,6 +483,18 @@ def size_of(request: Request) -> int:
     """Bytes of a request as it tells them; 0 where it does not, for what arrives is counted all the same."""
     length = request.headers.get("content-length", "")
     return int(length[:20]) if length.isascii() and length.isdigit() else 0
+
+
+def _named_files(given: object) -> list[dict[str, Any]]:
+    """What names an upload, as Gradio's client writes it, however deep."""
+    if isinstance(given, list):
+        return [found for one in cast("list[object]", given) for found in _named_files(one)]
+    if not isinstance(given, dict):
+        return []
+    values = cast("dict[str, Any]", given)
+    if isinstance(values.get("path"), str) and isinstance(values.get("meta"), dict):
+        return [values]
+    return [found for one in values.values() for found in _named_files(one)]
 
 
 def _head(path: Path) -> bytes:

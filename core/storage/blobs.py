@@ -15,7 +15,7 @@ from io import BytesIO
 from secrets import token_hex
 from typing import IO, TYPE_CHECKING, Any, Final, Protocol
 
-from core.errors import ConflictError, NotFoundError
+from core.errors import ConflictError, NotFoundError, StorageError
 from core.storage.base import folder_name
 from core.storage.data_folder import make_folder, put_in_place, sync_file, sync_folder, translated
 
@@ -237,7 +237,7 @@ class FolderBlobs:
         return ""
 
     async def delete(self, keys: Collection[str]) -> None:
-        """As of `Blobs`; what is in use on Windows stays."""
+        """As of `Blobs`; what is in use on Windows stays, and is told when all else is gone."""
         paths = [self.path(key) for key in keys]
         await asyncio.to_thread(_delete, paths)
 
@@ -314,9 +314,15 @@ def _linked(draft: Path, target: Path) -> None:
 
 
 def _delete(paths: list[Path]) -> None:
+    """Delete all that can be. Raises StorageError where one could not."""
+    failed: StorageError | None = None
     for path in paths:
-        with suppress(OSError):  # in use on Windows, or gone: the row is what counts
+        try:
             path.unlink(missing_ok=True)
+        except OSError as error:  # such as in use on Windows
+            failed = translated(error, path)
+    if failed is not None:
+        raise failed
 
 
 def _read_each(paths: Iterable[Path]) -> list[bytes | None]:

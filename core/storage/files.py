@@ -19,7 +19,7 @@ from core.bridge.cancellation import run_to_end
 from core.errors import NotFoundError, QuotaError, StorageError
 from core.messages.invisible import plain_line
 from core.storage.base import LOCAL_OWNER, FileRecord, is_id, new_id
-from core.storage.blobs import FILES, FolderBlobs, check_key, copy_bytes, key_of
+from core.storage.blobs import FILES, UPLOADS, FolderBlobs, check_key, copy_bytes, key_of
 from core.storage.conversations import clean, insert_owner, needed_files
 from core.storage.data_folder import translated
 from core.storage.tables import files
@@ -395,6 +395,8 @@ class AllFiles:
     async def delete_orphans(self, older_than: float) -> int:
         """Delete bytes that no row names and that were stored before this time: a process ended between the two.
 
+        Uploads that nobody sent are among them.
+
         Returns:
             How many there were.
 
@@ -404,7 +406,7 @@ class AllFiles:
         batch: list[Blob] = []
         deleted = 0
         async for blob in self.blobs.list("o/"):
-            if blob.changed < older_than and check_key(blob.key)["kind"] == FILES:
+            if blob.changed < older_than and check_key(blob.key)["kind"] in {FILES, UPLOADS}:
                 batch.append(blob)
             if len(batch) == _BATCH:
                 deleted, batch = deleted + await self._without_row(batch), []

@@ -14,9 +14,11 @@ import pytest
 
 from core.errors import ConflictError, NotFoundError, StorageError
 from core.storage.base import new_id
-from core.storage.blobs import FILES, SHARES, Blobs, FolderBlobs, beginning_of, key_of
+from core.storage.blobs import FILES, SHARES, Blobs, FolderBlobs, beginning_of, delete_all, key_of
+from core.storage.conversations import ConversationStore
 from core.storage.database import Database
 from core.storage.files import AllFiles
+from core.storage.moving import move_conversations
 from core.storage.object_blobs import Bucket, ObjectBlobs
 from core.storage.tables import files as table
 from tests.faulty_proxy import Fault, FaultyProxy
@@ -209,6 +211,18 @@ async def test_bytes_without_a_row_are_swept_when_they_are_old(blobs: Blobs, dat
     assert await every.delete_orphans(time.time() - 600) == 0
     assert await every.delete_orphans(time.time() + 600) == 1
     assert set(await keys(blobs)) == {every.of("alice").key(kept), share}
+    await database.aclose()
+
+
+async def test_what_a_guest_had_is_another_owners_and_nothing_stays_behind(blobs: Blobs, database: Database) -> None:
+    every = AllFiles(database, blobs)
+    await ConversationStore(database, "guest").create()
+    kept = await every.of("guest").put("a.txt", b"950 stamps")
+    assert await move_conversations(database, blobs, "guest", "ada") == 1
+    assert await every.of("ada").read(kept.id) == b"950 stamps"
+    assert await keys(blobs, beginning_of("guest")) == {}
+    await delete_all(blobs, beginning_of("ada"))
+    assert await keys(blobs) == {}
     await database.aclose()
 
 

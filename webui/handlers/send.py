@@ -206,10 +206,10 @@ async def send(desk: Desk, view: View, draft: Draft | None, *, now: bool = False
         ParlourError: The message is refused; nothing of it is kept.
     """
     text, paths = (draft["text"] or "", draft["files"] or []) if draft else ("", [])
-    uploads = [desk.uploads.of(view.owner, path) for path in paths]
+    uploads = [await desk.uploads.find(view.owner, path) for path in paths]
     await start(desk, view, text, [(upload.path, upload.name) for upload in uploads], now=now)
     for upload in uploads:
-        desk.uploads.forget(upload)
+        await desk.uploads.drop(upload)
 
 
 async def start(desk: Desk, view: View, text: str, files: Sequence[tuple[Path, str]], *, now: bool = False) -> None:
@@ -331,4 +331,4 @@ async def drop(desk: Desk, view: View, path: str) -> None:
     """Forget a file that was taken out of the composer."""
     with suppress(NotFoundError):
         upload: Upload = desk.uploads.of(view.owner, path)
-        desk.uploads.forget(upload)
+        await desk.uploads.drop(upload)

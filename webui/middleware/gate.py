@@ -228,6 +228,8 @@ class GateMiddleware:
                 await refuse(scope, send, 404, _NOT_SERVED)
                 return
             send = self._noting_event(owner, send)
+            if await self._uploads.bring(owner, asked.get("data")):
+                body = json.dumps(asked).encode()
         await self.app(scope, replayed(body, receive), send)
 
     def _has_function(self, number: object) -> bool:

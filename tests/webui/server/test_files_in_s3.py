@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
@@ -10,13 +11,15 @@ from typing import Any
 import httpx
 import pytest
 
-from core.errors import StorageError
+from core.errors import NotFoundError, StorageError
 from core.storage.base import LOCAL_OWNER, FileRecord
 from core.storage.blobs import beginning_of
-from core.storage.object_blobs import ObjectBlobs
+from core.storage.object_blobs import Bucket, ObjectBlobs
 from core.storage.shares import Held
 from tests.grown_servers import S3Server, s3
 from tests.webui.server.people_app import House, house
+from webui.shared_uploads import SharedUploads
+from webui.uploads import Uploads
 
 __all__ = ["s3"]
 pytestmark = pytest.mark.anyio
@@ -137,20 +140,6 @@ async def test_a_file_that_was_added_at_one_parlour_is_read_shared_and_deleted_a
             await one.engine.stores.shares.content(token)
 
 
-async def test_a_guest_takes_files_along_and_who_leaves_leaves_nothing(s3: S3Server, tmp_path: Path) -> None:
-    async with house(tmp_path, **in_s3(s3)) as here:
-        reader = await here.person("Ada")
-        person = await here.id_of(reader)
-        async with here.engine.workspaces.open("guest") as workspace:
-            await workspace.conversations.create("Mine")
-            file = await workspace.files.put("mine.md", b"950 stamps")
-        await here.engine.belongings.take_along("guest", person)
-        assert await here.engine.stores.of(person).files.read(file.id) == b"950 stamps"
-        assert await in_store(here, "guest") == []
-        await here.engine.belongings.delete(person)
-        assert await in_store(here) == []
-
-
 async def test_what_a_killed_process_left_goes_after_its_time_and_the_mark_of_the_installation_stays(
     s3: S3Server, tmp_path: Path
 ) -> None:
@@ -174,3 +163,40 @@ async def test_a_parlour_with_another_secret_or_without_its_store_does_not_start
                 pass
         assert told.value.words_key == key
         assert SECRET not in str(told.value)
+
+
+async def test_what_was_sent_up_at_one_parlour_is_sent_at_another_by_its_owner_alone(
+    s3: S3Server, tmp_path: Path
+) -> None:
+    blobs = opened_store(s3, tmp_path / "copies")
+    one, two = Uploads(tmp_path / "one", _MB), Uploads(tmp_path / "two", _MB)
+    one.shared = two.shared = SharedUploads(blobs)
+
+    async def body() -> AsyncIterator[bytes]:
+        yield (
+            b'--b\r\ncontent-disposition: form-data; name="files"; filename="a \xe6\x8a\xa5.txt"\r\n\r\n'
+            b"950 stamps\r\n--b--\r\n"
+        )
+
+    (upload,) = await one.receive("ada", "multipart/form-data; boundary=b", body(), shared=True)
+    one.close()  # its Parlour was killed
+    message = {"text": "How many?", "files": [{"path": str(upload.path), "meta": {"_type": "gradio.FileData"}}]}
+    hostile = {"path": "/etc/passwd", "meta": {}}
+    asked: list[Any] = [message, None, hostile]
+    assert not await two.bring("bob", [message])
+    with pytest.raises(NotFoundError):
+        await two.find("bob", str(upload.path))
+    assert await two.bring("ada", asked)
+    assert hostile["path"] == "/etc/passwd"
+    found = await two.find("ada", asked[0]["files"][0]["path"])
+    assert (found.name, found.path.read_bytes(), found.size) == ("a 报.txt", b"950 stamps", 10)
+    assert found.path.is_relative_to(two.folder)
+    await two.drop(found)
+    assert [blob async for blob in blobs.list("o/")] == []
+    with pytest.raises(NotFoundError):
+        await two.find("ada", str(upload.path))
+    two.close()
+
+
+def opened_store(s3: S3Server, folder: Path) -> ObjectBlobs:
+    return ObjectBlobs(Bucket(s3.make_bucket(), "p", s3.address, access_key="k", secret_key="s"), folder, _MB)
