@@ -48,7 +48,11 @@ _LISTED: Mapping[str, str] = {
         core.storage.use: UseStore.* count_use check_use given_to
         core.storage.moving: move_conversations
         core.storage.second_replies: SecondReplyStore.*
-        core.storage.shares: ShareStore.*
+        core.storage.shares: ShareStore.* AllShares.*
+        core.storage.blobs: delete_all size_of FolderBlobs.*
+        core.storage.local_copies: LocalCopies.*
+        core.storage.object_blobs: ObjectBlobs.*
+        core.storage.signing: signed
         core.storage.whole_conversations: WholeConversations.*
         core.storage.arriving: ArrivingConversations.*
         core.storage.conversations: is_needed
@@ -130,6 +134,8 @@ _LISTED: Mapping[str, str] = {
         core.workspace.turn: Turn.stream
         core.bridge.pool: Pool.use
         webui.handlers.deleting: Deletions.*
+        webui.shared_uploads: SharedUploads.*
+        webui.stored_files: stored_file
         core.agents.hub: member_events
         core.agents.mapping: ask_agent
         core.agents.retrieval: Finder.find
