@@ -120,6 +120,13 @@ function foot() {
   return [scope, two, services];
 }
 
+// The second model of two that both answer a question again.
+function chooseBeside(act) {
+  if (!open) openChoosing();
+  open.then = act;
+  chooseSecond(open.element.querySelector('.p-pick-two'));
+}
+
 function oneAgain() {
   closeChoosing({ back: true });
   ask({ do: 'compare', on: false });
@@ -225,9 +232,10 @@ function shortcut(event) {
 // ---- what it does
 
 function choose(row) {
-  const { all = false, second = false } = open ?? {};
+  const { all = false, second = false, then = null } = open ?? {};
   closeChoosing({ back: true });
   if (row.state === 'no_key') return openModels(row.service);
+  if (second && then) return then({ service: row.service, model: row.model, beside: true });
   if (second) return ask({ do: 'compare', on: true, service: row.service, model: row.model });
   ask({ do: 'model', service: row.service, model: row.model, all });
   if (row.state === 'no_answer') ask({ do: 'retry' });
@@ -250,6 +258,7 @@ export function writeAgain(id, link, act) {
   float(link, [
     [say('again_same'), () => act({})],
     ...rows.map((row) => [isTooSmall(row) ? say('choose_small_named', { model: row.label }) : row.label, () => act({ service: row.service, model: row.model })]),
+    ...status()?.second ? [] : [[say('again_beside'), () => chooseBeside(act)]],
   ], { label: say('again_with'), back: `#chat .p-regenerate[href="#do-regenerate-${CSS.escape(id)}"]` });
 }
 

@@ -196,13 +196,16 @@ function pressed(event) {
   ring()?.focus();
 }
 
-// A conversation is counted when it is shown and when its reply ends; the frames in between change nothing.
+// A conversation is counted when it is shown and when its reply ends; the frames in between change nothing. One that
+// has just begun with a question is not counted before its reply ends: what was known of it as a draft stands there.
 function changed() {
   const now = status();
   if (!now || !ring()) return;
   const key = `${now.conversation} ${now.state === 'running' ? 'running' : ''}`;
-  if (key === shown || now.state === 'running') { shown = key; return; }
+  if (key === shown) return;
   shown = key;
+  const begun = asked > 0 && (counted === now.conversation || !counted);
+  if (now.state === 'running' && begun) return;
   ask(true);
 }
 

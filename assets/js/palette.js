@@ -1,13 +1,15 @@
 // The palette: one field over conversations, messages, documents, libraries and commands.
+import { ask } from './bus.js';
 import { askAnew, openAt, wordsOf } from './jump.js';
 import { openLibraries } from './libraries.js';
 import { make } from './models_form.js';
-import { drawn } from './palette_rows.js';
-import { drawer } from './places.js';
+import { drawn, readsIn } from './palette_rows.js';
+import { drawer, evidence } from './places.js';
 import { request } from './request.js';
 import { say } from './words.js';
 
 const LONGEST = 300;  // letters that are looked for
+const QUIET = 150;    // milliseconds in which nobody types, until documents are looked into
 const MAC = /Mac|iPhone|iPad/.test(navigator.platform);
 const SCOPES = ['everywhere', 'conversations', 'documents', 'libraries', 'commands'];
 const SIGNS = { '>': 'commands', '＞': 'commands', '@': 'libraries', '＠': 'libraries' };
@@ -26,6 +28,12 @@ export function openPalette() {
   open.show();
 }
 
+// A passage on its page, beside whatever is open.
+function openPassage(document, chunk, text) {
+  evidence(true);
+  ask({ do: 'found', document, n: chunk, text });
+}
+
 class Palette {
   constructor() {
     this.answer = {};      // the newest that came
@@ -35,6 +43,9 @@ class Palette {
     this.options = [];
     this.at = 0;
     this.asking = false;
+    this.inside = { passages: [], more: false, of: '' };  // what stands in documents, and of which words that is the answer
+    this.reading = 0;      // the timer until documents are looked into
+    this.found = 0;
     this.waits = null;     // what is done as soon as the answer to what stands in the field has come
     this.build();
   }
@@ -87,6 +98,7 @@ class Palette {
   narrow(scope) {
     this.scope = scope;
     this.field.focus();
+    this.read();
     this.draw();
   }
 
@@ -94,6 +106,7 @@ class Palette {
   async changed() {
     last = this.field.value;
     this.opened.clear();
+    clearTimeout(this.reading);
     if (this.asking) return;
     this.asking = true;
     this.list.ariaBusy = 'true';
@@ -107,29 +120,65 @@ class Palette {
     }
     this.asking = false;
     if (open !== this) return;
+    this.read();
     this.draw();
     this.list.ariaBusy = 'false';
-    this.waits?.();
+    this.settle();
+  }
+
+  // What stands in documents comes after the rest, once nobody types for a moment, and stands below it: nothing moves.
+  read() {
+    clearTimeout(this.reading);
+    const { text, scope } = this.sought();
+    if (text === this.inside.of || !readsIn(scope)) return;
+    if (!text) { this.inside = { passages: [], more: false, of: '' }; return; }
+    this.reading = setTimeout(async () => {
+      if (open !== this) return;
+      const answer = await request(`./search/passages?q=${encodeURIComponent(text)}`, 'palette_failed');
+      if (open !== this || text !== this.sought().text) return;
+      this.inside = { passages: answer.passages ?? [], more: answer.more ?? false, of: text };
+      if (answer.failed) { this.told.hidden = false; this.told.textContent = answer.failed; }
+      this.draw({ stays: true });
+      this.settle();
+    }, QUIET);
+  }
+
+  // Whether all that Enter may mean has come.
+  isSettled() {
+    const { text, scope } = this.sought();
+    return this.shown === text && (this.found > 0 || !text || !readsIn(scope) || this.inside.of === text);
+  }
+
+  settle() {
+    if (!this.waits || !this.isSettled()) return;
+    this.waits();
     this.waits = null;
   }
 
-  draw() {
+  draw({ stays = false } = {}) {
     const { text, scope } = this.sought();
+    const last = this.at > 0 && this.at === this.options.length - 1;  // the row below all that is found
     const words = wordsOf(text);
     const commands = offered().filter(({ name }) => words.every((word) => wordsOf(name).some((one) => one.includes(word))));
     const acts = {
       open: (conversation, message) => openAt(conversation, message, text),
       library: (id) => openLibraries(id),
+      passage: ({ document: id, chunk }) => openPassage(id, chunk, text),
       anew: () => askAnew(text),
       anewKeys: MAC ? '⌘ Enter' : 'Ctrl Enter',
       unfold: (kind) => { this.opened.add(kind); this.draw(); },
     };
-    const rows = drawn(this.answer, { text, scope, acts, opened: this.opened, commands });
+    const inside = this.inside.of === text ? this.inside : { passages: [], more: false };
+    const awaited = Boolean(text) && readsIn(scope) && this.inside.of !== text;
+    const given = { ...this.answer, passages: inside.passages, more: [...this.answer.more ?? [], ...inside.more ? ['passages'] : []] };
+    const rows = drawn(given, { text, scope, acts, opened: this.opened, commands, awaited });
     this.options = rows.options;
+    this.found = rows.found;
     this.list.replaceChildren(...rows.elements);
     for (const chip of this.chips.children) chip.setAttribute('aria-pressed', String(chip.dataset.scope === scope));
-    this.choose(Math.min(this.opened.size ? this.at : 0, this.options.length - 1), false);
-    if (text && this.shown === text) this.heard.textContent = rows.found ? say('palette_heard', { n: rows.found }) : say('palette_nothing');
+    const kept = last && stays ? this.options.length - 1 : this.at;
+    this.choose(Math.min(stays || this.opened.size ? kept : 0, this.options.length - 1), false);
+    if (text && this.shown === text && !(awaited && !rows.found)) this.heard.textContent = rows.found ? say('palette_heard', { n: rows.found }) : say('palette_nothing');
   }
 
   indexOf(target) {
@@ -177,7 +226,7 @@ class Palette {
 
   // Enter that is quicker than the answer waits for it: what still stands there is not what was looked for.
   enter() {
-    if (this.shown === this.sought().text) this.take(this.at);
+    if (this.isSettled()) this.take(this.at);
     else this.waits = () => this.take(this.at);
   }
 

@@ -2,7 +2,7 @@
 import { make } from './models_form.js';
 import { locale, say } from './words.js';
 
-const FEW = { conversations: 3, documents: 2, libraries: 2, commands: 4 };
+const FEW = { conversations: 3, documents: 2, libraries: 2, commands: 4, passages: 3 };
 const DAY = 86_400_000;
 
 // A text whose marks stand out; they count characters, not halves of them.
@@ -40,7 +40,8 @@ function line(row) {
 }
 
 function hitLine(hit) {
-  return make('div', { className: 'p-hit' }, make('span', { className: 'p-who', textContent: say(`palette_${hit.who}`) }),
+  const who = hit.who ? [make('span', { className: 'p-who', textContent: say(`palette_${hit.who}`) })] : [];
+  return make('div', { className: 'p-hit' }, ...who,
     make('span', { className: 'p-text', dir: 'auto' }, ...marked(hit.text, hit.marks)));
 }
 
@@ -64,7 +65,16 @@ function document_(found, acts) {
 const library = (found, acts) => [option({ act: () => acts.library(found.id) }, ...line({ icon: 'books', name: found.name, marks: found.marks }))];
 const command = (one) => [option({ act: one.act }, ...line(one))];
 
-const ROWS = { conversations: conversation, documents: document_, libraries: library, commands: command };
+
+// What stands in a document: it opens at its page.
+const passage = (found, acts) => [option({ act: () => acts.passage(found) },
+  ...line({ icon: 'page', name: found.where, note: found.within }), hitLine(found))];
+
+const ROWS = { conversations: conversation, documents: document_, libraries: library, commands: command, passages: passage };
+const INSIDE = { documents: ['documents', 'passages'] };  // kinds that a scope has beside its own
+
+// Whether documents are looked into.
+export const readsIn = (scope) => scope === 'everywhere' || scope === 'documents';
 
 // A group under its head, cut to the first few where it is not opened: the last row opens the rest.
 // Of `more` there is more than was told.
@@ -87,17 +97,17 @@ function group(kind, all, { acts, opened, latest, cut, more: cutThere }) {
 }
 
 // All groups of an answer, as elements and as the options in them, in order.
-export function drawn(answer, { text, scope, acts, opened, commands }) {
+export function drawn(answer, { text, scope, acts, opened, commands, awaited }) {
   const latest = !text;
   const given = { ...answer, commands };
   const shape = { acts, opened, latest, cut: Boolean(text) && scope === 'everywhere', more: answer.more ?? [] };
-  const kinds = Object.keys(ROWS).filter((kind) => scope === 'everywhere' ? !(latest && kind === 'libraries') : scope === kind);
+  const kinds = Object.keys(ROWS).filter((kind) => scope === 'everywhere' ? !(latest && kind === 'libraries') : (INSIDE[scope] ?? [scope]).includes(kind));
   const groups = kinds.map((kind) => group(kind, given[kind] ?? [], shape)).filter(Boolean);
   const found = groups.reduce((sum, one) => sum + one.options.length, 0);
   const elements = groups.map((one) => one.element);
   const options = groups.flatMap((one) => one.options);
   if (text && scope !== 'commands' && scope !== 'libraries') {
-    const name = say(found ? 'palette_anew' : 'palette_nothing');
+    const name = say(found ? 'palette_anew' : awaited ? 'palette_reading' : 'palette_nothing');
     const anew = option({ act: acts.anew, form: found ? '' : 'p-nothing' }, ...line({ icon: found ? 'plus' : 'search', name, keys: found ? acts.anewKeys : '' }));
     elements.push(make('div', { attributes: { role: 'group', 'aria-label': say('palette_anew') } }, anew.element));
     options.push(anew);

@@ -23,7 +23,7 @@ const places = [];
 
 // The part of the settings that the address names; '' outside of them.
 export function section() {
-  const found = /^settings(?:\/([a-z]*))?$/.exec(location.pathname.slice(HOME.length));
+  const found = /^settings(?:\/([^/]*))?$/.exec(location.pathname.slice(HOME.length));
   return found ? found[1] || 'general' : '';
 }
 
@@ -44,6 +44,9 @@ export function visit(part) {
   history.pushState({}, '', `${part ? `settings/${part}` : './'}${location.search}`);
   arrive();
 }
+
+// In the place of an address that names no part of the settings there is: their first part's.
+export function amend() { history.replaceState({}, '', `settings/general${location.search}`); }
 
 const addressOf = (id) => `${section() ? `settings/${section()}` : './'}${id ? `?c=${encodeURIComponent(id)}` : ''}`;
 

@@ -7,7 +7,7 @@ import { keyParts } from './keys.js';
 import { editService } from './models.js';
 import { make } from './models_form.js';
 import { askForNotices, wantsNotices } from './notices.js';
-import { onPlace, section, visit } from './places.js';
+import { amend, onPlace, section, visit } from './places.js';
 import { request } from './request.js';
 import { services } from './services.js';
 import { sharedLinks } from './shared_links.js';
@@ -215,9 +215,12 @@ async function draw(said = '') {
   programs.draw(answer.keys ?? []);
   count();
   find('.p-scroll').addEventListener('scroll', scrolled, { passive: true });
+  const unknown = !document.getElementById(`p-s-${section()}`);
+  if (unknown) amend();
   if (top) find('.p-scroll').scrollTop = top;
   else show(section());
-  tell(said, 'ok');
+  if (unknown) tell(say('settings_unknown'), 'bad');
+  else tell(said, 'ok');
   if (document.activeElement === document.body) find('h1').focus();
 }
 

@@ -27,7 +27,8 @@ a { color: var(--accent); text-underline-offset: 2px; }
 :focus-visible { outline: 2px solid var(--accent); outline-offset: 2px; border-radius: 3px; }
 header { display: flex; flex-wrap: wrap; align-items: baseline; gap: 4px 12px; padding: 18px 32px; min-height: 64px;
   border-bottom: 1px solid var(--rule); }
-.over { display: flex; justify-content: flex-end; padding: 10px 32px; background: var(--desk);
+.over { display: flex; flex-wrap: wrap; justify-content: flex-end; align-items: center; gap: 4px 16px;
+  padding: 10px 32px; background: var(--desk);
   border-bottom: 1px solid var(--rule); font-size: 14px; }
 .over a { display: inline-flex; align-items: center; min-height: 40px; padding: 0 16px; border-radius: 6px;
   background: var(--accent); color: var(--on); text-decoration: none; }

@@ -44,7 +44,7 @@ class EmbeddedShelf:
         self.file = file
         self.notes = Readings(file)
         self.table = WordTable(file)
-        self.words, self.terms_of = self.table.words, self.table.terms_of
+        self.words, self.all_words, self.terms_of = self.table.words, self.table.all_words, self.table.terms_of
         self.texts_of, self.beginnings = self.table.texts_of, self.table.beginnings
         self._is_swept = False
 

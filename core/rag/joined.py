@@ -279,6 +279,11 @@ class JoinedLibrary(Library):
         each = [one.find(question, most, retrieval_type, documents=ids) for one, ids in self._lots.parts(documents)]
         return each[0] if len(each) == 1 else _in_one_order(question, each)[: max(most, 0)]
 
+    def holding(self, text: str, k: int, *, documents: Collection[str] | None = None) -> list[Passage]:
+        """As of `Library`: of each library in turn."""
+        each = [one.holding(text, k, documents=ids) for one, ids in self._lots.parts(documents)]
+        return [one for rank in zip_longest(*each) for one in rank if one is not None][: max(k, 0)]
+
     def first_passages(self, k: int | None = None, *, documents: Collection[str] | None = None) -> list[Passage]:
         """As of `Library`."""
         most = self._config.top_k if k is None else k

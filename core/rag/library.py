@@ -281,6 +281,22 @@ class Library:
         found = self._shelf.passages(scored)
         return [passage for passage in found if passage.score >= self._config.score_threshold]
 
+    def holding(self, text: str, k: int, *, documents: Collection[str] | None = None) -> list[Passage]:
+        """Passages that may hold all words of `text`, the last of them perhaps only begun; the best first.
+
+        It asks what stands there, where `find` asks what answers. Words are compared by their stems, so a passage may
+        have a word in another form.
+
+        Args:
+            text: Words as somebody types them; with none that says anything nothing is found.
+            k: How many at most.
+            documents: Only in those with these ids; in all by default.
+
+        Raises:
+            StorageError: The library cannot be read.
+        """
+        return self._shelf.passages(self.retriever.holding(text, k, documents))
+
     def first_passages(self, k: int | None = None, *, documents: Collection[str] | None = None) -> list[Passage]:
         """The first passages of each of `documents`, `k` in all: what "summarise this" is answered from.
 
@@ -382,6 +398,10 @@ class Library:
     ) -> list[Passage]:
         """`find`, in a thread."""
         return await self._within(self._finders, self.find, question, k, retrieval_type, documents=documents)
+
+    async def aholding(self, text: str, k: int, *, documents: Collection[str] | None = None) -> list[Passage]:
+        """`holding`, in a thread."""
+        return await self._within(self._finders, self.holding, text, k, documents=documents)
 
     async def abeginnings(self, k: int | None = None, *, documents: Collection[str] | None = None) -> list[Passage]:
         """`beginnings`, in a thread."""

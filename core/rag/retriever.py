@@ -11,6 +11,7 @@ from core.rag.index_file import DamagedIndexError
 from core.rag.records import searched_text
 from core.rag.rerank import reranker
 from core.rag.search.base import SEARCHER_REGISTRY
+from core.rag.search.keyword import KeywordSearcher
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -72,6 +73,16 @@ class Retriever:
         if kind is None and self._config.starts_with_first_passages and self._is_single_document(documents):
             found = _beginnings_first(self._search("front_page", "", _BEGINNINGS, documents), found)[: max(k, 0)]
         return found
+
+    def holding(self, text: str, k: int, documents: Collection[str] | None) -> list[tuple[int, float]]:
+        """Ids of the chunks that may hold all words of a text, with scores, the best first. Raises StorageError."""
+        words = KeywordSearcher(self._shelf)
+        try:
+            return words.holding(text, k, documents)
+        except DamagedIndexError:
+            _log.warning("The search index is damaged; it is built anew.", exc_info=True)
+            self._shelf.mend()
+            return words.holding(text, k, documents)
 
     def _search(
         self, kind: RetrievalType, question: str, k: int, documents: Collection[str] | None

@@ -123,6 +123,23 @@ class Found(Protocol):
         """The best `k` chunks that hold any of these terms, by BM25."""
         ...
 
+    def all_words(
+        self,
+        asked: Sequence[str],
+        k: int,
+        documents: Collection[str] | None = None,
+        *,
+        either: Sequence[str] = (),
+        begun: str = "",
+    ) -> Scored:
+        """The best `k` chunks that hold all of these terms, by BM25.
+
+        Args:
+            either: Where there are any: one of them as well, or a term that begins with `begun`.
+            begun: The first letters of a term; "" for none.
+        """
+        ...
+
     def terms_of(self, chunk_ids: Sequence[int]) -> Mapping[int, str]:
         """The terms of chunks in their order, parted by spaces."""
         ...

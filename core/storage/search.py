@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, Select, select
 
 from core.storage.conversations import clean, conversation_record, stays, stored
 from core.storage.excerpts import Excerpt, Sought, excerpt, marked
@@ -108,6 +108,16 @@ class SearchStore:
             return await self._database.read(self._latest) if not text.strip() else Found()
         return await self._database.read(lambda c: self._found(c, sought))
 
+    async def places(self) -> dict[str, FoundName]:
+        """Where the owner's newest documents stand, by their ids in the index; none of a temporary conversation.
+
+        Raises:
+            StorageError: The database failed.
+        """
+        query = self._documents_of().where(documents.c.library_id.is_not(None)).limit(_NAMES)
+        rows = await self._database.read(lambda c: c.execute(query).all())
+        return {str(row.index_id): _placed(row, ()) for row in reversed(rows)}  # of two the newest counts
+
     def _latest(self, connection: Connection) -> Found:
         mine = (conversations.c.owner_id == self._owner) & conversations.c.archived_at.is_(None) & stays()
         query = select(conversations).where(mine).order_by(conversations.c.updated_at.desc(), conversations.c.id)
@@ -161,9 +171,19 @@ class SearchStore:
         return {str(row.id): str(row.name) for row in connection.execute(query).all()}
 
     def _documents(self, connection: Connection, sought: Sought) -> tuple[FoundName, ...]:
+        query = self._documents_of().limit(_NAMES)
+        found: list[FoundName] = []
+        for row in connection.execute(query).all():
+            if len(found) <= MOST and sought.fits(row.name):
+                found.append(_placed(row, marked(row.name, sought)))
+        return tuple(found)
+
+    def _documents_of(self) -> Select[Any, Any, Any, Any, Any, Any, Any]:
+        """All documents that can be looked for, the newest first, with what they are in."""
         query = select(
             documents.c.id,
             documents.c.name,
+            documents.c.library_id.label("index_id"),
             documents.c.conversation_id,
             documents.c.collection_id,
             conversations.c.title,
@@ -171,21 +191,15 @@ class SearchStore:
         )
         query = query.outerjoin(conversations, documents.c.conversation_id == conversations.c.id)
         query = query.outerjoin(libraries, documents.c.collection_id == libraries.c.id)
-        query = (
-            query.where(documents.c.owner_id == self._owner, stays())
-            .order_by(documents.c.created_at.desc())
-            .limit(_NAMES)
-        )
-        found: list[FoundName] = []
-        for row in connection.execute(query).all():
-            if len(found) <= MOST and sought.fits(row.name):
-                within = row.title if row.conversation_id is not None else row.library
-                marks = marked(row.name, sought)
-                found.append(FoundName(row.id, row.name, marks, row.conversation_id, row.collection_id, within or ""))
-        return tuple(found)
+        return query.where(documents.c.owner_id == self._owner, stays()).order_by(documents.c.created_at.desc())
 
     def _libraries(self, connection: Connection, sought: Sought) -> tuple[FoundName, ...]:
         query = select(libraries.c.id, libraries.c.name).where(libraries.c.owner_id == self._owner)
         rows = [row for row in connection.execute(query).all() if sought.fits(row.name)]
         rows.sort(key=lambda row: row.name.casefold())
         return tuple(FoundName(row.id, row.name, marked(row.name, sought)) for row in rows[: MOST + 1])
+
+
+def _placed(row: Any, marks: tuple[tuple[int, int], ...]) -> FoundName:
+    within = row.title if row.conversation_id is not None else row.library
+    return FoundName(row.id, row.name, marks, row.conversation_id, row.collection_id, within or "")

@@ -17,11 +17,14 @@ from core.storage.second_replies import COMPARED
 from core.workspace.steering import SECOND_MODEL
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
+    from core.messages.message import Message
+    from core.models.loading import ModelLoader
     from core.runs.run import Run, RunOptions
     from core.storage.base import StoredMessage
     from core.workspace.services import OwnerServices
+    from core.workspace.turn import Turn
 
 _LOG = logging.getLogger(__name__)
 
@@ -105,6 +108,34 @@ class Comparing:
         except (NotFoundError, IndexError):  # deleted, or not begun
             pass
         return Comparison(model)
+
+    def begin(
+        self,
+        first: Run,
+        turn: Callable[[], Awaitable[Turn]],
+        history: Sequence[Message],
+        second: tuple[ModelName, ModelLoader],
+        terms: RunOptions,
+    ) -> None:
+        """Let a second model answer the question of a run, too, from a moment on.
+
+        Args:
+            turn: Makes who answers.
+            history: What is said before, and the question.
+            second: The model.
+            terms: Of the conversation.
+        """
+        name, loader = second
+        alone = replace(asking_nobody(terms), shown_in=self._id)
+
+        async def start(place: str) -> Run:
+            run = await self._runs.start(
+                place, await turn(), user=None, parent_id=None, history=history, model=loader.label, terms=alone
+            )
+            self._services.note_model(run, name, self._id)
+            return run
+
+        self._services.later(self.answer(first, start), "second reply")
 
     async def answer(self, first: Run, start: Callable[[str], Awaitable[Run]]) -> None:
         """Let a second reply be written to the question of a run, to its end; what goes wrong with it leaves the first.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from contextlib import suppress
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +31,7 @@ from core.workspace.taking import Taking
 from core.workspace.turn import Turn
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from core.export.exporting import Exported, Form
     from core.export.inspecting import Inspecting
@@ -132,11 +131,14 @@ class Conversation:
             made = await self._titles_beside(old) if old.parent_id is None else ()
             return await self._asked(with_text(old.parts[0], plain, removed), thread, lang, made=made)
 
-    async def regenerate(self, message_id: str, lang: Lang = "en", *, model: ModelName | None = None) -> Run:
+    async def regenerate(
+        self, message_id: str, lang: Lang = "en", *, model: ModelName | None = None, beside: ModelName | None = None
+    ) -> Run:
         """Another reply beside `message_id` (or to it, where it is a question).
 
         Args:
             model: Which one writes this reply alone; the conversation keeps the one that it has.
+            beside: The second model, which writes one too, and from now on; as `choose_second_model`.
 
         Raises:
             ConflictError: key `busy`.
@@ -148,7 +150,9 @@ class Conversation:
             model = await self.services.models.named(model)
         with self.runs.reserve(self.id):
             question = message.id if message.role == "user" else message.parent_id
-            return await self._answered(question, lang, model=model)
+            if beside is not None:
+                await self.choose_second_model(beside)
+            return await self._answered(question, lang, model=model, beside=beside)
 
     async def edit_reply(self, message_id: str, text: str) -> StoredMessage:
         """A reply beside `message_id` whose answer the reader has written; no model is asked.
@@ -502,33 +506,11 @@ class Conversation:
             terms=terms if second is None else asking_nobody(terms),
             queued=queued,
         )
-        if (
-            second is not None and beside is not None
-        ):  # nothing is waited for any more: who is cancelled now would take the question back
+        if second is not None and beside is not None:
+            # Nothing is waited for any more: who is cancelled now would take the question back.
             turn = partial(self._turn, thread, came, lang, second)
-            terms = replace(asking_nobody(terms), shown_in=self.id)
-            self.services.later(self._beside(run, turn, history, (beside, second), terms), "second reply")
+            self.comparing.begin(run, turn, history, (beside, second), terms)
         return self.services.after(run, loader, lang, name)
-
-    async def _beside(
-        self,
-        first: Run,
-        turn: Callable[[], Awaitable[Turn]],
-        history: Sequence[Message],
-        second: tuple[ModelName, ModelLoader],
-        terms: RunOptions,
-    ) -> None:
-        """Let a second model answer the question of a run, too."""
-        name, loader = second
-
-        async def start(place: str) -> Run:
-            run = await self.runs.start(
-                place, await turn(), user=None, parent_id=None, history=history, model=loader.label, terms=terms
-            )
-            self.services.note_model(run, name, self.id)
-            return run
-
-        await self.comparing.answer(first, start)
 
     async def _answering(self, model: ModelName | None = None) -> tuple[ModelName, ModelLoader]:
         """The model that answers here, or another for once, and what gets it ready."""
@@ -548,20 +530,26 @@ class Conversation:
         beginning: Beginning = Beginning(),  # noqa: B008 - frozen
         *,
         model: ModelName | None = None,
+        beside: ModelName | None = None,
     ) -> Run:
         thread = await self._thread_to(question_id)
-        history = _said(thread)
+        history, terms = _said(thread), await self.terms()
         name, loader = await self._answering(model)
+        second = await self.services.models.loader(beside) if beside is not None else None
+        files = await self._files_of(*history[-1:])
         run = await self.runs.start(
             self.id,
-            await self._turn(thread, await self._files_of(*history[-1:]), lang, loader),
+            await self._turn(thread, files, lang, loader),
             user=None,
             parent_id=question_id,
             history=[*history, *said],
             model=loader.label,
             beginning=beginning,
-            terms=await self.terms(),
+            terms=terms if second is None else asking_nobody(terms),
         )
+        if second is not None and beside is not None:
+            turn = partial(self._turn, thread, files, lang, second)
+            self.comparing.begin(run, turn, history, (beside, second), terms)
         return self.services.after(run, loader, lang, name)
 
     async def _turn(

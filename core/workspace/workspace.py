@@ -11,6 +11,7 @@ from core.reading.attachments import takes, unsupported_files
 from core.reading.intake import is_locked
 from core.reading.senses import is_heard
 from core.workspace.conversation import Conversation
+from core.workspace.looking import DocumentSearch
 from core.workspace.queue import ConversationQueue
 from core.workspace.taking import Taking
 
@@ -113,6 +114,11 @@ class Workspace:
     def search(self) -> SearchStore:
         """Through all that the owner has, by words."""
         return self.stores.search
+
+    @cached_property
+    def document_search(self) -> DocumentSearch:
+        """Through the text of all documents that the owner may read, by words."""
+        return DocumentSearch(self.stores, self.services.lent, self.index)
 
     @property
     def preferences(self) -> PreferenceStore:

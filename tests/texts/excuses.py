@@ -121,6 +121,7 @@ _LISTED: Mapping[str, str] = {
         core.llm.ledger: on_behalf_of
         core.workspace.metering: Metering.with_draft
         core.storage.search: SearchStore.find
+        core.workspace.looking: DocumentSearch.find
         core.workspace.conversation: Conversation.*
         core.workspace.dictation: OwnerDictation.*
         core.workspace.comparing: Comparing.*
@@ -169,7 +170,7 @@ _LISTED: Mapping[str, str] = {
         core.tools.runner: ToolRunner.run call_fingerprint
         core.tools.threads: ToolThreads.run
         webui.handlers.act: act
-        webui.handlers.evidence: tried
+        webui.handlers.evidence: tried found
         webui.handlers.inspecting: inspected
         webui.handlers.hosted: HostedDesk.act
         webui.handlers.queue: queue_up move_queued
@@ -211,7 +212,7 @@ _LISTED: Mapping[str, str] = {
         core.rag.context_builder: ContextBuilder.merged
         core.rag.page_content: Contents.get _Reader.get
         core.rag.pages: Pages.content
-        core.rag.retriever: Retriever.scored
+        core.rag.retriever: Retriever.scored Retriever.holding
         core.rag.search.keyword: KeywordSearcher.* FrontPageSearcher.* nearest_first
         core.rag.search.word_table: WordTable.*
         core.rag.embedded_shelf: EmbeddedShelf.*

@@ -15,7 +15,7 @@ from webui.context import text_of
 from webui.handlers.approval import allow, answer, refuse, rerun
 from webui.handlers.demo import ACTIONS as DEMO
 from webui.handlers.documents import ask_now, cancel, forget, read_again
-from webui.handlers.evidence import chosen, cited, listed, paged, tried
+from webui.handlers.evidence import chosen, cited, found, listed, paged, tried
 from webui.handlers.inspecting import inspected
 from webui.handlers.queue import move_queued, send_queued, unqueue
 from webui.handlers.send import drop, start
@@ -217,6 +217,10 @@ async def _tried(desk: Desk, view: View, asked: Asked) -> None:
     await tried(desk, view, _text(asked, "id"), _text(asked, "question"), _number(asked))
 
 
+async def _found(desk: Desk, view: View, asked: Asked) -> None:
+    await found(desk, view, _text(asked, "document"), _number(asked), _text(asked, "text"))
+
+
 async def _look(desk: Desk, view: View, asked: Asked) -> None:
     del desk, asked
     view.resting = False
@@ -269,8 +273,9 @@ async def _rewrite(desk: Desk, view: View, asked: Asked) -> None:
 async def _regenerate(desk: Desk, view: View, asked: Asked) -> None:
     _attended(view)
     async with desk.conversation(view) as conversation:
-        model = _model_name(asked) if "service" in asked else None
-        await conversation.regenerate(_text(asked, "id"), view.words.spoken, model=model)
+        named = _model_name(asked) if "service" in asked else None
+        which = {"beside": named} if asked.get("beside") is True else {"model": named}
+        await conversation.regenerate(_text(asked, "id"), view.words.spoken, **which)
 
 
 async def _rate(desk: Desk, view: View, asked: Asked) -> None:
@@ -484,6 +489,7 @@ ACTIONS: dict[str, Callable[[Desk, View, Asked], Awaitable[None]]] = {
     "passages": _passages,
     "chunk": _chunk,
     "tried": _tried,
+    "found": _found,
     "look": _look,
     "rest": _rest,
     "starter": _starter,

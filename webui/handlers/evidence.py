@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     KeptPages = Mapping[tuple[str, int], PagePlace]
 
 _TRIED = "try"  # what belongs to no reply, but to a question that was tried in a library: `try.<library>`
+_FOUND = "look"  # and to words that the palette found in a document: `look.<document>`
 _DIGITS = 4  # of the number of a sentence
 _STEP = 50  # chunks of a document that are listed at once
 _NOWHERE = (NotFoundError, DocumentError, StorageError)
@@ -82,6 +83,26 @@ async def tried(desk: Desk, view: View, library_id: str, question: str, number: 
         if opened is None:
             raise NotFoundError("There is no such passage.")
         place = Place(f"{_TRIED}.{library_id}", str(opened["document_id"]), opened["page"], None, number)
+        await _show(workspace, view, reply, place, look)
+
+
+async def found(desk: Desk, view: View, document_id: str, chunk: int, text: str) -> None:
+    """Open a passage that the search of the palette found, on its page.
+
+    Args:
+        document_id: Of the document, in the index.
+        chunk: The passage's number.
+        text: The words that were looked for.
+
+    Raises:
+        NotFoundError: There is no such document that the owner may read, or it has no such passage.
+    """
+    look = _begun(view)
+    async with desk.workspace(view) as workspace:
+        async with workspace.holding(document_id) as library:
+            passage = await to_thread.run_sync(library.pages.chunk, document_id, chunk)
+        reply = _found(text or passage.text, [passage])
+        place = Place(f"{_FOUND}.{document_id}", document_id, passage.page, None, 1)
         await _show(workspace, view, reply, place, look)
 
 
@@ -160,10 +181,11 @@ async def _reply(desk: Desk, workspace: Workspace, view: View, message_id: str) 
 
     `<reply>.beside<n>` is its n-th sentence of a passage that stands beside the answer. `<reply>.<n>` is what a search
     for its n-th claim finds, as if that sentence were the reply: where that bears the sentence out, its sign is gone
-    for good. `try.<library>` is what the question found that was tried there last.
+    for good. `try.<library>` is what the question found that was tried there last,
+    and `look.<document>` what the palette found in it.
     """
     replied, _, claim = message_id.partition(".")
-    if replied == _TRIED:
+    if replied in {_TRIED, _FOUND}:
         place = _open_place(view)
         if place.message_id != message_id or place.found is None:
             raise NotFoundError("This is not shown any more.")
@@ -345,6 +367,8 @@ def _why(reply: ShownReply, place: Place, words: Words) -> str:
     """What the passages were searched for, where it is not the reply that found them."""
     if not reply.sought:
         return ""
+    if place.message_id.startswith(f"{_FOUND}."):
+        return words("evidence.looked_for", words=reply.sought)
     if place.message_id.startswith(f"{_TRIED}."):
         return words("evidence.tried", question=reply.sought)
     return words("claims.closest" if reply.doubted else "claims.again", claim=reply.sought)

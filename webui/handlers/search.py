@@ -1,4 +1,4 @@
-"""The search of the palette: `GET /search?q=`, for what its owner has."""
+"""The search of the palette for what its owner has: `GET /search?q=`, and `/search/passages?q=` in documents."""
 
 from __future__ import annotations
 
@@ -10,14 +10,20 @@ from starlette.routing import Route
 
 from core.errors import ParlourError
 from webui.context import log_text, text_of
+from webui.render.citations import passage_label
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from starlette.requests import Request
     from starlette.responses import Response
     from starlette.routing import BaseRoute
 
     from core.storage.search import Found, FoundConversation, FoundName
+    from core.workspace.looking import FoundPassages
+    from core.workspace.workspace import Workspace
     from webui.context import WebContext
+    from webui.words import Words
 
 _log = logging.getLogger(__name__)
 
@@ -26,7 +32,11 @@ _WHO: Final = {"user": "you", "assistant": "reply"}
 
 
 class SearchRoutes:
-    """`GET /search?q=`: conversations down to the message, documents and libraries by name, as JSON."""
+    """Both answer with JSON.
+
+    `GET /search?q=` finds conversations down to the message, and documents and libraries by name.
+    `GET /search/passages?q=` finds what stands in documents; it may have to open an index.
+    """
 
     def __init__(self, context: WebContext) -> None:
         self._engine = context.engine
@@ -34,10 +44,30 @@ class SearchRoutes:
 
     def table(self) -> list[BaseRoute]:
         """All of them."""
-        return [Route("/search", self.search, methods=["GET"])]
+        return [
+            Route("/search", self.search, methods=["GET"]),
+            Route("/search/passages", self.passages, methods=["GET"]),
+        ]
 
     async def search(self, request: Request) -> Response:
         """What was found; `{"failed": sentence}` where the database failed."""
+
+        async def find(workspace: Workspace, text: str, _: Words) -> dict[str, Any]:
+            return found_data(await workspace.search.find(text))
+
+        return await self._answer(request, find)
+
+    async def passages(self, request: Request) -> Response:
+        """What stands in documents; `{"failed": sentence}` where an index cannot be read."""
+
+        async def find(workspace: Workspace, text: str, words: Words) -> dict[str, Any]:
+            return passages_data(await workspace.document_search.find(text), words)
+
+        return await self._answer(request, find)
+
+    async def _answer(
+        self, request: Request, find: Callable[[Workspace, str, Words], Awaitable[dict[str, Any]]]
+    ) -> Response:
         owner = request.scope["owner"]
         if owner is None:
             return JSONResponse({}, 401, _PRIVATE)
@@ -45,8 +75,8 @@ class SearchRoutes:
         failed: ParlourError | dict[str, Any]
         try:
             async with self._engine.workspaces.open(owner) as workspace:
-                found = await workspace.search.find(text_of(request.query_params.get("q", "")))
-            return JSONResponse(found_data(found), headers=_PRIVATE)
+                found = await find(workspace, text_of(request.query_params.get("q", "")), words)
+            return JSONResponse(found, headers=_PRIVATE)
         except ParlourError as error:
             failed = error
         except Exception as error:
@@ -63,6 +93,22 @@ def found_data(found: Found) -> dict[str, Any]:
         "libraries": [_named(one) for one in found.libraries],
         "more": sorted(found.more),
     }
+
+
+def passages_data(found: FoundPassages, words: Words) -> dict[str, Any]:
+    """The passages, as the palette reads them; marks as of `found_data`."""
+    passages = [
+        {
+            "document": one.passage.document_id,
+            "chunk": one.passage.chunk_id,
+            "where": passage_label({**one.passage.as_dict(), "document": one.place.name}, words),
+            "within": one.place.within,
+            "text": one.said.text,
+            "marks": one.said.marks,
+        }
+        for one in found.passages
+    ]
+    return {"passages": passages, "more": found.more}
 
 
 def _conversation(found: FoundConversation) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from datetime import UTC, datetime
 from html import escape
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
@@ -146,21 +147,22 @@ class ShareRoutes:
     async def shown(self, request: Request) -> Response:
         """The page behind a link; a sentence where it leads nowhere any more.
 
-        Who has conversations here finds on it how to go on in a copy.
+        It says when it ends, and who has conversations here finds on it how to go on in a copy.
         """
         words = self._words(request.headers.get("accept-language", ""))
         if not self._on:
             return _gone(words, 404)
         try:
             token = request.path_params["token"]
-            _, kept = await self._engine.stores.shares.content(token)
+            share, kept = await self._engine.stores.shares.content(token)
             page = await asyncio.to_thread(page_of, kept)
         except NotFoundError:
             return _gone(words, 404)
         except ParlourError as error:
             return _said(words.error(error), words, 503)
-        if request.scope["owner"] is not None and page is not kept:
-            page = page.replace(_BODY, _BODY + _over(token, words).encode(), 1)
+        if page is not kept:
+            over = _over(share, token if request.scope["owner"] is not None else "", words)
+            page = page.replace(_BODY, _BODY + over.encode(), 1)
         return Response(page, media_type=_HTML, headers=_SHOWN)
 
     async def _links(self, workspace: Workspace, conversation: str, words: Words) -> list[dict[str, Any]]:
@@ -233,10 +235,20 @@ def _check_may_be_copied(*, is_whole: bool) -> None:
         raise ConflictError("This link is from before there were copies.", hint=hint, key="share_only_page")
 
 
-def _over(token: str, words: Words) -> str:
-    """The way to a copy, on a page that runs nothing and sends no form."""
-    href = escape(f"../?copy={quote(token, safe='')}")
-    return f'<nav class="over"><a href="{href}">{escape(words("share.copy"))}</a></nav>\n'
+def _over(share: Share, token: str, words: Words) -> str:
+    """What stands over the page, which runs nothing and sends no form: when it ends, and the way to a copy.
+
+    Args:
+        token: Of the link, for who may have a copy; else "".
+    """
+    parts: list[str] = []
+    if share.ends_at is not None:
+        at = datetime.fromtimestamp(share.ends_at, UTC)
+        parts.append(f'<p class="note">{escape(words("share.ends", when=f"{at:%Y-%m-%d %H:%M} UTC"))}</p>')
+    if token:
+        href = escape(f"../?copy={quote(token, safe='')}")
+        parts.append(f'<a href="{href}">{escape(words("share.copy"))}</a>')
+    return f'<nav class="over">{"".join(parts)}</nav>\n' if parts else ""
 
 
 def _gone(words: Words, status: int) -> Response:

@@ -31,8 +31,8 @@ _OPEN = frozenset({"startup-events", "app_id", "theme.css", "upload", "upload_pr
 _BODIES = frozenset({"queue/join", "cancel", "reset"})
 # Beside `/gradio_api/`: the page, what it is made of, and Parlour's own routes, which look at the owner themselves.
 _PAGES = frozenset(
-    {"/", "/config", "/theme.css", "/favicon.ico", "/manifest.json", "/robots.txt", "/mcp", "/mcp/signed-in", "/search"}
-    | {"/meter", "/meter/save", "/offline.js", "/embed", "/embed.js"}
+    {"/", "/config", "/theme.css", "/favicon.ico", "/manifest.json", "/robots.txt", "/mcp", "/mcp/signed-in"}
+    | {"/search", "/search/passages", "/meter", "/meter/save", "/offline.js", "/embed", "/embed.js"}
 )
 _PAGES_OF_PEOPLE = frozenset({"/sign-in", "/sign-out", "/guest", "/account", "/people", "/lending"})
 _OURS = (

@@ -18,7 +18,7 @@ SECTIONS: Final = (
     *("general", "you", "models", "tools", "libraries", "programs", "data", "notes", "keyboard", "about"),
 )
 """The parts of the settings: each has an address, `/settings/<part>`."""
-_PLACE = re.compile(rf"/settings(?:/(?:{'|'.join(SECTIONS)})?)?")
+_PLACE = re.compile(r"/settings(?:/[^/]{0,200})?")  # of a part that there is none of, the page says so itself
 _KIND = "-lang"
 
 
@@ -54,7 +54,12 @@ class PlacesMiddleware:
             told["headers"] = [*others, (b"accept-language", chosen.encode())]
         if _PLACE.fullmatch(scope["path"]) and scope["method"] in {"GET", "HEAD"}:
             above, _, place = scope["path"].rpartition("/")
-            told |= {"base": "../" if above else "./", "place": place, "path": "/", "raw_path": b"/"}
+            told |= {
+                "base": "../" if above else "./",
+                "place": place if place in SECTIONS else "",
+                "path": "/",
+                "raw_path": b"/",
+            }
         await self.app({**scope, **told}, receive, send)
 
     def _chosen(self, cookies: str) -> str:

@@ -54,6 +54,7 @@ ROUTES: Final[Mapping[str, Needed]] = {
     **dict.fromkeys(
         (
             *("/", "/config", "/search", "/meter", "/meter/save", "/files/{file_id}", "/uploads/check"),
+            "/search/passages",
             *("/pages/{document_id}/{page:int}.png", "/documents/unlock", "/pictures/show", "/inspect/{message}.json"),
             "/pages/{document_id}/figure/{number:int}.jpg",
             *_below("dictation", "way text"),
@@ -102,7 +103,7 @@ ROUTES: Final[Mapping[str, Needed]] = {
 _OWN_ACTIONS: Final = ("shelve",)
 _TALK_ACTIONS: Final = (
     *("open", "new", "rename", "delete", "delete_all", "keep", "pin", "archive", "archived", "move", "fold"),
-    *("folder", "cite", "close", "page", "passages", "chunk", "tried", "look", "rest", "starter", "edit"),
+    *("folder", "cite", "close", "page", "passages", "chunk", "tried", "found", "look", "rest", "starter", "edit"),
     *("temporary", "rewrite", "regenerate", "continue", "fork", "rate", "judge", "version", "earlier", "drop"),
     *("unqueue", "movequeued", "sendqueued", "retry", "model", "compare", "prefer", "use", "cancel", "reread"),
     *("forget", "asknow", "allow", "refuse", "answer", "decline", "rerun", "inspect", "steering", "steer"),

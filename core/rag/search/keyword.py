@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from core.rag.prose import ideographs
-from core.rag.search.terms import terms
+from core.rag.search.terms import STOP_WORDS, begun_word, terms
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 _LONGEST = 20_000  # letters of a question that are looked at; somebody may paste a book
 _MOST_TERMS = 200
+_SHORTEST = 2  # letters of a word that is only begun: fewer stand in nearly every text
+_ENDINGS = 8  # letters that a stem may have lost
 
 
 class KeywordSearcher:
@@ -38,6 +40,25 @@ class KeywordSearcher:
         if len(asked) > 1 and len(found) > 1:
             found = nearest_first(self._shelf.terms_of([chunk_id for chunk_id, _ in found[:LOOKED_AT]]), asked, found)
         return found[:k]
+
+    def holding(self, text: str, k: int, documents: Collection[str] | None = None) -> list[tuple[int, float]]:
+        """Chunks that may hold all words of `text`, the last of them perhaps only begun; the best first, by BM25.
+
+        Words are compared by their stems, so some of what is found has a word in another form.
+        """
+        *before, last = text[:_LONGEST].split() or [""]
+        ending, begun = terms(last), begun_word(last)
+        asked = list(dict.fromkeys([*terms(" ".join(before)), *(ending[:-1] if begun else ending)]))[:_MOST_TERMS]
+        either: list[str] = []
+        if len(begun) < _SHORTEST or (begun in STOP_WORDS and asked):
+            begun = ""
+        else:
+            # A stem is short of the word's ending, or has another one: "polici" of "policy", "hope" of "hoping".
+            cuts = range(max(_SHORTEST, len(begun) - _ENDINGS), len(begun) + 1)
+            either = sorted({begun[:cut] + more for cut in cuts for more in ("", "e", "i")} | set(ending[-1:]))
+        if not (asked or begun) or k < 1:
+            return []
+        return self._shelf.all_words(asked, k, documents, either=either, begun=begun)
 
 
 LOOKED_AT = 20

@@ -63,6 +63,14 @@ def distinct_terms(text: str) -> set[str]:
     return found
 
 
+def begun_word(text: str) -> str:
+    """The letters that a text ends with, as terms are written, but no stem; empty after a Chinese character."""
+    run = (_runs(text) or [""])[-1]
+    if _IS_UNSPACED.match(run):
+        return ""
+    return _without_accents(run)[:_LONGEST]
+
+
 def _runs(text: str) -> list[str]:
     """The words, and what is written without spaces between words."""
     folded = unicodedata.normalize("NFKC", text).casefold()
@@ -82,10 +90,14 @@ def _of_word(word: str) -> str:
 @lru_cache(maxsize=50_000)
 def _stem(word: str) -> str:
     """A word's stem, without accents."""
-    if not word.isascii():
-        word = "".join(letter for letter in unicodedata.normalize("NFKD", word) if not unicodedata.combining(letter))
-    stem: str = _stemmer().stemWord(word[:_LONGEST])
+    stem: str = _stemmer().stemWord(_without_accents(word)[:_LONGEST])
     return stem
+
+
+def _without_accents(word: str) -> str:
+    if word.isascii():
+        return word
+    return "".join(letter for letter in unicodedata.normalize("NFKD", word) if not unicodedata.combining(letter))
 
 
 @lru_cache(maxsize=1)

@@ -72,6 +72,24 @@ class WordTable:
         found = self.quick.find(asked, k, documents) if self.quick else None
         return self._within_sqlite(asked, k, documents) if found is None else found
 
+    def all_words(
+        self,
+        asked: Sequence[str],
+        k: int,
+        documents: Collection[str] | None = None,
+        *,
+        either: Sequence[str] = (),
+        begun: str = "",
+    ) -> list[tuple[int, float]]:
+        """As of `Found`."""
+        if documents is not None and self._are_all(documents):
+            documents = None
+        clauses = [f'"{term}"' for term in asked]
+        ends = [*(f'"{term}"' for term in either), *([f'"{begun}"*'] if begun else [])]
+        if ends:
+            clauses.append(f"({' OR '.join(ends)})")
+        return self._matching(" AND ".join(clauses), k, documents)
+
     def terms_of(self, chunk_ids: Sequence[int]) -> dict[int, str]:
         """As of `Found`."""
         with self._file.reading() as db:
@@ -111,7 +129,10 @@ class WordTable:
     def _within_sqlite(
         self, asked: Sequence[str], k: int, documents: Collection[str] | None
     ) -> list[tuple[int, float]]:
-        values: list[str | int] = [" OR ".join(f'"{term}"' for term in asked)]
+        return self._matching(" OR ".join(f'"{term}"' for term in asked), k, documents)
+
+    def _matching(self, match: str, k: int, documents: Collection[str] | None) -> list[tuple[int, float]]:
+        values: list[str | int] = [match]
         sql = _FIND
         if documents is not None:
             sql += _WITHIN

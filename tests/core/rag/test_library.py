@@ -369,3 +369,24 @@ def test_search_by_meaning_without_vectors_says_how_to_open_the_library(library:
 def test_a_misspelt_setting_names_the_near_one(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="Did you mean 'retrieval_type'"):
         Library.open(tmp_path / "x", {"retrieval": "hybrid"})
+
+
+@pytest.mark.parametrize(
+    ("typed", "is_found"),
+    [
+        ("deductible", True), ("deductib", True), ("ded", True), ("policies covering", True), ("policies cov", True),
+        ("Covering POLICIES", True), ("hoping", True), ("hopin", True), ("免赔额", True), ("赔额 ded", True),
+        ("fire have", True),
+        ("deductible storm", False), ("the", False), ("d", False), ("", False), ('"*) OR (', False), ("免费", False),
+    ],
+)  # fmt: skip
+def test_a_passage_is_found_by_all_words_that_stand_in_it_the_last_one_perhaps_only_begun(
+    library: Library, typed: str, is_found: bool
+) -> None:
+    wanted = library.add_text("Policies covering fire have a deductible. We are hoping. 免赔额是三百。", name="a.txt")
+    other = library.add_text("A storm is no fire. 免费。", name="b.txt")
+    among = {one.document_id for one in library.holding(typed, 5)}
+    assert (wanted.id in among) is is_found
+    assert library.holding(typed, 5, documents=[other.id]) == [
+        one for one in library.holding(typed, 5) if one.document_id == other.id
+    ]

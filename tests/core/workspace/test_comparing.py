@@ -181,6 +181,26 @@ async def test_a_new_question_goes_to_both_with_what_is_shown(
     assert first.removeprefix("I am one") == second.removeprefix("I am two")
 
 
+async def test_a_reply_that_is_written_again_side_by_side_has_both_models_and_the_next_question_too(
+    engine: Engine, servers: Servers, held: threading.Event
+) -> None:
+    held.set()
+    talk = await begun(engine, servers)
+    await talk.choose_second_model(None)
+    alone = await talk.ask("Who are you?")
+    await alone.wait()
+    assert await talk.comparing.now() is None
+    again = await talk.regenerate(alone.message_id, beside=TWO)
+    assert await again.wait() == "complete", again.error
+    now = await second_of(talk)
+    assert now.second is not None
+    assert now.second.parts[-1].get_text_content().startswith("I am two")
+    assert (await shown(talk))[-1].startswith("I am one")
+    assert len(await engine.stores.of(ME).conversations.siblings(again.message_id)) == 3
+    await (await talk.ask("And now?")).wait()
+    assert (await second_of(talk)).question != now.question
+
+
 @pytest.mark.parametrize("which", ["first", "second"])
 async def test_who_goes_on_with_one_has_its_model_alone_from_then_on(
     engine: Engine, servers: Servers, held: threading.Event, which: str

@@ -65,6 +65,7 @@ def stage(_served: Stage) -> Stage:
     _served.services = SERVICES
     _served.answers = {}
     _served.searching.set()
+    _served.inside = lambda _: {}
     return _served
 
 

@@ -223,16 +223,17 @@ class Stage:
     """Serves the page on a free port; `asked` is what its script put on the bus, `sent` what the composer sent,
     and `preferred` what was changed in the settings.
 
-    A mark opens a page of a PDF, or what `evidence` makes; `found` answers a search, which waits for `searching`;
-    `meter` is what the composer is told of the next message; `answers` what the routes of services tell; `dictation`
-    what the microphone does, and `heard` what becomes of `recordings`, once `searching` is set. `links`
-    are those that the settings list.
+    A mark opens a page of a PDF, or what `evidence` makes; `found` answers a search, which waits for `searching`, and
+    `inside` one in documents; `meter` is what the composer is told of the next message; `answers` what the routes of
+    services tell; `dictation` what the microphone does, and `heard` what becomes of `recordings`, once `searching` is
+    set. `links` are those that the settings list.
     """
 
     def __init__(self) -> None:
         self.evidence: Callable[[Words], str] | None = None
         self.steered = steering_scenes.Steered()
         self.found: Callable[[str], dict[str, Any]] = lambda _: {}
+        self.inside: Callable[[str], dict[str, Any]] = lambda _: {}
         self.services: dict[str, Any] | None = SERVICES
         self.links: list[dict[str, Any]] = []
         self.keys: list[dict[str, Any]] = []
@@ -257,6 +258,7 @@ class Stage:
         picture = cast("Any", document)[1].get_pixmap(dpi=72).tobytes("png")
         drawn = b64decode(calls_scenes.plot().partition(",")[2])
         app.add_api_route("/search", self._search)
+        app.add_api_route("/search/passages", self._inside)
         app.add_api_route("/conversations/{talk}/queue/take", self._take, methods=["POST"])
         app.add_api_route("/files/{name}", lambda name: Response(f"in {name}", media_type="text/plain"))
         app.add_api_route("/meter", lambda: self.meter, methods=["POST"])
@@ -390,6 +392,9 @@ class Stage:
         found = self.found(q)
         assert self.searching.wait(60), "The search was held and never let go."
         return found
+
+    def _inside(self, q: str) -> dict[str, Any]:
+        return self.inside(q)
 
     async def _recorded(self, request: Request) -> dict[str, Any]:
         sound = await request.body()

@@ -203,7 +203,7 @@ def test_to_write_again_by_a_model_that_is_too_small_says_so(show: Show, stage: 
     page.keyboard.press("Escape")
     page.locator("#chat .p-regenerate").last.click()
     items = page.get_by_role("menu", name="Again with").get_by_role("menuitem")
-    expect(items).to_have_text(["Same model", "Qwen3 30B, too small for this conversation"])
+    expect(items).to_have_text(["Same model", "Qwen3 30B, too small for this conversation", "Side by side…"])
 
 
 def test_a_very_long_name_leaves_the_menu_as_wide_as_it_is(show: Show, stage: Stage) -> None:
@@ -250,7 +250,7 @@ def test_a_reply_is_written_again_by_the_same_model_or_by_a_favourite(show: Show
     page.keyboard.press("Escape")
     page.locator("#chat .p-regenerate").last.click()
     menu = page.get_by_role("menu", name="Again with")
-    expect(menu.get_by_role("menuitem")).to_have_text(["Same model", "Qwen3 30B"])
+    expect(menu.get_by_role("menuitem")).to_have_text(["Same model", "Qwen3 30B", "Side by side…"])
     menu.get_by_role("menuitem", name="Qwen3 30B").click()
     asked = heard(stage, "regenerate")
     assert (asked["service"], asked["model"]) == ("groq", "qwen3")
@@ -258,6 +258,21 @@ def test_a_reply_is_written_again_by_the_same_model_or_by_a_favourite(show: Show
     page.locator("#chat .p-regenerate").last.click()
     menu.get_by_role("menuitem", name="Same model").click()
     assert "service" not in heard(stage, "regenerate")
+
+
+def test_a_reply_is_written_again_by_two_models_side_by_side(show: Show, stage: Stage) -> None:
+    page = show("answered")
+    opened(page)
+    page.keyboard.press("Escape")
+    link = page.locator("#chat .p-regenerate").last
+    link.click()
+    page.get_by_role("menuitem", name="Side by side…").click()
+    menu = page.get_by_role("menu", name="Models")
+    expect(menu.get_by_role("status")).to_contain_text("Choose the second model.")
+    menu.get_by_role("menuitemradio", name="Qwen3 30B").first.click()
+    asked = heard(stage, "regenerate")
+    assert (asked["service"], asked["model"], asked["beside"]) == ("groq", "qwen3", True)
+    assert all(one["do"] != "compare" for one in stage.asked)
 
 
 @pytest.mark.parametrize("locale", ["en-US", "zh-CN"])

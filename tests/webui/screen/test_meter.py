@@ -53,6 +53,13 @@ def test_the_ring_opens_the_parts_and_escape_closes_them(stage: Stage, show: Cal
     expect(ring).to_be_focused()
 
 
+def test_the_ring_is_there_after_a_reload_in_the_middle_of_a_reply(stage: Stage, show: Callable[..., Page]) -> None:
+    stage.meter = meter_data(METER, Words("en"))
+    page = show("running")
+    expect(page.locator("#status [data-state=running]")).to_be_attached()
+    expect(page.locator("#composer .p-ring")).to_be_visible()
+
+
 SAVINGS = (
     Saving("passages", "", 3_600, names=("otsl-tables.pdf",)),
     Saving("summary", "m8", 1_720, 8, pending=True, free=False, cost=0.0012),

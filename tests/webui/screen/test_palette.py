@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
 from typing import Any
@@ -52,6 +53,16 @@ FOUND = {
     "libraries": [],
 }
 NOTHING: dict[str, Any] = {"conversations": [], "documents": [], "libraries": []}
+
+
+INSIDE = {
+    "passages": [
+        {"document": f"d{n}", "chunk": n, "where": f"<i>{n}.pdf, page {n}", "within": "House", "text": "😀 a claim <b>",
+         "marks": [(4, 9)]}
+        for n in range(1, 6)
+    ],
+    "more": True,
+}  # fmt: skip
 
 
 @pytest.fixture(autouse=True)
@@ -295,3 +306,33 @@ def test_axe_finds_nothing_in_it_in_any_language(show: Show, lang: str) -> None:
     page.keyboard.type("zebra")
     expect(palette.get_by_role("option")).to_have_count(1)
     assert findings_everywhere(page, "dialog") == []
+
+
+def test_what_stands_in_documents_comes_below_the_rest_marked_and_opens_at_its_page(show: Show, stage: Stage) -> None:
+    stage.inside = lambda _: INSIDE
+    page = show("answered")
+    palette = opened(page, "claim")
+    press(page, "ArrowDown")
+    group = palette.get_by_role("group", name="In documents")
+    expect(group.get_by_role("option").first).to_contain_text("<i>1.pdf, page 1")
+    expect(group.locator("mark").first).to_have_text("claim")
+    expect(group).to_contain_text("3 of 5+")
+    expect(palette.get_by_role("option").nth(1)).to_have_attribute("aria-selected", "true")  # nothing jumped
+    group.get_by_role("option", name="Show the first 5").click()
+    expect(group.get_by_role("option")).to_have_count(5)
+    group.get_by_role("option").nth(1).click()
+    expect(palette).to_have_count(0)
+    stage.until(lambda: stage.asked == [{"do": "found", "document": "d2", "n": 2, "text": "claim"}])
+
+
+def test_where_only_documents_have_the_words_enter_waits_for_them(show: Show, stage: Stage) -> None:
+    held = threading.Event()
+    stage.inside = lambda sought: INSIDE if sought != "zebra" or held.wait(30) else {}
+    page = show("answered")
+    palette = opened(page, "zebra")
+    expect(palette.get_by_role("option")).to_have_text(["Looking into the documents…"])
+    press(page, "Enter")
+    expect(palette).to_be_visible()
+    held.set()
+    expect(palette).to_have_count(0)
+    stage.until(lambda: stage.asked == [{"do": "found", "document": "d1", "n": 1, "text": "zebra"}])

@@ -71,6 +71,16 @@ def test_an_address_of_a_part_opens_it_with_all_files_in_place(show: Show, stage
     assert page.url == f"{stage.url}/settings/keyboard"
 
 
+def test_an_address_of_no_part_opens_the_first_one_and_says_so(show: Show, stage: Stage) -> None:
+    page = show()
+    page.goto(f"{stage.url}/settings/xyz-9", wait_until="domcontentloaded")
+    expect(page.locator("#p-settings .p-told")).to_have_text(
+        "There is no part of the settings with this address. This is the first one."
+    )
+    expect(page.get_by_role("heading", name="General")).to_be_in_viewport()
+    assert page.url == f"{stage.url}/settings/general"
+
+
 def test_theme_and_size_hold_at_once_and_after_a_reload_and_the_switches_tell_the_server(
     show: Show, stage: Stage
 ) -> None:

@@ -261,6 +261,23 @@ async def test_what_a_tried_question_finds_opens_on_its_page_and_can_be_turned(h
         await house.does(do="tried", id=shelf, question=WATER, n=99)
 
 
+async def test_what_the_palette_finds_in_a_document_opens_on_its_page_and_nobody_elses_does(
+    house: House, tmp_path: Path
+) -> None:
+    await house.asks(policy_pdf(tmp_path))
+    async with house.engine.workspaces.open(house.view.owner) as workspace:
+        (one, *_) = (await workspace.document_search.find("water dama")).passages
+    asked = {"do": "found", "document": one.passage.document_id, "n": one.passage.chunk_id, "text": "water dama"}
+    panel = await house.does(**asked)
+    assert panel.css(".p-sought")[0].text() == "Looked for: water dama"
+    assert panel.css(".p-sheet img")[0].attributes["src"] == f"./pages/{one.passage.document_id}/{one.passage.page}.png"
+    assert panel.css(".p-hl.p-on")
+    assert (await house.does(do="page", document=one.passage.document_id, n=1)).css(".p-turner")
+    for wrong in ({"document": "other"}, {"n": 10**6}):
+        with pytest.raises(NotFoundError):
+            await house.does(**{**asked, **wrong})
+
+
 @pytest.mark.parametrize("turn", ["open", "close", "cite"])
 async def test_evidence_that_comes_too_late_is_not_shown(
     house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, turn: str

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from html import unescape
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -13,9 +14,10 @@ from core.engine import Engine
 from core.errors import ConflictError, NotFoundError
 from core.messages.message import Message
 from core.settings import Settings
-from core.storage.conversations import ConversationStore
+from core.storage.conversations import TEMPORARY, ConversationStore
 from core.testing.script import Reply
 from core.testing.scripted_model import ScriptedModel
+from core.workspace.workspace import Workspace
 from tests.webui.server.served_app import Served, served
 from tests.webui.server.test_approval import PUT, House, house  # noqa: F401 - a fixture
 from webui.handlers.send import send
@@ -67,6 +69,44 @@ async def test_the_owner_finds_messages_documents_and_libraries_and_nobody_else_
         assert nothing["conversations"] == []  # the only one is archived
         for strange in ('"', "%00", "\ud83d".encode("utf-8", "surrogatepass"), "\xff", "x" * 10_000):
             assert (await browser.get("/search", params={"q": strange})).status_code == 200
+
+
+async def test_what_stands_in_documents_is_found_by_its_words_and_by_nobody_else(app: Served, tmp_path: Path) -> None:
+    async with app.engine.workspaces.open("local") as mine:
+        library = await mine.libraries.create("House")
+        notes = "The **deductible** is 300 dollars for each claim.\n\n理赔的免赔额是三百元。"
+        record = await mine.libraries.add(library.id, notes.encode(), "notes.md")
+        passing = await mine.conversations.create("Passing", settings={TEMPORARY: True})
+        file = await mine.files.put("secret.md", b"A deductible that nobody finds.")
+        await mine.intake.add(passing.id, file)
+        await until_read(mine, library.id, passing.id)
+    async with httpx.AsyncClient(base_url=app.address) as browser:
+
+        async def asked(text: str) -> list[dict[str, Any]]:
+            answer = await browser.get("/search/passages", params={"q": text})
+            assert answer.status_code == 200, answer.text
+            return answer.json()["passages"]
+
+        (one,) = await asked("DEDUCTIBLE cla")
+        assert (one["where"], one["within"]) == ("notes.md", "House")
+        assert one["text"].startswith("The deductible is 300 dollars")
+        assert [one["text"][begin:end] for begin, end in one["marks"]] == ["deductible", "cla"]
+        (chinese,) = await asked("免赔额")
+        assert [chinese["text"][begin:end] for begin, end in chinese["marks"]] == ["免赔额"]
+        for nothing in ("deductible storm", "", "the", '"', "x" * 10_000):
+            assert await asked(nothing) == []
+        named = (await browser.get("/search", params={"q": "notes"})).json()["documents"]
+        assert [found["id"] for found in named] == [record.id]
+        async with app.engine.workspaces.open("somebody") as theirs:
+            assert (await theirs.document_search.find("deductible")).passages == ()
+            assert not theirs.is_open  # nothing is opened for who has no documents
+
+
+async def until_read(workspace: Workspace, library: str, conversation: str) -> None:
+    """Wait until all documents of both were read."""
+    await workspace.intake.wait(conversation, [one.id for one in await workspace.documents.list(conversation)], 30)
+    for record in (await workspace.libraries.opened(library)).documents:
+        await workspace.intake.wait_for_first_pages(record.id, 30)
 
 
 async def shown(of: House, view: View) -> str:

@@ -121,7 +121,8 @@ async def asked(path: str, method: str = "GET", cookie: str = "", scheme: str = 
         ("/settings/data", "GET", "/", "../"),
         ("/settings/data", "HEAD", "/", "../"),
         ("/settings/data", "POST", "/settings/data", "./"),
-        ("/settings/nowhere", "GET", "/settings/nowhere", "./"),
+        ("/settings/nowhere", "GET", "/", "../"),
+        ("/settings/no where", "GET", "/", "../"),
         ("/settings/data/more", "GET", "/settings/data/more", "./"),
         ("/x/settings", "GET", "/x/settings", "./"),
     ],
@@ -129,6 +130,11 @@ async def asked(path: str, method: str = "GET", cookie: str = "", scheme: str = 
 async def test_each_part_has_an_address_that_is_the_page(path: str, method: str, inside: str, base: str) -> None:
     scope = await asked(path, method)
     assert (scope["path"], scope["base"]) == (inside, base)
+
+
+async def test_a_part_that_there_is_none_of_is_no_place_to_come_back_to() -> None:
+    assert (await asked("/settings/data"))["place"] == "data"
+    assert (await asked("/settings/nowhere"))["place"] == ""
 
 
 async def test_a_language_that_was_chosen_outranks_the_browser_s_and_another_cookie_does_not() -> None:

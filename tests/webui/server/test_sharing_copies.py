@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zipfile
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -88,6 +89,16 @@ async def test_the_page_leads_to_the_copy_for_owners_alone(here: Sharing) -> Non
     assert "allow-forms" not in page.headers["content-security-policy"]
     chinese = await here.client.get(f"/shared/{token}", headers={"accept-language": "zh"})
     assert "以副本继续" in chinese.text
+
+
+async def test_the_page_says_when_it_ends(here: Sharing) -> None:
+    view = await here.talk()
+    week, ever = [await here.call("make", id=view.conversation_id, lasts=lasts) for lasts in ("week", "ever")]
+    ends = next(one["ends"] for one in ever["links"] if one["ends"])
+    said = f"This link ends on {datetime.fromtimestamp(ends, UTC):%Y-%m-%d %H:%M} UTC."
+    assert said in (await here.opened(week["path"])).text
+    assert "This link ends" not in (await here.opened(ever["path"])).text
+    assert "此链接于" in (await here.opened(week["path"], **{"accept-language": "zh"})).text
 
 
 async def test_a_stranger_gets_no_copy_and_neither_does_a_form_of_another_site(here: Sharing) -> None:
