@@ -63,6 +63,7 @@ class Belongings:
             for one in talks:
                 await _rest(workspace, one.id)
         count = await move_conversations(self._stores.database, self._stores.blobs, guest, person_id)
+        await asyncio.to_thread(shutil.rmtree, self._home / "files" / folder_name(guest), ignore_errors=True)
         notes = self._home / "notes"
         await asyncio.to_thread(_merge, notes / folder_name(guest), notes / folder_name(person_id))
         self._begin(self._read(person_id), "documents that came along")
