@@ -14,8 +14,10 @@ from core.models.loading import ModelLoader
 from core.models.pool import ActiveModel
 from core.people.groups import Groups
 from core.people.people import People
+from core.people.shared_tries import tries_of
 from core.readiness import Readiness
 from core.resources import descriptors_check, disk_check
+from core.shared_limits import beating, limits_of
 from core.storage.database import Database, count_opening
 from core.storage.opening import opened_blobs
 from core.storage.sealing import Sealer
@@ -68,6 +70,7 @@ class Engine:
         model = model if program is None else program.model
         self._loader = ModelLoader((lambda: model) if model is not None else self._make_model, self.readiness)
         self._open = AsyncExitStack()
+        self.limits = limits_of(settings.redis_address)
 
     async def __aenter__(self) -> Self:
         """Open the data folder, pick up what a crash left behind, begin to get the model ready.
@@ -82,6 +85,7 @@ class Engine:
                 await opening.enter_async_context(self.program)
             database = await Database.open(self.settings.database_in(home))
             opening.push_async_callback(database.aclose)
+            await opening.enter_async_context(beating(self.limits))
             blobs = await opening.enter_async_context(opened_blobs(self.settings))
             answering = self._build(database, blobs)
             await self.stores.people.list()  # whose machine it is, is asked without asking the database
@@ -127,7 +131,7 @@ class Engine:
         settings, sealer = self.settings, Sealer(self.settings.signing_secret())
         room = settings.files_mb * _MIB or None
         self.stores = Stores(database, blobs, sealer, quota=room, limits=_limits(settings))
-        self.people = People(self.stores.people)
+        self.people = People(self.stores.people, tries_of(self.limits))
         self.groups = Groups(self.stores.groups, self.people)
         model = ActiveModel(self._loader, self.readiness)
         answering = Answering(settings, self.stores, sealer, model, program=self.program, changed=self._changes)

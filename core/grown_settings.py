@@ -32,6 +32,8 @@ class GrownSettings(BaseSettings):
         files_cache_mb: How much room copies of files may take on this machine, in MiB.
         aws_access_key_id, aws_secret_access_key, aws_session_token, aws_region, aws_endpoint_url: The usual variables:
             the keys, and where a store is that is not Amazon's.
+        redis: The address of a Redis or Valkey in which all Parlours count rates together, such as
+            `redis://host:6379/0`.
     """
 
     database: SecretStr | None = None
@@ -43,10 +45,16 @@ class GrownSettings(BaseSettings):
     aws_session_token: SecretStr | None = Field(default=None, validation_alias=_usual("aws_session_token"))
     aws_region: str = Field(default="us-east-1", validation_alias=_usual("aws_region"))
     aws_endpoint_url: str = Field(default="", validation_alias=_usual("aws_endpoint_url"))
+    redis: SecretStr | None = None
 
     def database_in(self, home: Path) -> Path | str:
         """Where the rows are: the address that was given, else a file in the data folder."""
         return self.database.get_secret_value() if self.database is not None else home / "parlour.db"
+
+    @property
+    def redis_address(self) -> str:
+        """The address of the Redis; "" where there is none."""
+        return self.redis.get_secret_value() if self.redis is not None else ""
 
     @property
     def store(self) -> tuple[str, str] | None:

@@ -1,7 +1,7 @@
 """How much one owner or address may do: places that are given out in order, and rates.
 
-Both keep their counts in this process and are bounded in memory; whoever uses them knows only the two protocols, so
-that several processes can share counts later.
+Those of this file keep their counts in this process and are bounded in memory. Whoever uses them knows only the
+protocols: `core.shared_limits` has rates that all Parlours of an installation count together.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _LONGEST_QUEUE = 20
 _MOST_KEYS = 10_000
+_LATER = "Try again later."
 
 
 class Slot(Protocol):
@@ -54,13 +55,72 @@ class ConcurrencyLimiter(Protocol):
 class RateLimiter(Protocol):
     """Limits how often a key may do something."""
 
-    def take(self, key: str, count: int = 1) -> None:
+    async def take(self, key: str, count: int = 1) -> None:
         """Count `count` of them.
 
         Raises:
             TooManyRequestsError: It was too often; nothing is counted.
         """
         ...
+
+
+class Limits(Protocol):
+    """Makes rates; what is right to the last cent, such as quotas, is counted in the database."""
+
+    def rate(
+        self, name: str, count: int | None, period: float, *, error: str, message: str, hint: str = _LATER
+    ) -> RateLimiter:
+        """A rate for each key: `count` at once, and as many again in each `period`.
+
+        Args:
+            name: What is counted, the same in each Parlour.
+            count: How many in a period; `None` for no limit.
+            period: Seconds.
+            error: The key of the error's sentence.
+            message: What the error says, in English.
+            hint: What to do about it, in English.
+        """
+        ...
+
+
+class Presence(Protocol):
+    """Which Parlours of an installation are there."""
+
+    async def beat(self) -> None:
+        """Say that this one is there."""
+        ...
+
+    @property
+    def parlours(self) -> int:
+        """How many were there when it was last heard; one at least."""
+        ...
+
+
+class SharedCounts(Limits, Presence, Protocol):
+    """What the Parlours of an installation count together."""
+
+    async def aclose(self) -> None:
+        """This Parlour ends."""
+        ...
+
+
+class MemoryLimits:
+    """Rates of this process alone, which is the only Parlour there is."""
+
+    parlours = 1
+
+    def rate(
+        self, name: str, count: int | None, period: float, *, error: str, message: str, hint: str = _LATER
+    ) -> RateLimiter:
+        """A rate for each key."""
+        del name
+        return TokenBuckets(count, period, error=error, message=message, hint=hint)
+
+    async def beat(self) -> None:
+        """There is nobody to tell."""
+
+    async def aclose(self) -> None:
+        """Nothing is open."""
 
 
 class Slots:
@@ -155,7 +215,7 @@ class TokenBuckets:
         *,
         error: str,
         message: str,
-        hint: str = "Try again later.",
+        hint: str = _LATER,
         keys: int = _MOST_KEYS,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -169,30 +229,46 @@ class TokenBuckets:
     def __len__(self) -> int:
         return len(self._used)
 
-    def take(self, key: str, count: int = 1) -> None:
+    async def take(self, key: str, count: int = 1) -> None:
         """Count `count` of them; more than fit into one period are let through when nothing else was.
+
+        Raises:
+            TooManyRequestsError: It was too often; nothing is counted.
+        """
+        self.take_now(key, count)
+
+    def take_now(self, key: str, count: int = 1, *, share: int = 1) -> None:
+        """As `take`, without waiting.
+
+        Args:
+            share: Among how many processes the rate is divided.
 
         Raises:
             TooManyRequestsError: It was too often; nothing is counted.
         """
         if self._count is None:
             return
-        now, each = self._clock(), self._period / self._count
+        most = max(1, self._count // share)
+        now, each = self._clock(), self._period / most
         used, at = self._used.pop(key, (0.0, now))
         used = max(0.0, used - (now - at) / each)
-        over = used + min(count, self._count) - self._count
+        over = used + min(count, most) - most
         granted = over <= 1e-9
         self._used[key] = (used + count if granted else used, now)
         while len(self._used) > self._most:
             self._used.popitem(last=False)
         if not granted:
-            seconds = max(1, math.ceil(over * each))
-            raise TooManyRequestsError(
-                self._message,
-                hint=self._hint,
-                key=self._error,
-                retry_after=seconds,
-                seconds=seconds,
-                minutes=math.ceil(seconds / 60),
-                limit=self._count,
-            )
+            raise self.refusal(over * each)
+
+    def refusal(self, seconds: float) -> TooManyRequestsError:
+        """The error for who has to wait so long."""
+        rounded = max(1, math.ceil(seconds))
+        return TooManyRequestsError(
+            self._message,
+            hint=self._hint,
+            key=self._error,
+            retry_after=rounded,
+            seconds=rounded,
+            minutes=math.ceil(rounded / 60),
+            limit=self._count or 0,
+        )

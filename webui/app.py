@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from anyio import to_thread
 
 from core.bridge.watchdog import watched
-from core.limits import TokenBuckets
+from core.shared_limits import limits_of
 from webui.auth import owners_of
 from webui.bundles import assets_folder
 from webui.context import WebContext
@@ -67,9 +67,9 @@ async def open_app(
     Raises:
         ParlourError: The data folder or the database cannot be used.
     """
-    rate = TokenBuckets(
-        settings.uploads_per_hour or None, 3600.0, error="too_many_uploads", message="Too many files in one hour."
-    )
+    limits = limits_of(settings.redis_address)
+    often, told = settings.uploads_per_hour or None, "Too many files in one hour."
+    rate = limits.rate("uploads", often, 3600.0, error="too_many_uploads", message=told)
     with closing(Uploads(settings.make_home() / "tmp", settings.max_upload_mb * _MIB, rate=rate)) as uploads:
         prepare(uploads.folder)
         engine_class = (await to_thread.run_sync(import_module, "core.engine")).Engine

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlencode
 
 from core.errors import ParlourError
-from core.limits import TokenBuckets
 from core.net.addresses import serving
 from core.resources import raise_descriptor_limit
 from core.runs.lease import standing, this_worker
+from core.shared_limits import limits_of
 from webui.app import open_app
 from webui.auth import Hosts, PageToken, owners_of
 from webui.middleware.headers import HeadersMiddleware
-from webui.middleware.owner import OwnerMiddleware
+from webui.middleware.owner import OwnerMiddleware, newcomers_of
 from webui.middleware.places import PlacesMiddleware
 from webui.middleware.proxy import ProxyMiddleware
 from webui.middleware.root import RootMiddleware
@@ -123,7 +123,7 @@ def guarded(app: ASGIApp, settings: Settings, secret: str, token: str) -> RootMi
     allowed = (*settings.allowed_hosts, *settings.space_hosts)
     hosts = Hosts(settings.host, allowed, any_address=not settings.bound_to_this_machine)
     shown = PageToken(secret, token, for_everybody=settings.asks_everybody, cookies=owners.cookies)
-    newcomers = TokenBuckets(settings.new_owners, 60.0, error="too_many_visitors", message="Too many new visitors.")
+    newcomers = newcomers_of(limits_of(settings.redis_address), settings)
     owned = OwnerMiddleware(
         app,
         owners,

@@ -298,7 +298,7 @@ class Uploads:
             TooManyRequestsError: The owner has sent too many files; nothing of the request is kept.
             QuotaError: They have no room, with what is being sent at the same time; nothing of the request is kept.
         """
-        self._count(owner, 1)
+        await self._count(owner, 1)
         self._sweep()
         progress = self._watched(owner, upload_id)
         incoming = Incoming(self.folder, self.limit, content_type)
@@ -309,7 +309,7 @@ class Uploads:
             async for piece in body:
                 await place.fill(len(piece))
                 await incoming.take(piece)
-                self._count(owner, incoming.files - counted)
+                await self._count(owner, incoming.files - counted)
                 counted = max(counted, incoming.files)
                 _move(progress, len(piece), incoming.name)
             arrived = await incoming.end()
@@ -452,9 +452,9 @@ class Uploads:
         if unread and len(unread) == len(arrived):
             raise unread[0]
 
-    def _count(self, owner: str, files: int) -> None:
+    async def _count(self, owner: str, files: int) -> None:
         if self._rate is not None and owner != LOCAL_OWNER and files > 0:
-            self._rate.take(owner, files)
+            await self._rate.take(owner, files)
 
     def _watched(self, owner: str, upload_id: str) -> _Progress:
         progress = _Progress(owner)

@@ -14,7 +14,7 @@ from core.errors import NotFoundError, ParlourError
 from core.people.names import checked_name, name_key
 from core.people.passwords import Passwords, check_password
 from core.people.roles import may, may_set
-from core.people.tries import Tries
+from core.people.tries import Tries, TryLimiter
 from core.storage.people import ROLES, TERMINAL, Invitation, Person, Session
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class People:
         ended: Told of sessions that ended, so that whoever serves one stops.
     """
 
-    def __init__(self, store: PeopleStore, tries: Tries | None = None) -> None:
+    def __init__(self, store: PeopleStore, tries: TryLimiter | None = None) -> None:
         self.store = store
         self._tries = tries or Tries()
         self._in_use = False
@@ -163,12 +163,12 @@ class People:
             StorageError: The database failed.
         """
         key = name_key(name)
-        self._tries.begin(key, address)
+        await self._tries.begin(key, address)
         person = await self.store.named(key)
         kept = person.password if person is not None else ""
         if not await self.passwords.matches(kept, password) or person is None:
             raise ParlourError("Name or password is wrong.", key="sign_in_wrong")
-        self._tries.was_right(key, address)
+        await self._tries.was_right(key, address)
         if self.passwords.is_weak(kept):
             await self.store.rehash(person.id, kept, await self.passwords.hashed(password))
         return await self.open_session(person, browser=browser, former=former)
@@ -214,10 +214,10 @@ class People:
             TooManyRequestsError: key `sign_in_often`.
         """
         person = await self.store.get(known.person.id)
-        self._tries.begin(person.name_key, address)
+        await self._tries.begin(person.name_key, address)
         if person.password and not await self.passwords.matches(person.password, password):
             raise ParlourError("The present password is wrong.", key="password_wrong")
-        self._tries.was_right(person.name_key, address)
+        await self._tries.was_right(person.name_key, address)
         return person
 
     async def accept(self, token: str, name: str, password: str, *, browser: str, former: str = "") -> SignedIn:

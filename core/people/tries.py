@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from core.errors import TooManyRequestsError
 
@@ -16,6 +16,18 @@ _MOST_KEYS: Final = 20_000
 OF_BOTH, OF_ADDRESS, OF_NAME = 10, 30, 100
 """Wrong ones within the time: of one address at one name, of one address at all names, of all addresses at one name."""
 WITHIN: Final = 300.0
+
+
+class TryLimiter(Protocol):
+    """Counts wrong passwords."""
+
+    async def begin(self, name_key: str, address: str) -> None:
+        """Another try, counted as wrong until it was right. Raises TooManyRequestsError."""
+        ...
+
+    async def was_right(self, name_key: str, address: str) -> None:
+        """The last one was right, and does not count."""
+        ...
 
 
 class Tries:
@@ -32,32 +44,41 @@ class Tries:
         self._clock = clock
         self._wrong: OrderedDict[tuple[str, ...], list[float]] = OrderedDict()
 
-    def begin(self, name_key: str, address: str) -> None:
+    async def begin(self, name_key: str, address: str) -> None:
         """Another try, counted as wrong until it was right: many at the same time are no more than one after another.
 
         Raises:
             TooManyRequestsError: key `sign_in_often`.
         """
-        seconds = max(self._wait(key, most) for key, most in _counted(name_key, address))
+        self.begin_now(name_key, address)
+
+    def begin_now(self, name_key: str, address: str, *, share: int = 1) -> None:
+        """As `begin`, without waiting.
+
+        Args:
+            share: Among how many processes what may be wrong is divided.
+
+        Raises:
+            TooManyRequestsError: key `sign_in_often`.
+        """
+        seconds = max(self._wait(key, max(1, most // share)) for key, most in counted(name_key, address))
         if seconds:
-            raise TooManyRequestsError(
-                "Too many wrong passwords.",
-                hint=f"Try again in {seconds} seconds.",
-                key="sign_in_often",
-                retry_after=seconds,
-                seconds=seconds,
-            )
+            raise too_often(seconds)
 
         now = self._clock()
-        for key, _ in _counted(name_key, address):
+        for key, _ in counted(name_key, address):
             self._wrong[key] = [*self._recent(key), now]
             self._wrong.move_to_end(key)
         while len(self._wrong) > _MOST_KEYS:
             self._wrong.popitem(last=False)
 
-    def was_right(self, name_key: str, address: str) -> None:
+    async def was_right(self, name_key: str, address: str) -> None:
         """The last one was right, and does not count."""
-        for key, _ in _counted(name_key, address):
+        self.was_right_now(name_key, address)
+
+    def was_right_now(self, name_key: str, address: str) -> None:
+        """As `was_right`, without waiting."""
+        for key, _ in counted(name_key, address):
             if recent := self._recent(key)[:-1]:
                 self._wrong[key] = recent
             else:
@@ -72,7 +93,18 @@ class Tries:
         return max(1, math.ceil(WITHIN - (self._clock() - recent[0]))) if len(recent) >= most else 0
 
 
-def _counted(name_key: str, address: str) -> tuple[tuple[tuple[str, ...], int], ...]:
+def too_often(seconds: int) -> TooManyRequestsError:
+    """The error for who has to wait so long."""
+    return TooManyRequestsError(
+        "Too many wrong passwords.",
+        hint=f"Try again in {seconds} seconds.",
+        key="sign_in_often",
+        retry_after=seconds,
+        seconds=seconds,
+    )
+
+
+def counted(name_key: str, address: str) -> tuple[tuple[tuple[str, ...], int], ...]:
     """What is counted, and up to how many; of an address that nobody has to themselves the name alone."""
     if not address:
         return ((("name", name_key), OF_NAME),)

@@ -30,7 +30,7 @@ def buckets(count: int | None, clock: Clock, *, keys: int = 100) -> TokenBuckets
 
 def granted(rate: TokenBuckets, key: str = "a", count: int = 1) -> bool:
     try:
-        rate.take(key, count)
+        rate.take_now(key, count)
     except TooManyRequestsError:
         return False
     return True
@@ -104,7 +104,7 @@ def test_so_many_in_a_period_and_then_it_says_when_to_come_again() -> None:
     rate = buckets(3, clock)
     assert [granted(rate) for _ in range(4)] == [True, True, True, False]
     with pytest.raises(TooManyRequestsError) as error:
-        rate.take("a")
+        rate.take_now("a")
     assert error.value.retry_after == 20
     clock.now = 19.0
     assert not granted(rate)

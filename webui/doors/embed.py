@@ -23,7 +23,6 @@ from core.doors.citations import MARK, cited_places
 from core.doors.door import Answer
 from core.errors import DocumentError, NotFoundError, StorageError
 from core.export.prose_html import Prose
-from core.limits import TokenBuckets
 from core.messages.events import CallStarted
 from core.storage.sealing import Sealer
 from webui.bundles import assets_folder
@@ -80,7 +79,8 @@ class _Embedded:
         sites = " ".join(("'self'", *context.settings.embed_sites))
         self._policy = _POLICY.format(sites=sites)
         self._sealer = Sealer(context.settings.signing_secret())
-        self._rate = TokenBuckets(
+        self._rate = context.engine.limits.rate(
+            "embed",
             context.settings.embed_questions or None,
             _HOUR,
             error="too_many_questions",
@@ -118,7 +118,7 @@ class _Embedded:
         """An answer, as a stream of events: the text so far as HTML, then where its marks lead."""
         given = await json_of(request)
         messages = _turns(given)
-        self._rate.take(counted_as(client_address(request)))
+        await self._rate.take(counted_as(client_address(request)))
         await door.check_use()
         model = _who(given.get("who"), door)
         asked = chat_asked({"model": model, "stream": True}, messages)

@@ -12,7 +12,6 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from core.errors import NotFoundError, ParlourError, StorageError, TooManyRequestsError
-from core.limits import TokenBuckets
 from core.people.passkeys import ISSUER as PASSKEY
 from core.people.passwords import SHORTEST
 from core.people.roles import may
@@ -23,6 +22,7 @@ from webui.handlers.openid import OpenIdRoutes, service_of
 from webui.handlers.passkeys import PasskeyRoutes
 from webui.middleware.accounts import SESSION
 from webui.middleware.answers import read_body
+from webui.middleware.owner import newcomers_of
 from webui.middleware.proxy import client_address, counted_as
 from webui.panels.people import ShownAccount, ShownPeople, account_page, people_page
 from webui.panels.sign_in import SignInView, link_page, sign_in_page, told_page
@@ -141,7 +141,7 @@ class PeopleRoutes:
         answer = _to("./")
         if request.scope["guest"] is None:
             try:
-                self._newcomers.take(counted_as(client_address(request)))
+                await self._newcomers.take(counted_as(client_address(request)))
             except TooManyRequestsError as error:
                 return await self._door(request, 429, problem=words.error(error))
             answer.headers.append(
@@ -417,8 +417,7 @@ def accounts_of(context: WebContext) -> PeopleRoutes | None:
     if not settings.has_accounts:
         return None
     owners = owners_of(settings, settings.signing_secret())
-    newcomers = TokenBuckets(settings.new_owners, 60.0, error="too_many_visitors", message="Too many new visitors.")
-    return PeopleRoutes(context, owners, newcomers)
+    return PeopleRoutes(context, owners, newcomers_of(context.engine.limits, settings))
 
 
 async def _form(request: Request) -> dict[str, str]:

@@ -17,7 +17,6 @@ from starlette.routing import Route
 
 from core.bridge.pool import BoundedDict
 from core.errors import NotFoundError, ParlourError, TooManyRequestsError
-from core.limits import TokenBuckets
 from webui.context import json_body, log_text, text_of
 from webui.middleware.proxy import client_address, counted_as
 
@@ -66,8 +65,12 @@ class PublicAskRoutes:
         self._engine = context.engine
         self._words = context.words
         self._an_hour = context.settings.public_ask
-        self._rate = TokenBuckets(
-            self._an_hour or None, _HOUR, error="too_many_questions", message="Too many questions in one hour."
+        self._rate = context.engine.limits.rate(
+            "public_ask",
+            self._an_hour or None,
+            _HOUR,
+            error="too_many_questions",
+            message="Too many questions in one hour.",
         )
         self._answers = BoundedDict[str, asyncio.Task[str]](_MOST, _stop)
 
@@ -96,7 +99,7 @@ class PublicAskRoutes:
         if not 0 < len(question) <= _LONGEST:
             return JSONResponse({"detail": words("ask.no_question", most=_LONGEST)}, 422)
         try:
-            self._rate.take(counted_as(client_address(request)))
+            await self._rate.take(counted_as(client_address(request)))
         except TooManyRequestsError as error:
             wait = {"retry-after": str(error.retry_after)}
             return JSONResponse({"detail": words.error(error)}, 429, wait)

@@ -19,7 +19,8 @@ from webui.middleware.proxy import client_address, counted_as
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-    from core.limits import RateLimiter
+    from core.limits import Limits, RateLimiter
+    from core.settings import Settings
     from webui.auth import Hosts, Owners
 
 # Whoever supervises Parlour asks by whatever name and address it knows; they are told no more than yes or no.
@@ -214,11 +215,18 @@ class OwnerMiddleware:
         """Whether too many browsers of this address are new; then that is said."""
         try:
             if self._newcomers is not None:
-                self._newcomers.take(counted_as(client_address(scope)))
+                await self._newcomers.take(counted_as(client_address(scope)))
         except TooManyRequestsError as error:
             await self._entrance.say_too_many(scope, send, error)
             return True
         return False
+
+
+def newcomers_of(limits: Limits, settings: Settings) -> RateLimiter:
+    """What counts how many browsers of one address come for the first time."""
+    return limits.rate(
+        "newcomers", settings.new_owners, 60.0, error="too_many_visitors", message="Too many new visitors."
+    )
 
 
 def _names_token(scope: Scope) -> bool:

@@ -112,25 +112,25 @@ def test_wrong_passwords_are_counted_by_name_by_address_and_by_both_and_right_on
 
     def fails(name: str, address: str, count: int) -> None:
         for _ in range(count):
-            tries.begin(name, address)
+            tries.begin_now(name, address)
         with pytest.raises(TooManyRequestsError):
-            tries.begin(name, address)
+            tries.begin_now(name, address)
 
     fails("jan", "a", OF_BOTH)
     for _ in range(2 * OF_ADDRESS):  # a whole office signs in
-        tries.begin("mara", "b")
-        tries.was_right("mara", "b")
+        tries.begin_now("mara", "b")
+        tries.was_right_now("mara", "b")
     for number in range(OF_ADDRESS):  # one password at every name
-        tries.begin(f"name {number}", "sprays")
+        tries.begin_now(f"name {number}", "sprays")
     with pytest.raises(TooManyRequestsError):
-        tries.begin("mara", "sprays")
+        tries.begin_now("mara", "sprays")
     for number in range(OF_NAME):  # one name from everywhere
-        tries.begin("tom", f"from {number}")
+        tries.begin_now("tom", f"from {number}")
     with pytest.raises(TooManyRequestsError) as refused:
-        tries.begin("tom", "another")
+        tries.begin_now("tom", "another")
     assert 0 < refused.value.retry_after <= WITHIN
     now = WITHIN + 1
-    tries.begin("tom", "another")
+    tries.begin_now("tom", "another")
 
 
 @pytest.mark.parametrize("typed", ["terminal", " TERMINAL", "ｔｅｒｍｉｎａｌ"])
@@ -143,8 +143,8 @@ def test_nobody_is_called_as_the_terminal_is_in_the_audit(typed: str) -> None:
 def test_where_many_share_an_address_the_name_alone_is_counted() -> None:
     tries = Tries(lambda: 0.0)
     for number in range(2 * OF_ADDRESS):
-        tries.begin(f"name {number}", "")
+        tries.begin_now(f"name {number}", "")
     for _ in range(OF_NAME):
-        tries.begin("jan", "")
+        tries.begin_now("jan", "")
     with pytest.raises(TooManyRequestsError):
-        tries.begin("jan", "")
+        tries.begin_now("jan", "")

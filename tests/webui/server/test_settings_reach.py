@@ -35,10 +35,10 @@ REACHES: list[tuple[str, str, str, Callable[[tuple[Any, ...], dict[str, Any]], b
         "core.toolbox.code_interpreter.Kernels",
         lambda _, more: more["most_of"]("somebody") == 4 and more["most_of"]("local") > 4,
     ),
-    ("UPLOADS_PER_HOUR", "11", "webui.app.TokenBuckets", lambda given, _: given == (11, 3600.0)),
-    ("UPLOADS_PER_HOUR", "0", "webui.app.TokenBuckets", lambda given, _: given == (None, 3600.0)),
+    ("UPLOADS_PER_HOUR", "11", "core.limits.TokenBuckets", lambda given, _: given == (11, 3600.0)),
+    ("UPLOADS_PER_HOUR", "0", "core.limits.TokenBuckets", lambda given, _: given == (None, 3600.0)),
     ("MAX_UPLOAD_MB", "6", "webui.app.Uploads", lambda given, _: given[1] == 6 * 2**20),
-    ("NEW_OWNERS_PER_MINUTE", "13", "webui.serving.TokenBuckets", lambda given, _: given == (13, 60.0)),
+    ("NEW_OWNERS_PER_MINUTE", "13", "core.limits.TokenBuckets", lambda given, _: given == (13, 60.0)),
     ("WRITE_SECONDS", "17", "webui.serving.Server", lambda _, more: more["write_seconds"] == 17),
 ]
 
@@ -94,9 +94,9 @@ def test_what_a_variable_says_reaches_what_it_limits(
     made: list[Given] = []
     watched_making(path, made, monkeypatch)
     settings = Settings.load(home=tmp_path / "home")
-    if path.startswith("webui.serving"):
+    if path.startswith("webui.serving") or name == "NEW_OWNERS_PER_MINUTE":
         served(settings, monkeypatch)
-    elif path.startswith("webui"):
+    elif path.startswith("webui") or name == "UPLOADS_PER_HOUR":
         asyncio.run(app_begun(settings))
     else:
         asyncio.run(engine_opened(settings))
