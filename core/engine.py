@@ -20,6 +20,7 @@ from core.resources import descriptors_check, disk_check
 from core.shared_limits import beating, limits_of
 from core.storage.database import Database, count_opening
 from core.storage.opening import opened_blobs
+from core.storage.ping import DatabaseCheck
 from core.storage.sealing import Sealer
 from core.storage.stores import Stores
 from core.storage.use import Limits, UsualLimits
@@ -100,6 +101,7 @@ class Engine:
                 await opening.enter_async_context(self.belongings)
             self._open = opening.pop_all()
         self.readiness.mark("database", "ready")
+        self.readiness.checks["database_there"] = DatabaseCheck(database)
         self._loader.start()
         return self
 

@@ -34,6 +34,8 @@ class GrownSettings(BaseSettings):
             the keys, and where a store is that is not Amazon's.
         redis: The address of a Redis or Valkey in which all Parlours count rates together, such as
             `redis://host:6379/0`.
+        drain_seconds: How long it goes on serving after SIGTERM, while `/readyz` says 503, so that a proxy sends nobody
+            here any more and replies come to their end; it ends sooner when nobody is served.
     """
 
     database: SecretStr | None = None
@@ -46,6 +48,7 @@ class GrownSettings(BaseSettings):
     aws_region: str = Field(default="us-east-1", validation_alias=_usual("aws_region"))
     aws_endpoint_url: str = Field(default="", validation_alias=_usual("aws_endpoint_url"))
     redis: SecretStr | None = None
+    drain_seconds: float = Field(default=0.0, ge=0, le=3600, allow_inf_nan=False)
 
     def database_in(self, home: Path) -> Path | str:
         """Where the rows are: the address that was given, else a file in the data folder."""

@@ -7,6 +7,7 @@ import logging
 import signal
 import socket
 import sys
+import time
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import uvicorn
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 _TRIES = 50
 _GRACE = 2  # seconds that open streams get before they are cut
+_NOTICED = 5.0  # seconds after which a proxy sends nobody here any more
 
 
 def bind(host: str, port: int, *, next_free: bool = False) -> socket.socket:
@@ -79,9 +81,12 @@ class Server(uvicorn.Server):
     Args:
         stopping: Called at once when a signal asks to stop, so that open streams end by themselves.
         write_seconds: How long nothing of an answer may be taken before its connection is ended.
+        drain: How it leaves a proxy that has others; left out, it stops at once.
     """
 
-    def __init__(self, app: ASGIApp, stopping: Callable[[], None], *, write_seconds: float = 300.0) -> None:
+    def __init__(
+        self, app: ASGIApp, stopping: Callable[[], None], *, write_seconds: float = 300.0, drain: Drain | None = None
+    ) -> None:
         class Protocol(PatientProtocol):
             """As the settings have it."""
 
@@ -98,15 +103,67 @@ class Server(uvicorn.Server):
         )
         super().__init__(config)
         self._stopping = stopping
+        self._drain = drain
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Stop; a second Ctrl-C does not wait."""
+        """Stop, once it is drained where that was asked for; a second signal does not wait for that, nor a Ctrl-C."""
         del frame
+        if self._drain is not None and sig == signal.SIGTERM and self._drain.begin():
+            return
         logging.getLogger("uvicorn.error").disabled = True  # streams that are cut now are no news
         if self.should_exit and sig == signal.SIGINT:
             self.force_exit = True
+        self._end()
+
+    async def on_tick(self, counter: int) -> bool:
+        """Ten times a second: whether to stop."""
+        if not self.should_exit and self._drain is not None and self._drain.is_over():
+            self._end()
+        return await super().on_tick(counter)
+
+    def _end(self) -> None:
         self.should_exit = True
         self._stopping()
+
+
+class Drain:
+    """How a server leaves a proxy that has others: it says so, serves on, and ends when nobody is served any more.
+
+    Args:
+        seconds: The longest that it serves on.
+        begun: Called when it begins.
+        busy: Whether somebody is served.
+        clock: Seconds that never go back.
+    """
+
+    def __init__(
+        self,
+        seconds: float,
+        begun: Callable[[], None],
+        busy: Callable[[], bool],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._seconds = seconds
+        self._begun = begun
+        self._busy = busy
+        self._clock = clock
+        self._since: float | None = None
+
+    def begin(self) -> bool:
+        """Begin, if it has not begun yet."""
+        if self._since is not None:
+            return False
+        self._since = self._clock()
+        _log.info("Parlour is told to stop; it serves on for %d seconds at most.", self._seconds)
+        self._begun()
+        return True
+
+    def is_over(self) -> bool:
+        """Whether it has begun, and nobody is served any more, or for too long."""
+        if self._since is None:
+            return False
+        passed = self._clock() - self._since
+        return passed >= self._seconds or (passed >= _NOTICED and not self._busy())
 
 
 _log = logging.getLogger(__name__)

@@ -25,7 +25,7 @@ from webui.middleware.proxy import ProxyMiddleware
 from webui.middleware.root import RootMiddleware
 from webui.observing import observing
 from webui.page_look import Look
-from webui.server import Server, address_of
+from webui.server import Drain, Server, address_of
 from webui.startup_app import StartupApp
 from webui.terminal import Terminal
 
@@ -84,7 +84,10 @@ def serve(  # noqa: PLR0913 - what is served, and by name how
     opening = partial(open_app, settings, terminal.tell, engine=engine, look=look, first=terminal.first_owner)
     app = StartupApp(opening, failed, measurements)
     whole: ASGIApp = guarded(app, settings, secret, token)
-    server = Server(whole if front is None else front(whole), app.close, write_seconds=settings.write_seconds)
+    wait = settings.drain_seconds
+    drain = Drain(wait, app.drain, lambda: app.busy) if wait else None
+    shown = whole if front is None else front(whole)
+    server = Server(shown, app.close, write_seconds=settings.write_seconds, drain=drain)
     with opened_at(settings.home, address) as beside, serving(port, secret):
         taken = settings.port if settings.port not in {0, port} else 0
         terminal.opening(instead_of=taken, beside=beside, open_to_all=settings.has_local_owner and settings.asks_nobody)

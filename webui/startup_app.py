@@ -76,6 +76,7 @@ class StartupApp:
         self._app: ASGIApp | None = None
         self._readiness = Readiness()
         self._closing = asyncio.Event()
+        self._draining = False
         self._task: asyncio.Task[None] | None = None
         self._serving: set[asyncio.Task[Any]] = set()
 
@@ -102,6 +103,10 @@ class StartupApp:
     def busy(self) -> bool:
         """Whether a request is being served inside."""
         return bool(self._serving)
+
+    def drain(self) -> None:
+        """Say from now on that nobody shall be sent here; who is here is served as before."""
+        self._draining = True
 
     def close(self) -> None:
         """Begin to close the house: runs are stopped and their replies kept. May be called more than once."""
@@ -171,6 +176,8 @@ class StartupApp:
     async def _tell(self, scope: Scope, send: Send) -> None:
         words = _words(scope)
         told = self._readiness.as_dict()
+        if self._draining or self._closing.is_set():
+            told["ready"] = False
         status = 200 if told["ready"] else 503
         if not scope.get("trusted"):  # which model and which sandbox there is helps an attacker alone
             await _send(send, status, "application/json", json.dumps({"ready": told["ready"]}))

@@ -70,6 +70,10 @@ _LISTED: Mapping[str, str] = {
         core.storage.postgres_engine: engine_of named
         core.storage.postgres_errors: translated unsure
     """,
+    "counts it by a hash of it, whatever its length; an address is the settings' own": """
+        core.shared_limits: RedisLimits.* RedisRate.* limits_of
+        core.people.shared_tries: SharedTries.*
+    """,
     "hands it on to what is fed, or to what is excused itself": """
         core.mcp_endpoint: McpAccess.authenticate OwnerMcpAccess.*
         core.doors.door: Doors.* Door.*
