@@ -19,6 +19,7 @@ from core.readiness import Readiness
 from core.resources import descriptors_check, disk_check
 from core.shared_limits import beating, limits_of
 from core.storage.database import Database, count_opening
+from core.storage.installation import check_secret
 from core.storage.opening import opened_blobs
 from core.storage.ping import DatabaseCheck
 from core.storage.sealing import Sealer
@@ -77,7 +78,7 @@ class Engine:
         """Open the data folder, pick up what a crash left behind, begin to get the model ready.
 
         Raises:
-            SettingsError: The data folder cannot be made.
+            SettingsError: The data folder cannot be made, or the secret is not the one of the other Parlours.
             StorageError: The database is damaged, newer than this program, or cannot be used.
         """
         home = self.settings.make_home()
@@ -86,6 +87,7 @@ class Engine:
                 await opening.enter_async_context(self.program)
             database = await Database.open(self.settings.database_in(home))
             opening.push_async_callback(database.aclose)
+            await check_secret(database, self.settings.signing_secret())
             await opening.enter_async_context(beating(self.limits))
             blobs = await opening.enter_async_context(opened_blobs(self.settings))
             answering = self._build(database, blobs)

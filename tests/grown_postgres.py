@@ -19,10 +19,13 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from filelock import FileLock
+
+if TYPE_CHECKING:
+    from core.storage.database import Database
 
 _DEBIAN = Path("/usr/lib/postgresql/15/bin")
 # Nothing here outlives its test, so nothing waits for the disk.
@@ -143,12 +146,18 @@ def postgres(empty_postgres: Callable[[], str]) -> str:
     return empty_postgres()
 
 
-BOTH_FORMS = ("sqlite", "postgresql")
+FORMS = ("sqlite", "postgresql", "each work twice")
 
 
-def place_of(request: pytest.FixtureRequest, folder: Path) -> Path | str:
-    """Where the database of a test is, by the parameter of its fixture, one of `BOTH_FORMS`: what nothing is in yet."""
-    return str(request.getfixturevalue("postgres")) if request.param == "postgresql" else folder / "parlour.db"
+async def opened_form(request: pytest.FixtureRequest, folder: Path) -> Database:
+    """A database in which nothing is, in the form that the fixture's parameter names, one of `FORMS`."""
+    from core.storage.database import Database
+    from tests.each_work_twice import EachWorkTwice
+
+    if request.param == "each work twice":
+        return Database(await EachWorkTwice.at(folder / "parlour.db"))
+    grown = request.param == "postgresql"
+    return await Database.open(str(request.getfixturevalue("postgres")) if grown else folder / "parlour.db")
 
 
 @contextmanager

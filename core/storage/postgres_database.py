@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import psycopg
 from psycopg.pq import ExecStatus
-from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
@@ -21,6 +20,7 @@ from core.bridge.cancellation import run_to_end
 from core.errors import StorageError
 from core.observing import record
 from core.storage.migrations.postgres import bring_up_to_date
+from core.storage.notes import keep_note, note_of
 from core.storage.postgres_engine import PATIENCE, engine_of, named
 from core.storage.postgres_errors import (
     is_conflict,
@@ -177,19 +177,3 @@ def _undo(plain: psycopg.Connection[Any]) -> None:
     with suppress(psycopg.Error):
         if not plain.closed:
             plain.pgconn.exec_(b"ROLLBACK")
-
-
-_NOTE: Final = text("SELECT value FROM installation WHERE name = :name")
-_KEEP: Final = text(
-    "INSERT INTO installation (name, value) VALUES (:name, :value) ON CONFLICT (name) DO UPDATE SET value = :value"
-)
-
-
-def note_of(connection: Connection, name: str) -> str | None:
-    """What is kept of the installation as a whole under a name, inside a transaction."""
-    return connection.execute(_NOTE, {"name": name}).scalar()
-
-
-def keep_note(connection: Connection, name: str, value: str) -> None:
-    """Keep something of the installation as a whole, inside a transaction."""
-    connection.execute(_KEEP, {"name": name, "value": value})

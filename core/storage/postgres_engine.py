@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Final
+import math
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from psycopg.types.string import StrDumper
 from sqlalchemy import create_engine, event
@@ -83,9 +84,21 @@ def _set_up(connection: psycopg.Connection[Any], _record: object) -> None:
 
 def _json(value: object) -> str:
     """JSON as it reads; halves of surrogate pairs, which no text can hold, stay escaped, like NUL."""
-    said = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    try:
+        said = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    except ValueError:
+        return _json(finite(value))
     try:
         said.encode()
     except UnicodeEncodeError:
         said = json.dumps(value, separators=(",", ":"))
     return said
+
+
+def finite(value: Any) -> Any:
+    """A value with null for each number that JSON has no word for: SQLite takes NaN, and PostgreSQL does not."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {name: finite(one) for name, one in cast("dict[str, Any]", value).items()}
+    return [finite(one) for one in cast("list[Any]", value)] if isinstance(value, list | tuple) else value

@@ -9,7 +9,7 @@ import sqlite3
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from sqlalchemy import create_engine, event
 from sqlalchemy.exc import DBAPIError
@@ -57,7 +57,7 @@ class SqliteDatabase(Transactions):
         self._reading = ThreadPoolExecutor(_READERS, "database-read")
 
     @classmethod
-    async def at(cls, path: Path) -> SqliteDatabase:
+    async def at(cls, path: Path) -> Self:
         """The file, made or brought up to date first (with a copy beside it). Raises as `Database.open`."""
         await asyncio.to_thread(bring_up_to_date, path)
         return cls(path)

@@ -40,7 +40,7 @@ metadata = MetaData(
 _LARGE = BigInteger().with_variant(Integer, "sqlite")
 
 
-class _Searched(TypeDecorator[Any]):
+class Searched(TypeDecorator[Any]):
     """JSON that statements look into: PostgreSQL does that only where no text has NUL or half a surrogate pair."""
 
     impl = JSON
@@ -49,20 +49,21 @@ class _Searched(TypeDecorator[Any]):
     def process_bind_param(self, value: Any, dialect: Dialect) -> Any:
         """What is stored."""
         del dialect
-        return _plain(value)
+        return without_halves(value)
 
     def coerce_compared_value(self, op: Any, value: Any) -> Any:
         """Of what kind that is which the value is held against."""
         return self.impl_instance.coerce_compared_value(op, value)
 
 
-def _plain(value: Any) -> Any:
+def without_halves(value: Any) -> Any:
+    """JSON without NUL and halves of surrogate pairs in its texts."""
     if isinstance(value, str):
         return value.replace("\0", "").encode(errors="replace").decode()
     if isinstance(value, dict):
-        return {_plain(name): _plain(one) for name, one in cast("dict[str, Any]", value).items()}
+        return {without_halves(name): without_halves(one) for name, one in cast("dict[str, Any]", value).items()}
     if isinstance(value, list):
-        return [_plain(one) for one in cast("list[Any]", value)]
+        return [without_halves(one) for one in cast("list[Any]", value)]
     return value
 
 
@@ -111,7 +112,7 @@ conversations = Table(
     Column("pinned_at", Float),
     Column("archived_at", Float),
     # What was chosen for this conversation alone: its model, instructions, parameters, tools.
-    Column("settings", _Searched, nullable=False, server_default="{}"),
+    Column("settings", Searched, nullable=False, server_default="{}"),
 )
 
 # Messages that wait until the reply that is being written ends, the oldest first.

@@ -15,13 +15,12 @@ from core.errors import ConflictError, NotFoundError
 from core.messages.message import Message
 from core.storage.base import AgentThought, DocumentRecord, EventRow, FileRecord, RunRecord, StoredMessage
 from core.storage.conversations import ConversationStore, SummaryStore
-from core.storage.database import Database
 from core.storage.documents import AllDocuments, DocumentStore, LibraryStore
 from core.storage.files import AllFiles, FileStore
 from core.storage.mcp_servers import McpServerStore
 from core.storage.runs import AllRuns, RunStore, ThoughtStore
 from core.storage.sealing import Sealer
-from tests.grown_postgres import BOTH_FORMS, place_of
+from tests.grown_postgres import FORMS, opened_form
 
 pytestmark = pytest.mark.anyio
 
@@ -49,9 +48,9 @@ class House:
     unread: Callable[[], Awaitable[list[DocumentRecord]]]
 
 
-@pytest.fixture(params=BOTH_FORMS)
+@pytest.fixture(params=FORMS)
 async def house(request: pytest.FixtureRequest, tmp_path: Path, anyio_backend: str) -> AsyncIterator[House]:
-    database = await Database.open(place_of(request, tmp_path))
+    database = await opened_form(request, tmp_path)
     talks, runs = partial(ConversationStore, database), AllRuns(database).of
     files, documents = AllFiles(database, tmp_path / "files").of, partial(DocumentStore, database)
     talk = await talks("alice").create("alice's")

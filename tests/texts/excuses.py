@@ -57,7 +57,7 @@ _LISTED: Mapping[str, str] = {
         core.storage.arriving: ArrivingConversations.*
         core.storage.conversations: is_needed
         core.storage.dialects: begins refuse_second
-        core.storage.postgres_database: note_of keep_note
+        core.storage.notes: note_of keep_note forget_notes print_of
         core.storage.postgres_engine: _WithoutNul.*
         core.storage.api_keys: ApiKey.* ApiKeyStore.* AllApiKeys.*
         core.storage.api_state: ApiFileStore.* ApiResponseStore.*
@@ -65,7 +65,9 @@ _LISTED: Mapping[str, str] = {
         webui.panels.toolbar: switched
     """,
     "an address that who starts the house gave, or a line of what the database's server says": """
+        core.storage.carrying: carry
         core.storage.database: Database.open
+        core.storage.installation: check_secret
         core.storage.postgres_database: PostgresDatabase.*
         core.storage.postgres_engine: engine_of named
         core.storage.postgres_errors: translated unsure

@@ -22,6 +22,7 @@ COMMANDS: Final[Mapping[str, str]] = {  # names to `module:function`
     "import": "webui.commands.bringing:bring_in",
     "record": "webui.commands.recording:record",
     "keys": "webui.commands.keys:main",
+    "move": "webui.commands.moving:move",
     "restore": "webui.commands.data_folder:restore",
     "schema": "webui.commands.agent_files:schema",
     "serve": "webui.commands.agent_files:serve",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from core.storage.api_keys import SCOPES, NewKey
 from core.storage.base import LOCAL_OWNER
 from core.storage.database import Database
+from core.storage.installation import check_secret
 from core.storage.sealing import Sealer
 from core.storage.stores import Stores
 from webui.commands.command_line import Parser, on_data_folder, positive_int
@@ -51,6 +52,7 @@ def _work(given: argparse.Namespace, settings: Settings, words: Words) -> list[s
 async def _done(given: argparse.Namespace, settings: Settings, words: Words) -> list[str]:
     database = await Database.open(settings.database_in(settings.make_home()))
     try:
+        await check_secret(database, settings.signing_secret())
         stores = Stores(database, settings.home / "files", Sealer(settings.signing_secret()))
         return await _lines(given, stores.of(given.owner).api_keys, words)
     finally:

@@ -10,13 +10,13 @@ import pytest
 
 from core.storage.conversations import ConversationStore
 from core.storage.database import Database
-from tests.grown_postgres import BOTH_FORMS, place_of
+from tests.grown_postgres import FORMS, opened_form
 
 
-@pytest.fixture(params=BOTH_FORMS)
+@pytest.fixture(params=FORMS)
 async def database(request: pytest.FixtureRequest, tmp_path: Path, anyio_backend: str) -> AsyncIterator[Database]:
     """A new database."""
-    opened = await Database.open(place_of(request, tmp_path))
+    opened = await opened_form(request, tmp_path)
     store = partial(ConversationStore, opened)
     await store("alice").ensure_owner()
     await store("bob").ensure_owner()

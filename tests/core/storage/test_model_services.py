@@ -67,6 +67,7 @@ async def test_saving_without_a_key_keeps_it_and_an_empty_one_takes_it_away(
     assert (kept.key, kept.key_end, stores("alice").key_of(kept)) == (None, "", "")
 
 
+@pytest.mark.parametrize("database", ["sqlite", "postgresql"], indirect=True)  # it counts what the work asks
 async def test_a_key_that_may_not_go_to_the_new_address_is_dropped_in_the_same_step(
     stores: Callable[[str], ModelServiceStore],
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 from collections.abc import AsyncIterator, Callable
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -13,16 +14,20 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import Connection, text
 
+from core.engine import Engine
 from core.errors import ConflictError, NoSpaceError, ParlourError, SettingsError, StorageError
 from core.messages.message import Message
+from core.settings import Settings
 from core.storage import postgres_database, postgres_engine
 from core.storage.conversations import ConversationStore
 from core.storage.database import Database
 from core.storage.migrations.postgres import bring_up_to_date
 from core.storage.migrations.steps import HEAD
+from core.storage.owner_settings import OwnerSettings
 from core.storage.postgres_database import PostgresDatabase
 from core.storage.runs import AllRuns
 from core.storage.tables import metadata
+from core.testing.scripted_model import ScriptedModel
 from tests.grown_postgres import PostgresServer
 
 pytestmark = pytest.mark.anyio
@@ -295,6 +300,27 @@ async def test_a_server_without_free_connections_is_waited_for_and_then_named(
     await database.aclose()
 
 
+async def test_a_parlour_with_another_secret_does_not_start(postgres: str, tmp_path: Path) -> None:
+    async def started(name: str, secret: str) -> None:
+        settings = Settings.load(database=postgres, secret=secret, home=tmp_path / name)
+        async with Engine(settings, model=ScriptedModel()):
+            pass
+
+    await started("one", "a secret of some length")
+    await started("two", "a secret of some length")
+    with pytest.raises(SettingsError) as caught:
+        await started("three", "another secret of some length")
+    assert caught.value.words_key == "storage_secret"
+    assert "PARLOUR_SECRET" in str(caught.value)
+
+
+async def test_numbers_that_json_has_no_word_for_are_kept_as_null(opened: Database) -> None:
+    await ConversationStore(opened, "alice").ensure_owner()
+    settings = OwnerSettings(opened, "alice")
+    await settings.change("odd", lambda _: {"a": [float("nan"), float("inf"), 1.5]})
+    assert await settings.get("odd") == {"a": [None, None, 1.5]}
+
+
 FULL = psycopg.errors.lookup("53100")("could not extend file: No space left on device")
 
 
@@ -309,8 +335,6 @@ async def test_a_full_disk_is_told_and_nothing_is_stored(opened: Database) -> No
 
 
 async def test_what_the_settings_name_is_what_the_stores_use(postgres: str) -> None:
-    from core.settings import Settings
-
     assert Settings.load(database=postgres).database_in("unused") == postgres  # type: ignore[arg-type]
     with pytest.raises(SettingsError):
         await Database.open("postgresql//typo")
