@@ -43,6 +43,8 @@ ALLOWED = {
     "core.models.own_models.OwnerModels.__init__": BOUND,
     "core.mcp_endpoint.OwnerMcpAccess.__init__": BOUND,
     "core.runs.manager.OwnerRuns.__init__": BOUND,
+    "core.runs.owner_replies.OwnerReplies.__init__": BOUND,
+    "core.runs.elsewhere.OwnersElsewhere.__init__": BOUND,
     "core.toolbox.choices.ToolAccounts.__init__": BOUND,
     "core.toolbox.choices.ToolChoices.__init__": BOUND,
     "core.toolbox.user_mcp_servers.SignIns.__init__": BOUND,

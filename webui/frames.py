@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 
     from core.engine import Engine
     from core.rag.document import ReadingProgress
+    from core.runs.manager import Live
     from core.runs.reply import Reply
-    from core.runs.run import Run
     from core.storage.base import ConversationRecord, DocumentRecord, NamedLibrary, StoredMessage
     from core.workspace.judging import JudgingState
     from core.workspace.queue import Waiting
@@ -280,7 +280,9 @@ class Frames:
             shown.libraries = [one for one in known if one.id in view.libraries]
         return shown
 
-    async def _frame(self, workspace: Workspace, view: View, shown: _Shown, run: Run | None, mine: int) -> Frame | None:
+    async def _frame(
+        self, workspace: Workspace, view: View, shown: _Shown, run: Live | None, mine: int
+    ) -> Frame | None:
         """The next frame, or `None` where the follower is relieved or the tab turned to another conversation."""
         if mine != view.generation:  # reading took a while
             return None
@@ -289,7 +291,7 @@ class Frames:
             return None
         return self._paint(workspace, view, shown, run, chat)
 
-    async def _chat(self, workspace: Workspace, view: View, shown: _Shown, run: Run | None) -> list[Any]:
+    async def _chat(self, workspace: Workspace, view: View, shown: _Shown, run: Live | None) -> list[Any]:
         """The entries of the conversation, made in a thread where that takes so long that others would wait."""
         heavy = shown.seconds > _ON_LOOP or (
             shown.fresh and text_length(shown.thread[_anchor(view, shown.thread) :], shown.replies) > _LETTERS
@@ -320,7 +322,7 @@ class Frames:
         )
         return chat
 
-    def _paint(self, workspace: Workspace, view: View, shown: _Shown, run: Run | None, chat: list[Any]) -> Frame:
+    def _paint(self, workspace: Workspace, view: View, shown: _Shown, run: Live | None, chat: list[Any]) -> Frame:
         current, live = view.conversation_id, workspace.runs.live_conversations()
         unread = self._views.unread(view.owner, current)
         scene = Scene(
@@ -388,7 +390,7 @@ class Frames:
         )
         return view.words("ready.behind", **behind) if behind else ""
 
-    def _state(self, view: View, shown: _Shown, run: Run | None) -> State:
+    def _state(self, view: View, shown: _Shown, run: Live | None) -> State:
         if run is not None:
             return "stopping" if view.stopping else "running"
         view.stopping = False
@@ -420,7 +422,7 @@ def _news_of(demo: Watched | None, latest: float, apart: float) -> float:
     return latest if then is None else min(latest, max(apart, then))
 
 
-def _follow_live(workspace: Workspace, view: View, shown: _Shown, watched: _Watched) -> Run | None:
+def _follow_live(workspace: Workspace, view: View, shown: _Shown, watched: _Watched) -> Live | None:
     """Take in what is being written, and be woken by it; gives the run of the conversation itself."""
     run = workspace.runs.live(view.conversation_id)
     beside = workspace.runs.live(shown.second.conversation_id) if shown.second is not None else None
@@ -453,10 +455,10 @@ class _Watched:
 
     def __init__(self, view: View) -> None:
         self._view = view
-        self._runs: tuple[Run, ...] = ()
+        self._runs: tuple[Live, ...] = ()
         self._leave: list[Callable[[], None]] = []
 
-    def turn_to(self, *runs: Run | None) -> None:
+    def turn_to(self, *runs: Live | None) -> None:
         """Watch these runs, and no others."""
         wanted = tuple(run for run in runs if run is not None)
         if wanted == self._runs:

@@ -394,15 +394,27 @@ class RunLog:
     def __len__(self) -> int:
         return len(self._events)
 
-    def append(self, event: RunEvent) -> None:
-        """Add an event and wake who follows; after the last one (`RunFinished`) nothing is taken in any more."""
+    def append(self, event: RunEvent, at: float | None = None) -> None:
+        """Add an event and wake who follows; after the last one (`RunFinished`) nothing is taken in any more.
+
+        Args:
+            at: Its time, where it happened in another process; now, if left out.
+        """
         if self.closed:
             return
-        self._events.append(LoggedEvent(len(self._events) + 1, time.monotonic() - self._began, event))
+        at = time.monotonic() - self._began if at is None else at
+        self._events.append(LoggedEvent(len(self._events) + 1, at, event))
         self.closed = isinstance(event, RunFinished)
         self._grown.set()
         for callback in tuple(self._watchers):
             callback(is_urgent(event))
+
+    def leave_off(self) -> None:
+        """End without an end: what follows is told elsewhere. Who watches is woken, and who follows comes to an end."""
+        self.closed = True
+        self._grown.set()
+        for callback in tuple(self._watchers):
+            callback(True)  # noqa: FBT003 - that it must be seen at once
 
     def since(self, after: int = 0) -> list[LoggedEvent]:
         """What has happened after number `after`."""

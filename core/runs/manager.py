@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 from weakref import WeakSet
 
 from core.bridge.cancellation import run_shielded
@@ -14,39 +14,42 @@ from core.errors import ConflictError, NotFoundError, ParlourError
 from core.limits import Slots
 from core.messages.transcript import Transcript
 from core.runs.approvals import already_decided
-from core.runs.judgement import without
+from core.runs.elsewhere import Elsewhere, OwnersElsewhere
+from core.runs.feed import TableFeed
+from core.runs.heeding import Heeding, heard
 from core.runs.lease import BEAT, LeaseWatch, Renewing, this_worker
-from core.runs.ledger import ended_calls, stages_in
-from core.runs.log import LoggedEvent, RunFinished, message_events
-from core.runs.reply import Reply
+from core.runs.ledger import ended_calls
+from core.runs.log import ApprovalAsked, message_events
+from core.runs.owner_replies import OwnerReplies
 from core.runs.resumable import ResumableRun
-from core.runs.rows import WIRE_KINDS, borne_out, events_of, is_pruned, logged_of, prune_daily, restored, rows_of
+from core.runs.rows import prune_daily, rows_of
 from core.runs.run import Answerer, Beginning, Run, RunOptions, messages_at_end
 from core.runs.steps import ended_steps, thoughts_of
 from core.runs.table import Reservation, RunTable
 from core.storage.base import busy
-from core.storage.conversations import clean
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Collection, Generator, Iterable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
 
     from core.limits import ConcurrencyLimiter, Slot
     from core.messages.message import Message
-    from core.runs.log import ApprovalAsked, Rating, RunEvent
+    from core.runs.feed import Feed
+    from core.runs.followed import FollowedRun
     from core.runs.run import Check
-    from core.storage.base import AgentThought, EventRow, Lease, QueuedMessage, RunRecord, StoredMessage
+    from core.storage.base import EventRow, Lease, QueuedMessage, RunRecord
     from core.storage.runs import RunStore
     from core.storage.stores import Stores
     from core.tools.approval import Decision
 
+Live: TypeAlias = "Run | FollowedRun"
+"""A run that is being written, by this process or by another one."""
 Resume: TypeAlias = "Callable[[ResumableRun], Awaitable[object]]"
 
 _LOG = logging.getLogger(__name__)
-LONGEST_REASON: Final = 500
 
 
-class OwnerRuns:
-    """The runs of one owner. What is somebody else's does not exist.
+class OwnerRuns(OwnerReplies):
+    """The runs of one owner, this process's and those of others. What is somebody else's does not exist.
 
     Args:
         every: All runs of the process.
@@ -54,10 +57,8 @@ class OwnerRuns:
     """
 
     def __init__(self, owner: str, every: Runs, store: RunStore) -> None:
-        self._owner = owner
+        super().__init__(owner, every.table, OwnersElsewhere(owner, every.elsewhere, store), store)
         self._every = every
-        self._table = every.table
-        self._store = store
 
     @contextmanager
     def reserve(
@@ -183,17 +184,25 @@ class OwnerRuns:
             beginning = Beginning(resumable.logged, may_have_run=resumable.may_have_run, stored=True)
             return every.launch(taken, agent, history, beginning, terms, slot)
 
-    def live(self, conversation_id: str) -> Run | None:
-        """The live run of a conversation of the owner."""
-        run = self._every.live(conversation_id)
+    def live(self, conversation_id: str) -> Live | None:
+        """The live run of a conversation of the owner, as far as this process knows."""
+        run = self._every.live(conversation_id) or self._elsewhere.live(conversation_id)
         return run if run is not None and run.owner == self._owner else None
+
+    async def found(self, conversation_id: str) -> Live | None:
+        """The same, whichever process writes it; what it has written before is known then. Raises StorageError."""
+        run = self._every.live(conversation_id)
+        if run is None:
+            return await self._elsewhere.find(conversation_id)
+        return run if run.owner == self._owner else None
 
     def live_conversations(self) -> set[str]:
         """The owner's conversations that are being answered, each as it is shown."""
-        return {run.shown_in for run in self._table.live.values() if run.owner == self._owner}
+        here = {run.shown_in for run in self._table.live.values() if run.owner == self._owner}
+        return here | self._elsewhere.conversations()
 
-    def get(self, run_id: str) -> Run:
-        """A live run by its id.
+    async def get(self, run_id: str) -> Live:
+        """A live run by its id, whichever process writes it.
 
         Raises:
             NotFoundError: There is no live run such as this of this owner.
@@ -201,42 +210,49 @@ class OwnerRuns:
         for run in self._table.live.values():
             if run.id == run_id and run.owner == self._owner:
                 return run
-        raise NotFoundError("There is no such run.", kind="run")
+        record = await self._store.get(run_id)
+        found = await self._elsewhere.find(record.conversation_id) if record.status == "running" else None
+        if found is None or found.id != run_id:
+            raise NotFoundError("There is no such run.", kind="run")
+        return found
 
     async def stop(self, conversation_id: str) -> None:
-        """Stop the conversation's live run and wait for its end. Without one, nothing happens.
+        """Stop the conversation's live run, whichever process writes it, and wait for its end.
+
+        Without one, nothing happens.
 
         Raises:
-            ConflictError: As `refuse_if_elsewhere`.
+            ConflictError: key `elsewhere`: another process writes it, and does not answer. It stays asked to stop.
             NotFoundError: The run is somebody else's.
         """
         run = self._mine(conversation_id)
         if run is None:
-            await self.refuse_if_elsewhere(conversation_id)
+            await self._elsewhere.stop(conversation_id)
         else:
             await run.stop()
 
-    async def refuse_if_elsewhere(self, conversation_id: str) -> None:
-        """Refuse what only the process that holds the conversation's run can do.
-
-        Raises:
-            ConflictError: key `elsewhere`: another process does.
-        """
-        holder = await self._store.holder(conversation_id)
-        if holder is not None and holder != self._every.worker:
-            said = "This reply belongs to another process on the same data."
-            raise ConflictError(said, hint="Stop it, or answer it, there.", key="elsewhere")
-
-    def ask_again(self, conversation_id: str, tool: str) -> None:
-        """Let the conversation's run ask for a tool that was let run in it."""
-        run = self.live(conversation_id)
+    async def ask_again(self, conversation_id: str, tool: str) -> None:
+        """Let the conversation's run ask for a tool that was let run in it. Raises StorageError."""
+        run = self._mine(conversation_id)
         if run is not None:
             run.questions.ask_again(tool)
+        elif self._elsewhere.live(conversation_id) is not None:
+            with suppress(ConflictError):  # it is over, or the tool is asked for anew by whoever goes on with it
+                await self._elsewhere.ask(conversation_id, "ask_again", f"again {tool}", {"tool": tool})
+
+    async def enough(self, conversation_id: str) -> None:
+        """Let the conversation's run answer with what it has read by now. Raises StorageError."""
+        run = self._mine(conversation_id)
+        if run is not None:
+            run.enough.set()
+        elif self._elsewhere.live(conversation_id) is not None:
+            with suppress(ConflictError):  # it is over, or was told so
+                await self._elsewhere.ask(conversation_id, "enough", "enough", {})
 
     async def decide(
         self, conversation_id: str, call_id: str, decision: Decision, *, always: bool = False
     ) -> ApprovalAsked:
-        """Answer the question whether a call may run; the first answer counts.
+        """Answer the question whether a call may run; the first answer counts, in whichever process it is given.
 
         Args:
             always: Whether the tool may run unasked in this run from now on.
@@ -245,116 +261,41 @@ class OwnerRuns:
             What was asked; `may_be_always` says whether `always` was heeded.
 
         Raises:
-            ConflictError: key `already_decided`: it is answered, or its call or the whole run is over; else as
-                `refuse_if_elsewhere`.
+            ConflictError: key `already_decided`: it is answered, or its call or the whole run is over; `elsewhere`:
+                another process writes the reply, and does not answer. It stays decided.
             NotFoundError: There is no such call, or the run is somebody else's.
         """
         run = self._mine(conversation_id)
-        if run is None:
-            await self.refuse_if_elsewhere(conversation_id)
+        if run is not None:
+            return await run.questions.decide(call_id, decision, always=always)
+        followed = await self._elsewhere.find(conversation_id)
+        asked = [one.asked for one in (followed.reply().asking if followed is not None else ()) if one.asked]
+        question = next((one for one in asked if one.call_id == call_id), None)
+        if question is None:
             raise already_decided()
-        return await run.questions.decide(call_id, decision, always=always)
+        arguments = dict(decision.arguments) if decision.arguments is not None else None
+        given = {"call_id": call_id, "allowed": decision.allowed is True, "arguments": arguments, "always": always}
+        key = f"decide {call_id} {question.until}"  # a call may be asked about again
+        answer = heard(await self._elsewhere.ask(conversation_id, "decide", key, given))
+        return ApprovalAsked(**answer["asked"])
 
-    def give(self, conversation_id: str, input_id: str, values: Mapping[str, Any] | None) -> None:
+    async def give(self, conversation_id: str, input_id: str, values: Mapping[str, Any] | None) -> None:
         """Answer what a server wants to know during a call; the first answer counts.
 
         Args:
             values: By name; `None` for a no.
 
         Raises:
-            ConflictError: key `already_decided`: it is answered, or its call or the whole run is over.
+            ConflictError: key `already_decided`: it is answered, or its call or the whole run is over; `elsewhere`:
+                another process writes the reply, and does not answer.
             NotFoundError: The run is somebody else's.
         """
         run = self._mine(conversation_id)
-        if run is None:
-            raise already_decided()
-        run.inputs.give(input_id, values)
-
-    async def reply(self, message: StoredMessage) -> Reply:
-        """What there is of a reply: live, or from the table. Readers share it: do not change it.
-
-        Raises:
-            NotFoundError: The run is somebody else's.
-        """
-        run = self._table.live.get(message.conversation_id) or self._table.unsettled.get(message.conversation_id)
-        if run is not None and run.id == message.run_id and run.owner == self._owner:
-            return run.reply()
-        key = (self._owner, message.id)
-        past = self._table.past.get(key)
-        if past is None:
-            past = await self._past_reply(message)
-            if past.status != "running":
-                self._table.past[key] = past
-        else:
-            self._table.past.move_to_end(key)
-        return past
-
-    async def bear_out(self, message: StoredMessage, claims: Collection[int]) -> None:
-        """Note for good that passages were found for sentences of a reply that were doubted; it waits for its end.
-
-        Args:
-            claims: The indices of the sentences in its `claims`.
-
-        Raises:
-            NotFoundError: The reply is gone, or somebody else's.
-            StorageError: It cannot be stored.
-        """
-        run = self._table.live.get(message.conversation_id) or self._table.unsettled.get(message.conversation_id)
-        if message.run_id is None:
+        if run is not None:
+            run.inputs.give(input_id, values)
             return
-        if run is not None and run.id == message.run_id and run.owner == self._owner:
-            await run.wait()
-            await run.settle()
-        reply = await self.reply(message)
-        await self._store.revise(message.run_id, "claims_checked", lambda payload: borne_out(payload, claims))
-        self._table.past.pop((self._owner, message.id), None)
-        if reply.judged is not None:  # a model may have denied what is proved now
-            proved = {one[:2] for at, one in enumerate(reply.claims) if at in claims}
-            await self.note(message, without(reply.judged, proved))
-
-    async def note(self, message: StoredMessage, event: RunEvent) -> None:
-        """Put an event behind the end of a reply that is over. Raises ConflictError, NotFoundError, StorageError."""
-        (row,) = rows_of([LoggedEvent(0, 0.0, event)])
-        await self._store.add(message.run_id or "", row.kind, row.payload)
-        self._table.past.pop((self._owner, message.id), None)
-
-    async def rate(self, message: StoredMessage, mark: Rating, reason: str = "") -> None:
-        """Keep what its reader thinks of a reply that is over, in its log.
-
-        Args:
-            mark: "" takes back what was said before.
-            reason: At most `LONGEST_REASON` letters count.
-
-        Raises:
-            ConflictError: key `busy`: the reply is being written.
-            NotFoundError: The reply is gone, or somebody else's; or no run wrote it.
-            StorageError: It cannot be stored.
-        """
-        if message.run_id is None:
-            raise NotFoundError("There is no such reply.", kind="message")
-        run = self._table.unsettled.get(message.conversation_id)
-        if run is not None and run.id == message.run_id and run.owner == self._owner:
-            await run.settle()
-        said = clean(reason).strip()[:LONGEST_REASON]
-        await self._store.add(message.run_id, "rated", {"mark": mark, "reason": said if mark else ""})
-        self._table.past.pop((self._owner, message.id), None)
-
-    async def thoughts(self, message_id: str) -> list[AgentThought]:
-        """The steps of a reply that is over, the first one first. Raises NotFoundError."""
-        return await self._store.thoughts.list(message_id)
-
-    async def events(self, run_id: str, *, whole: bool = False) -> list[LoggedEvent]:
-        """What has happened in a run, with what went over the wire if it is `whole`. Raises NotFoundError."""
-        left_out = () if whole else WIRE_KINDS
-        for run in (*self._table.live.values(), *self._table.unsettled.values()):
-            if run.id == run_id and run.owner == self._owner:
-                return [one for one in run.log.since() if one.event.kind not in left_out]
-        logged = logged_of(await self._store.events(run_id, without=left_out))
-        return restored((await self._store.place(run_id)).parts, logged) if is_pruned(logged) else logged
-
-    async def stages(self, run_id: str) -> dict[str, str]:
-        """What is kept of what a run's model calls sent and received, packed, by the call. Raises NotFoundError."""
-        return stages_in(await self.events(run_id, whole=True))
+        given = {"input_id": input_id, "values": dict(values) if values is not None else None}
+        heard(await self._elsewhere.ask(conversation_id, "give", f"give {input_id}", given))
 
     def _mine(self, conversation_id: str) -> Run | None:
         """A conversation's live run. Raises NotFoundError where it is somebody else's."""
@@ -363,22 +304,6 @@ class OwnerRuns:
             raise NotFoundError("There is no such conversation.", kind="conversation")
         return run
 
-    async def _past_reply(self, message: StoredMessage) -> Reply:
-        events: list[LoggedEvent] = []
-        error, model = None, ""
-        if message.run_id is not None:
-            record = await self._store.get(message.run_id)
-            events, error, model = await self.events(message.run_id), record.error, record.model
-        if not events:
-            events = [LoggedEvent(seq, 0.0, event) for seq, event in enumerate(events_of(message.parts), start=1)]
-        reply = Reply(events)
-        reply.model = model
-        if message.status != "running":
-            reply.apply(
-                LoggedEvent(reply.seen + 1, events[-1].at if events else 0.0, RunFinished(message.status, error))
-            )
-        return reply
-
 
 class Runs:
     """One live run per conversation.
@@ -386,6 +311,7 @@ class Runs:
     Args:
         stores: Where runs and events are kept.
         limit: Seconds that one run may take.
+        feed: Tells what happens in runs to other processes; left out, they read the tables.
         worker: Who this process is, for other processes on the same data.
         check: Looks at each reply that is complete.
         keep_events: Seconds after which the log of a finished reply is cut down to what its message does not say; for
@@ -393,12 +319,13 @@ class Runs:
         at_once: How many replies an owner may have at once; further ones wait for their turn. No limit if left out.
 
     Attributes:
-        table: Those that this process knows.
+        table: Those of this process.
+        elsewhere: Those that other processes on the same data write.
     """
 
     _open: ClassVar[WeakSet[Runs]] = WeakSet()  # all of this process: another one on the same data may be answering
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what runs are made with
         self,
         stores: Stores,
         *,
@@ -407,6 +334,7 @@ class Runs:
         check: Check | None = None,
         at_once: ConcurrencyLimiter | None = None,
         keep_events: float | None = None,
+        feed: Feed | None = None,
     ) -> None:
         self._stores = stores
         self.at_once = at_once or Slots()
@@ -417,6 +345,8 @@ class Runs:
         self._changed = Listeners[str, str]()
         self._renewing = Renewing(stores.runs, self._held, self._lost)
         self._leases = LeaseWatch()
+        self._heeding = Heeding(stores.run_requests, self.worker, self.table.live)
+        self.elsewhere = Elsewhere(stores, feed or TableFeed(stores.run_news), self._places, self._changed)
         self._keep_events = keep_events
         self._chores: list[asyncio.Task[None]] = []
         Runs._open.add(self)
@@ -426,8 +356,13 @@ class Runs:
         return OwnerRuns(owner, self, self._stores.of(owner).runs)
 
     def live(self, conversation_id: str) -> Run | None:
-        """The conversation's live run."""
+        """The conversation's live run, where this process writes it."""
         return self.table.live.get(conversation_id)
+
+    def is_answered(self, conversation_id: str) -> bool:
+        """Whether the conversation is being answered, as far as this process knows."""
+        others = self.elsewhere.running()
+        return conversation_id in self.table.live or any(one.conversation_id == conversation_id for one in others)
 
     async def recover(self, resume: Resume | None = None) -> int:
         """Pick up what dead processes left running; how many runs there were.
@@ -459,6 +394,7 @@ class Runs:
             every: Seconds between two looks.
         """
         await self.recover(resume)
+        self.elsewhere.begin()
         self._chores.append(asyncio.create_task(self._watch(resume, every), name="watch leases"))
         if self._keep_events is not None:
             pruning = prune_daily(self._stores.runs, self._keep_events)
@@ -474,10 +410,12 @@ class Runs:
         for chore in self._chores:
             chore.cancel()
         await asyncio.gather(*self._chores, return_exceptions=True)
+        await self.elsewhere.aclose()
         runs = [*self.table.live.values()]
         await asyncio.gather(*(run.suspend() for run in runs))
         await asyncio.gather(*(run.leave() for run in {*runs, *self.table.unsettled.values()}))
         await self._renewing.aclose()
+        await self._heeding.aclose()
 
     def on_change(self, callback: Callable[[str, str], None]) -> Callable[[], None]:
         """Call back with (owner, conversation) when a run starts or ends; returns what ends this."""
@@ -510,6 +448,7 @@ class Runs:
         self.table.live[conversation_id] = run
         run.begin(agent, history, self._done)
         self._renewing.begin()
+        self._heeding.begin()
         self._changed(owner, conversation_id)
         return run
 
@@ -532,6 +471,9 @@ class Runs:
             reserved[one] -= 1
             if not reserved[one]:
                 del reserved[one]
+
+    def _places(self) -> set[str]:
+        return {one.conversation_id for one in self.held_conversations()}
 
     def _held(self) -> dict[str, int]:
         """The runs whose leases are renewed: those that live, and those whose end is still to be stored."""

@@ -5,22 +5,22 @@ from __future__ import annotations
 import asyncio
 import time
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, Row, Select, bindparam, delete, func, insert, select, update
+from sqlalchemy import Connection, Row, bindparam, delete, func, select, update
 from sqlalchemy.exc import IntegrityError
 
 from core.errors import LeaseLostError, NotFoundError, ParlourError
 from core.messages.message import Usage
 from core.storage import base, statements
 from core.storage.base import AgentThought, EventRow, Lease, RunRecord, StoredMessage, busy, file_ids, new_id
-from core.storage.conversations import clean, conversation_of, dumped, insert_message, message_of, use_files
+from core.storage.conversations import clean, dumped, insert_message, message_of, use_files
 from core.storage.dialects import refuse_second
 from core.storage.message_texts import keep_text, keep_title
 from core.storage.queued_messages import take_queued
-from core.storage.tables import message_agent_thoughts, messages, run_events, runs
+from core.storage.tables import run_events, runs
+from core.storage.thoughts import ThoughtStore, insert_thoughts
 from core.storage.use import UNLIMITED, UsualLimits, check_use, count_use
 
 if TYPE_CHECKING:
@@ -29,101 +29,6 @@ if TYPE_CHECKING:
     from core.messages.message import Message
     from core.storage.base import QueuedMessage, RunStatus
     from core.storage.database import Database
-
-
-_LONGEST_NAME = 255
-
-
-class ThoughtStore:
-    """The steps of one owner's replies. What is somebody else's does not exist."""
-
-    def __init__(self, database: Database, owner: str) -> None:
-        self._database = database
-        self._owner = owner
-
-    async def list(self, message_id: str) -> list[AgentThought]:
-        """The steps of a reply, the first one first. Raises NotFoundError."""
-
-        def load(connection: Connection) -> list[AgentThought]:
-            message_of(connection, self._owner, message_id)
-            return _found(connection, _all().where(message_agent_thoughts.c.message_id == message_id))
-
-        return await self._database.read(load)
-
-    async def of_conversation(self, conversation_id: str) -> dict[str, list[AgentThought]]:
-        """The steps of all replies of a conversation, in all its branches, by reply. Raises NotFoundError."""
-
-        def load(connection: Connection) -> dict[str, list[AgentThought]]:
-            conversation_of(connection, self._owner, conversation_id)
-            joined = _all().join(messages, messages.c.id == message_agent_thoughts.c.message_id)
-            steps: dict[str, list[AgentThought]] = {}
-            for step in _found(connection, joined.where(messages.c.conversation_id == conversation_id)):
-                steps.setdefault(step.message_id, []).append(step)
-            return steps
-
-        return await self._database.read(load)
-
-    async def add(self, message_id: str, thoughts: Sequence[AgentThought]) -> None:
-        """Store the steps of a reply; those that are there already are passed over.
-
-        Raises:
-            ConflictError: The positions have a gap; nothing was stored.
-            NotFoundError: The reply is not the owner's.
-        """
-        await self._database.write(lambda c: insert_thoughts(c, self._owner, message_id, thoughts))
-
-
-def insert_thoughts(connection: Connection, owner: str, message_id: str, thoughts: Sequence[AgentThought]) -> None:
-    """Store the steps of a reply that are not there yet, inside a transaction. Raises NotFoundError."""
-    if not thoughts:
-        return
-    message_of(connection, owner, message_id)
-    of_this = message_agent_thoughts.c.message_id == message_id
-    last = connection.execute(select(func.max(message_agent_thoughts.c.position)).where(of_this)).scalar() or 0
-    for step in sorted(thoughts, key=lambda step: step.position):
-        if step.position > last:
-            connection.execute(insert(message_agent_thoughts).values(_values(owner, message_id, step)))
-
-
-def thoughts_where(connection: Connection, message_ids: Sequence[str]) -> list[AgentThought]:
-    """The steps of some replies, reply by reply and in order, inside a transaction."""
-    return _found(connection, _all().where(message_agent_thoughts.c.message_id.in_(message_ids)))
-
-
-def _values(owner: str, message_id: str, step: AgentThought) -> dict[str, Any]:
-    return {
-        "id": step.id,
-        "owner_id": owner,
-        "message_id": message_id,
-        "thought": clean(step.thought),
-        "tool_name": None if step.tool_name is None else clean(step.tool_name)[:_LONGEST_NAME],
-        "tool_input": None if step.tool_input is None else clean(step.tool_input),
-        "observation": None if step.observation is None else clean(step.observation),
-        "position": step.position,
-        "created_at": step.created_at.timestamp() if step.created_at is not None else time.time(),
-    }
-
-
-def _all() -> Select[Any]:
-    columns = [column for column in message_agent_thoughts.c if column.name != "owner_id"]
-    return select(*columns).order_by(message_agent_thoughts.c.message_id, message_agent_thoughts.c.position)
-
-
-def _found(connection: Connection, query: Select[Any]) -> list[AgentThought]:
-    return [_thought(row) for row in connection.execute(query).all()]
-
-
-def _thought(row: Row[Any]) -> AgentThought:
-    return AgentThought(
-        id=row.id,
-        message_id=row.message_id,
-        thought=row.thought,
-        tool_name=row.tool_name,
-        tool_input=row.tool_input,
-        observation=row.observation,
-        position=row.position,
-        created_at=datetime.fromtimestamp(row.created_at, UTC),
-    )
 
 
 # How long a lease lasts that is not renewed. It tells exports and people; who takes a run over does not ask the clock.
@@ -429,11 +334,12 @@ class RunStore:
 
         await self._database.write(add)
 
-    async def holder(self, conversation_id: str) -> str | None:
-        """The process that makes the conversation's reply, or did when it died; `None` where none is being made."""
-        query = select(runs.c.worker).where(_RUNNING, runs.c.owner_id == self._owner)
+    async def running(self, conversation_id: str) -> tuple[RunRecord, Lease] | None:
+        """The run that is being written in a conversation, with who holds it; `None` where none is."""
+        query = select(runs).where(_RUNNING, runs.c.owner_id == self._owner)
         query = query.where(runs.c.conversation_id == conversation_id)
-        return await self._database.read(lambda c: c.execute(query).scalar())
+        row = await self._database.read(lambda c: c.execute(query).first())
+        return (run_record(row), Lease(row.worker, row.lease_until)) if row is not None else None
 
     async def place(self, run_id: str) -> StoredMessage:
         """The message that the run writes. Raises NotFoundError."""

@@ -23,6 +23,7 @@ from core.storage.owner_settings import OwnerSettings
 from core.storage.people import PeopleStore
 from core.storage.preferences import PreferenceStore
 from core.storage.queued_messages import AllQueuedMessages, QueuedMessages
+from core.storage.run_news import RunNews, RunRequests
 from core.storage.runs import AllRuns
 from core.storage.search import SearchStore
 from core.storage.second_replies import SecondReplyStore
@@ -177,6 +178,8 @@ class Stores:
         documents: The same.
         files: The same.
         runs: The same.
+        run_news: How runs go on that other processes write.
+        run_requests: What processes ask of each other's runs.
         queued: The same.
         shares: The same.
         api_keys: The same: they tell which owner a program asks for.
@@ -202,6 +205,7 @@ class Stores:
         self.shares = AllShares(self.blobs, sealer)
         self.files = AllFiles(database, self.blobs, quota=quota, beside=partial(size_of, self.blobs, SHARES))
         self.runs = AllRuns(database, limits)
+        self.run_news, self.run_requests = RunNews(database), RunRequests(database)
         self.queued = AllQueuedMessages(database)
         self.api_keys = AllApiKeys(database)
         self.people = PeopleStore(database)

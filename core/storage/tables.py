@@ -181,6 +181,19 @@ run_events = Table(
     Column("payload", JSON, nullable=False),
 )
 
+# What other processes ask of the one that holds a run; the key of a question makes the first answer to it the only one.
+run_requests = Table(
+    "run_requests",
+    metadata,
+    Column("run_id", String, ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True),
+    Column("key", String, primary_key=True),
+    _owned(index=False),
+    Column("kind", String, nullable=False),
+    Column("payload", JSON, nullable=False),
+    Column("answer", JSON(none_as_null=True)),
+    Column("at", Float, nullable=False),
+)
+
 files = Table(
     "files",
     metadata,

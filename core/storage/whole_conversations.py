@@ -17,7 +17,7 @@ from core.storage.documents import documents_where
 from core.storage.files import file_record
 from core.storage.kept_pages import kept_pages
 from core.storage.message_texts import keep_text, keep_title
-from core.storage.runs import run_record, thoughts_where
+from core.storage.runs import run_record
 from core.storage.second_replies import COMPARED
 from core.storage.tables import (
     conversation_libraries,
@@ -30,6 +30,7 @@ from core.storage.tables import (
     run_events,
     runs,
 )
+from core.storage.thoughts import thoughts_where
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

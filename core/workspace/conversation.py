@@ -422,7 +422,7 @@ class Conversation:
     async def revoke_allowance(self, tool: str) -> None:
         """Ask for the tool again, from its next call on. Raises NotFoundError."""
         await self.stores.allowances.remove(self.id, tool)
-        self.runs.ask_again(self.id, tool)
+        await self.runs.ask_again(self.id, tool)
 
     async def decide(
         self,

@@ -83,7 +83,7 @@ class Sending:
                 self._begin(owner, conversation_id)
 
     def _moved(self, owner: str, conversation_id: str) -> None:
-        if self._runs.live(conversation_id) is None:
+        if not self._runs.is_answered(conversation_id):
             self._begin(owner, conversation_id)
 
     def _begin(self, owner: str, conversation_id: str) -> None:

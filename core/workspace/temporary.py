@@ -71,7 +71,7 @@ class TemporaryConversations:
         """
         gone = 0
         for owner, conversation_id in await self._conversations.temporary(before=now - STAYS):
-            if self._runs.live(conversation_id) is not None:
+            if self._runs.is_answered(conversation_id):
                 continue
             async with self._open(owner) as workspace:
                 with suppress(NotFoundError):  # another process was quicker

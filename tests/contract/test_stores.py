@@ -18,8 +18,9 @@ from core.storage.conversations import ConversationStore, SummaryStore
 from core.storage.documents import AllDocuments, DocumentStore, LibraryStore
 from core.storage.files import AllFiles, FileStore
 from core.storage.mcp_servers import McpServerStore
-from core.storage.runs import AllRuns, RunStore, ThoughtStore
+from core.storage.runs import AllRuns, RunStore
 from core.storage.sealing import Sealer
+from core.storage.thoughts import ThoughtStore
 from tests.grown_postgres import FORMS, opened_form
 
 pytestmark = pytest.mark.anyio

@@ -70,16 +70,15 @@ async def answer(desk: Desk, view: View, input_id: str, typed: object) -> None:
         ParlourError: key `wrong_answer`.
     """
     async with desk.workspace(view) as workspace:
-        waiting = [call.input for call in _waiting(workspace, view) if call.input is not None]
+        waiting = [call.input for call in await _waiting(workspace, view) if call.input is not None]
         asked = next((one for one in waiting if one.input_id == input_id), None)
         if asked is None:
-            await workspace.runs.refuse_if_elsewhere(view.conversation_id)
             raise _decided()
         values = None
         if typed is not None:
             given = cast("dict[str, object]", typed) if isinstance(typed, dict) else {}
             values = answers(form_of(asked.schema) or (), given)
-        workspace.runs.give(view.conversation_id, input_id, values)
+        await workspace.runs.give(view.conversation_id, input_id, values)
 
 
 async def rerun(desk: Desk, view: View, message_id: str, call_id: str, edits: object) -> None:
@@ -119,17 +118,15 @@ def arguments_of(call: CallBlock) -> dict[str, Any]:
 
 
 async def _asked(workspace: Workspace, view: View, call_id: str, shown: object) -> ApprovalAsked:
-    waiting = _waiting(workspace, view)
+    waiting = await _waiting(workspace, view)
     asked = next((call.asked for call in waiting if call.call_id == call_id and call.input is None), None)
-    if not waiting:
-        await workspace.runs.refuse_if_elsewhere(view.conversation_id)
     if asked is None or (shown is not None and shown != approval_mark(asked)):
         raise _decided()
     return asked
 
 
-def _waiting(workspace: Workspace, view: View) -> list[CallBlock]:
-    run = workspace.runs.live(view.conversation_id)
+async def _waiting(workspace: Workspace, view: View) -> list[CallBlock]:
+    run = await workspace.runs.found(view.conversation_id)
     return run.reply().asking if run is not None else []
 
 

@@ -62,9 +62,7 @@ async def ask_now(desk: Desk, view: View) -> None:
     """Let the reply of this conversation go on with what can be searched, or with what it has read so far."""
     async with desk.workspace(view) as workspace:
         workspace.intake.stop_waiting(view.conversation_id)
-        run = workspace.runs.live(view.conversation_id)
-        if run is not None:
-            run.enough.set()
+        await workspace.runs.enough(view.conversation_id)
 
 
 class DocumentRoutes:

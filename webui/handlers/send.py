@@ -321,7 +321,7 @@ async def _ask(
 async def stop(desk: Desk, view: View) -> None:
     """Stop the reply; the tab's follower shows how it ends. Raises as `Conversation.stop`."""
     async with desk.workspace(view) as workspace:
-        if workspace.runs.live(view.conversation_id) is not None:  # else it would be said of the next reply
+        if await workspace.runs.found(view.conversation_id) is not None:  # else it would be said of the next reply
             view.stopping = True
             view.wake_up()
         await workspace.conversation(view.conversation_id).stop()

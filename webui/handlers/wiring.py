@@ -96,5 +96,5 @@ class Handlers:
             toast(view.words, error)
 
     def _run_changed(self, owner: str, conversation_id: str) -> None:
-        if self._desk.engine.runs.live(conversation_id) is None:
+        if not self._desk.engine.runs.is_answered(conversation_id):
             self._desk.views.ended(owner, conversation_id)

@@ -302,16 +302,13 @@ async def test_who_takes_a_run_over_has_its_events_as_they_are_numbered_now(talk
     assert [row.payload["text"] for row in await talk.store.events(left.id)] == ["so far", "more"]
 
 
-async def test_what_only_another_process_can_do_is_said_to_be_its_own(talk: Any) -> None:
-    record = await left_elsewhere(talk, until=time.time() + 3600)
-    for work in (
-        talk.runs.of("alice").stop(talk.id),
-        talk.runs.of("alice").decide(talk.id, "call", Decision(allowed=True)),
-    ):
-        with pytest.raises(ConflictError) as refused:
-            await work
-        assert refused.value.words_key == "elsewhere"
-    await talk.runs.of("bob").refuse_if_elsewhere(talk.id)  # to whom it does not exist
+async def test_a_process_that_does_not_answer_is_said_to_be_so_and_what_was_asked_stays_asked(talk: Any) -> None:
+    record = await left_elsewhere(talk, until=0.0)  # its lease is over
+    with pytest.raises(ConflictError) as refused:
+        await talk.runs.of("alice").stop(talk.id)
+    assert refused.value.words_key == "elsewhere"
+    await talk.runs.of("bob").stop(talk.id)  # to whom it does not exist
+    assert [one.kind for one in await talk.stores.run_requests.open(ELSEWHERE)] == ["stop"]
     await talk.store.append(record.id, [], epoch=record.epoch, leave=True)
     assert await talk.runs.recover() == 1
     await talk.runs.of("alice").stop(talk.id)  # it is over

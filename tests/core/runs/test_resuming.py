@@ -29,7 +29,8 @@ from core.runs.run import Run, RunOptions
 from core.storage.base import Lease
 from core.storage.conversations import ConversationStore
 from core.storage.database import Database
-from core.storage.runs import AllRuns, ThoughtStore
+from core.storage.runs import AllRuns
+from core.storage.thoughts import ThoughtStore
 from core.testing.scripted_model import ScriptedModel
 from core.tools.approval import Decision, Policy
 from tests.core.runs.note_tools import Note

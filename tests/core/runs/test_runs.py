@@ -345,13 +345,13 @@ async def test_closing_keeps_partial_replies_as_interrupted(talk: Any, speaker: 
 
 async def test_somebody_elses_run_does_not_exist(talk: Any, speaker: Any) -> None:
     run = await talk.ask(speaker(Say(hang=True)))
-    assert talk.runs.of("alice").get(run.id) is run
+    assert await talk.runs.of("alice").get(run.id) is run
     assert talk.runs.of("alice").live_conversations() == {talk.id}
     assert talk.runs.of("bob").live_conversations() == set()
     assert talk.runs.of("alice").live(talk.id) is run
     assert talk.runs.of("bob").live(talk.id) is None
     with pytest.raises(NotFoundError):
-        talk.runs.of("bob").get(run.id)
+        await talk.runs.of("bob").get(run.id)
     with pytest.raises(NotFoundError):
         await talk.runs.of("bob").stop(talk.id)
     with pytest.raises(NotFoundError):

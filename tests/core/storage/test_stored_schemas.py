@@ -24,9 +24,10 @@ from core.storage.model_services import ModelServiceStore
 from core.storage.owner_settings import OwnerSettings
 from core.storage.people import PeopleStore
 from core.storage.queued_messages import QueuedMessages
-from core.storage.runs import AllRuns, ThoughtStore
+from core.storage.runs import AllRuns
 from core.storage.sealing import Sealer
 from core.storage.search import SearchStore
+from core.storage.thoughts import ThoughtStore
 from core.storage.whole_conversations import WholeConversations
 
 pytestmark = pytest.mark.anyio

@@ -14,7 +14,7 @@ from core.messages.message import Message
 from core.storage.base import AgentThought
 from core.storage.conversations import ConversationStore
 from core.storage.database import Database
-from core.storage.runs import ThoughtStore
+from core.storage.thoughts import ThoughtStore
 
 pytestmark = pytest.mark.anyio
 

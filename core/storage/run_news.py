@@ -1,0 +1,153 @@
+"""How runs of other processes go on, and what processes ask of each other's runs."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from sqlalchemy import Connection, bindparam, delete, insert, select, update
+from sqlalchemy.exc import IntegrityError
+
+from core.storage import statements
+from core.storage.base import EventRow, Lease, RunRecord
+from core.storage.runs import run_record
+from core.storage.tables import run_events, run_requests, runs
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from core.storage.base import RunStatus
+    from core.storage.database import Database
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """What the tables say of a run.
+
+    Args:
+        epoch: The one that it is in.
+        status: Whether it goes on.
+        error: Why it ended, if something went wrong.
+        rows: Its events after the one that was asked about.
+    """
+
+    epoch: int
+    status: RunStatus
+    error: dict[str, Any] | None
+    rows: Sequence[EventRow]
+
+
+@dataclass(frozen=True, slots=True)
+class RunRequest:
+    """What somebody asks of the process that holds a run.
+
+    Args:
+        key: What it is about: of several with one key the first counts.
+        kind: What is to be done.
+        payload: With what.
+    """
+
+    run_id: str
+    key: str
+    kind: str
+    payload: dict[str, Any]
+
+
+_WANTED: Final = runs.c.id.in_(bindparam("wanted", expanding=True))
+_STATES: Final = select(runs.c.id, runs.c.epoch, runs.c.status, runs.c.error).where(_WANTED)
+_AFTER: Final = (
+    select(run_events.c.seq, run_events.c.at, run_events.c.kind, run_events.c.payload)
+    .where(run_events.c.run_id == bindparam("run"), run_events.c.seq > bindparam("after"))
+    .order_by(run_events.c.seq)
+)
+_OPEN: Final = (
+    select(run_requests)
+    .join(runs, runs.c.id == run_requests.c.run_id)
+    .where(runs.c.worker == bindparam("holder"), run_requests.c.answer.is_(None))
+    .order_by(run_requests.c.at)
+)
+_RUNNING: Final = select(runs).where(statements.IS_RUNNING).order_by(runs.c.started_at)
+_ANSWERS_STAY: Final = 600.0  # seconds; whoever asked has read them, or is gone
+
+
+class RunNews:
+    """What becomes of runs, whoever writes them."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def of(self, wanted: Mapping[str, int]) -> dict[str, News]:
+        """How runs go on; one that is gone is left out.
+
+        Args:
+            wanted: The runs, each with the number of the last event that is known of it.
+
+        Raises:
+            StorageError: The database failed.
+        """
+
+        def load(connection: Connection) -> dict[str, News]:
+            found: dict[str, News] = {}
+            for state in connection.execute(_STATES, {"wanted": [*wanted]}).all():
+                rows = connection.execute(_AFTER, {"run": state.id, "after": wanted[state.id]}).all()
+                events = [EventRow(row.seq, row.at, row.kind, row.payload) for row in rows]
+                found[state.id] = News(state.epoch, state.status, state.error, events)
+            return found
+
+        return await self._database.read(load)
+
+    async def running(self) -> list[tuple[RunRecord, Lease]]:
+        """Every run that is being written, of all owners, each with who holds it. Raises StorageError."""
+        rows = await self._database.read(lambda c: c.execute(_RUNNING).all())
+        return [(run_record(row), Lease(row.worker, row.lease_until)) for row in rows]
+
+
+class RunRequests:
+    """What processes ask of each other's runs. It outlives both: who takes a run over finds what was asked of it."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def ask(self, record: RunRecord, request: RunRequest) -> bool:
+        """Ask the process that holds a run, whichever it is then; whether nobody was quicker. Raises StorageError."""
+        values = {"key": request.key, "kind": request.kind, "payload": request.payload, "at": time.time()}
+
+        def add(connection: Connection) -> bool:
+            known = select(run_requests.c.key).where(_this(request.run_id, request.key))
+            if connection.execute(known).first() is not None:
+                return False
+            try:
+                connection.execute(
+                    insert(run_requests).values(run_id=request.run_id, owner_id=record.owner_id, **values)
+                )
+            except IntegrityError:  # the run is gone, or another process was quicker
+                return False
+            return True
+
+        return await self._database.write(add)
+
+    async def answer(self, run_id: str, key: str) -> dict[str, Any] | None:
+        """The answer; `None` while there is none. Raises StorageError."""
+        query = select(run_requests.c.answer).where(_this(run_id, key))
+        return await self._database.read(lambda c: c.execute(query).scalar())
+
+    async def open(self, holder: str) -> list[RunRequest]:
+        """What is asked of the runs of a process, the oldest first. Raises StorageError."""
+        rows = await self._database.read(lambda c: c.execute(_OPEN, {"holder": holder}).all())
+        return [RunRequest(row.run_id, row.key, row.kind, row.payload) for row in rows]
+
+    async def settle(self, request: RunRequest, answer: Mapping[str, Any]) -> None:
+        """Answer a request; what it came with is kept no longer. Raises StorageError."""
+
+        def settled(connection: Connection) -> None:
+            past = run_requests.c.answer.is_not(None) & (run_requests.c.at < time.time() - _ANSWERS_STAY)
+            connection.execute(delete(run_requests).where(past))
+            change = update(run_requests).where(_this(request.run_id, request.key))
+            connection.execute(change.values(answer=dict(answer), payload={}))
+
+        await self._database.write(settled)
+
+
+def _this(run_id: str, key: str) -> Any:
+    return (run_requests.c.run_id == run_id) & (run_requests.c.key == key)

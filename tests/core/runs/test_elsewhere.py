@@ -1,0 +1,228 @@
+"""A reply that another process writes is seen, followed, stopped and decided here."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator
+from typing import Any
+
+import anyio
+import pytest
+
+from core.errors import ConflictError, NotFoundError
+from core.messages.events import MessageStarted, TextDelta
+from core.messages.message import Message
+from core.runs.followed import FollowedRun
+from core.runs.log import ApprovalAsked, InputAsked, RunFinished
+from core.runs.manager import Runs
+from core.runs.reply import TextBlock
+from core.runs.run import Run
+from core.storage.base import EventRow
+from core.storage.conversations import ConversationStore
+from core.storage.database import Database
+from core.tools.approval import Decision
+from tests.core.runs.note_tools import Note, agent_of, writes
+from tests.core.stores import stores_over
+
+pytestmark = pytest.mark.anyio
+
+
+class Says:
+    """Says what it is given, one piece after the other, until it is given the end."""
+
+    def __init__(self) -> None:
+        self.given: asyncio.Queue[str | None] = asyncio.Queue()
+
+    async def stream(self, messages: list[Message], **kwargs: Any) -> AsyncGenerator[Any, None]:
+        yield MessageStarted()
+        while (text := await self.given.get()) is not None:
+            yield TextDelta(text)
+
+
+@pytest.fixture
+async def there(talk: Any) -> AsyncIterator[Runs]:
+    """The runs of another process on the same data: another one opens the same file."""
+    database = await Database.open(talk.database.place)
+    runs = Runs(stores_over(database), worker="there")
+    looking: Any = runs.elsewhere
+    looking._every = 0.02
+    runs.elsewhere.begin()
+    yield runs
+    await runs.aclose()
+    await database.aclose()
+
+
+async def followed(runs: Runs, conversation_id: str) -> FollowedRun:
+    found = await runs.of("alice").found(conversation_id)
+    assert isinstance(found, FollowedRun)
+    return found
+
+
+def text_of(run: FollowedRun) -> str:
+    return "".join(block.text for block in run.reply().blocks if isinstance(block, TextBlock))
+
+
+async def until(run: FollowedRun, text: str) -> None:
+    """Wait until so much of it is known."""
+    with anyio.fail_after(10):
+        grown = asyncio.Event()
+        leave = run.log.watch(lambda _: grown.set())
+        while text not in text_of(run):
+            grown.clear()
+            await grown.wait()
+        leave()
+
+
+async def test_a_reply_of_another_process_is_followed_from_its_beginning_to_its_end(talk: Any, there: Runs) -> None:
+    says = Says()
+    run = await talk.ask(says)
+    says.given.put_nowait("It began ")
+    while "began" not in str(await talk.store.events(run.id)):
+        await anyio.lowlevel.checkpoint()
+    seen = await followed(there, talk.id)
+    assert text_of(seen) == "It began "
+    assert there.of("alice").live_conversations() == {talk.id}
+    assert (await there.of("alice").reply(await talk.last())) is seen.reply()
+    says.given.put_nowait("and went on")
+    await until(seen, "It began and went on")
+    says.given.put_nowait(None)
+    with anyio.fail_after(10):
+        assert await seen.wait() == "complete"
+    assert seen.log.since()[-1].event == RunFinished("complete")
+    assert there.of("alice").live_conversations() == set()
+    assert await there.of("alice").found(talk.id) is None
+
+
+async def test_that_a_reply_begins_and_ends_elsewhere_is_news_here(talk: Any, there: Runs) -> None:
+    told: asyncio.Queue[bool] = asyncio.Queue()
+    there.on_change(lambda owner, which: told.put_nowait(there.is_answered(which)))
+    says = Says()
+    await talk.ask(says)
+    with anyio.fail_after(10):
+        assert await told.get()
+        says.given.put_nowait(None)
+        assert not await told.get()
+
+
+async def test_a_reply_is_stopped_from_another_process(talk: Any, there: Runs) -> None:
+    run = await talk.ask(Says())
+    with anyio.fail_after(10):
+        await there.of("alice").stop(talk.id)
+    assert run.status == "stopped"
+    assert (await talk.last()).status == "stopped"
+
+
+async def test_what_is_asked_of_it_is_its_owners_alone(talk: Any, there: Runs) -> None:
+    run = await talk.ask(Says())
+    await there.of("bob").stop(talk.id)
+    assert await there.of("bob").found(talk.id) is None
+    with pytest.raises(NotFoundError):
+        await there.of("bob").get(run.id)
+    assert (await there.of("alice").get(run.id)).id == run.id
+    assert run.status == "running"
+
+
+async def asking(talk: Any) -> tuple[Run, Note]:
+    """A reply that waits for its user's word on a call."""
+    note = Note()
+    run = await talk.ask(agent_of(note, writes("hi"), "Done."))
+    with anyio.fail_after(10):
+        async for one in run.log.follow():
+            if isinstance(one.event, ApprovalAsked):
+                break
+    return run, note
+
+
+async def question(runs: Runs, conversation_id: str) -> str:
+    """The call that waits for the user, as another process sees it."""
+    with anyio.fail_after(10):
+        while not (waiting := (await followed(runs, conversation_id)).reply().asking):
+            await anyio.lowlevel.checkpoint()
+    return waiting[0].call_id
+
+
+async def test_a_call_is_let_run_from_another_process_and_made_once(talk: Any, there: Runs) -> None:
+    run, note = await asking(talk)
+    call_id = await question(there, talk.id)
+    with anyio.fail_after(10):
+        asked = await there.of("alice").decide(talk.id, call_id, Decision(allowed=True, arguments={"text": "ho"}))
+        assert await run.wait() == "complete"
+    assert (asked.call_id, asked.name, asked.arguments) == (call_id, "write_note", {"text": "hi"})
+    assert note.written == ["ho"]
+
+
+async def test_of_two_processes_that_decide_the_first_counts_and_the_other_is_told(talk: Any, there: Runs) -> None:
+    run, note = await asking(talk)
+    call_id = await question(there, talk.id)
+    here, other = talk.runs.of("alice"), there.of("alice")
+    with anyio.fail_after(20):
+        said = await asyncio.gather(
+            other.decide(talk.id, call_id, Decision(allowed=False)),
+            other.decide(talk.id, call_id, Decision(allowed=True)),
+            here.decide(talk.id, call_id, Decision(allowed=True)),
+            return_exceptions=True,
+        )
+        await run.wait()
+    refused = [one for one in said if isinstance(one, ConflictError)]
+    assert [one.words_key for one in refused] == ["already_decided"] * 2
+    assert note.written == ["hi"] * (run.status == "complete" and not isinstance(said[2], ConflictError))
+
+
+async def test_what_a_server_wants_to_know_is_answered_from_another_process_and_not_kept(
+    talk: Any, there: Runs
+) -> None:
+    run = await talk.ask(Says())
+    schema = {"type": "object", "properties": {"name": {"type": "string"}}}
+    waits = asyncio.create_task(run.inputs.ask("c1", "Server", "Your name?", schema))
+    with anyio.fail_after(10):
+        while not (asked := [one.event for one in run.log.since() if isinstance(one.event, InputAsked)]):
+            await anyio.lowlevel.checkpoint()
+        await there.of("alice").give(talk.id, asked[0].input_id, {"name": "Secret"})
+        assert await waits == {"name": "Secret"}
+    with pytest.raises(ConflictError):
+        await there.of("alice").give(talk.id, asked[0].input_id, {"name": "Late"})
+    rows = await talk.database.read(lambda c: str(c.exec_driver_sql("SELECT * FROM run_requests").all()))
+    assert "Secret" not in rows
+
+
+async def test_a_second_question_from_another_process_is_busy(talk: Any, there: Runs) -> None:
+    run = await talk.ask(Says())
+    mine, question = there.of("alice"), Message("user", "And?")
+    with pytest.raises(ConflictError) as refused:
+        await mine.start(talk.id, Says(), user=question, parent_id=run.message_id, history=[question])
+    assert refused.value.words_key == "busy"
+    await followed(there, talk.id)
+    with pytest.raises(ConflictError), mine.reserve(talk.id):
+        pass
+
+
+async def test_a_conversation_that_is_deleted_elsewhere_ends_its_reply_quietly(
+    talk: Any, there: Runs, caplog: pytest.LogCaptureFixture
+) -> None:
+    says = Says()
+    run = await talk.ask(says)
+    seen = await followed(there, talk.id)
+    await ConversationStore(talk.database, "alice").delete(talk.id)
+    says.given.put_nowait("too late")
+    with anyio.fail_after(10):
+        assert await run.wait() == "stopped"
+        assert await seen.wait() == "stopped"
+    assert there.of("alice").live_conversations() == set()
+    assert not [one for one in caplog.records if one.levelname in {"ERROR", "CRITICAL"}]
+
+
+async def test_a_reply_that_another_process_goes_on_with_is_followed_anew(talk: Any, there: Runs) -> None:
+    says = Says()
+    run = await talk.ask(says)
+    says.given.put_nowait("as it was")
+    seen = await followed(there, talk.id)
+    await until(seen, "as it was")
+    (found,) = await talk.stores.runs.running()
+    rows = [EventRow(1, 0.1, "text_delta", {"text": "as it is now"})]
+    taken = await talk.stores.runs.take_over(*found, "a third", rows)
+    with anyio.fail_after(10):
+        while (now := await followed(there, talk.id)) is seen or "now" not in text_of(now):
+            await anyio.lowlevel.checkpoint()
+        assert text_of(now) == "as it is now"
+        await talk.store.finish(run.id, "complete", epoch=taken.epoch, parts=[Message("assistant", "as it is now")])
+        assert await seen.wait() == "complete"  # who waits for what it was is told the end
