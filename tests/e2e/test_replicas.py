@@ -5,6 +5,7 @@ from __future__ import annotations
 import hmac
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -12,7 +13,7 @@ from playwright.sync_api import Page, expect
 from tests.e2e.app_process import ROOT, AppProcess
 from tests.e2e.chat_steps import NAMED, ask, ask_and_wait, chat, composer, until, wait_for_state
 from tests.e2e.test_restart import GONE
-from tests.grown_servers import Served, port_of_nobody
+from tests.grown_servers import S3Server, Served, port_of_nobody
 
 GROWN = ROOT / "deploy" / "grown"
 SOON = 5.0  # seconds in which the page is there again
@@ -82,10 +83,33 @@ def placed(name: str, places: dict[str, str]) -> str:
 def pair(
     request: pytest.FixtureRequest, start_app: Callable[..., AppProcess], proxy: Callable[[str, str, int], Served]
 ) -> Pair:
+    """Two Parlours with one data folder."""
+    return paired(request.param, proxy, start_app)
+
+
+@pytest.fixture
+def grown_pair(
+    request: pytest.FixtureRequest, start_app: Callable[..., AppProcess], proxy: Callable[[str, str, int], Served]
+) -> Pair:
+    """Two Parlours with a data folder each, which share PostgreSQL, Redis and an S3 store."""
+    store: S3Server = request.getfixturevalue("s3")
+    patch: pytest.MonkeyPatch = request.getfixturevalue("monkeypatch")
+    for name, value in {"ACCESS_KEY_ID": "AKIDTEST", "SECRET_ACCESS_KEY": "any", "ENDPOINT_URL": store.address}.items():
+        patch.setenv(f"AWS_{name}", value)
+    shared = {
+        "DATABASE": request.getfixturevalue("postgres"),
+        "REDIS": request.getfixturevalue("redis"),
+        "FILES": f"s3://{store.make_bucket()}/parlour",
+        "SECRET": "the same secret of both Parlours",
+    }
+    names = iter(("one", "two"))
+    return paired("haproxy", proxy, lambda **settings: start_app(name=next(names), **shared, **settings))
+
+
+def paired(name: str, proxy: Callable[[str, str, int], Served], start: Callable[..., AppProcess]) -> Pair:
     port = port_of_nobody()
-    name: str = request.param
     settings = {"ALLOWED_HOSTS": f"127.0.0.1:{port}", "OWNERS": "cookie", "TRUSTED_PROXIES": "127.0.0.1"}
-    both = [start_app(**settings, RETRIEVAL="keyword") for _ in range(2)]
+    both = [start(**settings, RETRIEVAL="keyword") for _ in range(2)]
     text, names = {"haproxy": by_haproxy, "caddy": by_caddy}[name]((both[0].port, both[1].port), port)
     proxy(name, text, port)
     return Pair(dict(zip(names, both, strict=True)), port)
@@ -128,6 +152,29 @@ def test_the_page_goes_on_with_the_other_when_the_one_that_serves_it_is_killed(
     assert chat(page).inner_text().count("You said: And now?") == 1
     assert pair.serving(page) is served
     assert page.url == address
+
+
+@pytest.mark.slow
+def test_parlours_that_share_no_folder_have_one_conversation_and_one_file(
+    grown_pair: Pair, open_page: Callable[..., Page], tmp_path: Path
+) -> None:
+    page = open_page(grown_pair.front, expected=(*GONE, "Bad Gateway"))
+    ask_and_wait(page, "Are you there?", "You said: Are you there?")
+    (tmp_path / "heron.txt").write_text("The heron lives at lake Zug.")
+    page.locator("#composer input[type=file]").first.set_input_files(tmp_path / "heron.txt")
+    expect(page.get_by_role("button", name="Remove heron.txt")).to_be_visible()
+    served = grown_pair.serving(page)
+    served.kill()
+    ask(page, "Where does the heron live?")
+    expect(chat(page)).to_contain_text("The heron lives at lake Zug.")
+    wait_for_state(page, "idle")
+    assert grown_pair.serving(page) is not served
+    expect(chat(page)).to_contain_text("You said: Are you there?")
+    served.start()
+    grown_pair.serving(page).kill()
+    page.reload()
+    expect(chat(page)).to_contain_text("The heron lives at lake Zug.")
+    assert grown_pair.serving(page) is served
 
 
 def came_back(page: Page) -> bool:
