@@ -4,7 +4,10 @@ ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PYTHONDONTWRITEBYTECODE=1
 WORKDIR /app
 # They come first: they change less often than the code.
 COPY requirements.lock ./
-RUN python -m venv /opt/parlour && /opt/parlour/bin/python -m pip install --no-deps -r requirements.lock
+# Several machines need more: deploy/grown/compose.yaml names it.
+ARG MORE_PACKAGES=""
+RUN python -m venv /opt/parlour && /opt/parlour/bin/python -m pip install --no-deps -r requirements.lock \
+    && if [ -n "$MORE_PACKAGES" ]; then /opt/parlour/bin/python -m pip install $MORE_PACKAGES; fi
 
 FROM python:3.11-slim
 LABEL org.opencontainers.image.title="Parlour" \
