@@ -23,6 +23,7 @@ NAMES = (
     "calls",
     "preparing",
     "importing",
+    "bringing_in",
     "first_token",
     "threads",
     "doors",

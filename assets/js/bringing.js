@@ -1,24 +1,32 @@
 // Conversations from elsewhere: a file is chosen and sent, the line under the list says how far it is and what came in.
 import { ask } from './bus.js';
 import { openConversation } from './places.js';
+import { request } from './request.js';
 import { tellOthers } from './tabs.js';
 import { say } from './words.js';
 
 let line = null;
 
-function tell(text, { more = [], act = null } = {}) {
+function tell(text, { more = [], act = null, stop = null } = {}) {
   const foot = document.querySelector('#history .p-side-foot')?.getBoundingClientRect().top ?? innerHeight;
   const body = Object.assign(document.createElement('div'), { className: 'p-told' });
   body.append(...[text, ...more].map((said) => Object.assign(document.createElement('p'), { textContent: said })));
-  const close = Object.assign(document.createElement('button'), { type: 'button', textContent: say(act ? 'import_open' : 'import_close') });
-  close.addEventListener('click', () => { line.classList.remove('p-there'); act?.(); });
+  const close = Object.assign(document.createElement('button'), { type: 'button', textContent: say(stop ? 'import_stop' : act ? 'import_open' : 'import_close') });
+  close.addEventListener('click', () => { if (stop) { close.disabled = true; stop(); } else { line.classList.remove('p-there'); act?.(); } });
   line.replaceChildren(body, close);
   line.style.bottom = `${innerHeight - foot + 8}px`;
   line.classList.add('p-there');
 }
 
-function read(text) {
-  try { return JSON.parse(text.trim().split('\n').at(-1)); } catch { return {}; }
+const parsed = (text) => { try { return JSON.parse(text); } catch { return {}; } };
+const read = (text) => parsed(text.trim().split('\n').at(-1));
+
+// How far it is; the button calls it off, and is the same one as long as it is there.
+function progress(text, stop) {
+  const said = line.querySelector('.p-going p');
+  if (said && line.classList.contains('p-there')) { said.textContent = text; return; }
+  tell(text, { stop });
+  line.firstChild.classList.add('p-going');
 }
 
 function send(file) {
@@ -27,11 +35,17 @@ function send(file) {
   body.append('files', file, file.name);
   going.open('POST', './conversations/import');
   going.setRequestHeader('x-parlour', '1');
+  const stop = () => {
+    const { going: name } = parsed(going.responseText.split('\n', 1)[0]);
+    if (name) request('./conversations/import/stop', 'import_failed', { going: name });
+    else { stopped = true; going.abort(); }
+  };
+  let stopped = false;
   const percent = (share) => Math.floor(share * 100);
-  going.upload.addEventListener('progress', ({ loaded, total }) => tell(say('import_sending', { name: file.name, n: total ? percent(loaded / total) : 0 })));
+  going.upload.addEventListener('progress', ({ loaded, total }) => progress(say('import_sending', { name: file.name, n: total ? percent(loaded / total) : 0 }), stop));
   going.addEventListener('progress', () => {
     const { share } = read(going.responseText);
-    if (share !== undefined) tell(say('import_reading', { name: file.name, n: percent(share) }));
+    if (share !== undefined) progress(say('import_reading', { name: file.name, n: percent(share) }), stop);
   });
   going.addEventListener('load', () => {
     const { done, left, open, failed } = read(going.responseText);
@@ -40,7 +54,7 @@ function send(file) {
     tellOthers();
     tell(done, { more: left, act: open ? () => openConversation(open) : null });
   });
-  for (const end of ['error', 'abort', 'timeout']) going.addEventListener(end, () => tell(say('import_failed')));
+  for (const end of ['error', 'abort', 'timeout']) going.addEventListener(end, () => tell(say(stopped ? 'import_stopped' : 'import_failed')));
   going.send(body);
 }
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 OWN: Final = "Parlour"
 _ZIP: Final = b"PK\x03\x04"
-_READ: Final = 0.9  # the share of the work that reading is
+_READ: Final = 0.3  # the share of the work that reading is
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,9 @@ async def bring_in(
             source = await asyncio.to_thread(_read, path, shown, stage, left_out, lambda share: told(share * _READ))
         except OSError as error:
             raise translated(error, Path(folder)) from error
-        imported = await _stored(stage, stores, source, left_out, used_at)
+        imported = await _stored(
+            stage, stores, source, left_out, used_at, lambda share: told(_READ + share * (1 - _READ))
+        )
     told(1.0)
     return imported
 
@@ -105,7 +107,12 @@ def _read(path: Path, name: str, stage: Stage, left_out: Counter[str], told: Cal
 
 
 async def _stored(
-    stage: Stage, stores: OwnerStores, source: str, left_out: Counter[str], used_at: float | None
+    stage: Stage,
+    stores: OwnerStores,
+    source: str,
+    left_out: Counter[str],
+    used_at: float | None,
+    told: Callable[[float], None],
 ) -> Imported:
     fresh: dict[str, FileRecord] = {}
     renamed: dict[str, str] = {}
@@ -119,7 +126,9 @@ async def _stored(
             fresh[one.id] = record
             if record.id != one.id:
                 renamed[one.id] = record.id
-        ids = await stores.arriving.take_in(lambda: _used(stage, used_at), renamed)
+        ids = await stores.arriving.take_in(
+            lambda: _used(stage, used_at), renamed, lambda count: told(count / stage.conversations)
+        )
     except BaseException:
         for record in fresh.values():
             await stores.files.delete(record.id)

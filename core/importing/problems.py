@@ -15,6 +15,7 @@ SENTENCES: Final[Mapping[str, tuple[str, str]]] = {
         "{file} is no export that Parlour can read.",
         "It reads its own bundles, and exports of ChatGPT, Claude, Open WebUI and LibreChat; nothing was taken in.",
     ),
+    "import_stopped": ("{file} was called off.", "Nothing of it was taken in."),
     "import_damaged": ("{file} is damaged or was changed at {where}.", "Export it again; nothing was taken in."),
     "import_unsafe": (
         "{file} names a place that no export has: {where}.",

@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import logging
 import re
+import time
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from sqlalchemy import Connection, insert, select
+from sqlalchemy import Connection, bindparam, delete, insert, select, update
 
+from core.errors import StorageError
 from core.messages.message import Message
 from core.storage.base import new_id
-from core.storage.conversations import clean, insert_owner, use_files
+from core.storage.conversations import TEMPORARY, clean, insert_owner, use_files
 from core.storage.kept_pages import PAGES, PagePlace
-from core.storage.message_texts import keep_title, text_row
+from core.storage.message_texts import text_row, title_row
 from core.storage.tables import conversations, files, message_agent_thoughts, message_texts, messages, run_events, runs
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from sqlalchemy import Table
 
     from core.storage.database import Database
 
@@ -25,6 +32,17 @@ LONGEST_TITLE: Final = 200
 """Characters of a title that comes from elsewhere; what is longer is cut."""
 _NAMED_FILE: Final = re.compile(r'(?<=/files/)[\w-]{22}|(?<=")[\w-]{22}(?=")')
 _AT_ONCE: Final = 500  # values in one question to the database
+_LOT: Final = 50  # conversations of one transaction at most
+_TURNS: Final = 400  # of their turns, about: a transaction takes a quarter of a second
+_TABLES: Final = (conversations, messages, runs, run_events, message_agent_thoughts, message_texts)
+_SHOW: Final = (
+    update(conversations)
+    .where(conversations.c.id == bindparam("this"))
+    .values(settings=bindparam("kept"), updated_at=bindparam("used"))
+)
+Shown: TypeAlias = "tuple[dict[str, Any], float]"
+"""What a conversation's row says once it is seen: its settings, and when it was used last."""
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,13 +87,20 @@ class ArrivingConversations:
         return row is not None, row is not None and (row.owner_id, row.sha256) == (self._owner, digest)
 
     async def take_in(
-        self, arriving: Callable[[], Iterable[ArrivingConversation]], renamed: Mapping[str, str]
+        self,
+        arriving: Callable[[], Iterable[ArrivingConversation]],
+        renamed: Mapping[str, str],
+        told: Callable[[int], None] = lambda _: None,
     ) -> list[str]:
-        """Store conversations in one transaction; where one of their ids is taken, all of theirs are new.
+        """Store conversations, all or none; where ids of one are taken, all of its ids are new.
+
+        Many come in several transactions, so that nobody else waits long to write. Until the last of them is there
+        they count as temporary ones: not listed, not found, and deleted in a day if the process ends meanwhile.
 
         Args:
-            arriving: Gives them one after the other, each time from the first.
+            arriving: Gives them one after the other.
             renamed: New ids of files whose own were taken.
+            told: Called with how many are stored.
 
         Returns:
             The ids that the conversations have now.
@@ -83,70 +108,147 @@ class ArrivingConversations:
         Raises:
             StorageError: The database failed; nothing was stored.
         """
+        lots = _lots(arriving())
+        lot, following = await asyncio.to_thread(_two, lots)
+        if following is None:
+            made = await self._store(lot or [], renamed)
+            return list(made)
+        kept: dict[str, Shown] = {}
+        try:
+            while lot is not None:
+                kept |= await self._store(lot, renamed, hidden=True)
+                told(len(kept))
+                lot, following = following, await asyncio.to_thread(next, lots, None)
+            await self._database.write(partial(_show, kept))
+        except BaseException:
+            await self._take_back(list(kept))
+            raise
+        return list(kept)
 
-        def store(connection: Connection) -> list[str]:
+    async def _store(
+        self, lot: Sequence[ArrivingConversation], renamed: Mapping[str, str], *, hidden: bool = False
+    ) -> dict[str, Shown]:
+        """Store some in one transaction: their ids, each with what its row says at the end."""
+
+        def store(connection: Connection) -> dict[str, Shown]:
             insert_owner(connection, self._owner)
-            return [_Arrival(connection, self._owner, renamed).store(one) for one in arriving()]
+            return _Arrival(connection, self._owner, renamed, hidden=hidden).store(lot)
 
-        return await self._database.write(store)
+        return await self._database.write(store, durable=not hidden)
+
+    async def _take_back(self, ids: Sequence[str]) -> None:
+        for at in range(0, len(ids), _LOT):
+            mine = conversations.c.id.in_(ids[at : at + _LOT]), conversations.c.owner_id == self._owner
+            query = delete(conversations).where(*mine)
+            try:
+                await self._database.write(lambda c, query=query: c.execute(query))
+            except StorageError as error:
+                _LOG.warning("What came in before it failed stays hidden, and is deleted in a day: %s", error)
+
+
+def _lots(arriving: Iterable[ArrivingConversation]) -> Iterator[list[ArrivingConversation]]:
+    """Some of them at a time, as many as are stored in a moment."""
+    lot: list[ArrivingConversation] = []
+    turns = 0
+    for one in arriving:
+        lot.append(one)
+        turns += 1 + len(one.turns) + sum(len(turn.log) // 4 for turn in one.turns)
+        if len(lot) >= _LOT or turns >= _TURNS:
+            yield lot
+            lot, turns = [], 0
+    if lot:
+        yield lot
+
+
+def _two(lots: Iterator[list[ArrivingConversation]]) -> tuple[list[ArrivingConversation] | None, ...]:
+    return next(lots, None), next(lots, None)
+
+
+def _show(kept: Mapping[str, Shown], connection: Connection) -> None:
+    """Let all that were stored be seen, inside a transaction."""
+    rows = [{"this": one, "kept": settings, "used": used} for one, (settings, used) in kept.items()]
+    connection.execute(_SHOW, rows)
 
 
 class _Arrival:
-    """One conversation, inside a transaction."""
+    """Some conversations, inside a transaction.
 
-    def __init__(self, connection: Connection, owner: str, renamed: Mapping[str, str]) -> None:
-        self._connection, self._owner, self._renamed = connection, owner, renamed
+    Args:
+        hidden: Whether they count as temporary ones for now.
+    """
 
-    def store(self, arriving: ArrivingConversation) -> str:
-        ids = self._ids(arriving)
+    def __init__(self, connection: Connection, owner: str, renamed: Mapping[str, str], *, hidden: bool) -> None:
+        self._connection, self._owner, self._renamed, self._hidden = connection, owner, renamed, hidden
+        self._rows: dict[Table, list[dict[str, Any]]] = {table: [] for table in _TABLES}
+
+    def store(self, lot: Sequence[ArrivingConversation]) -> dict[str, Shown]:
+        taken = self._taken(lot)
+        stored = dict(self._take(one, taken) for one in lot)
+        for table, rows in self._rows.items():
+            for alike in _alike(rows):
+                self._connection.execute(insert(table), alike)
+        for one, talk in zip(lot, stored, strict=True):
+            if one.files:
+                use_files(self._connection, self._owner, talk, [self._renamed.get(name, name) for name in one.files])
+        return stored
+
+    def _take(self, arriving: ArrivingConversation, taken: frozenset[str]) -> tuple[str, Shown]:
+        """Note the rows of one; its id, and what its row says at the end."""
+        own_ids = _ids(arriving)
+        is_taken = not taken.isdisjoint(own_ids)
+        ids = {one: new_id() if is_taken else one for one in own_ids}
         talk = ids[arriving.row["id"]]
         title = clean(str(arriving.row["title"]))[:LONGEST_TITLE]
-        values = {**arriving.row, "id": talk, "title": title, "leaf_id": ids.get(arriving.row["leaf_id"] or "")}
+        settings: dict[str, Any] = {}
         if arriving.pages:
             places = [replace(one, file=self._renamed.get(one.file, one.file)) for one in arriving.pages]
-            values["settings"] = {PAGES: [asdict(one) for one in places]}
-        self._connection.execute(insert(conversations).values(**values, owner_id=self._owner))
-        keep_title(self._connection, talk)
-        rows, work, log, steps, texts = list[Any](), list[Any](), list[Any](), list[Any](), list[Any]()
+            settings = {PAGES: [asdict(one) for one in places]}
+        values = {**arriving.row, "id": talk, "title": title, "leaf_id": ids.get(arriving.row["leaf_id"] or "")}
+        values |= {"settings": settings, "owner_id": self._owner}
+        used_at = float(arriving.row["updated_at"])
+        if self._hidden:
+            values |= {"settings": {**settings, TEMPORARY: True}, "updated_at": time.time()}
+        self._rows[conversations].append(values)
+        self._rows[message_texts] += title_row(self._owner, talk, title)
         for turn in arriving.turns:
-            row, own = turn.row, {"owner_id": self._owner, "conversation_id": talk}
-            run_id = ids[turn.run["id"]] if turn.run is not None else None
-            parts = self._renamed_parts(row["parts"])
-            fresh = {"id": ids[row["id"]], "parent_id": ids.get(row["parent_id"] or ""), "run_id": run_id}
-            rows.append({**row, **fresh, **own, "parts": parts})
-            said = [Message(**part) for part in parts]
-            texts += text_row(self._owner, talk, ids[row["id"]], row["role"], said)
-            if turn.run is not None:
-                held = {"worker": "", "epoch": 1, "lease_until": 0.0}
-                work.append({**turn.run, **own, **held, "id": run_id, "message_id": ids[row["id"]]})
-                log += ({**one, "run_id": run_id, "owner_id": self._owner} for one in self._renamed_parts(turn.log))
-            places = {"owner_id": self._owner, "message_id": ids[row["id"]]}
-            steps += ({**one, **places, "id": ids.get(one["id"]) or new_id()} for one in turn.steps)
-        for table, fresh_rows in (
-            *((messages, rows), (runs, work), (run_events, log), (message_agent_thoughts, steps)),
-            (message_texts, texts),
-        ):
-            if fresh_rows:
-                self._connection.execute(insert(table), fresh_rows)
-        use_files(self._connection, self._owner, talk, [self._renamed.get(one, one) for one in arriving.files])
-        return talk
+            self._take_turn(turn, talk, ids)
+        return talk, (settings, used_at)
 
-    def _ids(self, arriving: ArrivingConversation) -> dict[str, str]:
-        """The ids that everything gets: its own, or all new where one of them is taken."""
-        turns = [str(turn.row["id"]) for turn in arriving.turns]
-        work = [str(turn.run["id"]) for turn in arriving.turns if turn.run is not None]
-        steps = [str(step["id"]) for turn in arriving.turns for step in turn.steps]
-        talk = str(arriving.row["id"])
-        columns = (
-            *((conversations.c.id, [talk]), (messages.c.id, turns), (runs.c.id, work)),
-            (message_agent_thoughts.c.id, steps),
+    def _take_turn(self, turn: ArrivingTurn, talk: str, ids: Mapping[str, str]) -> None:
+        row, own = turn.row, {"owner_id": self._owner, "conversation_id": talk}
+        run_id = ids[turn.run["id"]] if turn.run is not None else None
+        parts = self._renamed_parts(row["parts"])
+        fresh = {"id": ids[row["id"]], "parent_id": ids.get(row["parent_id"] or ""), "run_id": run_id}
+        self._rows[messages].append({**row, **fresh, **own, "parts": parts})
+        said = [Message(**part) for part in parts]
+        self._rows[message_texts] += text_row(self._owner, talk, ids[row["id"]], row["role"], said)
+        if turn.run is not None:
+            held = {"worker": "", "epoch": 1, "lease_until": 0.0}
+            self._rows[runs].append({**turn.run, **own, **held, "id": run_id, "message_id": ids[row["id"]]})
+            log = self._renamed_parts(turn.log)
+            self._rows[run_events] += ({**one, "run_id": run_id, "owner_id": self._owner} for one in log)
+        places = {"owner_id": self._owner, "message_id": ids[row["id"]]}
+        self._rows[message_agent_thoughts] += (
+            {**one, **places, "id": ids.get(one["id"]) or new_id()} for one in turn.steps
         )
-        is_taken = any(
-            self._connection.execute(select(column).where(column.in_(ids[at : at + _AT_ONCE])).limit(1)).first()
+
+    def _taken(self, lot: Sequence[ArrivingConversation]) -> frozenset[str]:
+        """Those of their ids that the tables have."""
+        columns = (
+            (conversations.c.id, [str(one.row["id"]) for one in lot]),
+            (messages.c.id, [str(turn.row["id"]) for one in lot for turn in one.turns]),
+            (runs.c.id, [str(turn.run["id"]) for one in lot for turn in one.turns if turn.run is not None]),
+            (
+                message_agent_thoughts.c.id,
+                [str(step["id"]) for one in lot for turn in one.turns for step in turn.steps],
+            ),
+        )
+        return frozenset(
+            str(found)
             for column, ids in columns
             for at in range(0, len(ids), _AT_ONCE)
+            for found in self._connection.execute(select(column).where(column.in_(ids[at : at + _AT_ONCE]))).scalars()
         )
-        return {one: new_id() if is_taken else one for one in (talk, *turns, *work, *steps)}
 
     def _renamed_parts(self, rows: Sequence[dict[str, Any]]) -> Sequence[dict[str, Any]]:
         """The rows, with the new ids of files in place of those that were taken."""
@@ -154,3 +256,18 @@ class _Arrival:
             return rows
         text = json.dumps(rows, ensure_ascii=False)
         return json.loads(_NAMED_FILE.sub(lambda found: self._renamed.get(found[0], found[0]), text))
+
+
+def _ids(arriving: ArrivingConversation) -> list[str]:
+    turns = [str(turn.row["id"]) for turn in arriving.turns]
+    work = [str(turn.run["id"]) for turn in arriving.turns if turn.run is not None]
+    steps = [str(step["id"]) for turn in arriving.turns for step in turn.steps]
+    return [str(arriving.row["id"]), *turns, *work, *steps]
+
+
+def _alike(rows: Sequence[dict[str, Any]]) -> Iterable[list[dict[str, Any]]]:
+    """The rows by the columns that they name, in their order: one statement takes those that name the same."""
+    found: dict[frozenset[str], list[dict[str, Any]]] = {}
+    for one in rows:
+        found.setdefault(frozenset(one), []).append(one)
+    return found.values()

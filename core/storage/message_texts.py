@@ -148,6 +148,15 @@ def text_row(
     return [{**row, "owner_key": owner_key(owner), "title": "", "words": said}]
 
 
+def title_row(owner: str, conversation_id: str, title: str) -> list[dict[str, str | None]]:
+    """The row by which a new conversation is found by its title; none where that has no words."""
+    said = spaced(title)
+    if not _WORD.search(said):
+        return []
+    row = {"message_id": None, "conversation_id": conversation_id, "owner_id": owner}
+    return [{**row, "owner_key": owner_key(owner), "title": said, "words": ""}]
+
+
 def keep_title(connection: Connection, conversation_id: str) -> None:
     """Let a conversation be found by the title that it has now, inside a transaction."""
     this = {"conversation": conversation_id}

@@ -13,7 +13,9 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from core.errors import NoSpaceError, ParlourError, QuotaError, TooManyRequestsError
-from webui.context import log_text
+from core.importing.problems import problem
+from core.storage.base import new_id
+from webui.context import json_body, log_text, text_of
 from webui.render.imported import import_left_out, import_told
 from webui.uploads import TooLargeError, size_of
 
@@ -41,7 +43,8 @@ _AT_ONCE: Final = 2  # each unpacks into a folder of its own and writes long: mo
 class ImportRoutes:
     """`POST /conversations/import`: one file, for the owner of the request.
 
-    The answer is lines of JSON: `{"share"}` while it is read, at the end `{"done", "left", "open"}` or `{"failed"}`.
+    The answer is lines of JSON: `{"going"}`, a name by which `POST /conversations/import/stop` ends it, `{"share"}`
+    while it is taken in, at the end `{"done", "left", "open"}` or `{"failed"}`.
     """
 
     def __init__(self, context: WebContext, uploads: Uploads) -> None:
@@ -50,10 +53,25 @@ class ImportRoutes:
         self._uploads = uploads
         self._at_once = asyncio.Semaphore(_AT_ONCE)
         self._works: set[asyncio.Task[dict[str, Any]]] = set()
+        self._going: dict[tuple[str, str], asyncio.Event] = {}
 
     def table(self) -> list[BaseRoute]:
         """All of them."""
-        return [Route("/conversations/import", self.bring_in, methods=["POST"])]
+        return [
+            Route("/conversations/import", self.bring_in, methods=["POST"]),
+            Route("/conversations/import/stop", self.stop, methods=["POST"]),
+        ]
+
+    async def stop(self, request: Request) -> Response:
+        """Call off what `{"going"}` names: nothing of it stays. What is over or somebody else's is passed over."""
+        owner = request.scope["owner"]
+        if owner is None:
+            return JSONResponse({}, 401, _PRIVATE)
+        name = text_of((await json_body(request) or {}).get("going"))
+        stopped = self._going.get((owner, name))
+        if stopped is not None:
+            stopped.set()
+        return JSONResponse({}, headers=_PRIVATE)
 
     async def bring_in(self, request: Request) -> Response:
         """Take the file in, and tell how it goes."""
@@ -77,16 +95,21 @@ class ImportRoutes:
                 error.details["size"] = self._uploads.size_told(request.headers.get("content-length", ""))
             return JSONResponse({"failed": words.error(error)}, _status_of(error), _PRIVATE)
         opened = partial(self._engine.workspaces.open, owner)
-        lines = self._lines(opened, uploads, words)
+        lines = self._lines((owner, new_id()), opened, uploads, words)
         return StreamingResponse(lines, media_type="application/json", headers=_PRIVATE)
 
-    async def _lines(self, opened: Opened, uploads: list[Upload], words: Words) -> AsyncGenerator[str, None]:
+    async def _lines(
+        self, going: tuple[str, str], opened: Opened, uploads: list[Upload], words: Words
+    ) -> AsyncGenerator[str, None]:
         shares: asyncio.Queue[float | None] = asyncio.Queue()
         loop = asyncio.get_running_loop()
         last = 0.0
+        stopped = self._going[going] = asyncio.Event()
 
-        def tell(share: float) -> None:
+        def tell(share: float) -> None:  # in whatever thread the work is
             nonlocal last
+            if stopped.is_set() and share < 1:
+                raise problem("import_stopped", file=uploads[0].name)
             if share - last >= _STEP:
                 last = share
                 loop.call_soon_threadsafe(shares.put_nowait, share)
@@ -96,6 +119,8 @@ class ImportRoutes:
         self._works.add(work)
         work.add_done_callback(self._works.discard)
         work.add_done_callback(lambda _: shares.put_nowait(None))
+        work.add_done_callback(lambda _: self._going.pop(going, None))
+        yield json.dumps({"going": going[1]}) + "\n"
         while (share := await shares.get()) is not None:
             yield json.dumps({"share": round(share, 2)}) + "\n"
         yield json.dumps(await asyncio.shield(work), ensure_ascii=False) + "\n"

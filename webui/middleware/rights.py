@@ -77,6 +77,7 @@ ROUTES: Final[Mapping[str, Needed]] = {
     **dict.fromkeys(
         (
             "/conversations/import",
+            "/conversations/import/stop",
             "/mcp/signed-in",
             *_below("models", "menu save save_anyway use remove test offered refresh services"),
             *_below("tools", "account forget paste save confirm connect check enable trust let_ask tool approve"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 import zipfile
@@ -255,6 +256,42 @@ async def test_twenty_thousand_rows_come_in_and_an_end_that_is_missing_takes_all
         assert shares == sorted(shares)
         assert len(shares) > 5
         assert shares[-1] == 1.0
+
+
+async def test_many_come_in_by_and_by_nobody_waits_long_to_write_and_none_is_seen_before_the_last(
+    tmp_path: Path,
+) -> None:
+    talks = [{**chatgpt(), "title": f"Talk {number}"} for number in range(160)]
+    async with home(tmp_path) as of:
+        there = await of.stores.conversations.list(temporary=True)
+        seen: list[asyncio.Task[int]] = []
+
+        async def written() -> int:
+            await of.stores.conversations.rename(of.id, "Meanwhile")
+            return len(await of.stores.conversations.list())
+
+        def told(share: float) -> None:
+            if share > 0.3 and share < 1:
+                seen.append(asyncio.get_running_loop().create_task(written()))
+
+        (tmp_path / "all.json").write_text(json.dumps(talks))
+        imported = await bring_in(tmp_path / "all.json", of.stores, told=told)
+        assert len(seen) >= 3
+        counts = await asyncio.gather(*seen)
+        assert set(counts[:-1]) == {len(there)}  # the last of them may come after the end
+        listed = await of.stores.conversations.list()
+        assert len(listed) == 160 + len(there)
+        assert {one.id for one in listed} >= set(imported.conversations)
+        assert [await of.stores.conversations.settings(one) for one in imported.conversations[:3]] == [{}, {}, {}]
+        assert max(one.updated_at for one in listed if one.id in imported.conversations) < 1_800_000_000
+
+        def breaks(share: float) -> None:
+            if share > 0.7:
+                raise OSError("The disk is gone.")
+
+        with pytest.raises(OSError, match="gone"):
+            await bring_in(tmp_path / "all.json", of.stores, told=breaks)
+        assert len(await of.stores.conversations.list(temporary=True)) == len(listed)
 
 
 JSON = st.recursive(

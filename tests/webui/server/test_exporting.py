@@ -95,7 +95,8 @@ async def test_a_bundle_comes_in_over_the_page_with_its_progress(app: Served) ->
 
         assert (await brought(made)).status_code == 400  # another site's page could send this
         told = [json.loads(line) for line in (await brought(made, **{"x-parlour": "1"})).text.splitlines()]
-        assert all(0 < one["share"] <= 1 for one in told[:-1])
+        assert [*told[0]] == ["going"]
+        assert all(0 < one["share"] <= 1 for one in told[1:-1])
         fresh = told[-1]["open"]
         assert fresh != talk.id
         assert told[-1] == {
@@ -107,6 +108,41 @@ async def test_a_bundle_comes_in_over_the_page_with_its_progress(app: Served) ->
         refused = (await brought(made[:-40], **{"x-parlour": "1"})).text.splitlines()
         assert "a.zip is damaged or was changed at a.zip" in json.loads(refused[-1])["failed"]
         assert len(await stores.conversations.list()) == 2
+
+
+async def test_an_import_can_be_called_off_by_its_owner_alone_and_leaves_nothing(app: Served) -> None:
+    talks = [{"title": f"Talk {one}", "mapping": said(20)} for one in range(200)]
+    stores = app.engine.stores.of("local")
+    async with httpx.AsyncClient(base_url=app.address, timeout=60) as browser:
+        files = {"files": ("all.json", json.dumps(talks).encode())}
+        sent = browser.stream("POST", "/conversations/import", files=files, headers={"x-parlour": "1"})
+        async with sent as answer:
+            lines = answer.aiter_lines()
+            first = json.loads(await anext(lines))
+            assert "going" in first, first
+            going = first["going"]
+            assert (await browser.post("/conversations/import/stop", json={"going": "other"})).status_code == 200
+            assert 0 < json.loads(await anext(lines))["share"] < 1
+            assert (await browser.post("/conversations/import/stop", json={"going": going})).status_code == 200
+            told = [json.loads(line) async for line in lines]
+        assert told[-1]["failed"].startswith("all.json was called off.")
+        assert (await browser.post("/conversations/import/stop", json={"going": going})).status_code == 200
+    assert await stores.conversations.list(temporary=True) == []
+
+
+def said(turns: int) -> dict[str, Any]:
+    """The nodes of a conversation as ChatGPT exports it."""
+    return {
+        str(at): {
+            "id": str(at),
+            "parent": str(at - 1) if at else None,
+            "message": {
+                "author": {"role": ("user", "assistant")[at % 2]},
+                "content": {"content_type": "text", "parts": [f"Say {at}."]},
+            },
+        }
+        for at in range(turns)
+    }
 
 
 async def test_a_key_that_the_owner_typed_somewhere_is_in_no_file(app: Served) -> None:
