@@ -11,12 +11,12 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.e2e.app_process import ROOT, AppProcess
-from tests.e2e.chat_steps import NAMED, ask, ask_and_wait, chat, composer, until, wait_for_state
+from tests.e2e.chat_steps import NAMED, ask, ask_and_wait, chat, composer, until, wait_for_state, words_of
 from tests.e2e.test_restart import GONE
 from tests.grown_servers import S3Server, Served, port_of_nobody
 
 GROWN = ROOT / "deploy" / "grown"
-SOON = 5.0  # seconds in which the page is there again
+SOON = 5.0  # seconds in which the page is there again, where nothing else keeps the machine
 
 
 class Front(AppProcess):
@@ -118,7 +118,10 @@ def paired(name: str, proxy: Callable[[str, str, int], Served], start: Callable[
 def test_the_page_goes_on_with_the_other_when_the_one_that_serves_it_is_killed(
     pair: Pair, open_page: Callable[..., Page]
 ) -> None:
+    opening = time.monotonic()
     page = open_page(pair.front, expected=(*GONE, "Bad Gateway"))
+    # Two seconds until it looks, and the page anew; on a machine that is too busy for that, what it takes there.
+    soon = max(SOON, 2 + 2 * (time.monotonic() - opening))
     ask_and_wait(page, "Are you there?", "You said: Are you there?")
     ask(page, "count at leisure until the lights go out")
     expect(chat(page)).to_contain_text("word10 ")
@@ -134,7 +137,7 @@ def test_the_page_goes_on_with_the_other_when_the_one_that_serves_it_is_killed(
     expect(chat(page)).to_contain_text("You said: Are you there?")
     expect(chat(page)).to_contain_text("word10 ")
     expect(composer(page)).to_have_value("What I was about to ask")
-    assert time.monotonic() - began < SOON
+    assert time.monotonic() - began < soon
     assert page.url == address
     assert pair.serving(page) is not served
     # The one that it is idle at is killed. What is sent next goes to the other, or stands in the composer again: what a
@@ -152,6 +155,34 @@ def test_the_page_goes_on_with_the_other_when_the_one_that_serves_it_is_killed(
     assert chat(page).inner_text().count("You said: And now?") == 1
     assert pair.serving(page) is served
     assert page.url == address
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("pair", ["haproxy"], indirect=True)
+def test_a_reply_that_one_writes_is_shown_by_the_other_and_still_when_that_one_is_killed(
+    pair: Pair, open_page: Callable[..., Page]
+) -> None:
+    page = open_page(pair.front, expected=GONE)
+    ask(page, "count at leisure")
+    expect(chat(page)).to_contain_text("word5 ")
+    expect(page).to_have_url(NAMED)
+    writes = pair.serving(page)
+    other = next(name for name, one in pair.names.items() if one is not writes)
+    (kept,) = (one for one in page.context.cookies() if one.get("name") == "parlour_at")
+    page.context.add_cookies([{**kept, "value": other}])  # pyright: ignore[reportArgumentType] - as it came
+    page.reload()
+    expect(chat(page)).to_contain_text("word15 ")
+    assert pair.serving(page) is pair.names[other]
+    wait_for_state(page, "running")
+    pair.serving(page).kill()
+    expect(page.locator("html")).to_have_attribute("data-connection", "lost")
+    expect(page.locator("html")).not_to_have_attribute("data-connection", "lost")
+    wait_for_state(page, "running")
+    assert pair.serving(page) is writes
+    words = words_of(page)
+    assert len(words) >= 15
+    assert words == [f"word{number}" for number in range(1, len(words) + 1)]
+    expect(chat(page)).to_contain_text(f"word{len(words) + 10} ")
 
 
 @pytest.mark.slow
