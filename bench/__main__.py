@@ -58,6 +58,7 @@ NAMES = (
     "tables",
     "figures_and_forms",
     "second_question",
+    "blobs",
     "small_model",
     "agents_suite",
 )

@@ -13,9 +13,20 @@ from secrets import token_hex
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final
 
-from core.backup.contents import COUNTED, DATABASE, LAST, NAME, SECRETS, Manifest, files_in, is_index, needed_by
+from core.backup.contents import (
+    COUNTED,
+    DATABASE,
+    LAST,
+    NAME,
+    SECRETS,
+    Manifest,
+    files_in,
+    is_index,
+    is_safe,
+    needed_by,
+)
 from core.backup.problems import problem
-from core.errors import StorageError
+from core.errors import NotFoundError, StorageError
 from core.storage.data_folder import damaged, put_in_place, translated
 from core.storage.migrations.comparing import wrong_with
 from core.storage.migrations.updating import revision_of
@@ -23,19 +34,24 @@ from core.storage.migrations.updating import revision_of
 if TYPE_CHECKING:
     from pathlib import PurePosixPath
 
+    from core.backup.elsewhere import Elsewhere
+
 _PIECE: Final = 1 << 20
 _TRIES: Final = 5
 _WAIT: Final = 30.0
 _LEVEL: Final = 3  # of compression: documents and pictures are compressed already
 
 
-def write_backup(home: Path, target: Path, *, with_secret: bool = False) -> tuple[Path, Manifest]:
+def write_backup(
+    home: Path, target: Path, *, with_secret: bool = False, elsewhere: Elsewhere | None = None
+) -> tuple[Path, Manifest]:
     """Write a backup of a data folder; a draft has its name only when it is complete, and on the disk.
 
     Args:
         home: The data folder; Parlour may be running on it.
         target: The file to make, or a folder, where it gets a name with the time.
         with_secret: Take in the secrets, with which kept keys and cookies can be read and the page be opened.
+        elsewhere: Has the files where they are not in the data folder; asked by another thread than this one.
 
     Returns:
         The file, and what is in it.
@@ -57,7 +73,7 @@ def write_backup(home: Path, target: Path, *, with_secret: bool = False) -> tupl
             os.fdopen(os.open(draft, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600), "w+b") as file,
             zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=_LEVEL) as archive,
         ):
-            manifest = _Writing(home, archive, draft.parent).write(with_secret=with_secret)
+            manifest = _Writing(home, archive, draft.parent, elsewhere).write(with_secret=with_secret)
         put_in_place(draft, target)
     except sqlite3.Error as error:
         raise translated(error, database) from error
@@ -85,8 +101,9 @@ def last_backup(home: Path) -> float | None:
 class _Writing:
     """One backup on its way into an archive."""
 
-    def __init__(self, home: Path, archive: zipfile.ZipFile, beside: Path) -> None:
+    def __init__(self, home: Path, archive: zipfile.ZipFile, beside: Path, elsewhere: Elsewhere | None = None) -> None:
         self._home = home
+        self._elsewhere = elsewhere
         self._archive = archive
         self._beside = beside
         self._entries: dict[str, tuple[int, str]] = {}
@@ -97,6 +114,7 @@ class _Writing:
             for _ in range(_TRIES):
                 copy_database(self._home / DATABASE, copy)
                 self._files()
+                self._remote_files()
                 if not self._deleted_meanwhile(needed_by(copy) - self._entries.keys()):
                     break
             schema, counts = _known_of(copy)
@@ -118,6 +136,15 @@ class _Writing:
                     self._index(name)
                 else:
                     self._add(str(name), self._home / name)
+
+    def _remote_files(self) -> None:
+        """The same of what lies elsewhere."""
+        if self._elsewhere is None:
+            return
+        for name, key in self._elsewhere.names().items():
+            if name not in self._entries and is_safe(name):
+                with suppress(NotFoundError), self._elsewhere.held(key) as path:
+                    self._add(name, path)
 
     def _index(self, name: PurePosixPath) -> None:
         """A copy of a library's index; without one, where it is damaged, it is made again from the originals."""

@@ -6,18 +6,24 @@ import asyncio
 import sys
 from contextlib import aclosing
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from core.backup.elsewhere import Elsewhere
 from core.backup.restoring import restore_backup
 from core.backup.writing import write_backup
 from core.storage.base import LOCAL_OWNER
+from core.storage.blobs import delete_all, files_beside
+from core.storage.carrying_files import carry_files
+from core.storage.opening import opened_blobs
 from webui.commands.command_line import Parser, id_argument, on_data_folder
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import AsyncGenerator, Sequence
 
+    from core.backup.contents import Manifest
     from core.export.exporting import Exporting
     from core.export.together import FileForm
     from core.settings import Settings
@@ -42,13 +48,23 @@ def backup(arguments: Sequence[str]) -> int:
 
 
 def _back_up(given: argparse.Namespace, settings: Settings, words: Words) -> list[str]:
-    file, manifest = write_backup(settings.home, given.file, with_secret=given.with_secret)
+    if settings.store is None:
+        file, manifest = write_backup(settings.home, given.file, with_secret=given.with_secret)
+    else:
+        file, manifest = asyncio.run(_with_files_elsewhere(given, settings))
     megabytes = max(1, round(file.stat().st_size / 1_000_000))
     if "secret" in manifest.entries:
         about = "backup.with_secret"
     else:
         about = "backup.secret_elsewhere" if given.with_secret else "backup.without_secret"
     return [words("backup.made", file=str(file), size=megabytes, **manifest.counts), words(about)]
+
+
+async def _with_files_elsewhere(given: argparse.Namespace, settings: Settings) -> tuple[Path, Manifest]:
+    async with opened_blobs(settings) as blobs:
+        elsewhere = Elsewhere(blobs, asyncio.get_running_loop())
+        write = partial(write_backup, with_secret=given.with_secret, elsewhere=elsewhere)
+        return await asyncio.to_thread(write, settings.home, given.file)
 
 
 def restore(arguments: Sequence[str]) -> int:
@@ -71,9 +87,20 @@ def _restore(given: argparse.Namespace, settings: Settings, words: Words) -> lis
     said = [words("restore.done", home=str(settings.home), made=made, **done.manifest.counts)]
     if done.aside is not None:
         said.append(words("restore.aside", folder=str(done.aside)))
+    if settings.store is not None:
+        said.append(words("restore.files", files=asyncio.run(_into_store(settings)), place=settings.files))
     if not done.has_secret and settings.secret is None:
         said.append(words("restore.without_secret"))
     return said
+
+
+async def _into_store(settings: Settings) -> int:
+    """Carry the files of a data folder into the store that settings name; what arrived goes from the folder."""
+    here = files_beside(settings.home / "files")
+    async with opened_blobs(settings) as blobs:
+        carried = await carry_files(here, blobs)
+    await delete_all(here, "o/")
+    return carried.files
 
 
 def export(arguments: Sequence[str]) -> int:
