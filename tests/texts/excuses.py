@@ -50,6 +50,8 @@ _LISTED: Mapping[str, str] = {
         core.storage.second_replies: SecondReplyStore.*
         core.storage.shares: ShareStore.* AllShares.*
         core.storage.blobs: delete_all size_of FolderBlobs.*
+        core.storage.carrying_files: digest_of
+        core.backup.elsewhere: Elsewhere.*
         core.storage.local_copies: LocalCopies.*
         core.storage.object_blobs: ObjectBlobs.*
         core.storage.signing: signed
