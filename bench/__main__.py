@@ -47,6 +47,7 @@ NAMES = (
     "search",
     "large_library",
     "near_vectors",
+    "shelf",
     "without_indices",
     "budget",
     "page_hits",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Self
 
 from core.limits import Slots
 from core.models.own_models import AllModels
+from core.rag.grown import shelves_at
 from core.reading.intake import Intake
 from core.runs.afterwards import FollowUps, Titles
 from core.runs.beside import Beside
@@ -101,7 +102,12 @@ class Answering:
             index=self._index,
             changed=changed,
         )
-        self.workspaces = Workspaces(self.services, settings.home / "libraries", _indexed)
+        self.workspaces = Workspaces(
+            self.services,
+            settings.home / "libraries",
+            _indexed,
+            shelves=shelves_at(settings.database_in(settings.home)),
+        )
         self.services.intake.hear = self._hear
         self._open = AsyncExitStack()
 

@@ -224,6 +224,10 @@ _LISTED: Mapping[str, str] = {
         core.rag.search.keyword: KeywordSearcher.* FrontPageSearcher.* nearest_first
         core.rag.search.word_table: WordTable.*
         core.rag.embedded_shelf: EmbeddedShelf.*
+        core.rag.grown.shelf: PgShelves.* PgShelf.*
+        core.rag.grown.notes: PgNotes.*
+        core.rag.grown.vectors: PgVectors.*
+        core.rag.grown.words: find find_all
         core.rag.search.vector: VectorSearcher.* HybridSearcher.*
         core.rag.search.word_index: WordIndex.* Snapshot.* WordWriter.*
         core.rag.search.stored_vectors: Vectors.like
