@@ -12,6 +12,7 @@ from core.reading.intake import Intake
 from core.runs.afterwards import FollowUps, Titles
 from core.runs.beside import Beside
 from core.runs.claim_check import ClaimChecker
+from core.runs.feeds import feed_at
 from core.runs.history_summary import HistorySummarizer
 from core.runs.manager import Runs
 from core.toolbox.code_interpreter import CodeInterpreters
@@ -78,6 +79,7 @@ class Answering:
             check=self._checked if settings.check_claims else None,
             at_once=Slots(settings.replies_at_once),
             keep_events=settings.keep_events_days * 86_400.0 or None,
+            feed=feed_at(settings.redis_address, stores),
         )
         runs.on_change(changed)
         beside = Beside(runs)
