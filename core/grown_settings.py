@@ -11,7 +11,9 @@ from pydantic_settings import BaseSettings
 if TYPE_CHECKING:
     from pathlib import Path
 
-_STORE: Final = re.compile(r"s3://(?P<bucket>[a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?P<prefix>(?:/[\w.-]{1,100}){0,8})/?")
+_STORE: Final = re.compile(
+    r"s3://(?P<bucket>[a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?P<prefix>(?:/[\w-][\w.-]{0,99}){0,8})/?"
+)
 _SERVER: Final = re.compile(r"https?://[\w.-]{1,253}(?::\d{1,5})?/?")
 _OFF: Final = "off"
 
