@@ -45,9 +45,9 @@ NAMES = (
     "long_conversation",
     "long_document",
     "search",
+    "database",
     "large_library",
     "near_vectors",
-    "shelf",
     "without_indices",
     "budget",
     "page_hits",
@@ -59,7 +59,6 @@ NAMES = (
     "tables",
     "figures_and_forms",
     "second_question",
-    "blobs",
     "small_model",
     "agents_suite",
 )

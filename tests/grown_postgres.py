@@ -102,14 +102,14 @@ class PostgresServer:
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[PostgresServer]:
     """A PostgreSQL for all tests of this process; its databases outlive a test."""
-    with _postgres() as server:
+    with running_postgres() as server:
         yield server
 
 
 @pytest.fixture
 def own_postgres() -> Iterator[PostgresServer]:
     """A PostgreSQL for one test, which may stop and break it."""
-    with _postgres() as server:
+    with running_postgres() as server:
         yield server
 
 
@@ -132,13 +132,9 @@ def empty_postgres(migrated_postgres: str) -> Iterator[Callable[[], str]]:
         connection.execute("SET session_replication_role = replica")  # no rule between the rows holds meanwhile
 
         def emptied() -> str:
-            ours = (
-                "SELECT format('%I.%I', schemaname, tablename) FROM pg_tables "
-                "WHERE schemaname IN ('public', 'libraries') AND tablename <> 'alembic_version' "
-                "AND tablename !~ '_[0-9]+$'"  # the parts of a table go with their whole
-            )
+            ours = "SELECT tablename FROM pg_tables WHERE schemaname = 'public' AND tablename <> 'alembic_version'"
             names = [name for (name,) in connection.execute(ours).fetchall()]
-            connection.execute(";".join(f"DELETE FROM {name}" for name in names).encode())
+            connection.execute(";".join(f'DELETE FROM "{name}"' for name in names).encode())
             return migrated_postgres
 
         yield emptied
@@ -165,7 +161,8 @@ async def opened_form(request: pytest.FixtureRequest, folder: Path) -> Database:
 
 
 @contextmanager
-def _postgres() -> Iterator[PostgresServer]:
+def running_postgres() -> Iterator[PostgresServer]:
+    """A PostgreSQL, to the end of a `with` block."""
     binaries = _binaries()
     cluster = _cluster(binaries)
     folder = Path(tempfile.mkdtemp(prefix="run-", dir=cluster.parent))

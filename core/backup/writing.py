@@ -8,33 +8,22 @@ import sqlite3
 import time
 import zipfile
 from contextlib import closing, suppress
+from functools import partial
 from pathlib import Path
 from secrets import token_hex
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final
 
-from core.backup.contents import (
-    COUNTED,
-    DATABASE,
-    LAST,
-    NAME,
-    SECRETS,
-    Manifest,
-    files_in,
-    is_index,
-    is_safe,
-    needed_by,
-)
+from core.backup.contents import COUNTED, DATABASE, LAST, NAME, SECRETS, Manifest, files_in, is_index, needed_by
 from core.backup.problems import problem
-from core.errors import NotFoundError, StorageError
+from core.errors import StorageError
 from core.storage.data_folder import damaged, put_in_place, translated
 from core.storage.migrations.comparing import wrong_with
 from core.storage.migrations.updating import revision_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import PurePosixPath
-
-    from core.backup.elsewhere import Elsewhere
 
 _PIECE: Final = 1 << 20
 _TRIES: Final = 5
@@ -43,7 +32,7 @@ _LEVEL: Final = 3  # of compression: documents and pictures are compressed alrea
 
 
 def write_backup(
-    home: Path, target: Path, *, with_secret: bool = False, elsewhere: Elsewhere | None = None
+    home: Path, target: Path, *, with_secret: bool = False, rows: Callable[[Path], None] | None = None
 ) -> tuple[Path, Manifest]:
     """Write a backup of a data folder; a draft has its name only when it is complete, and on the disk.
 
@@ -51,7 +40,7 @@ def write_backup(
         home: The data folder; Parlour may be running on it.
         target: The file to make, or a folder, where it gets a name with the time.
         with_secret: Take in the secrets, with which kept keys and cookies can be read and the page be opened.
-        elsewhere: Has the files where they are not in the data folder; asked by another thread than this one.
+        rows: Writes all rows into a new database file, where they are in no file of the data folder.
 
     Returns:
         The file, and what is in it.
@@ -61,7 +50,7 @@ def write_backup(
         StorageError: key `backup_no_data`, `backup_exists`, `backup_no_read`, `backup_no_write`, or the database's own.
     """
     database = home / DATABASE
-    if not database.is_file():
+    if rows is None and not database.is_file():
         raise problem("backup_no_data", home=str(home))
     if target.is_dir():
         target = target / f"parlour-{time.strftime('%Y%m%d-%H%M%S')}.zip"
@@ -73,7 +62,7 @@ def write_backup(
             os.fdopen(os.open(draft, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600), "w+b") as file,
             zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=_LEVEL) as archive,
         ):
-            manifest = _Writing(home, archive, draft.parent, elsewhere).write(with_secret=with_secret)
+            manifest = _Writing(home, archive, draft.parent, rows).write(with_secret=with_secret)
         put_in_place(draft, target)
     except sqlite3.Error as error:
         raise translated(error, database) from error
@@ -101,9 +90,10 @@ def last_backup(home: Path) -> float | None:
 class _Writing:
     """One backup on its way into an archive."""
 
-    def __init__(self, home: Path, archive: zipfile.ZipFile, beside: Path, elsewhere: Elsewhere | None = None) -> None:
+    def __init__(self, home: Path, archive: zipfile.ZipFile, beside: Path, rows: Callable[[Path], None] | None) -> None:
         self._home = home
-        self._elsewhere = elsewhere
+        self._is_grown = rows is not None
+        self._rows = rows or partial(copy_database, home / DATABASE)
         self._archive = archive
         self._beside = beside
         self._entries: dict[str, tuple[int, str]] = {}
@@ -112,9 +102,8 @@ class _Writing:
         with TemporaryDirectory(dir=self._beside, prefix=".parlour-backup-") as folder:
             copy = Path(folder) / DATABASE
             for _ in range(_TRIES):
-                copy_database(self._home / DATABASE, copy)
+                self._rows(copy)
                 self._files()
-                self._remote_files()
                 if not self._deleted_meanwhile(needed_by(copy) - self._entries.keys()):
                     break
             schema, counts = _known_of(copy)
@@ -137,15 +126,6 @@ class _Writing:
                 else:
                     self._add(str(name), self._home / name)
 
-    def _remote_files(self) -> None:
-        """The same of what lies elsewhere."""
-        if self._elsewhere is None:
-            return
-        for name, key in self._elsewhere.names().items():
-            if name not in self._entries and is_safe(name):
-                with suppress(NotFoundError), self._elsewhere.held(key) as path:
-                    self._add(name, path)
-
     def _index(self, name: PurePosixPath) -> None:
         """A copy of a library's index; without one, where it is damaged, it is made again from the originals."""
         with TemporaryDirectory(dir=self._beside, prefix=".parlour-backup-") as folder:
@@ -156,7 +136,12 @@ class _Writing:
 
     def _deleted_meanwhile(self, missing: set[str]) -> bool:
         """Whether some of these files are no longer needed: then the copy of the database is older than the files."""
-        return bool(missing) and not missing <= needed_by(self._home / DATABASE)
+        if not missing or not self._is_grown:
+            return bool(missing) and not missing <= needed_by(self._home / DATABASE)
+        with TemporaryDirectory(dir=self._beside, prefix=".parlour-backup-") as folder:
+            now = Path(folder) / DATABASE
+            self._rows(now)
+            return not missing <= needed_by(now)
 
     def _add(self, name: str, path: Path) -> None:
         digest, size = hashlib.sha256(), 0

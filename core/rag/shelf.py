@@ -1,7 +1,6 @@
 """The `Shelf` protocol: where the passages of a library are kept, found and compared.
 
-The embedded form is one SQLite file (`embedded_shelf.py`), the grown form PostgreSQL (`grown/`). What is asked of both
-is the same, and so is what they answer: `tests/contract/test_shelves.py` holds them to it.
+The embedded form is one SQLite file (`embedded_shelf.py`). Whatever is above asks a shelf, and knows no table.
 """
 
 from __future__ import annotations

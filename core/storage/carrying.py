@@ -20,8 +20,8 @@ from core.storage import data_folder
 from core.storage.message_texts import words_in
 from core.storage.migrations import postgres, upgrade
 from core.storage.migrations.updating import PATIENCE, alone_with
-from core.storage.notes import MOVE, SECRET, forget_notes, keep_note, note_of, print_of
-from core.storage.postgres_engine import engine_of, finite, named
+from core.storage.notes import MOVE, SECRET, forget_notes, keep_note, note_of, print_of, unfinished
+from core.storage.postgres_engine import engine_of, finite, named, to_json
 from core.storage.postgres_errors import translated
 from core.storage.tables import Searched, message_agent_thoughts, message_texts, messages, metadata, without_halves
 
@@ -85,6 +85,48 @@ def carry(path: Path, address: str, secret: str, told: Callable[[str, int], None
         raise data_folder.translated(error, path) from error
     finally:
         engine.dispose()
+
+
+def copy_grown(address: str, target: Path) -> None:
+    """All rows of a PostgreSQL database, as they are at one moment, in a new database file; Parlours may run on it.
+
+    Args:
+        address: Of the database.
+        target: The file, which is made anew.
+
+    Raises:
+        ConflictError: key `move_unfinished`: not all that is carried there has arrived.
+        SettingsError: The address is wrong, or nobody is let in by it.
+        StorageError: One of the two failed.
+    """
+    name = named(address)
+    postgres.bring_up_to_date(address)
+    target.unlink(missing_ok=True)
+    upgrade.bring_up_to_date(target)
+    engine, file = (
+        engine_of(address, 1),
+        create_engine(f"sqlite:///{target}", poolclass=StaticPool, json_serializer=to_json),
+    )
+    try:
+        with engine.connect() as source, file.begin() as copy:
+            source.execute(text("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"))
+            if note_of(source, MOVE) is not None:
+                raise unfinished(name)
+            for table in metadata.sorted_tables:
+                order = [table.c.message_id, table.c.position] if table is message_agent_thoughts else table.primary_key
+                rows = source.execute(select(table).order_by(*order), execution_options={"yield_per": _AT_ONCE})
+                for some in rows.partitions():
+                    copy.execute(insert(table), [dict(zip(table.c.keys(), row, strict=True)) for row in some])
+            source.execute(text("COMMIT"))
+        with file.connect() as closing_:
+            closing_.exec_driver_sql("PRAGMA journal_mode=DELETE")
+    except (DBAPIError, psycopg.Error) as error:
+        if isinstance(getattr(error, "orig", None), sqlite3.Error):
+            raise data_folder.translated(error, target) from error  # pyright: ignore[reportArgumentType]
+        raise translated(error, name) from error
+    finally:
+        engine.dispose()
+        file.dispose()
 
 
 @contextmanager

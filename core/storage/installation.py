@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from core.errors import ConflictError, SettingsError
-from core.storage.notes import MOVE, SECRET, keep_note, note_of, print_of
+from core.errors import SettingsError
+from core.storage.notes import MOVE, SECRET, keep_note, note_of, print_of, unfinished
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -29,9 +29,7 @@ async def check_secret(database: Database, secret: str) -> None:
         if connection.dialect.name == "sqlite":
             return print_of(secret)
         if note_of(connection, MOVE) is not None:
-            hint = "Run `parlour move` again; it goes on where it was."
-            sentence = f"What a data folder holds is being moved into {database.name}, and is not there yet."
-            raise ConflictError(sentence, hint=hint, key="move_unfinished", place=database.name)
+            raise unfinished(database.name)
         there = note_of(connection, SECRET)
         if there is None:
             keep_note(connection, SECRET, print_of(secret))

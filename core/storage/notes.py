@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 from sqlalchemy import text
 
+from core.errors import ConflictError
+
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
@@ -34,6 +36,13 @@ def keep_note(connection: Connection, name: str, value: str) -> None:
 def forget_notes(connection: Connection, beginning: str) -> None:
     """Forget all whose names begin so, inside a transaction."""
     connection.execute(_FORGET, {"beginning": beginning})
+
+
+def unfinished(name: str) -> ConflictError:
+    """Not all that is carried into a database has arrived."""
+    hint = "Run `parlour move` again; it goes on where it was."
+    sentence = f"What a data folder holds is being moved into {name}, and is not there yet."
+    return ConflictError(sentence, hint=hint, key="move_unfinished", place=name)
 
 
 def print_of(secret: str) -> str:

@@ -8,7 +8,7 @@ import select
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import psycopg
@@ -66,6 +66,7 @@ class PostgresDatabase(Transactions):
         self._reading = ThreadPoolExecutor(CONNECTIONS, "database-read")
         self._writing = ThreadPoolExecutor(CONNECTIONS, "database-write")
         self._closing = threading.Event()
+        self._again = threading.Lock()
 
     @classmethod
     async def at(cls, address: str) -> PostgresDatabase:
@@ -115,14 +116,16 @@ class PostgresDatabase(Transactions):
 
     def _patiently(self, engine: Engine, opening: bytes, work: Callable[[Connection], T]) -> T:
         """Run a work, again where another transaction came between, or the server was away for a moment."""
-        until, wait, seen = time.monotonic() + PATIENCE, _SHORTEST_WAIT, False
+        until, wait, seen, met = time.monotonic() + PATIENCE, _SHORTEST_WAIT, False, False
         while True:
             try:
-                return _transaction(engine, opening, work, self.name)
+                with self._again if met else nullcontext():  # those of one process meet no second time
+                    return _transaction(engine, opening, work, self.name)
             except _FAILURES as error:
                 duplicate = is_duplicate(error) and not seen
                 seen = seen or duplicate
-                again = is_conflict(error) or is_passing(error) or duplicate
+                met = is_conflict(error)
+                again = met or is_passing(error) or duplicate
                 if not again or self._closing.is_set() or time.monotonic() > until:
                     raise translated(error, self.name) from error
             self._closing.wait(wait * random.random())  # noqa: S311 - so that two do not meet again and again

@@ -39,10 +39,11 @@ def engine_of(address: str, size: int) -> Engine:
     engine = create_engine(
         url.set(drivername="postgresql+psycopg"),
         isolation_level="AUTOCOMMIT",  # transactions are begun and ended above, by hand
-        json_serializer=_json,
+        json_serializer=to_json,
         pool_size=size,
         max_overflow=0,
         pool_timeout=PATIENCE,
+        pool_reset_on_return=None,  # whoever takes one ends what it began
         use_native_hstore=False,
         connect_args={name: value for name, value in _USUAL.items() if name not in url.query},
     )
@@ -82,12 +83,12 @@ def _set_up(connection: psycopg.Connection[Any], _record: object) -> None:
     connection.adapters.register_dumper(str, _WithoutNul)
 
 
-def _json(value: object) -> str:
+def to_json(value: object) -> str:
     """JSON as it reads; halves of surrogate pairs, which no text can hold, stay escaped, like NUL."""
     try:
         said = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     except ValueError:
-        return _json(finite(value))
+        return to_json(finite(value))
     try:
         said.encode()
     except UnicodeEncodeError:

@@ -50,8 +50,6 @@ _LISTED: Mapping[str, str] = {
         core.storage.second_replies: SecondReplyStore.*
         core.storage.shares: ShareStore.* AllShares.*
         core.storage.blobs: delete_all size_of FolderBlobs.*
-        core.storage.carrying_files: digest_of
-        core.backup.elsewhere: Elsewhere.*
         core.storage.local_copies: LocalCopies.*
         core.storage.object_blobs: ObjectBlobs.*
         core.storage.signing: signed
@@ -59,7 +57,7 @@ _LISTED: Mapping[str, str] = {
         core.storage.arriving: ArrivingConversations.*
         core.storage.conversations: is_needed
         core.storage.dialects: begins refuse_second
-        core.storage.notes: note_of keep_note forget_notes print_of
+        core.storage.notes: note_of keep_note forget_notes print_of unfinished
         core.storage.postgres_engine: _WithoutNul.*
         core.storage.api_keys: ApiKey.* ApiKeyStore.* AllApiKeys.*
         core.storage.api_state: ApiFileStore.* ApiResponseStore.*
@@ -67,7 +65,7 @@ _LISTED: Mapping[str, str] = {
         webui.panels.toolbar: switched
     """,
     "an address that who starts the house gave, or a line of what the database's server says": """
-        core.storage.carrying: carry
+        core.storage.carrying: carry copy_grown
         core.storage.database: Database.open
         core.storage.installation: check_secret
         core.storage.postgres_database: PostgresDatabase.*
@@ -224,10 +222,6 @@ _LISTED: Mapping[str, str] = {
         core.rag.search.keyword: KeywordSearcher.* FrontPageSearcher.* nearest_first
         core.rag.search.word_table: WordTable.*
         core.rag.embedded_shelf: EmbeddedShelf.*
-        core.rag.grown.shelf: PgShelves.* PgShelf.*
-        core.rag.grown.notes: PgNotes.*
-        core.rag.grown.vectors: PgVectors.*
-        core.rag.grown.words: find find_all
         core.rag.search.vector: VectorSearcher.* HybridSearcher.*
         core.rag.search.word_index: WordIndex.* Snapshot.* WordWriter.*
         core.rag.search.stored_vectors: Vectors.like
