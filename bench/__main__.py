@@ -48,6 +48,7 @@ NAMES = (
     "database",
     "large_library",
     "near_vectors",
+    "shelf",
     "without_indices",
     "budget",
     "page_hits",
@@ -59,6 +60,7 @@ NAMES = (
     "tables",
     "figures_and_forms",
     "second_question",
+    "blobs",
     "small_model",
     "agents_suite",
 )

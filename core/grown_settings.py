@@ -11,7 +11,9 @@ from pydantic_settings import BaseSettings
 if TYPE_CHECKING:
     from pathlib import Path
 
-_STORE: Final = re.compile(r"s3://(?P<bucket>[a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?P<prefix>(?:/[\w.-]{1,100}){0,8})/?")
+_STORE: Final = re.compile(
+    r"s3://(?P<bucket>[a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?P<prefix>(?:/[\w-][\w.-]{0,99}){0,8})/?"
+)
 _SERVER: Final = re.compile(r"https?://[\w.-]{1,253}(?::\d{1,5})?/?")
 _OFF: Final = "off"
 
@@ -32,8 +34,8 @@ class GrownSettings(BaseSettings):
         files_cache_mb: How much room copies of files may take on this machine, in MiB.
         aws_access_key_id, aws_secret_access_key, aws_session_token, aws_region, aws_endpoint_url: The usual variables:
             the keys, and where a store is that is not Amazon's.
-        redis: The address of a Redis or Valkey in which all Parlours count rates together, such as
-            `redis://host:6379/0`.
+        redis: The address of a Redis or Valkey in which all Parlours count rates together, and tell each other what
+            happens in replies, such as `redis://host:6379/0`.
         drain_seconds: How long it goes on serving after SIGTERM, while `/readyz` says 503, so that a proxy sends nobody
             here any more and replies come to their end; it ends sooner when nobody is served.
     """

@@ -132,9 +132,13 @@ def empty_postgres(migrated_postgres: str) -> Iterator[Callable[[], str]]:
         connection.execute("SET session_replication_role = replica")  # no rule between the rows holds meanwhile
 
         def emptied() -> str:
-            ours = "SELECT tablename FROM pg_tables WHERE schemaname = 'public' AND tablename <> 'alembic_version'"
+            ours = (
+                "SELECT format('%I.%I', schemaname, tablename) FROM pg_tables "
+                "WHERE schemaname IN ('public', 'libraries') AND tablename <> 'alembic_version' "
+                "AND tablename !~ '_[0-9]+$'"  # the parts of a table go with their whole
+            )
             names = [name for (name,) in connection.execute(ours).fetchall()]
-            connection.execute(";".join(f'DELETE FROM "{name}"' for name in names).encode())
+            connection.execute(";".join(f"DELETE FROM {name}" for name in names).encode())
             return migrated_postgres
 
         yield emptied

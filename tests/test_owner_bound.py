@@ -33,6 +33,8 @@ ALLOWED = {
     "core.export.exporting.conversations_at_rest": FACTORIES,
     "core.mcp.servers.Servers.of": FACTORIES,
     "core.models.own_models.AllModels.of": FACTORIES,
+    "core.rag.grown.shelf.PgShelves.of": FACTORIES,
+    "core.rag.grown.shelf.PgShelf.__init__": BOUND,
     "core.mcp_endpoint.McpAccess.of": FACTORIES,
     "core.runs.manager.Runs.of": FACTORIES,
     "core.toolbox.code_interpreter.CodeInterpreters.of": FACTORIES,

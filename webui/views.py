@@ -137,6 +137,7 @@ class View:
         draft: What a new conversation will be steered by: its settings, before it is there.
         forgotten: The persona that was deleted last, while that can be taken back.
         side: What stands in the evidence's place: `steering`, `folder:<id>`, or "" for the evidence itself.
+        opened: Whether the page was loaded here: else, at another Parlour or before a restart.
         stale: What it shows must be read from the store again.
         urgent: What changed does not wait for the next frame.
         wake: Something changed.
@@ -166,6 +167,7 @@ class View:
     draft: dict[str, Any] = field(default_factory=dict[str, Any])
     forgotten: Persona | None = None
     side: str = ""
+    opened: bool = False
     stale: bool = True
     urgent: asyncio.Event = field(default_factory=asyncio.Event)
     wake: asyncio.Event = field(default_factory=asyncio.Event)

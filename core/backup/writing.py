@@ -14,9 +14,20 @@ from secrets import token_hex
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final
 
-from core.backup.contents import COUNTED, DATABASE, LAST, NAME, SECRETS, Manifest, files_in, is_index, needed_by
+from core.backup.contents import (
+    COUNTED,
+    DATABASE,
+    LAST,
+    NAME,
+    SECRETS,
+    Manifest,
+    files_in,
+    is_index,
+    is_safe,
+    needed_by,
+)
 from core.backup.problems import problem
-from core.errors import StorageError
+from core.errors import NotFoundError, StorageError
 from core.storage.data_folder import damaged, put_in_place, translated
 from core.storage.migrations.comparing import wrong_with
 from core.storage.migrations.updating import revision_of
@@ -25,6 +36,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import PurePosixPath
 
+    from core.backup.elsewhere import Elsewhere
+
 _PIECE: Final = 1 << 20
 _TRIES: Final = 5
 _WAIT: Final = 30.0
@@ -32,7 +45,12 @@ _LEVEL: Final = 3  # of compression: documents and pictures are compressed alrea
 
 
 def write_backup(
-    home: Path, target: Path, *, with_secret: bool = False, rows: Callable[[Path], None] | None = None
+    home: Path,
+    target: Path,
+    *,
+    with_secret: bool = False,
+    rows: Callable[[Path], None] | None = None,
+    elsewhere: Elsewhere | None = None,
 ) -> tuple[Path, Manifest]:
     """Write a backup of a data folder; a draft has its name only when it is complete, and on the disk.
 
@@ -41,6 +59,7 @@ def write_backup(
         target: The file to make, or a folder, where it gets a name with the time.
         with_secret: Take in the secrets, with which kept keys and cookies can be read and the page be opened.
         rows: Writes all rows into a new database file, where they are in no file of the data folder.
+        elsewhere: Has the files where they are not in the data folder; asked by another thread than this one.
 
     Returns:
         The file, and what is in it.
@@ -62,7 +81,7 @@ def write_backup(
             os.fdopen(os.open(draft, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600), "w+b") as file,
             zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=_LEVEL) as archive,
         ):
-            manifest = _Writing(home, archive, draft.parent, rows).write(with_secret=with_secret)
+            manifest = _Writing(home, archive, draft.parent, rows, elsewhere).write(with_secret=with_secret)
         put_in_place(draft, target)
     except sqlite3.Error as error:
         raise translated(error, database) from error
@@ -90,8 +109,16 @@ def last_backup(home: Path) -> float | None:
 class _Writing:
     """One backup on its way into an archive."""
 
-    def __init__(self, home: Path, archive: zipfile.ZipFile, beside: Path, rows: Callable[[Path], None] | None) -> None:
+    def __init__(
+        self,
+        home: Path,
+        archive: zipfile.ZipFile,
+        beside: Path,
+        rows: Callable[[Path], None] | None = None,
+        elsewhere: Elsewhere | None = None,
+    ) -> None:
         self._home = home
+        self._elsewhere = elsewhere
         self._is_grown = rows is not None
         self._rows = rows or partial(copy_database, home / DATABASE)
         self._archive = archive
@@ -104,6 +131,7 @@ class _Writing:
             for _ in range(_TRIES):
                 self._rows(copy)
                 self._files()
+                self._remote_files()
                 if not self._deleted_meanwhile(needed_by(copy) - self._entries.keys()):
                     break
             schema, counts = _known_of(copy)
@@ -125,6 +153,15 @@ class _Writing:
                     self._index(name)
                 else:
                     self._add(str(name), self._home / name)
+
+    def _remote_files(self) -> None:
+        """The same of what lies elsewhere."""
+        if self._elsewhere is None:
+            return
+        for name, key in self._elsewhere.names().items():
+            if name not in self._entries and is_safe(name):
+                with suppress(NotFoundError), self._elsewhere.held(key) as path:
+                    self._add(name, path)
 
     def _index(self, name: PurePosixPath) -> None:
         """A copy of a library's index; without one, where it is damaged, it is made again from the originals."""

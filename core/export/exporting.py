@@ -22,6 +22,7 @@ from core.export.markdown import MarkdownWriter
 from core.export.redaction import KnownSecrets, Redaction
 from core.export.schema import ExportedConversation, ExportedDocument, ExportedFile, ExportHead
 from core.export.turns import moment, turn_of
+from core.rag.grown import shelves_at
 from core.rag.printing import as_pdf
 from core.runs.lease import seems_held
 from core.runs.manager import Runs
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from core.export.schema import ExportedTurn
     from core.languages import Lang
     from core.rag.library import Library
+    from core.rag.shelf import Shelf
     from core.runs.log import LoggedEvent
     from core.runs.manager import OwnerRuns
     from core.settings import Settings
@@ -352,11 +354,15 @@ async def conversations_at_rest(settings: Settings, owner: str) -> AsyncGenerato
         opened.push_async_callback(runs.aclose)
         stores = every.of(owner)
         secrets = KnownSecrets(settings, stores.model_services, toolbox.of(owner))
-        index = _index_at_rest(settings, settings.home / "libraries" / folder_name(owner))
+        shelves = shelves_at(settings.database_in(settings.home))
+        if shelves is not None:
+            opened.callback(shelves.close)
+        shelf = partial(shelves.of, owner) if shelves is not None else None
+        index = _index_at_rest(settings, settings.home / "libraries" / folder_name(owner), shelf)
         yield stores, Exporting(stores.whole, runs.of(owner), secrets, index, stores.files)
 
 
-def _index_at_rest(settings: Settings, folder: Path) -> OpenIndex | None:
+def _index_at_rest(settings: Settings, folder: Path, shelf: Callable[[], Shelf] | None) -> OpenIndex | None:
     """What opens an index where nobody else does; `None` where there is none."""
     if not folder.is_dir():
         return None
@@ -366,7 +372,8 @@ def _index_at_rest(settings: Settings, folder: Path) -> OpenIndex | None:
         from core.rag.library import Library  # brings the document readers with it
 
         config = {"retrieval_type": settings.retrieval, "pdf_reader": settings.pdf_reader}
-        library = await asyncio.to_thread(Library.open, folder, config)
+        passages = await asyncio.to_thread(shelf) if shelf is not None else None
+        library = await asyncio.to_thread(Library.open, folder, config, shelf=passages)
         try:
             yield library
         finally:

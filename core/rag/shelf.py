@@ -1,6 +1,7 @@
 """The `Shelf` protocol: where the passages of a library are kept, found and compared.
 
-The embedded form is one SQLite file (`embedded_shelf.py`). Whatever is above asks a shelf, and knows no table.
+The embedded form is one SQLite file (`embedded_shelf.py`), the grown form PostgreSQL (`grown/`). What is asked of both
+is the same, and so is what they answer: `tests/contract/test_shelves.py` holds them to it.
 """
 
 from __future__ import annotations

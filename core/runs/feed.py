@@ -35,7 +35,13 @@ Told: TypeAlias = "Sequence[LoggedEvent] | Rewound"
 
 
 class Feed(Protocol):
-    """Tells what happens in runs. The tables hold the truth; a feed may be quicker, and may lose anything."""
+    """Tells what happens in runs. The tables hold the truth; a feed may be quicker, and may lose anything.
+
+    Attributes:
+        tells: Whether it is quicker than the tables, so that there is a point in telling it anything.
+    """
+
+    tells: bool
 
     async def publish(self, run_id: str, epoch: int, events: Sequence[LoggedEvent]) -> None:
         """Tell what has happened in a run of this process.
@@ -120,6 +126,8 @@ def _tell(asked: Sequence[tuple[int, asyncio.Future[News | None]]], news: News |
 
 class TableFeed:
     """Follows runs by their tables alone: for several processes on one database and nothing else."""
+
+    tells = False
 
     def __init__(self, news: RunNews, *, every: float = _EVERY) -> None:
         self._looks = TableLooks(news, every=every)

@@ -21,6 +21,7 @@ from core.runs.lease import BEAT, LeaseWatch, Renewing, this_worker
 from core.runs.ledger import ended_calls
 from core.runs.log import ApprovalAsked, message_events
 from core.runs.owner_replies import OwnerReplies
+from core.runs.publishing import Publishing
 from core.runs.resumable import ResumableRun
 from core.runs.rows import prune_daily, rows_of
 from core.runs.run import Answerer, Beginning, Run, RunOptions, messages_at_end
@@ -81,7 +82,9 @@ class OwnerRuns(OwnerReplies):
         if held is not None and held == wanted:
             yield held
             return
-        if (self.live(conversation_id) is not None and not stopping) or self._table.reserved[wanted]:
+        mine = self._every.live(conversation_id)
+        is_live = mine is not None and mine.owner == self._owner
+        if (is_live and not stopping) or self._table.reserved[wanted]:
             raise busy()
         with self._every.reserving(wanted):
             yield wanted
@@ -346,7 +349,9 @@ class Runs:
         self._renewing = Renewing(stores.runs, self._held, self._lost)
         self._leases = LeaseWatch()
         self._heeding = Heeding(stores.run_requests, self.worker, self.table.live)
-        self.elsewhere = Elsewhere(stores, feed or TableFeed(stores.run_news), self._places, self._changed)
+        feed = feed or TableFeed(stores.run_news)
+        self._publishing = Publishing(feed)
+        self.elsewhere = Elsewhere(stores, feed, self._places, self._changed)
         self._keep_events = keep_events
         self._chores: list[asyncio.Task[None]] = []
         Runs._open.add(self)
@@ -410,12 +415,13 @@ class Runs:
         for chore in self._chores:
             chore.cancel()
         await asyncio.gather(*self._chores, return_exceptions=True)
-        await self.elsewhere.aclose()
         runs = [*self.table.live.values()]
         await asyncio.gather(*(run.suspend() for run in runs))
         await asyncio.gather(*(run.leave() for run in {*runs, *self.table.unsettled.values()}))
         await self._renewing.aclose()
         await self._heeding.aclose()
+        await self._publishing.aclose()
+        await self.elsewhere.aclose()
 
     def on_change(self, callback: Callable[[str, str], None]) -> Callable[[], None]:
         """Call back with (owner, conversation) when a run starts or ends; returns what ends this."""
@@ -449,6 +455,7 @@ class Runs:
         run.begin(agent, history, self._done)
         self._renewing.begin()
         self._heeding.begin()
+        self._publishing.begin(run, beginning.stored * len(beginning.logged))
         self._changed(owner, conversation_id)
         return run
 

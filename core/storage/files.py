@@ -392,6 +392,12 @@ class AllFiles:
             if len(rows) < _BATCH:
                 return deleted
 
+    async def missing(self) -> list[str]:
+        """The names of files whose bytes are not there. Raises StorageError."""
+        there = {blob.key async for blob in self.blobs.list("o/")}
+        rows = await self._database.read(lambda c: c.execute(select(files)).all())
+        return [one.name for one in map(file_record, rows) if self.of(one.owner_id).key(one) not in there]
+
     async def delete_orphans(self, older_than: float) -> int:
         """Delete bytes that no row names and that were stored before this time: a process ended between the two.
 

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Self
 
 from core.limits import Slots
 from core.models.own_models import AllModels
+from core.rag.grown import shelves_at
 from core.reading.intake import Intake
 from core.runs.afterwards import FollowUps, Titles
 from core.runs.beside import Beside
 from core.runs.claim_check import ClaimChecker
+from core.runs.feeds import feed_at
 from core.runs.history_summary import HistorySummarizer
 from core.runs.manager import Runs
 from core.toolbox.code_interpreter import CodeInterpreters
@@ -77,6 +79,7 @@ class Answering:
             check=self._checked if settings.check_claims else None,
             at_once=Slots(settings.replies_at_once),
             keep_events=settings.keep_events_days * 86_400.0 or None,
+            feed=feed_at(settings.redis_address, stores),
         )
         runs.on_change(changed)
         beside = Beside(runs)
@@ -101,7 +104,12 @@ class Answering:
             index=self._index,
             changed=changed,
         )
-        self.workspaces = Workspaces(self.services, settings.home / "libraries", _indexed)
+        self.workspaces = Workspaces(
+            self.services,
+            settings.home / "libraries",
+            _indexed,
+            shelves=shelves_at(settings.database_in(settings.home)),
+        )
         self.services.intake.hear = self._hear
         self._open = AsyncExitStack()
 

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 
 from core.bridge.pool import Pool
@@ -17,7 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable
     from pathlib import Path
 
+    from core.rag.grown.shelf import PgShelves
     from core.rag.library import Library
+    from core.rag.shelf import Shelf
     from core.settings import Settings
     from core.workspace.services import Services
 
@@ -38,6 +41,7 @@ class Workspaces:
         services: What each of them works with.
         folder: Holds a folder for the index of each owner.
         indexed: Called with a workspace and its index each time one was opened, before anybody uses it.
+        shelves: Where the passages of indices are, if that is not the folder; closed with the workspaces.
         idle: Seconds that a workspace stays open unused.
         most: How many stay open unused.
     """
@@ -48,10 +52,12 @@ class Workspaces:
         folder: Path,
         indexed: Callable[[Workspace, Library], Awaitable[None]],
         *,
+        shelves: PgShelves | None = None,
         idle: float = _IDLE,
         most: int = _MOST,
     ) -> None:
         self._folder = folder
+        self._shelves = shelves
         self._services = services
         self._roles = roles = services.stores.people.roles
         self._indexed = indexed
@@ -96,6 +102,8 @@ class Workspaces:
         """Close all of them."""
         self._is_closed = True
         await self._pool.aclose()
+        if self._shelves is not None:
+            await asyncio.to_thread(self._shelves.close)
         self._threads.shutdown(wait=False)
 
     async def _made(self, owner: str) -> Workspace:
@@ -109,7 +117,11 @@ class Workspaces:
     async def _open_index(self, workspace: Workspace) -> Library:
         loop = asyncio.get_running_loop()
         library = await loop.run_in_executor(
-            self._threads, _open, self._folder / folder_name(workspace.owner), self._services.settings
+            self._threads,
+            _open,
+            self._folder / folder_name(workspace.owner),
+            self._services.settings,
+            partial(self._shelves.of, workspace.owner) if self._shelves is not None else None,
         )
         try:
             await self._indexed(workspace, library)
@@ -124,8 +136,9 @@ class Workspaces:
         await asyncio.get_running_loop().run_in_executor(self._threads, library.close)
 
 
-def _open(folder: Path, settings: Settings) -> Library:
+def _open(folder: Path, settings: Settings, shelf: Callable[[], Shelf] | None) -> Library:
     from core.rag.library import Library  # brings the document readers with it
 
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return Library.open(folder, {"retrieval_type": settings.retrieval, "pdf_reader": settings.pdf_reader})
+    config = {"retrieval_type": settings.retrieval, "pdf_reader": settings.pdf_reader}
+    return Library.open(folder, config, shelf=shelf() if shelf is not None else None)

@@ -15,6 +15,7 @@ import pytest
 from core.errors import ConflictError, NotFoundError, StorageError
 from core.storage.base import new_id
 from core.storage.blobs import FILES, SHARES, Blobs, FolderBlobs, beginning_of, delete_all, key_of
+from core.storage.carrying_files import Carried, carry_files
 from core.storage.conversations import ConversationStore
 from core.storage.database import Database
 from core.storage.files import AllFiles
@@ -391,3 +392,43 @@ async def test_two_installations_do_not_share_a_prefix(s3: S3Server, tmp_path: P
         await blobs.check("another's")
     assert told.value.words_key == "files_others"
     assert await keys(blobs) == {}
+
+
+# ---- from one store into another
+
+
+async def test_everything_is_carried_once_goes_on_where_it_was_and_is_the_same(s3: S3Server, tmp_path: Path) -> None:
+    here = FolderBlobs({FILES: tmp_path / "files", SHARES: tmp_path / "shares"})
+    there = s3_blobs(s3.make_bucket(), s3.address, tmp_path / "copies")
+    share = key_of("alice", SHARES, "s.zip")
+    for number in range(5):
+        await here.put(key_of("alice", FILES, f"{number}.txt"), b"%d" % number)
+    await here.put(share, b"a bundle")
+    await there.put(key_of("alice", FILES, "0.txt"), b"0")  # carried before it was cut short
+    await there.put(key_of("alice", FILES, "1.txt"), b"?")  # as long, and not the same
+    assert await carry_files(here, there) == Carried(6, 13, 1)
+    assert await keys(there) == await keys(here)
+    assert await read(there, key_of("alice", FILES, "1.txt")) == b"1"
+    assert await there.find(SHARES, "s.zip") == [share]
+    assert await carry_files(here, there) == Carried(6, 13, 6)
+    back = FolderBlobs({FILES: tmp_path / "back" / "files", SHARES: tmp_path / "back" / "shares"})
+    assert await carry_files(there, back) == Carried(6, 13, 0)
+    assert await keys(back) == await keys(here)
+
+
+async def test_what_arrives_as_something_else_is_named_and_stays_where_it_was(
+    s3: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = FolderBlobs({FILES: tmp_path / "files"})
+    there = s3_blobs(s3.make_bucket(), s3.address, tmp_path / "copies")
+    await here.put(KEY, b"text")
+    put = there.put
+
+    async def damaged(key: str, source: Path | bytes, *, only_new: bool = False) -> None:
+        await put(key, b"test", only_new=only_new)
+
+    monkeypatch.setattr(there, "put", damaged)
+    with pytest.raises(StorageError) as told:
+        await carry_files(here, there)
+    assert (told.value.words_key, told.value.details["name"]) == ("files_differ", KEY)
+    assert await read(here, KEY) == b"text"

@@ -8,9 +8,14 @@ from typing import TypeAlias
 
 import pytest
 
+from core.rag.grown.shelf import PgShelves
 from core.rag.library import Library
 from core.rag.search.terms import terms
 from tests.golden.claimed import Record, name, of
+from tests.grown_postgres import migrated_postgres, postgres_server
+from tests.grown_shelves import shelves
+
+__all__ = ["migrated_postgres", "postgres_server", "shelves"]
 
 Found: TypeAlias = list[str]
 Finder: TypeAlias = Callable[[list[str], str], Found]
@@ -41,16 +46,18 @@ def test_a_question_has_the_same_words_or_finer_ones(record: Record) -> None:
     assert not any(set(term) & set(".%@_-") for term in ours)
 
 
-@pytest.fixture(scope="module")
-def find(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Finder]:
-    """Asks a library of these sentences; each set of them is read once."""
+@pytest.fixture(scope="module", params=["embedded", "grown"])
+def find(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Finder]:
+    """Asks a library of these sentences, in a file and in PostgreSQL; each set of them is read once."""
     opened: dict[str, Library] = {}
+    shelves: PgShelves | None = request.getfixturevalue("shelves") if request.param == "grown" else None
 
     def found(sentences: list[str], question: str) -> Found:
         key = "\n".join(sentences)
         if key not in opened:
             folder: Path = tmp_path_factory.mktemp("library")
-            opened[key] = Library.open(folder, {"retrieval_type": "keyword"})
+            shelf = shelves.of(f"golden {len(opened)}") if shelves else None
+            opened[key] = Library.open(folder, {"retrieval_type": "keyword"}, shelf=shelf)
             for number, sentence in enumerate(sentences):
                 if sentence:
                     opened[key].add_text(sentence, name=f"{number}.txt")

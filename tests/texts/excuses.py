@@ -50,6 +50,8 @@ _LISTED: Mapping[str, str] = {
         core.storage.second_replies: SecondReplyStore.*
         core.storage.shares: ShareStore.* AllShares.*
         core.storage.blobs: delete_all size_of FolderBlobs.*
+        core.storage.carrying_files: digest_of
+        core.backup.elsewhere: Elsewhere.*
         core.storage.local_copies: LocalCopies.*
         core.storage.object_blobs: ObjectBlobs.*
         core.storage.signing: signed
@@ -222,6 +224,10 @@ _LISTED: Mapping[str, str] = {
         core.rag.search.keyword: KeywordSearcher.* FrontPageSearcher.* nearest_first
         core.rag.search.word_table: WordTable.*
         core.rag.embedded_shelf: EmbeddedShelf.*
+        core.rag.grown.shelf: PgShelves.* PgShelf.*
+        core.rag.grown.notes: PgNotes.*
+        core.rag.grown.vectors: PgVectors.*
+        core.rag.grown.words: find find_all
         core.rag.search.vector: VectorSearcher.* HybridSearcher.*
         core.rag.search.word_index: WordIndex.* Snapshot.* WordWriter.*
         core.rag.search.stored_vectors: Vectors.like

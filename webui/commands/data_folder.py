@@ -10,16 +10,21 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from core.backup.elsewhere import Elsewhere
 from core.backup.restoring import restore_backup
 from core.backup.writing import write_backup
 from core.errors import extra_for
 from core.storage.base import LOCAL_OWNER
+from core.storage.blobs import delete_all, files_beside
+from core.storage.carrying_files import carry_files
+from core.storage.opening import opened_blobs
 from webui.commands.command_line import Parser, id_argument, on_data_folder
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import AsyncGenerator, Callable, Sequence
 
+    from core.backup.contents import Manifest
     from core.export.exporting import Exporting
     from core.export.together import FileForm
     from core.settings import Settings
@@ -44,14 +49,17 @@ def backup(arguments: Sequence[str]) -> int:
 
 
 def _back_up(given: argparse.Namespace, settings: Settings, words: Words) -> list[str]:
-    file, manifest = write_backup(settings.home, given.file, with_secret=given.with_secret, rows=_grown_rows(settings))
+    if settings.store is None:
+        rows = _grown_rows(settings)
+        file, manifest = write_backup(settings.home, given.file, with_secret=given.with_secret, rows=rows)
+    else:
+        file, manifest = asyncio.run(_with_files_elsewhere(given, settings))
     megabytes = max(1, round(file.stat().st_size / 1_000_000))
     if "secret" in manifest.entries:
         about = "backup.with_secret"
     else:
         about = "backup.secret_elsewhere" if given.with_secret else "backup.without_secret"
-    said = [words("backup.made", file=str(file), size=megabytes, **manifest.counts), words(about)]
-    return [*said, words("backup.files_elsewhere", store=settings.files)] if settings.store is not None else said
+    return [words("backup.made", file=str(file), size=megabytes, **manifest.counts), words(about)]
 
 
 def _grown_rows(settings: Settings) -> Callable[[Path], None] | None:
@@ -61,6 +69,14 @@ def _grown_rows(settings: Settings) -> Callable[[Path], None] | None:
     with extra_for("A PostgreSQL database"):
         from core.storage.carrying import copy_grown
     return partial(copy_grown, settings.database.get_secret_value())
+
+
+async def _with_files_elsewhere(given: argparse.Namespace, settings: Settings) -> tuple[Path, Manifest]:
+    async with opened_blobs(settings) as blobs:
+        elsewhere = Elsewhere(blobs, asyncio.get_running_loop())
+        rows = _grown_rows(settings)
+        write = partial(write_backup, with_secret=given.with_secret, rows=rows, elsewhere=elsewhere)
+        return await asyncio.to_thread(write, settings.home, given.file)
 
 
 def restore(arguments: Sequence[str]) -> int:
@@ -83,11 +99,22 @@ def _restore(given: argparse.Namespace, settings: Settings, words: Words) -> lis
     said = [words("restore.done", home=str(settings.home), made=made, **done.manifest.counts)]
     if done.aside is not None:
         said.append(words("restore.aside", folder=str(done.aside)))
+    if settings.store is not None:
+        said.append(words("restore.files", files=asyncio.run(_into_store(settings)), place=settings.files))
     if not done.has_secret and settings.secret is None:
         said.append(words("restore.without_secret"))
     if settings.database is not None:
         said.append(words("restore.move"))
     return said
+
+
+async def _into_store(settings: Settings) -> int:
+    """Carry the files of a data folder into the store that settings name; what arrived goes from the folder."""
+    here = files_beside(settings.home / "files")
+    async with opened_blobs(settings) as blobs:
+        carried = await carry_files(here, blobs)
+    await delete_all(here, "o/")
+    return carried.files
 
 
 def export(arguments: Sequence[str]) -> int:

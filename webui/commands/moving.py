@@ -5,33 +5,44 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from core.errors import NotFoundError, extra_for
+from core.errors import NotFoundError, SettingsError, extra_for
 from webui.commands.command_line import Parser, on_data_folder
+from webui.commands.moving_files import move_files
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
+    from pathlib import Path
 
     from core.settings import Settings
     from webui.words import Words
 
 
 def move(arguments: Sequence[str]) -> int:
-    """Carry the rows of a data folder into a PostgreSQL database; returns the exit code of `on_data_folder`."""
+    """Carry a data folder into a PostgreSQL database and an S3 store; returns the exit code of `on_data_folder`."""
     parser = Parser(
         prog="parlour move",
-        description="Carry conversations, people and all other rows of a data folder into a PostgreSQL database. "
+        description="Carry conversations, people and all other rows of a data folder into a PostgreSQL database, and "
+        "its files and shared snapshots into an S3 store. "
         "Parlour must not be running on the folder, which stays as it is. Cut short, it goes on when it is run again.",
         allow_abbrev=False,
     )
-    parser.add_argument("--to", required=True, metavar="ADDRESS", help="postgresql://name:password@host:5432/database")
+    parser.add_argument("--to", metavar="ADDRESS", help="postgresql://name:password@host:5432/database")
+    parser.add_argument("--files", metavar="STORE", help="s3://bucket/prefix, with the usual variables of AWS")
     return on_data_folder(parser, arguments, _move)
 
 
 def _move(given: argparse.Namespace, settings: Settings, words: Words) -> list[str]:
+    if not (given.to or given.files):
+        raise SettingsError("It is not said where to.", hint="Give --to, --files or both.", key="move_nowhere")
     path = settings.home / "parlour.db"
-    if not path.is_file():
+    if not path.is_file() and (given.to or settings.database is None):
         raise NotFoundError(f"There is no data in {settings.home}.", hint="Name its folder with --home.")
+    rows = _rows(given.to, path, settings, words) if given.to else []
+    return [*rows, *(move_files(settings, given.files, words) if given.files else ())]
+
+
+def _rows(to: str, path: Path, settings: Settings, words: Words) -> list[str]:
     with extra_for("The command 'move'"):
         from core.storage.carrying import carry
 
@@ -39,5 +50,5 @@ def _move(given: argparse.Namespace, settings: Settings, words: Words) -> list[s
         if rows:
             sys.stderr.write(words("move.table", table=table, rows=rows) + "\n")
 
-    rows = carry(path, given.to, settings.signing_secret(), told)
+    rows = carry(path, to, settings.signing_secret(), told)
     return [words("move.done", rows=rows), words("move.next")]

@@ -207,7 +207,16 @@ async def send(desk: Desk, view: View, draft: Draft | None, *, now: bool = False
     """
     text, paths = (draft["text"] or "", draft["files"] or []) if draft else ("", [])
     uploads = [await desk.uploads.find(view.owner, path) for path in paths]
-    await start(desk, view, text, [(upload.path, upload.name) for upload in uploads], now=now)
+    wanted = view.conversation_id
+    try:
+        await start(desk, view, text, [(upload.path, upload.name) for upload in uploads], now=now)
+    except NotFoundError as error:
+        if view.opened or not wanted or error.details.get("kind") != "conversation":
+            raise
+        # The page was loaded at another Parlour, or before a restart, and begins a new conversation: what was chosen
+        # for it, such as that it is temporary, is not known here.
+        hint = "Look at what is chosen for this chat, then send it again."
+        raise ConflictError("The connection was lost meanwhile.", hint=hint, key="tab_moved") from error
     for upload in uploads:
         await desk.uploads.drop(upload)
 

@@ -65,6 +65,7 @@ class Handlers:
     async def opened(self, request: gr.Request) -> None:
         """The page was loaded: show the conversation that its address names."""
         view = self._desk.views.of(request)
+        view.opened = True
         await guarded(view, self._hosted.begin(view))
 
     async def send(self, draft: Draft | None, request: gr.Request) -> Any:

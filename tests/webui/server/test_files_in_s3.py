@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
@@ -14,8 +15,11 @@ import pytest
 from core.errors import NotFoundError, StorageError
 from core.storage.base import LOCAL_OWNER, FileRecord
 from core.storage.blobs import beginning_of
+from core.storage.database import Database
+from core.storage.files import AllFiles
 from core.storage.object_blobs import Bucket, ObjectBlobs
 from core.storage.shares import Held
+from core.workspace.sweeping import Sweeping
 from tests.grown_servers import S3Server, s3
 from tests.webui.server.people_app import House, house
 from webui.shared_uploads import SharedUploads
@@ -149,6 +153,30 @@ async def test_what_a_killed_process_left_goes_after_its_time_and_the_mark_of_th
         await stores.blobs.put(f"{beginning_of(LOCAL_OWNER)}f/lost.txt", b"x")
         assert await stores.files.delete_orphans(time.time() + 60) == 1
         assert await in_store(here) == [stores.of(LOCAL_OWNER).files.key(kept)]
+
+
+async def test_what_a_start_finds_without_a_row_goes_in_the_background_and_a_store_that_is_away_is_passed_over(
+    s3: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    database, blobs = await Database.open(tmp_path / "parlour.db"), opened_store(s3, tmp_path / "copies")
+    lost = f"{beginning_of(LOCAL_OWNER)}f/lost.txt"
+    await blobs.put(lost, b"x")
+    files, swept = AllFiles(database, blobs), asyncio.Event()
+    sweep, failing = files.delete_orphans, [StorageError("The store is away.")]
+
+    async def noted(older_than: float) -> int:
+        if failing:
+            raise failing.pop()
+        count = await sweep(older_than)
+        swept.set()
+        return count
+
+    monkeypatch.setattr(files, "delete_orphans", noted)
+    async with Sweeping(files, stays=-60.0, every=0.0):
+        await asyncio.wait_for(swept.wait(), 30)
+    assert [blob async for blob in blobs.list("o/")] == []
+    assert "The store is away." in caplog.text
+    await database.aclose()
 
 
 async def test_a_parlour_with_another_secret_or_without_its_store_does_not_start_and_says_why(

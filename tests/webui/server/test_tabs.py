@@ -85,6 +85,25 @@ async def test_a_reply_that_ended_before_the_readers_eyes_is_not_new(engine: Eng
     assert desk_of(handlers).views.unread("alice") == frozenset()
 
 
+async def test_a_new_chat_whose_choices_are_not_known_here_is_not_sent_before_its_reader_has_looked(
+    engine: Engine, handlers: Handlers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[str] = []
+    monkeypatch.setattr("gradio.Warning", lambda text, duration: said.append(text))
+    elsewhere = tab("loaded at another Parlour", "named-ahead-by-page")
+    draft: Any = {"text": "A secret that should be temporary", "files": []}
+    await handlers.send(draft, elsewhere)
+    assert "what was chosen for this new chat" in said[0]
+    assert (await engine.stores.of("alice").conversation_list.beginning()).rows == ()
+    view_of(handlers, elsewhere).show("")  # as the follower does that paints it now
+    await handlers.send(draft, elsewhere)
+    assert len((await engine.stores.of("alice").conversation_list.beginning()).rows) == 1
+    assert len(said) == 1
+    await handlers.opened(tab("loaded here", "deleted-meanwhile"))
+    await handlers.send(draft, tab("loaded here", "deleted-meanwhile"))
+    assert "what was chosen" not in said[1]
+
+
 async def test_a_deleted_conversation_is_not_remembered_as_new(engine: Engine, handlers: Handlers) -> None:
     talk = (await engine.stores.of("alice").conversations.create()).id
     await talk_of(engine, "alice", talk).ask("Tell me")

@@ -1,0 +1,453 @@
+"""The grown shelf: the documents and passages of one owner's library in PostgreSQL."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any
+
+from core.errors import NotFoundError, StorageError
+from core.rag.document import Document, Figure, Heading, PageShape, Passage
+from core.rag.grown import words
+from core.rag.grown.connections import Connections, number_of, one
+from core.rag.grown.notes import PgNotes
+from core.rag.records import headings_in, searched_text
+from core.rag.search.terms import terms
+from core.rag.shelf import writable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Sequence
+
+    from core.rag.document import Chunk
+    from core.rag.draft import Piece
+    from core.rag.embedding.base import Embedder
+    from core.rag.grown.connections import Db
+    from core.rag.grown.vectors import PgVectors
+
+_COLUMNS = tuple(field.name for field in fields(Document))
+_DOCUMENTS = f"SELECT {', '.join(_COLUMNS)} FROM shelf_documents WHERE shelf = %(shelf)s"  # noqa: S608 - our own fields
+_INSERT = (
+    f"INSERT INTO shelf_documents (shelf, {', '.join(_COLUMNS)}, number) "  # noqa: S608 - the same
+    f"SELECT %(shelf)s, {', '.join(f'%({name})s' for name in _COLUMNS)}, coalesce(max(number), 0) + 1 "
+    "FROM shelf_documents WHERE shelf = %(shelf)s"
+)
+_CHANGED = tuple(name for name in _COLUMNS if name not in {"id", "name"})
+_UPDATE = (
+    f"UPDATE shelf_documents SET {', '.join(f'{name} = %({name})s' for name in _CHANGED)} "  # noqa: S608 - the same
+    "WHERE shelf = %(shelf)s AND id = %(id)s"
+)
+_COPY = (
+    "COPY passages (owner, shelf, id, document_id, position, page, overlap, len, keys, counts, text, heading, "
+    "rectangles, terms) FROM STDIN"
+)
+_PASSAGES = """
+SELECT p.id, p.text, d.name, d.id, p.page, p.rectangles, p.heading
+FROM passages p JOIN shelf_documents d ON d.shelf = p.shelf AND d.id = p.document_id
+WHERE p.owner = %(owner)s AND p.shelf = %(shelf)s AND """
+_HERE = "FROM passages WHERE owner = %(owner)s AND shelf = %(shelf)s"
+_OF = f"{_HERE} AND document_id = %(document)s"
+_NO_VECTORS_OF = (
+    "DELETE FROM passage_vectors WHERE owner = %(owner)s AND shelf = %(shelf)s AND document_id = %(document)s"
+)
+
+
+class PgShelves:
+    """The shelves of one database.
+
+    Args:
+        address: As `PARLOUR_DATABASE` has it.
+    """
+
+    def __init__(self, address: str) -> None:
+        self._server = Connections(address)
+
+    def of(self, owner: str, library: str = "documents") -> PgShelf:
+        """The shelf of a library of an owner, made where there is none. Raises StorageError."""
+        named = (writable(owner), writable(library))
+        find = "SELECT id FROM shelves WHERE owner = %s AND library = %s"
+        with self._server.reading() as db:
+            if db.execute(find, named).fetchone() is None:
+                db.execute("INSERT INTO shelves (owner, library) VALUES (%s, %s) ON CONFLICT DO NOTHING", named)
+            return PgShelf(self._server, named[0], one(db, find, named)[0])
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._server.close()
+
+
+class PgShelf:
+    """A `Shelf`; made by `PgShelves.of`.
+
+    Args:
+        number: Of the library.
+    """
+
+    def __init__(self, server: Connections, owner: str, number: int) -> None:
+        self._server, self._owner, self._shelf = server, owner, number
+        self._here = {"owner": owner, "shelf": number}
+        self._closed = False
+        self._notes = PgNotes(server, number)
+
+    @property
+    def notes(self) -> PgNotes:
+        """As of `Shelf`."""
+        return self._notes
+
+    # ---- documents
+
+    def documents(self) -> list[Document]:
+        """As of `Shelf`."""
+        return [Document(*row) for row in self._rows(f"{_DOCUMENTS} ORDER BY number")]
+
+    def document(self, document_id: str) -> Document | None:
+        """As of `Shelf`."""
+        rows = self._rows(f"{_DOCUMENTS} AND id = %(document)s", document=writable(document_id))
+        return Document(*rows[0]) if rows else None
+
+    def put(self, piece: Piece, *, is_first: bool, check: Callable[[], None] = lambda: None) -> Document | None:
+        """As of `Shelf`."""
+        self._check_open()
+        document = piece.document
+        values = {name: _kept(getattr(document, name)) for name in _COLUMNS} | self._here
+        rows = self._prepared(document, piece.chunks, 0 if is_first else document.chunks - len(piece.chunks))
+        with self._server.writing() as db:
+            check()
+            self._take_turn(db)
+            if is_first:
+                self._delete(db, document.id)  # the remains of a killed reading
+                db.execute(_INSERT.encode(), values)
+            elif not db.execute(_UPDATE.encode(), values).rowcount:
+                return None
+            self._put_pages(db, piece)
+            self._put_passages(db, rows)
+            return self._one(db, document.id)
+
+    def _prepared(self, document: Document, chunks: Sequence[Chunk], first: int) -> list[list[Any]]:
+        title = document.title or document.name
+        rows: list[list[Any]] = []
+        for position, chunk in enumerate(chunks, first):
+            there = terms(searched_text(title, chunk.heading, chunk.text))
+            keys, counts = words.counted(self._shelf, there)
+            places = json.dumps(chunk.rectangles, separators=(",", ":"))
+            about = [document.id, position, chunk.page, chunk.overlap, len(there), keys, counts]
+            rows.append([*about, writable(chunk.text), writable(chunk.heading), places, writable(" ".join(there))])
+        return rows
+
+    def _put_passages(self, db: Db, rows: Sequence[list[Any]]) -> None:
+        if not rows:
+            return
+        ids = db.execute("SELECT nextval('passage_ids') FROM generate_series(1, %s)", [len(rows)]).fetchall()
+        with db.cursor() as cursor, cursor.copy(_COPY) as copy:
+            for (number,), row in zip(sorted(ids), rows, strict=True):
+                copy.write_row([self._owner, self._shelf, number, *row])
+        words.take_in(db, self._shelf, [row[10] for row in rows])
+        self._count(db, len(rows), sum(row[4] for row in rows))
+
+    def _put_pages(self, db: Db, piece: Piece) -> None:
+        document = piece.document.id
+        with db.cursor() as cursor:
+            cursor.executemany(
+                "INSERT INTO shelf_pages VALUES (%s, %s, %s, %s, %s, %s) ON CONFLICT (shelf, document_id, page) "
+                "DO UPDATE SET width = excluded.width, height = excluded.height, text_box = excluded.text_box",
+                [
+                    (self._shelf, document, shape.page, shape.width, shape.height, json.dumps(shape.text_box))
+                    for shape in piece.shapes
+                ],
+            )
+            cursor.executemany(
+                "INSERT INTO shelf_figures VALUES (%s, %s, %s, %s, %s, %s, %s, %s) "
+                "ON CONFLICT (shelf, document_id, number) DO UPDATE SET page = excluded.page, label = excluded.label, "
+                "caption = excluded.caption, place = excluded.place, source = excluded.source",
+                [
+                    (
+                        self._shelf,
+                        document,
+                        figure.number,
+                        figure.page,
+                        writable(figure.label),
+                        writable(figure.caption),
+                        json.dumps(figure.place),
+                        writable(figure.source),
+                    )
+                    for figure in piece.figures
+                ],
+            )
+
+    def rename(self, document_id: str, name: str) -> None:
+        """As of `Shelf`."""
+        self._change("UPDATE shelf_documents SET name = %s WHERE id = %s AND shelf = %s", writable(name), document_id)
+
+    def mark_stopped(self, document_id: str) -> None:
+        """As of `Shelf`."""
+        self._change("UPDATE shelf_documents SET status = %s WHERE id = %s AND shelf = %s", "stopped", document_id)
+
+    def _change(self, query: str, value: str, document_id: str) -> None:
+        self._check_open()
+        with self._server.writing() as db:
+            db.execute(query.encode(), [value, document_id, self._shelf])
+
+    def remove(self, document_id: str) -> None:
+        """As of `Shelf`."""
+        self._check_open()
+        with self._server.writing() as db:
+            self._take_turn(db)
+            self._delete(db, document_id)
+
+    def _delete(self, db: Db, document_id: str) -> None:
+        given = {**self._here, "document": writable(document_id)}
+        self._notes.forget(db, document_id)
+        if not db.execute("DELETE FROM shelf_documents WHERE shelf = %(shelf)s AND id = %(document)s", given).rowcount:
+            return
+        gone = db.execute(f"DELETE {_OF} RETURNING terms, len".encode(), given).fetchall()
+        if self._server.has_vectors():
+            db.execute(_NO_VECTORS_OF, given)
+        if gone:
+            words.take_out(db, self._shelf, [there for there, _ in gone])
+            self._count(db, -len(gone), -sum(length for _, length in gone))
+
+    def _take_turn(self, db: Db) -> None:
+        """Until the end of this transaction, nobody else changes the library."""
+        if db.execute("SELECT 1 FROM shelves WHERE id = %(shelf)s FOR UPDATE", self._here).fetchone() is None:
+            raise StorageError("The library was deleted.", key="library_closed")
+
+    def _count(self, db: Db, passages: int, length: int) -> None:
+        db.execute(
+            "UPDATE shelves SET passages = passages + %s, terms = terms + %s, change = change + 1 WHERE id = %s",
+            [passages, length, self._shelf],
+        )
+
+    def _one(self, db: Db, document_id: str) -> Document:
+        return Document(*one(db, f"{_DOCUMENTS} AND id = %(document)s", {**self._here, "document": document_id}))  # pyright: ignore[reportArgumentType]
+
+    # ---- passages
+
+    def passages(self, scored: Sequence[tuple[int, float]]) -> list[Passage]:
+        """As of `Shelf`."""
+        rows = self._rows(f"{_PASSAGES} p.id = ANY(%(ids)s)", ids=[chunk_id for chunk_id, _ in scored])
+        there = {row[0]: row for row in rows}
+        return [_passage(there[chunk_id], score) for chunk_id, score in scored if chunk_id in there]
+
+    def whole(self, documents: Collection[str]) -> list[Passage]:
+        """As of `Shelf`."""
+        query = f"{_PASSAGES} p.document_id = ANY(%(documents)s) ORDER BY d.number, p.position"
+        return [_passage(row, 0.0) for row in self._rows(query, documents=_all(documents))]
+
+    def some(self, document_id: str, start: int, most: int) -> list[Passage]:
+        """As of `Shelf`."""
+        query = f"{_PASSAGES} p.document_id = %(document)s ORDER BY p.position LIMIT %(most)s OFFSET %(start)s"
+        given = {"document": writable(document_id), "start": max(0, start), "most": max(0, most)}
+        return [_passage(row, 0.0) for row in self._rows(query, **given)]
+
+    def first_ids(self, document_id: str, most: int) -> list[int]:
+        """As of `Shelf`."""
+        rows = self._rows(f"SELECT id {_OF} ORDER BY id LIMIT %(most)s", document=document_id, most=max(0, most))
+        return [row[0] for row in rows]
+
+    def places(self, chunk_ids: Sequence[int]) -> dict[int, tuple[int, int]]:
+        """As of `Shelf`."""
+        rows = self._rows(f"SELECT id, position, overlap {_HERE} AND id = ANY(%(ids)s)", ids=list(chunk_ids))
+        return {chunk_id: (position, overlap) for chunk_id, position, overlap in rows}
+
+    def letters(self, documents: Collection[str], most: float | None = None) -> int:
+        """As of `Shelf`."""
+        del most  # to count all of it is one question to the server
+        query = f"SELECT coalesce(sum(length(text)), 0) {_HERE} AND document_id = ANY(%(documents)s)"
+        return int(self._rows(query, documents=_all(documents))[0][0])
+
+    def headings(self, documents: Collection[str]) -> dict[str, list[Heading]]:
+        """As of `Shelf`."""
+        query = (
+            f"SELECT document_id, heading, page {_HERE} AND document_id = ANY(%(documents)s) AND heading <> '' "
+            "ORDER BY document_id, position"
+        )
+        return headings_in(self._rows(query, documents=_all(documents)))
+
+    def figures(self, documents: Collection[str]) -> list[Figure]:
+        """As of `Shelf`."""
+        query = (
+            "SELECT f.document_id, d.name, f.number, f.page, f.label, f.caption, f.place, f.source "
+            "FROM shelf_figures f JOIN shelf_documents d ON d.shelf = f.shelf AND d.id = f.document_id "
+            "WHERE f.shelf = %(shelf)s AND f.document_id = ANY(%(documents)s) ORDER BY d.number, f.number"
+        )
+        rows = self._rows(query, documents=_all(documents))
+        return [Figure(*row[:6], place=tuple(json.loads(row[6]) or ()) or None, source=row[7]) for row in rows]
+
+    def holding(self, document_id: str, page: int | None, text: str) -> list[tuple[int, str]]:
+        """As of `Shelf`."""
+        on_page = "AND page IS NOT DISTINCT FROM %(page)s AND position(%(text)s IN text) > 0"
+        query = f"SELECT id, text {_OF} {on_page} ORDER BY id"
+        rows = self._rows(query, document=writable(document_id), page=page, text=writable(text))
+        return [(chunk_id, found) for chunk_id, found in rows]
+
+    def shape(self, document_id: str, page: int) -> PageShape:
+        """As of `Shelf`."""
+        query = "SELECT width, height, text_box FROM shelf_pages WHERE shelf = %(shelf)s "
+        within = "AND document_id = %(document)s AND page = %(page)s"
+        rows = self._rows(query + within, document=writable(document_id), page=page) if _fits(page) else []
+        if not rows:
+            raise NotFoundError(f"There is no page {page}.")
+        width, height, box = rows[0]
+        corners = json.loads(box)
+        return PageShape(page, width, height, tuple(corners) if corners else None)
+
+    def last_page(self, document_id: str) -> int:
+        """As of `Shelf`."""
+        query = "SELECT coalesce(max(page), 0) FROM shelf_pages WHERE shelf = %(shelf)s AND document_id = %(document)s"
+        return int(self._rows(query, document=document_id)[0][0])
+
+    def position(self, document_id: str, *, chunk_id: int | None = None, page: int | None = None) -> int:
+        """As of `Shelf`."""
+        document = writable(document_id)
+        if chunk_id is not None:
+            rows = self._rows(f"SELECT position {_OF} AND id = %(id)s", document=document, id=chunk_id)
+            return rows[0][0] if rows else 0
+        return self._rows(f"SELECT count(*) {_OF} AND page < %(page)s", document=document, page=page or 0)[0][0]
+
+    def height(self, passage: Passage) -> float:
+        """As of `Shelf`."""
+        on_page = "AND page IS NOT DISTINCT FROM %(page)s"
+        query = f"SELECT count(*) FILTER (WHERE id < %(id)s), count(*) {_OF} {on_page}"
+        given = {"document": writable(passage.document_id), "id": passage.chunk_id, "page": passage.page}
+        before, there = self._rows(query, **given)[0]
+        return before / there if there else 0.0
+
+    # ---- search
+
+    def words(self, asked: Sequence[str], k: int, documents: Collection[str] | None = None) -> list[tuple[int, float]]:
+        """As of `Shelf`."""
+        self._check_open()
+        wanted = None if documents is None else _all(documents)
+        with self._server.reading() as db:
+            return words.find(db, (self._owner, self._shelf), [writable(term) for term in asked], k, wanted)
+
+    def all_words(
+        self,
+        asked: Sequence[str],
+        k: int,
+        documents: Collection[str] | None = None,
+        *,
+        either: Sequence[str] = (),
+        begun: str = "",
+    ) -> list[tuple[int, float]]:
+        """As of `Shelf`."""
+        self._check_open()
+        wanted = None if documents is None else _all(documents)
+        here = (self._owner, self._shelf)
+        with self._server.reading() as db:
+            return words.find_all(db, here, asked, k, wanted, either=either, begun=writable(begun))
+
+    def terms_of(self, chunk_ids: Sequence[int]) -> dict[int, str]:
+        """As of `Shelf`."""
+        return dict(self._rows(f"SELECT id, terms {_HERE} AND id = ANY(%(ids)s)", ids=list(chunk_ids)))
+
+    def texts_of(self, chunk_ids: Sequence[int]) -> list[str]:
+        """As of `Shelf`."""
+        return [row[0] for row in self._rows(f"SELECT text {_HERE} AND id = ANY(%(ids)s)", ids=list(chunk_ids))]
+
+    def beginnings(self, k: int, documents: Collection[str] | None = None) -> list[tuple[int, int]]:
+        """As of `Shelf`."""
+        query = (
+            "SELECT p.id, p.position FROM passages p "
+            "JOIN shelf_documents d ON d.shelf = p.shelf AND d.id = p.document_id "
+            "WHERE p.owner = %(owner)s AND p.shelf = %(shelf)s AND p.position < %(most)s "
+            "AND (%(documents)s::text[] IS NULL OR p.document_id = ANY(%(documents)s::text[])) "
+            "ORDER BY p.position, d.number LIMIT %(most)s"
+        )
+        wanted = None if documents is None else _all(documents)
+        rows = self._rows(query, documents=wanted, most=min(k, _LARGEST))
+        return [(chunk_id, position) for chunk_id, position in rows]
+
+    def vectors(
+        self, embedder: Embedder, *, most: int | None, in_parts: bool, moved: Callable[[], None]
+    ) -> PgVectors | None:
+        """As of `Shelf`."""
+        if not self._server.has_vectors():
+            return None
+        from core.rag.grown.vectors import PgVectors
+
+        return PgVectors(self._server, (self._owner, self._shelf), embedder, most, in_parts=in_parts, moved=moved)
+
+    def quick_words(self, on_old: Callable[[], None]) -> None:
+        """As of `Shelf`: the server's index is as quick."""
+        del on_old
+
+    def mend(self) -> None:
+        """As of `Shelf`: the server's index is never behind its table."""
+
+    # ---- as a whole
+
+    def lock(self, document_id: str) -> PgLock:
+        """As of `Shelf`."""
+        self._check_open()
+        return PgLock(self._server, number_of("reading", self._shelf, document_id))
+
+    def delete(self) -> None:
+        """Delete the library with all that is in it. Raises StorageError."""
+        with self._server.writing() as db:
+            self._take_turn(db)
+            db.execute(f"DELETE {_HERE}".encode(), self._here)
+            if self._server.has_vectors():
+                db.execute("DELETE FROM passage_vectors WHERE owner = %(owner)s AND shelf = %(shelf)s", self._here)
+            db.execute("DELETE FROM shelf_terms WHERE shelf = %(shelf)s", self._here)
+            db.execute("DELETE FROM shelves WHERE id = %(shelf)s", self._here)
+
+    def is_intact(self) -> bool:
+        """As of `Shelf`."""
+        return not self._closed
+
+    def close(self) -> None:
+        """As of `Shelf`; the connections are those of all shelves, and stay."""
+        self._closed = True
+
+    def _rows(self, query: str, **given: Any) -> list[tuple[Any, ...]]:
+        self._check_open()
+        with self._server.reading() as db:
+            return db.execute(query.encode(), {**self._here, **given}).fetchall()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise StorageError("The library is closed.", key="library_closed")
+
+
+class PgLock:
+    """A `Lock` of the server; it ends with the connection of whoever has it.
+
+    Args:
+        key: Stands for what is locked.
+    """
+
+    def __init__(self, server: Connections, key: int) -> None:
+        self._server, self._key = server, key
+        self._held: Db | None = None
+
+    def acquire(self) -> bool:
+        """As of `Lock`."""
+        self._held = self._server.lock(self._key)
+        return self._held is not None
+
+    def release(self) -> None:
+        """As of `Lock`."""
+        held, self._held = self._held, None
+        if held is not None:
+            self._server.unlock(held, self._key)
+
+
+_LARGEST = 2**31 - 1
+
+
+def _fits(number: int) -> bool:
+    return -_LARGEST <= number <= _LARGEST
+
+
+def _kept(value: Any) -> Any:
+    return writable(value) if isinstance(value, str) else value
+
+
+def _all(documents: Collection[str]) -> list[str]:
+    return [writable(one) for one in documents]
+
+
+def _passage(row: tuple[Any, ...], score: float) -> Passage:
+    chunk_id, text, name, document_id, page, rectangles, heading = row
+    places = tuple((x0, y0, x1, y1) for x0, y0, x1, y1 in json.loads(rectangles))
+    return Passage(text, round(score, 6), name, document_id, page, places, heading, chunk_id)

@@ -1,0 +1,141 @@
+"""Vectors of passages in PostgreSQL, compared by pgvector: exactly, within one library of one owner."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from core.rag.grown.connections import one
+from core.rag.search.stored_vectors import PARTS, MadeVectors
+from core.rag.shelf import Similarity
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Sequence
+
+    from numpy.typing import NDArray
+
+    from core.rag.embedding.base import Embedder, Floats
+    from core.rag.grown.connections import Connections
+
+_MISSING = """
+SELECT p.id, d.title, d.name, p.heading, p.text
+FROM passages p JOIN shelf_documents d ON d.shelf = p.shelf AND d.id = p.document_id
+WHERE p.owner = %(owner)s AND p.shelf = %(shelf)s AND p.id > %(last)s AND NOT EXISTS (
+    SELECT 1 FROM passage_vectors v WHERE v.owner = p.owner AND v.shelf = p.shelf AND v.model = %(model)s
+    AND v.passage_id = p.id)
+ORDER BY p.id LIMIT %(most)s"""
+_KEEP = """
+INSERT INTO passage_vectors (owner, shelf, model, passage_id, document_id, vec)
+SELECT owner, shelf, %(model)s, id, document_id, %(vec)s::halfvec
+FROM passages WHERE owner = %(owner)s AND shelf = %(shelf)s AND id = %(id)s ON CONFLICT DO NOTHING"""
+_MADE = """
+SELECT p.document_id, count(v.passage_id), count(*) FROM passages p LEFT JOIN passage_vectors v
+ON v.owner = p.owner AND v.shelf = p.shelf AND v.model = %(model)s AND v.passage_id = p.id
+WHERE p.owner = %(owner)s AND p.shelf = %(shelf)s AND p.document_id = ANY(%(documents)s) GROUP BY p.document_id"""
+_COUNT = "SELECT count(*) FROM passage_vectors WHERE owner = %(owner)s AND shelf = %(shelf)s AND model = %(model)s"
+_HERE = "FROM passage_vectors WHERE owner = %(owner)s AND shelf = %(shelf)s AND model = %(model)s"
+_WITHIN = " AND document_id = ANY(%(documents)s)"
+
+
+class PgVectors(MadeVectors):
+    """The vectors of one model in one library.
+
+    Args:
+        server: Where they are.
+        of: The owner of the library, and its number.
+        embedder: The model; `most`, `in_parts` and `moved` are as of `MadeVectors`.
+    """
+
+    graph = None
+
+    def __init__(
+        self,
+        server: Connections,
+        of: tuple[str, int],
+        embedder: Embedder,
+        most: int | None = None,
+        *,
+        in_parts: bool = False,
+        moved: Callable[[], None] = lambda: None,
+    ) -> None:
+        super().__init__(embedder, most, in_parts, moved)
+        self._server = server
+        self._is_whole_at = -1  # the change of the library at which every passage had a vector
+        self._given: dict[str, Any] = {"owner": of[0], "shelf": of[1], "model": self.model}
+
+    def _missing(self, last: int, most: int) -> list[tuple[int, str, str, str, str]]:
+        with self._server.reading() as db:
+            return db.execute(_MISSING, {**self._given, "last": last, "most": most}).fetchall()  # pyright: ignore[reportReturnType]
+
+    def _keep(self, made: Sequence[tuple[int, NDArray[np.float16]]]) -> None:
+        with self._server.writing() as db:
+            # While they are added no passage goes: its vector would stay.
+            db.execute("SELECT 1 FROM shelves WHERE id = %(shelf)s FOR SHARE", self._given)
+            with db.cursor() as cursor:
+                cursor.executemany(_KEEP, [{**self._given, "id": at, "vec": _text(row)} for at, row in made])
+
+    def _chunks(self) -> int:
+        return self._state()[0]
+
+    def _state(self) -> tuple[int, int]:
+        with self._server.reading() as db:
+            row = db.execute("SELECT passages, change FROM shelves WHERE id = %(shelf)s", self._given).fetchone()
+        return (row[0], row[1]) if row else (0, 0)
+
+    def made(self, documents: Collection[str]) -> dict[str, tuple[int, int]] | None:
+        """As of `Vectors`."""
+        if self.most is not None and self._chunks() > self.most:
+            return None
+        with self._server.reading() as db:
+            found = db.execute(_MADE, {**self._given, "documents": list(documents)}).fetchall()
+        return {document: (done, total) for document, done, total in found}
+
+    def like(
+        self, question: str, documents: Collection[str] | None = None, *, nearest: int = 0, also: Sequence[int] = ()
+    ) -> Similarity | None:
+        """As of `Vectors`."""
+        if not self._has_all(documents) or not self.embedder.ready():
+            return None
+        asked = self.embedder.questions([question])[0]
+        given: dict[str, Any] = {**self._given, "asked": _text(asked), "also": list(also)}
+        here = _HERE
+        if documents is not None:
+            here, given["documents"] = _HERE + _WITHIN, list(documents)
+        distance = self._distance(asked)
+        query = f"SELECT passage_id, -({distance}) {here}"
+        if nearest:
+            given["nearest"] = nearest
+            query = f"({query} ORDER BY {distance} LIMIT %(nearest)s) UNION ({query} AND passage_id = ANY(%(also)s))"
+        with self._server.reading() as db:
+            rows = db.execute(f"{query} ORDER BY passage_id".encode(), given).fetchall()
+        if not rows:
+            return None
+        ids = np.fromiter((row[0] for row in rows), np.int64, len(rows))
+        return Similarity(ids, np.fromiter((row[1] for row in rows), np.float32, len(rows)), self.in_parts)
+
+    def _distance(self, asked: Floats) -> str:
+        """The expression of the distance: of what has parts, that of the nearest."""
+        if not self.in_parts:
+            return "vec <#> %(asked)s::halfvec"
+        size = len(asked)
+        starts = (1 + part * size for part in range(PARTS))
+        return f"least({', '.join(f'subvector(vec, {at}, {size}) <#> %(asked)s::halfvec' for at in starts)})"
+
+    def _has_all(self, documents: Collection[str] | None) -> bool:
+        """Whether every passage that counts has a vector, and there is one; counted anew when the library changed."""
+        count, change = self._state()
+        if not count:
+            return False
+        if self._is_whole_at != change:
+            with self._server.reading() as db:
+                if one(db, _COUNT, self._given)[0] == count:
+                    self._is_whole_at = change
+        if self._is_whole_at == change:
+            return True
+        made = {} if documents is None else self.made(documents) or {}
+        return bool(made) and all(done == total for done, total in made.values())
+
+
+def _text(row: NDArray[Any]) -> str:
+    return f"[{','.join(map(repr, row.astype(np.float16).tolist()))}]"

@@ -1,0 +1,183 @@
+"""Search by words in PostgreSQL: BM25 as SQLite's full-text index has it, over the same terms."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from math import log
+from typing import TYPE_CHECKING, Any
+
+from core.rag.grown.connections import number_of
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Sequence
+
+    from core.rag.grown.connections import Db
+
+_MANY = 20_000  # times that the asked terms stand in a library, from which on the common ones bring nothing in
+_ENOUGH = 4_000  # passages that rarer terms bring in
+_K1, _B = 1.2, 0.75
+_LEAST = 1e-6  # what a term counts that is in half of the passages or more
+_STATE = """
+SELECT s.passages, s.terms, t.term, t.passages
+FROM shelves s LEFT JOIN shelf_terms t ON t.shelf = s.id AND t.term = ANY(%(terms)s) WHERE s.id = %(shelf)s"""
+# Materialized, so that what is added up has no arrays with it.
+_EACH_TERM = """
+WITH hits AS MATERIALIZED (
+    SELECT p.id, p.len, a.weight, p.counts[array_position(p.keys, a.key)] AS f
+    FROM unnest(%(keys)s::bigint[], %(weights)s::float8[]) AS a (key, weight)
+    JOIN passages p ON p.owner = %(owner)s AND p.shelf = %(shelf)s AND p.keys @> ARRAY[a.key]
+    WHERE %(documents)s::text[] IS NULL OR p.document_id = ANY(%(documents)s::text[])
+)
+SELECT id, sum(weight * f * %(more)s / (f + %(flat)s + %(sloped)s * len)) AS score FROM hits
+GROUP BY id ORDER BY score DESC, id LIMIT %(most)s"""
+_RARE_FIRST = """
+SELECT id, (
+    SELECT sum(a.weight * f * %(more)s / (f + %(flat)s + %(sloped)s * len))
+    FROM (
+        SELECT weight, counts[array_position(keys, key)] AS f
+        FROM unnest(%(keys)s::bigint[], %(weights)s::float8[]) AS one (key, weight)
+    ) AS a
+) AS score
+FROM passages
+WHERE owner = %(owner)s AND shelf = %(shelf)s AND keys && %(rare)s::bigint[]
+    AND (%(documents)s::text[] IS NULL OR document_id = ANY(%(documents)s::text[]))
+ORDER BY score DESC, id LIMIT %(most)s"""
+
+# What is asked for stands in groups: the first `needed` of them each have to be there, and one of the others, if any.
+_ALL = """
+WITH hits AS MATERIALIZED (
+    SELECT p.id, p.document_id, p.len, a.number, sum(p.counts[array_position(p.keys, a.key)]) AS f
+    FROM unnest(%(keys)s::bigint[], %(numbers)s::integer[]) AS a (key, number)
+    JOIN passages p ON p.owner = %(owner)s AND p.shelf = %(shelf)s AND p.keys @> ARRAY[a.key]
+    GROUP BY p.id, p.document_id, p.len, a.number
+), spread AS (
+    SELECT number, greatest(ln((%(total)s - count(*) + 0.5) / (count(*) + 0.5)), %(least)s) AS weight
+    FROM hits GROUP BY number
+)
+SELECT id, sum(weight * f * %(more)s / (f + %(flat)s + %(sloped)s * len)) AS score
+FROM hits JOIN spread USING (number)
+WHERE %(documents)s::text[] IS NULL OR document_id = ANY(%(documents)s::text[])
+GROUP BY id
+HAVING count(*) FILTER (WHERE number < %(needed)s) = %(needed)s AND (%(alone)s OR max(number) >= %(needed)s)
+ORDER BY score DESC, id LIMIT %(most)s"""
+_BEGUN = """
+SELECT term FROM shelf_terms WHERE shelf = %s AND term >= %s AND term < %s ORDER BY passages DESC LIMIT %s"""
+_MOST_BEGUN = 2_000  # terms that begin with what was typed
+
+
+def key_of(shelf: int, term: str) -> int:
+    """The number that stands for a term in one library."""
+    return number_of(shelf, term)
+
+
+def counted(shelf: int, terms: Sequence[str]) -> tuple[list[int], list[int]]:
+    """The numbers of a passage's terms, and how often each is there."""
+    there = Counter(terms)
+    return [key_of(shelf, term) for term in there], list(there.values())
+
+
+def take_in(db: Db, shelf: int, each: Iterable[str]) -> None:
+    """Count the terms of new passages; `each` are those of one, parted by spaces."""
+    there = _passages_with(each)
+    ordered = sorted(there)  # in one order, so that two writers do not wait for each other
+    db.execute(
+        "INSERT INTO shelf_terms AS t (shelf, term, passages) "
+        "SELECT %s, term, passages FROM unnest(%s::text[], %s::integer[]) AS a (term, passages) "
+        "ON CONFLICT (shelf, term) DO UPDATE SET passages = t.passages + excluded.passages",
+        [shelf, ordered, [there[term] for term in ordered]],
+    )
+
+
+def take_out(db: Db, shelf: int, each: Iterable[str]) -> None:
+    """Count the terms of passages no more."""
+    there = _passages_with(each)
+    db.execute(
+        "UPDATE shelf_terms t SET passages = t.passages - a.passages "
+        "FROM unnest(%s::text[], %s::integer[]) AS a (term, passages) WHERE t.shelf = %s AND t.term = a.term",
+        [list(there), list(there.values()), shelf],
+    )
+    db.execute("DELETE FROM shelf_terms WHERE shelf = %s AND passages < 1 AND term = ANY(%s)", [shelf, list(there)])
+
+
+def _passages_with(each: Iterable[str]) -> Counter[str]:
+    return Counter(term for terms in each for term in set(terms.split()))
+
+
+def find(
+    db: Db, of: tuple[str, int], asked: Sequence[str], k: int, documents: Collection[str] | None
+) -> list[tuple[int, float]]:
+    """The best `k` passages of a library that hold any of these terms.
+
+    In a very large library, terms that stand in many passages only count where a rarer one stands as well.
+
+    Args:
+        of: The owner of the library, and its number.
+    """
+    rows = db.execute(_STATE, {"terms": list(asked), "shelf": of[1]}).fetchall()
+    there = sorted((passages, term) for _, _, term, passages in rows if term is not None)
+    if not there:
+        return []
+    total, length = rows[0][:2]
+    given = {
+        **_about(of, total, length, k, documents),
+        "keys": [key_of(of[1], term) for _, term in there],
+        "weights": [_weight(total, passages) for passages, _ in there],
+    }
+    if sum(passages for passages, _ in there) <= _MANY:
+        return [(passage, float(score)) for passage, score in db.execute(_EACH_TERM, given)]
+    rare, count = list[int](), 0
+    for passages, term in there:
+        if rare and count + passages > _ENOUGH:
+            break
+        rare.append(key_of(of[1], term))
+        count += passages
+    return [(passage, float(score)) for passage, score in db.execute(_RARE_FIRST, {**given, "rare": rare})]
+
+
+def find_all(  # noqa: PLR0913 - what is asked for
+    db: Db,
+    of: tuple[str, int],
+    asked: Sequence[str],
+    k: int,
+    documents: Collection[str] | None,
+    *,
+    either: Sequence[str],
+    begun: str,
+) -> list[tuple[int, float]]:
+    """As of `Found.all_words`; `of` is as of `find`."""
+    shelf = of[1]
+    rows = db.execute(_STATE, {"terms": [], "shelf": shelf}).fetchall()
+    if not rows or not rows[0][0]:
+        return []
+    groups = [[term] for term in (*asked, *either)]
+    if begun:
+        longer = (begun, f"{begun}{chr(sys.maxunicode)}")
+        groups.append([term for (term,) in db.execute(_BEGUN, [shelf, *longer, _MOST_BEGUN])])
+    total, length = rows[0][:2]
+    given = {
+        **_about(of, total, length, k, documents),
+        "keys": [key_of(shelf, term) for group in groups for term in group],
+        "numbers": [number for number, group in enumerate(groups) for _ in group],
+        "total": total,
+        "least": _LEAST,
+        "needed": len(asked),
+        "alone": not (either or begun),
+    }
+    return [(passage, float(score)) for passage, score in db.execute(_ALL, given)]
+
+
+def _about(of: tuple[str, int], total: int, length: int, k: int, documents: Collection[str] | None) -> dict[str, Any]:
+    return {
+        "owner": of[0],
+        "shelf": of[1],
+        "documents": None if documents is None else list(documents),
+        "more": _K1 + 1,
+        "flat": _K1 * (1 - _B),
+        "sloped": _K1 * _B * total / max(length, 1),
+        "most": min(k, total),
+    }
+
+
+def _weight(total: int, passages: int) -> float:
+    return max(log((total - passages + 0.5) / (passages + 0.5)), _LEAST) if total >= passages else _LEAST
