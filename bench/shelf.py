@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 DATA = Path(os.environ.get("BENCH_DATA") or Path(__file__).parents[2] / "shared" / "data") / "questions"
 SETS = {"squad_dev": "English", "cmrc2018": "Chinese"}
 QUESTIONS, SIZE, TOGETHER, BEST, OF_ONE = 200, 384, 100, 5, 1_000
-_COPIED = "counts, text, heading, rectangles, terms"
+_COPIED = "repeated, times, text, heading, rectangles, terms"
 # The terms of others are other numbers, as they would be.
 _OTHERS = f"""
 INSERT INTO passages (owner, shelf, id, document_id, position, page, overlap, len, keys, {_COPIED})
@@ -53,7 +53,7 @@ SELECT %(owner)s, %(shelf)s, nextval('passage_ids'), document_id, position, page
 FROM passages WHERE owner = %(like)s ORDER BY id LIMIT %(most)s"""
 _MORE = f"""
 INSERT INTO passages (owner, shelf, id, document_id, position, page, overlap, len, keys, {_COPIED})
-SELECT owner, shelf, nextval('passage_ids'), document_id, position + %(step)s * %(round)s, page, overlap, len, keys,
+SELECT owner, shelf, nextval('passage_ids'), document_id, position + %(step)s::integer * %(round)s::integer, page, overlap, len, keys,
     {_COPIED} FROM passages WHERE owner = %(owner)s AND position < %(step)s ORDER BY id LIMIT %(most)s"""
 _THEIR_VECTORS = """
 INSERT INTO passage_vectors SELECT owner, shelf, %(model)s, id, document_id, (

@@ -86,15 +86,17 @@ _PLAIN: Final = (
         overlap integer NOT NULL,
         len integer NOT NULL,
         keys bigint[] NOT NULL,
-        counts integer[] NOT NULL,
+        repeated integer[] NOT NULL,
+        times integer[] NOT NULL,
         text text NOT NULL,
         heading text NOT NULL,
         rectangles text NOT NULL,
         terms text NOT NULL,
         PRIMARY KEY (owner, shelf, id),
         UNIQUE (owner, shelf, document_id, position)) PARTITION BY HASH (owner)""",
-    # What is counted stands in the row; what is shown may stand elsewhere.
-    "ALTER TABLE passages ALTER keys SET STORAGE MAIN, ALTER counts SET STORAGE MAIN",
+    # What a search reads of every passage stands in the row: of the terms only those that are there more than once, and
+    # how often. All others are known by the index.
+    "ALTER TABLE passages ALTER repeated SET STORAGE MAIN, ALTER times SET STORAGE MAIN",
     # New passages go into the index itself: a list of those that wait would be read by every search.
     "CREATE INDEX passages_keys ON passages USING gin (keys) WITH (fastupdate = off)",
 )

@@ -37,7 +37,7 @@ _UPDATE = (
     "WHERE shelf = %(shelf)s AND id = %(id)s"
 )
 _COPY = (
-    "COPY passages (owner, shelf, id, document_id, position, page, overlap, len, keys, counts, text, heading, "
+    "COPY passages (owner, shelf, id, document_id, position, page, overlap, len, keys, repeated, times, text, heading, "
     "rectangles, terms) FROM STDIN"
 )
 _PASSAGES = """
@@ -127,9 +127,9 @@ class PgShelf:
         rows: list[list[Any]] = []
         for position, chunk in enumerate(chunks, first):
             there = terms(searched_text(title, chunk.heading, chunk.text))
-            keys, counts = words.counted(self._shelf, there)
+            keys, repeated, times = words.counted(self._shelf, there)
             places = json.dumps(chunk.rectangles, separators=(",", ":"))
-            about = [document.id, position, chunk.page, chunk.overlap, len(there), keys, counts]
+            about = [document.id, position, chunk.page, chunk.overlap, len(there), keys, repeated, times]
             rows.append([*about, writable(chunk.text), writable(chunk.heading), places, writable(" ".join(there))])
         return rows
 
@@ -140,7 +140,7 @@ class PgShelf:
         with db.cursor() as cursor, cursor.copy(_COPY) as copy:
             for (number,), row in zip(sorted(ids), rows, strict=True):
                 copy.write_row([self._owner, self._shelf, number, *row])
-        words.take_in(db, self._shelf, [row[10] for row in rows])
+        words.take_in(db, self._shelf, [row[11] for row in rows])
         self._count(db, len(rows), sum(row[4] for row in rows))
 
     def _put_pages(self, db: Db, piece: Piece) -> None:

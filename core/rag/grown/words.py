@@ -21,13 +21,17 @@ _LEAST = 1e-6  # what a term counts that is in half of the passages or more
 _STATE = """
 SELECT s.passages, s.terms, t.term, t.passages
 FROM shelves s LEFT JOIN shelf_terms t ON t.shelf = s.id AND t.term = ANY(%(terms)s) WHERE s.id = %(shelf)s"""
-# Materialized, so that what is added up has no arrays with it.
+# Materialized, so that what is added up has no arrays with it; `OFFSET 0` keeps one look into the index for each term,
+# where the planner would compare every term with every passage of the library.
 _EACH_TERM = """
 WITH hits AS MATERIALIZED (
-    SELECT p.id, p.len, a.weight, p.counts[array_position(p.keys, a.key)] AS f
-    FROM unnest(%(keys)s::bigint[], %(weights)s::float8[]) AS a (key, weight)
-    JOIN passages p ON p.owner = %(owner)s AND p.shelf = %(shelf)s AND p.keys @> ARRAY[a.key]
-    WHERE %(documents)s::text[] IS NULL OR p.document_id = ANY(%(documents)s::text[])
+    SELECT p.id, p.len, a.weight, p.f
+    FROM unnest(%(keys)s::bigint[], %(shorts)s::integer[], %(weights)s::float8[]) AS a (key, short, weight)
+    CROSS JOIN LATERAL (
+        SELECT id, len, coalesce(times[array_position(repeated, a.short)], 1) AS f FROM passages
+        WHERE owner = %(owner)s AND shelf = %(shelf)s AND keys @> ARRAY[a.key]
+        AND (%(documents)s::text[] IS NULL OR document_id = ANY(%(documents)s::text[])) OFFSET 0
+    ) AS p
 )
 SELECT id, sum(weight * f * %(more)s / (f + %(flat)s + %(sloped)s * len)) AS score FROM hits
 GROUP BY id ORDER BY score DESC, id LIMIT %(most)s"""
@@ -35,8 +39,9 @@ _RARE_FIRST = """
 SELECT id, (
     SELECT sum(a.weight * f * %(more)s / (f + %(flat)s + %(sloped)s * len))
     FROM (
-        SELECT weight, counts[array_position(keys, key)] AS f
-        FROM unnest(%(keys)s::bigint[], %(weights)s::float8[]) AS one (key, weight)
+        SELECT weight, coalesce(times[array_position(repeated, short)], 1) AS f
+        FROM unnest(%(keys)s::bigint[], %(shorts)s::integer[], %(weights)s::float8[]) AS one (key, short, weight)
+        WHERE key = ANY(keys)
     ) AS a
 ) AS score
 FROM passages
@@ -47,9 +52,12 @@ ORDER BY score DESC, id LIMIT %(most)s"""
 # What is asked for stands in groups: the first `needed` of them each have to be there, and one of the others, if any.
 _ALL = """
 WITH hits AS MATERIALIZED (
-    SELECT p.id, p.document_id, p.len, a.number, sum(p.counts[array_position(p.keys, a.key)]) AS f
-    FROM unnest(%(keys)s::bigint[], %(numbers)s::integer[]) AS a (key, number)
-    JOIN passages p ON p.owner = %(owner)s AND p.shelf = %(shelf)s AND p.keys @> ARRAY[a.key]
+    SELECT p.id, p.document_id, p.len, a.number, sum(p.f) AS f
+    FROM unnest(%(keys)s::bigint[], %(shorts)s::integer[], %(numbers)s::integer[]) AS a (key, short, number)
+    CROSS JOIN LATERAL (
+        SELECT id, document_id, len, coalesce(times[array_position(repeated, a.short)], 1) AS f FROM passages
+        WHERE owner = %(owner)s AND shelf = %(shelf)s AND keys @> ARRAY[a.key] OFFSET 0
+    ) AS p
     GROUP BY p.id, p.document_id, p.len, a.number
 ), spread AS (
     SELECT number, greatest(ln((%(total)s - count(*) + 0.5) / (count(*) + 0.5)), %(least)s) AS weight
@@ -71,10 +79,16 @@ def key_of(shelf: int, term: str) -> int:
     return number_of(shelf, term)
 
 
-def counted(shelf: int, terms: Sequence[str]) -> tuple[list[int], list[int]]:
-    """The numbers of a passage's terms, and how often each is there."""
-    there = Counter(terms)
-    return [key_of(shelf, term) for term in there], list(there.values())
+def short_of(key: int) -> int:
+    """A smaller number that stands for it within one passage."""
+    return (key & 0xFFFF_FFFF) - 0x8000_0000
+
+
+def counted(shelf: int, terms: Sequence[str]) -> tuple[list[int], list[int], list[int]]:
+    """The numbers of a passage's terms; the smaller ones of those that are there more than once, and how often."""
+    there = {key_of(shelf, term): count for term, count in Counter(terms).items()}
+    repeated = {short_of(key): count for key, count in there.items() if count > 1}
+    return list(there), list(repeated), list(repeated.values())
 
 
 def take_in(db: Db, shelf: int, each: Iterable[str]) -> None:
@@ -119,9 +133,11 @@ def find(
     if not there:
         return []
     total, length = rows[0][:2]
+    keys = [key_of(of[1], term) for _, term in there]
     given = {
         **_about(of, total, length, k, documents),
-        "keys": [key_of(of[1], term) for _, term in there],
+        "keys": keys,
+        "shorts": [short_of(key) for key in keys],
         "weights": [_weight(total, passages) for passages, _ in there],
     }
     if sum(passages for passages, _ in there) <= _MANY:
@@ -155,9 +171,11 @@ def find_all(  # noqa: PLR0913 - what is asked for
         longer = (begun, f"{begun}{chr(sys.maxunicode)}")
         groups.append([term for (term,) in db.execute(_BEGUN, [shelf, *longer, _MOST_BEGUN])])
     total, length = rows[0][:2]
+    keys = [key_of(shelf, term) for group in groups for term in group]
     given = {
         **_about(of, total, length, k, documents),
-        "keys": [key_of(shelf, term) for group in groups for term in group],
+        "keys": keys,
+        "shorts": [short_of(key) for key in keys],
         "numbers": [number for number, group in enumerate(groups) for _ in group],
         "total": total,
         "least": _LEAST,
