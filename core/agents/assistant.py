@@ -313,7 +313,8 @@ class Assistant(FnCallAgent):
         few = min(self._rag.max_ref_token, fits)
         if letters <= few:  # no letter is more than a token
             return None
-        return ReadDocuments(WholeReader(library, documents, self._model(), fits, few, self._attached))
+        keeps = self._rag.keep_notes
+        return ReadDocuments(WholeReader(library, documents, self._model(), fits, few, self._attached, keeps))
 
     @staticmethod
     async def _queries(library: Library, documents: Collection[str]) -> dict[str, BaseTool]:

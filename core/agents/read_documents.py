@@ -69,6 +69,11 @@ _NOT_ALL: Mapping[Lang, Mapping[str, str]] = {
         "too_long": "内容很多，没有读完；再问一次会接着读。未读：{missed}。请在回答中说明。",
     },
 }
+_SHORTENED: Mapping[Lang, str] = {
+    "en": "The notes were too long and could not be put together, so the end of each was cut off. Say in the answer that "
+    "details may be missing.",
+    "zh": "笔记过长且未能合并，每条笔记的末尾都被截去。请在回答中说明可能缺少细节。",
+}
 _REST: Mapping[Lang, str] = {"en": "the rest", "zh": "其余部分"}
 _WANTS: Mapping[Lang, str] = {
     "en": "read the documents piece by piece ({counts}): {calls}, about {tokens} tokens{cost}{rest}",
@@ -215,4 +220,6 @@ def _lines(text: str, items: int | None, coverage: Coverage, lang: Lang) -> list
     if not coverage.complete:
         missed = places_told(coverage, lang) or _REST[lang]
         lines.append(_NOT_ALL[lang].get(coverage.why, _NOT_ALL[lang][""]).format(missed=missed))
+    if coverage.shortened:
+        lines.append(_SHORTENED[lang])
     return lines

@@ -201,6 +201,7 @@ class WholeReader:
         fits: Tokens of documents that need not be read piece by piece.
         counts_above: Tokens from which on a program counts what the model finds in each piece, though all would fit.
         attached: Returns the conversation's files, with those of which nothing is in the library.
+        keeps: Whether notes are kept in the library's file; else in memory, as long as it is open.
     """
 
     library: Library
@@ -209,6 +210,7 @@ class WholeReader:
     fits: int
     counts_above: int | None = None
     attached: Callable[[], Awaitable[Sequence[Attached]]] | None = None
+    keeps: bool = True
 
     async def offer(self, question: str) -> Offer | None:
         """What reading all that a question is about takes; `None` where that fits into one request.
@@ -256,12 +258,12 @@ class WholeReader:
         numbers = _Numbers()
         notes = [numbers.taken(noted[piece.key], piece.passages) for piece in read]
         items: int | None = None
+        cut: Why = ""
         if plan.mode == "items":
             lines = items_in(notes)
             items, text = len(lines), "\n".join(f"- {line}" for line in fitting(lines, self._room_for_notes()))
         else:
-            text, stopped = await self._merged([one for one in notes if one], plan, account)
-            why = why or stopped
+            text, cut = await self._merged([one for one in notes if one], plan, account)
         text, passages = numbers.compact(text, first)
         files = await self.attached() if self.attached is not None else ()
         coverage = covered(
@@ -272,6 +274,7 @@ class WholeReader:
             files=files,
             why=why,
             calls=account.calls,
+            shortened=cut,
         )
         return Read(text, passages, items, coverage, account.usage)
 
@@ -351,6 +354,9 @@ class WholeReader:
         return noted, "failed" if failures else "too_long" if len(noted) < len(plan.pieces) else ""
 
     async def _keep(self, piece: _Piece, notes: str) -> None:
+        if not self.keeps:
+            self.library.readings.remember(piece.key, notes)
+            return
         try:
             await asyncio.to_thread(
                 self.library.readings.keep, piece.key, [one.document_id for one in piece.passages], notes
@@ -407,7 +413,7 @@ class WholeReader:
     # ---- reduce
 
     async def _merged(self, notes: list[str], plan: _Plan, account: _Account) -> tuple[str, Why]:
-        """The notes in one text that fits, and why they could not all be merged."""
+        """The notes in one text that fits, and why they were cut where the model did not merge them."""
         room = self._room_for_notes()
         while len(notes) > 1 and tokens_of(notes) > room:
             groups = grouped(notes, max(room, min(_PIECE, int(room_of(self.model) * _SHARE))))
@@ -422,7 +428,7 @@ class WholeReader:
             if tokens_of(shorter) >= tokens_of(notes):  # a model that does not shorten would be asked for ever
                 return shortened(shorter, room), "too_long"
             notes = list(shorter)
-        return "\n\n".join(notes) if tokens_of(notes) <= room else shortened(notes, room), ""
+        return ("\n\n".join(notes), "") if tokens_of(notes) <= room else (shortened(notes, room), "too_long")
 
     async def _all_shorter(
         self, groups: Sequence[Sequence[str]], each: int, plan: _Plan, account: _Account

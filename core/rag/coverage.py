@@ -61,6 +61,8 @@ class Coverage:
         unread: Files of which nothing could be read, as `Attached.as_dict()` has them, and documents that are not
             read into the library to their end.
         calls: Model calls that read and put together; 0 where the text went to the model itself.
+        shortened: Why what was noted of all that was read was cut to what fits, and not put together by the model; ""
+            where it was not cut.
     """
 
     documents: tuple[DocumentCoverage, ...] = ()
@@ -68,6 +70,7 @@ class Coverage:
     why: Why = ""
     unread: tuple[Mapping[str, Any], ...] = field(default_factory=tuple)
     calls: int = 0
+    shortened: Why = ""
 
     @property
     def complete(self) -> bool:
@@ -97,7 +100,8 @@ class Coverage:
         """
         read: list[dict[str, Any]] = list(values["documents"])
         rows = [DocumentCoverage(**_with_spans(one)) for one in read]
-        return cls(tuple(rows), bool(values["part"]), values["why"], tuple(values["unread"]), int(values["calls"]))
+        unread, calls, shortened = tuple(values["unread"]), int(values["calls"]), values.get("shortened", "")
+        return cls(tuple(rows), bool(values["part"]), values["why"], unread, calls, shortened)
 
 
 def coverage_in(messages: Iterable[Message]) -> Coverage | None:
@@ -133,6 +137,7 @@ def covered(  # noqa: PLR0913 - what was sent, what there is, and by name what e
     files: Sequence[Attached] = (),
     why: Why = "",
     calls: int = 0,
+    shortened: Why = "",
 ) -> Coverage:
     """The record of what was sent.
 
@@ -144,6 +149,7 @@ def covered(  # noqa: PLR0913 - what was sent, what there is, and by name what e
         files: Of the conversation: they know how long a document is that was read in part, and which were not read.
         why: Why not all was read; left aside where it was.
         calls: Model calls that were made.
+        shortened: Why notes were cut.
     """
     totals = {one.library_id: one.total for one in files if one.library_id is not None}
     keys = {_key(one) for one in sent}
@@ -161,7 +167,7 @@ def covered(  # noqa: PLR0913 - what was sent, what there is, and by name what e
     )
     record = Coverage(rows, wanted is not None, "", unread, calls)
     missed = any(one.missed or (not record.part and one.read + one.empty < one.total) for one in rows)
-    return Coverage(rows, record.part, why if missed else "", unread, calls)
+    return Coverage(rows, record.part, why if missed else "", unread, calls, shortened)
 
 
 def _of_document(

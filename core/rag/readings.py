@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from core.rag.index_file import IndexFile
 
 _MOST_KEPT = 20_000  # rows
+_MOST_REMEMBERED = 500  # of about two thousand letters each
 _SCHEMA = (
     """CREATE TABLE IF NOT EXISTS readings (
         key TEXT NOT NULL, document_id TEXT NOT NULL, notes TEXT NOT NULL, PRIMARY KEY (key, document_id))""",
@@ -22,10 +23,21 @@ _SCHEMA = (
 
 
 class Readings:
-    """The notes of one library. The table is made when the first one is kept."""
+    """The notes of one library. The table is made when the first one is kept.
+
+    What a conversation that goes by itself has read is remembered in memory alone: nothing of its question, or of what
+    was found for it, stays in a file that outlives it.
+    """
 
     def __init__(self, file: IndexFile) -> None:
         self._file = file
+        self._remembered: dict[str, str] = {}
+
+    def remember(self, key: str, notes: str) -> None:
+        """Have notes at hand until the library is closed; of very many the oldest go."""
+        self._remembered[key] = notes
+        while len(self._remembered) > _MOST_REMEMBERED:
+            del self._remembered[next(iter(self._remembered))]
 
     def kept(self, keys: Collection[str]) -> Mapping[str, str]:
         """Those of the notes that there are, by their keys.
@@ -33,14 +45,15 @@ class Readings:
         Raises:
             StorageError: The library cannot be read.
         """
+        remembered = {key: self._remembered[key] for key in keys if key in self._remembered}
         with self._file.reading() as db:
             if db.execute("SELECT 1 FROM sqlite_master WHERE name = 'readings'").fetchone() is None:
-                return {}
+                return remembered
             rows = db.execute(
                 "SELECT key, notes FROM readings WHERE key IN (SELECT value FROM json_each(?))",
                 (json.dumps(list(keys)),),
             )
-            return dict(rows.fetchall())
+            return {**remembered, **dict(rows.fetchall())}
 
     def keep(self, key: str, documents: Sequence[str], notes: str) -> None:
         """Keep notes until one of the documents goes; of very many the oldest go.

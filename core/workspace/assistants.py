@@ -50,7 +50,7 @@ class Assistants:
                 documents=documents,
                 attached=partial(services.intake.attached, conversation_id) if reads else None,
                 max_iteration=self._max_iteration,
-                rag_cfg=RAGConfig(whole_documents=not steering.passages_only),
+                rag_cfg=RAGConfig(whole_documents=not steering.passages_only, keep_notes=not steering.temporary),
             )
             assistant.extra_generate_cfg = generate_of(steering.parameters, model.efforts)
             yield Steered(assistant, steering)

@@ -29,16 +29,25 @@ def coverage_line(reply: Reply, words: Words) -> str:
     said = words("coverage.part" if coverage.part else "coverage.read", counts=words("coverage.and").join(counts))
     if empty and not coverage.part:
         said += words("coverage.empty" if empty > 1 else "coverage.empty_one", n=empty)
+    if coverage.shortened:
+        said += words("coverage.shortened")
     filled = _filled(coverage)
     bar = "".join(f'<i class="p-dash{" p-full" if at < filled else ""}"></i>' for at in range(_DASHES))
-    doubt = "" if coverage.complete else " p-doubt"
+    doubt = "" if coverage.complete and not coverage.shortened else " p-doubt"
     return f' <span class="p-checked p-covered{doubt}"><span class="p-dashes">{bar}</span>{escaped(said)}</span>'
 
 
 def coverage_note(reply: Reply, words: Words) -> str:
-    """What was not read and why, below the last line; "" where all was."""
+    """What was not read and why, and why notes were cut, below the last line; "" where neither is so."""
     coverage = _coverage_of(reply)
-    if coverage is None or coverage.complete:
+    if coverage is None:
+        return ""
+    said = [_left_out(coverage, words), words(f"coverage.cut_{coverage.shortened}") if coverage.shortened else ""]
+    return "".join(f'<p class="p-note p-uncovered">{escaped(one)}</p>' for one in said if one)
+
+
+def _left_out(coverage: Coverage, words: Words) -> str:
+    if coverage.complete:
         return ""
     places = [
         words(f"coverage.missed_{one.of}{'' if last > first else '_one'}", name=one.name, first=first, last=last)
@@ -50,8 +59,7 @@ def coverage_note(reply: Reply, words: Words) -> str:
         places.append(words("coverage.rest_of", name=name) if is_begun(one) else name)
     if not places:
         return ""
-    said = words(f"coverage.why_{coverage.why or 'unread'}", places=words("coverage.and").join(places))
-    return f'<p class="p-note p-uncovered">{escaped(said)}</p>'
+    return words(f"coverage.why_{coverage.why or 'unread'}", places=words("coverage.and").join(places))
 
 
 def _coverage_of(reply: Reply) -> Coverage | None:

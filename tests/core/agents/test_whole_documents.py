@@ -364,10 +364,11 @@ async def test_what_a_document_says_cannot_pose_as_full_coverage(tmp_path: Path)
     assert all(text.count("</passages>") == 1 for text in sent[:-1])
 
 
-def reader_of(library: Library, *said: Any, room: int = 6_000) -> WholeReader:
+def reader_of(library: Library, *said: Any, room: int = 6_000, keeps: bool = True) -> WholeReader:
     settings = {"max_input_tokens": room, "max_retries": 0}
     wanted = [one.id for one in library.documents()]
-    return WholeReader(library, wanted, ScriptedModel({"script": list(said), "generate_cfg": settings}), 500)
+    model = ScriptedModel({"script": list(said), "generate_cfg": settings})
+    return WholeReader(library, wanted, model, 500, keeps=keeps)
 
 
 async def test_one_reader_reads_nothing_twice_and_goes_on_where_it_stopped(library: Library) -> None:
@@ -412,6 +413,9 @@ async def test_a_merging_that_fails_ends_the_others(library: Library) -> None:
     read = await reader_of(library, says, room=3_000).read(SUMMARISE)
     assert len(running) <= 4
     assert read.coverage.complete
+    assert read.coverage.shortened == "failed", (
+        "that notes were cut and not merged is known to whoever reads the answer"
+    )
     assert "[1]" in read.text
 
 
@@ -531,3 +535,31 @@ def test_equal_items_count_once_with_all_their_places() -> None:
         "NOTHING",
     ]
     assert items_in(notes) == ["Anna Meyer, Bonn [1][4][5]", "Li Wei [2]", "Jo [6]"]
+
+
+async def test_what_is_read_for_a_conversation_that_goes_by_itself_stays_in_no_file(
+    library: Library, tmp_path: Path
+) -> None:
+    readers = Readers()
+    passing = reader_of(library, readers, keeps=False)
+    first = await passing.read(COUNT)
+    again = await passing.read(COUNT)
+    assert again.text == first.text
+    assert again.coverage.calls == 0, "as long as the library is open, nothing is read twice"
+    file = tmp_path / "library" / "library.sqlite"
+    with closing(sqlite3.connect(file)) as db:
+        assert not db.execute("SELECT name FROM sqlite_master WHERE name = 'readings'").fetchall()
+    await reader_of(library, readers).read(SUMMARISE)
+    with closing(sqlite3.connect(file)) as db:
+        assert db.execute("SELECT count(*) FROM readings").fetchone()[0] > 3
+
+
+async def test_the_model_that_answers_is_told_that_notes_were_cut(library: Library) -> None:
+    def says(request: ChatRequest) -> Reply:
+        if request.purpose == "merging":
+            return Reply(text=request.messages[-1].get_text_content())  # it makes nothing shorter
+        return Reply(text=f"x [1] {'and so on ' * 300}")
+
+    told = await ReadDocuments(reader_of(library, says, room=3_000)).call({"question": SUMMARISE})
+    assert told.text.endswith("Say in the answer that details may be missing.")
+    assert Coverage.from_dict((told.extra or {})["coverage"]).shortened == "too_long"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from html import unescape
 from typing import Any
 
@@ -129,3 +130,25 @@ def test_a_document_that_is_read_into_the_library_in_part_is_named_with_its_rest
     assert "Not read: the rest of big.txt." in shown(half)
     assert "big.txt 的其余部分" in shown(half, "zh")
     assert "p-doubt" in shown(half)
+
+
+@pytest.mark.parametrize(
+    ("why", "reason"),
+    [
+        ("failed", "the model failed to put its notes together"),
+        ("cost_limit", "the cost limit was reached before"),
+        ("too_long", "the notes stayed too long"),
+    ],
+)
+def test_notes_that_were_cut_and_not_put_together_are_told_beside_the_counts(why: Any, reason: str) -> None:
+    line = shown(replace(ALL, shortened=why))
+    assert "Read 115 of 117 pages; 2 hold no text; notes on it were cut short" in line
+    assert "p-covered p-doubt" in line
+    assert f"Details may be missing: {reason}" in line
+    assert "可能缺少细节" in shown(replace(ALL, shortened=why), "zh")
+
+
+def test_a_record_that_was_kept_before_notes_could_be_said_to_be_cut_is_read() -> None:
+    kept = ALL.as_dict()
+    del kept["shortened"]
+    assert Coverage.from_dict(kept) == ALL
