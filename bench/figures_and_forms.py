@@ -6,7 +6,10 @@ Figures: real documents of the folder that `BENCH_DATA` names; which figures are
 and is what lines of the raw text begin with for the third. A question for each ("What does figure 3 show?") must find
 the passage with its caption, first of all, on the page where it stands. Fields: forms typeset with random labels, kinds
 and values, read by both readers; a field is right where its whole line is, at its place. Cells: tables of random words
-and numbers, with and without ruling lines, typeset, drawn as pictures and recognised (the extra `ocr`).
+and numbers, with and without ruling lines, typeset, drawn as pictures and recognised (the extra `ocr`). Time: what
+figures and scanned pages add to the reading of three of these documents, each read once with pictures and once without.
+
+The sample is always the same and takes under two minutes of CPU; what is not begun after three is left out and named.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ import random
 import re
 import sys
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +39,8 @@ LOOKED_UP = {
     "en_redp5110_18p.pdf": {"1-2": 7, "3-1": 10, "3-5": 11, "3-10": 14, "3-11": 14, "4-68": 15, "4-69": 15},
 }
 BY_LINES = "de_geotopo_117p.pdf"
+TIMED = {"en_redp5110_18p.pdf": "figures", "zh_langchain_chatchat.pdf": "figures", "scan_multipage.pdf": "scans"}
+MOST_CPU = 180  # seconds of this process and of those that read for it
 WORDS = [
     "harbour",
     "rope",
@@ -52,6 +58,51 @@ WORDS = [
 FORMS, TABLES = 12, 6
 
 
+def spent() -> float:
+    """Seconds of CPU so far, with those of readers that have ended."""
+    told = os.times()
+    return told.user + told.system + told.children_user + told.children_system
+
+
+def is_over(what: str) -> bool:
+    """Whether the time is up, so that this is left out."""
+    if spent() > MOST_CPU:
+        print(f"left out, after {MOST_CPU} s of CPU: {what}", file=sys.stderr)
+        return True
+    return False
+
+
+def times() -> list[Figure]:
+    """What a figure and a scanned page add to the time of reading."""
+    import pymupdf
+
+    taken = {"figures": [0.0, 0, 0], "scans": [0.0, 0, 0]}  # seconds, how many, letters recognised
+    list(PARSER_REGISTRY["pdf"]().parse(DATA / "zh_scan_ocr_test.pdf", "warm.pdf"))  # loads what recognises
+    for name, kind in TIMED.items():
+        if is_over(name):
+            continue
+        seconds, letters, figures = [0.0, 0.0], [0, 0], 0
+        for pictures in (False, True):
+            began = time.process_time()
+            read = list(PARSER_REGISTRY["pdf"]().parse(DATA / name, name, ParseOptions(pictures=pictures)))
+            seconds[pictures] = time.process_time() - began
+            blocks = [one for one in read if isinstance(one, Block)]
+            letters[pictures] = sum(len(one.text) for one in blocks)
+            figures = sum(one.kind == "figure" for one in blocks)
+        with pymupdf.open(DATA / name) as document:
+            number = figures if kind == "figures" else len(document)
+        taken[kind] = [
+            a + b for a, b in zip(taken[kind], (seconds[1] - seconds[0], number, letters[1] - letters[0]), strict=True)
+        ]
+    found: list[Figure] = []
+    for kind, (seconds, number, letters) in taken.items():
+        if number:
+            what = "a figure adds to reading, CPU" if kind == "figures" else "a scanned page takes to be read, CPU"
+            peer = f"{number:.0f} of {sum(one == kind for one in TIMED.values())} documents, {letters:.0f} letters"
+            found.append(Figure(what, seconds / number, 3.0 if kind == "figures" else 6.0, "s", peer))
+    return found
+
+
 def captions() -> tuple[int, int]:
     """Figures whose question finds their caption first, and all figures."""
     import pymupdf
@@ -63,6 +114,8 @@ def captions() -> tuple[int, int]:
     wanted[BY_LINES] = {found: at for at, text in enumerate(texts, 1) for found in lines.findall(text)}
     right = total = 0
     for name, figures in wanted.items():
+        if is_over(name):
+            continue
         with tempfile.TemporaryDirectory() as folder, Library.open(folder) as library:
             document = library.add(DATA / name)
             for number, page in figures.items():
@@ -187,10 +240,15 @@ def main() -> None:
         what, peer = "fields of typeset forms: label, value and place right", f"{right} of {total}, both readers of PDF"
         report([Figure(what, right / total, 0.95, "", peer, at_least=True)])
         for ruled in (True, False) if ocr.is_here() else ():
+            if is_over("tables in scans"):
+                break
             right, total = cells(Path(made), ruled=ruled)
             how = "with ruling lines" if ruled else "by alignment alone"
             what, peer = f"cells of typeset tables in scans, {how}", f"{right} of {total}"
             report([Figure(what, right / total, 0.9, "", peer, at_least=True)])
+    if ocr.is_here() and all((DATA / name).is_file() for name in TIMED):
+        report(times())
+    print(f"{spent():.0f} s of CPU in all", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -70,8 +70,8 @@ _NOT_ALL: Mapping[Lang, Mapping[str, str]] = {
     },
 }
 _SHORTENED: Mapping[Lang, str] = {
-    "en": "The notes were too long and could not be put together, so the end of each was cut off. Say in the answer that "
-    "details may be missing.",
+    "en": "The notes were too long and could not be put together, so the end of each was cut off. Say in the answer "
+    "that details may be missing.",
     "zh": "笔记过长且未能合并，每条笔记的末尾都被截去。请在回答中说明可能缺少细节。",
 }
 _REST: Mapping[Lang, str] = {"en": "the rest", "zh": "其余部分"}

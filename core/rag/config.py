@@ -43,8 +43,8 @@ class RAGConfig(BaseModel):
             can read, up to 24,000 tokens.
         read_all: Whether an agent reads longer documents piece by piece, by up to 150 calls of its model, where a
             question is about all of them: a summary, a comparison, a count. Else it is given their beginnings.
-        keep_notes: Whether what was noted of each piece is kept in the library's file, so that the same question does not
-            read twice; else in memory alone, as long as the library is open.
+        keep_notes: Whether what was noted of each piece is kept in the library's file, so that the same question does
+            not read twice; else in memory alone, as long as the library is open.
         max_pictures: Pictures of figures and pages that go with the passages of one search to a model that sees; 0 for
             none.
         max_picture_pixels: Of each of them; larger ones are made smaller.

@@ -41,7 +41,7 @@ from core.rag.config import RAGConfig
 from core.rag.document import Block, Passage
 from core.rag.parsers.base import PLAIN
 from core.rag.parsers.parts import File
-from core.rag.parsers.pdf_page import Line
+from core.rag.parsers.pdf_page import Field, Line
 from core.rag.places import units_of
 from core.rag.scope import Part
 from core.runs.judgement import Open
@@ -113,6 +113,7 @@ VALUES: Mapping[str, Callable[[], Any]] = {
     "float": lambda: 1.0,
     "bool": lambda: False,
     "bytes": lambda: b"a",
+    "Field": lambda: Field("a", "", "text", "b", on=False, options=(), place=(0.0, 0.0, 1.0, 1.0)),
     "Line": lambda: Line("a", (0.0, 0.0, 1.0, 1.0), 9.0, bold=False),
     "object": lambda: None,
     "Any": lambda: None,

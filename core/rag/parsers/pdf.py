@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from core.errors import BrokenDocumentError
 from core.rag.document import About, Block, PageShape, union
-from core.rag.parsers import ocr, pdf_figures, pdf_mupdf
+from core.rag.parsers import ocr, pdf_figures, pdf_mupdf, pdf_xfa
 from core.rag.parsers.base import PLAIN, Found, ParseOptions, Scanned, clean
 from core.rag.parsers.figure_pictures import MOST_READ
 from core.rag.parsers.pdf_forms import with_fields
@@ -20,7 +20,7 @@ from core.rag.parsers.pdf_structure import Headings, Margins
 from core.rag.parsers.pdf_tables import is_outside, ruled_tables, with_unruled_tables
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Iterator
+    from collections.abc import Generator, Iterable, Iterator, Mapping
     from pathlib import Path
 
     from core.rag.document import Rectangle
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 _PAGES = 5_000
 _FEWEST_DRAWN = 4  # lines or rectangles: fewer make no table
+_MOST_NOTICES = 2  # pages of a PDF that only says to wait for another program
 _LEARNT_FROM, _FIRST = 40, 8  # pages
 _FEWEST_ORNAMENTS = 3  # pages with the same picture at the same place
 _NO_ROTATION = Rotation(0, 0.0, 0.0)
@@ -53,14 +54,7 @@ class PdfParser:
             BrokenDocumentError: Nothing in it can be read, or it has more than 5,000 pages.
         """
         with self._source(path, options.password) as source:
-            if source.count > _PAGES:
-                raise BrokenDocumentError(
-                    f"The document has {source.count} pages.",
-                    key="document_too_large",
-                    hint="Split it into smaller ones.",
-                    pages=source.count,
-                )
-            about = About(pages=source.count, title=_title(source.title))
+            about = _about(source)
             yield about
             headings = Headings(source.outline())
             scans_left = ocr.MOST_PAGES if options.pictures and ocr.is_here() else 0
@@ -74,6 +68,9 @@ class PdfParser:
             # Pages that were read before prove that the file can be read.
             has_page = has_text = options.first_page > 1
             is_whole = True
+            if options.first_page == 1 and (form := _xml_form(source, known)):
+                yield from form
+                return
             for number in range(options.first_page, source.count + 1):
                 page = known.pop(number, None) or _page(source, number, headings)
                 if scan := page.scan if scans_left else None:
@@ -107,6 +104,42 @@ class _Page:
     scan: RawPage | None = None
     raw: RawPage | None = None
     is_picture: bool = False
+
+
+def _about(source: Source) -> About:
+    """What is known before any page is read.
+
+    Raises:
+        BrokenDocumentError: It has too many pages.
+    """
+    if source.count > _PAGES:
+        raise BrokenDocumentError(
+            f"The document has {source.count} pages.",
+            key="document_too_large",
+            hint="Split it into smaller ones.",
+            pages=source.count,
+        )
+    return About(pages=source.count, title=_title(source.title))
+
+
+def _xml_form(source: Source, pages: Mapping[int, _Page]) -> list[Found]:
+    """The pages and fields of a form that is kept as XML, whose pages only say to wait; none of any other document.
+
+    Raises:
+        BrokenDocumentError: There is such a form, and it cannot be read (key `document_form_hidden`).
+    """
+    if source.count > _MOST_NOTICES or not (packets := source.form_packets()):
+        return []
+    told = "\n".join(line.text for page in pages.values() for run in page.runs for line in run)
+    if any(page.raw is not None and page.raw.fields() for page in pages.values()) or not pdf_xfa.is_notice(told):
+        return []
+    if found := pdf_xfa.blocks(packets, 1):
+        return [pages[1].shape, *found, *(pages[number].shape for number in range(2, source.count + 1))]
+    raise BrokenDocumentError(
+        "The form in this PDF is drawn by Adobe's programs alone (XFA), and nothing of it can be read.",
+        key="document_form_hidden",
+        hint="Open it in Adobe Acrobat, print it as a PDF, and use that.",
+    )
 
 
 def _page(source: Source, number: int, headings: Headings) -> _Page:

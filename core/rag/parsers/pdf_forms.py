@@ -85,7 +85,7 @@ def with_fields(runs: Runs, fields: Sequence[Field], words: Sequence[Word], numb
     for one in rows:
         text += "\n" if text else ""
         lines.append((len(text), one.place))
-        text += _told(one, label_of(one, outside, places), lang)
+        text += value_told(one, label_of(one, outside, places), lang)
     around = union(tuple(places)) or (0.0, 0.0, 0.0, 0.0)
     block = Block("paragraph", text, number, tuple(lines))
     return [*kept, [Line("", around, 0.0, bold=False, table=block)]]
@@ -105,7 +105,7 @@ def label_of(field: Field, words: Sequence[Word], places: Sequence[Rectangle]) -
     if beside:
         return beside
     name = _tidy(field.name)
-    return _from_name(name)
+    return name_told(name)
 
 
 def is_internal(name: str) -> bool:
@@ -113,13 +113,15 @@ def is_internal(name: str) -> bool:
     return bool(_INTERNAL.search(name)) or not _WORD.search(name)
 
 
-def _from_name(name: str) -> str:
+def name_told(name: str) -> str:
+    """The name of a field in words, without its place in the tree of the form."""
     last = next((part for part in reversed(re.split(r"[.]", name)) if part), name)
     last = re.sub(r"\[\d+\]", "", last)
     return " ".join(_PARTS.sub(" ", last).split()) or name or "-"
 
 
-def _told(field: Field, label: str, lang: Lang) -> str:
+def value_told(field: Field, label: str, lang: Lang) -> str:
+    """The line of a field: what it is called, and what was filled in."""
     said = _SAID[lang]
     match field.kind:
         case "check":

@@ -15,6 +15,7 @@ from core.errors import BrokenDocumentError, NotFoundError
 from core.rag.parsers.base import clean
 from core.rag.parsers.pdf_page import (
     MOST_FIELDS,
+    XFA_PARTS,
     Field,
     Line,
     Pixels,
@@ -213,6 +214,14 @@ class MuPdf:
                 return any(self._document.get_page_images(index) for index in range(min(20, self.count)))
         except BrokenDocumentError:
             return False
+
+    def form_packets(self) -> dict[str, bytes]:
+        """The parts of a form that is kept as XML."""
+        try:
+            with translated_errors("The form is damaged."):
+                return _form_packets(self._document)
+        except BrokenDocumentError:
+            return {}
 
     def page(self, number: int) -> RawPage | None:
         """A page, counted from 1; `None` if it is damaged."""
@@ -419,3 +428,18 @@ def cjk_font() -> bytes:
         return bytes(pymupdf().Font("cjk").buffer)
     except ImportError:
         return b""
+
+
+def _form_packets(document: Any) -> dict[str, bytes]:
+    """What `/AcroForm /XFA` holds: one stream with all parts, or names and streams in turns."""
+    kind, found = document.xref_get_key(document.pdf_catalog(), "AcroForm/XFA")
+    references = [int(one) for one in re.findall(r"(\d+) \d+ R", found)] if kind in {"array", "xref"} else []
+    if kind == "xref" and not document.xref_is_stream(references[0]):
+        found = str(document.xref_object(references[0], compressed=True))
+        references = [int(one) for one in re.findall(r"(\d+) \d+ R", found)]
+    names = re.findall(r"\(([^()]*)\)", found) or [""]
+    streams: dict[str, bytes] = {}
+    for name, reference in zip(names, references, strict=False):
+        if name in XFA_PARTS:
+            streams[name] = bytes(document.xref_stream(reference) or b"")
+    return streams

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias
 
 from core.errors import LockedDocumentError
 from core.rag.parsers.base import is_ideograph
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from core.rag.document import Block, Rectangle
 
@@ -110,6 +110,12 @@ class RawPage:
     fields: Callable[[], list[Field]] = list
 
 
+XFA_PARTS: Final = frozenset({"", "template", "datasets"})
+"""Those of a form that is kept as XML; "" is all of them in one."""
+MOST_XFA_BYTES: Final = 20_000_000
+"""Of one of these parts; a larger one is not read."""
+
+
 class Source(Protocol):
     """An open PDF."""
 
@@ -141,6 +147,10 @@ class Source(Protocol):
 
     def has_images(self) -> bool:
         """Whether any of its first pages shows an image, as a scan does."""
+        ...
+
+    def form_packets(self) -> Mapping[str, bytes]:
+        """The template and the data of a form that is kept as XML, by their names; none where there is no such form."""
         ...
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import io
 from collections import Counter
 from contextlib import contextmanager, suppress
-from ctypes import c_double, c_float, c_ushort
+from ctypes import byref, c_double, c_float, c_ulong, c_ushort, create_string_buffer
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
@@ -25,6 +25,8 @@ from core.rag.parsers.base import clean
 from core.rag.parsers.pdf import PdfParser
 from core.rag.parsers.pdf_page import (
     MOST_FIELDS,
+    MOST_XFA_BYTES,
+    XFA_PARTS,
     Field,
     Line,
     Pixels,
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
     from core.rag.parsers.pdf_page import FieldKind, Runs, Source, Word
 
 _PIXELS = 20_000_000
+_MOST_PACKETS = 50  # parts of a form that is kept as XML; twelve are usual
 _MOST_PICTURES = 1_000
 _WRONG_PASSWORD = 4  # the library's number for it
 
@@ -161,6 +164,10 @@ class Pdfium:
         pages = (_page(self._document, number) for number in range(1, min(20, self.count) + 1))
         return any(_image_share(page, View(page)) for page in pages if page)
 
+    def form_packets(self) -> dict[str, bytes]:
+        """The parts of a form that is kept as XML."""
+        return _form_packets(self._document.raw)
+
     def page(self, number: int) -> RawPage | None:
         """A page, counted from 1; `None` if it is damaged."""
         page = _page(self._document, number)
@@ -184,6 +191,23 @@ class Pdfium:
             fields=partial(fields, self._document, page, text.view),
             strokes=[box for raw in slanted(page) if (box := text.view.shown(raw))],
         )
+
+
+def _form_packets(document: Any) -> dict[str, bytes]:
+    raw: Any = import_module("pypdfium2.raw")
+    packets: dict[str, bytes] = {}
+    for at in range(min(_MOST_PACKETS, raw.FPDF_GetXFAPacketCount(document))):
+        name = create_string_buffer(max(1, raw.FPDF_GetXFAPacketName(document, at, None, 0)))
+        raw.FPDF_GetXFAPacketName(document, at, name, len(name))
+        told = name.value.decode("utf-8", "replace")
+        size = c_ulong()
+        if told not in XFA_PARTS or not raw.FPDF_GetXFAPacketContent(document, at, None, 0, byref(size)):
+            continue
+        if size.value <= MOST_XFA_BYTES:
+            content = create_string_buffer(max(1, size.value))
+            raw.FPDF_GetXFAPacketContent(document, at, content, size.value, byref(size))
+            packets[told] = content.raw[: size.value]
+    return packets
 
 
 def _image_share(page: Any, view: View) -> float:
