@@ -20,7 +20,7 @@ define SET_UP
 	"$$python" set_up.py $(1)
 endef
 
-.PHONY: help run test test-fast test-all mutants bench docs reference format lock clean
+.PHONY: help run test test-fast test-all mutants bench docs reference format lock image clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -66,6 +66,9 @@ format: ## Format, and mend what can be mended by itself
 
 lock: ## Write the lock files anew (needs uv)
 	@python3 .ci/lock.py
+
+image: ## Build the container image `parlour`; ARGS="--service" for the small one
+	@python3 .ci/image.py $(ARGS)
 
 clean: ## Remove the environment and caches; your data stay
 	@rm -rf .venv .cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache .coverage

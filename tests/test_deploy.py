@@ -10,8 +10,9 @@ import yaml
 
 from core.settings import Settings
 
+PACKAGES = {"everything": "requirements.lock", "service": "requirements-service.lock"}
 ROOT = Path(__file__).resolve().parent.parent
-OTHERS = {"PARLOUR_DOMAIN"}  # of the compose file alone
+OTHERS = {"PARLOUR_DOMAIN", "PARLOUR_PACKAGES"}  # of the compose file alone
 
 
 def text(name: str) -> str:
@@ -27,7 +28,11 @@ def test_the_image_is_made_of_what_is_here_and_runs_as_nobody_in_particular() ->
     stages = [line for line in lines if line.startswith("FROM ")]
     assert len(stages) == 2
     copied = [
-        word for line in lines if line.startswith("COPY ") and "--from" not in line for word in line.split()[1:-1]
+        word.replace("${PACKAGES}", packages)
+        for line in lines
+        if line.startswith("COPY ") and "--from" not in line
+        for word in line.split()[1:-1]
+        for packages in PACKAGES.values()
     ]
     sent = {line.removeprefix("!") for line in text(".dockerignore").splitlines() if line.startswith("!")}
     assert set(copied) <= sent

