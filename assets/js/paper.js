@@ -99,6 +99,18 @@ function comeBack() {
   if (rolled.at) document.querySelector(ROLLS)?.scrollTo(...rolled.at);
 }
 
+// What ran when stays unfolded while the calls of the same reply are opened and closed.
+let unfolded = '';
+
+function keepTrace() {
+  const trace = document.querySelector('#page .p-trace');
+  if (trace && unfolded === trace.closest('.p-inspect').dataset.open && !trace.open) trace.open = true;
+}
+
+function toggled({ target }) {
+  if (target.matches?.('#page .p-trace')) unfolded = target.open ? target.closest('.p-inspect').dataset.open : '';
+}
+
 function showMark() {
   const page = document.querySelector('#page .p-evidence');
   const desk = page?.querySelector('.p-desk') ?? null;
@@ -138,7 +150,8 @@ function pressed(event) {
 }
 
 export function start() {
-  onChange(() => { showMark(); comeBack(); });
+  onChange(() => { showMark(); keepTrace(); comeBack(); });
+  addEventListener('toggle', toggled, true);
   addEventListener('keydown', pressed);
   addEventListener('scroll', scrolled, true);
   document.addEventListener('load', ({ target }) => { if (target instanceof HTMLImageElement) arrived(target); }, true);  // it never reaches the window

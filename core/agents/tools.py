@@ -193,7 +193,7 @@ class AgentTool(BaseTool):
         tell = _under_call(context, call_id)
         token = _depth.set(deep + 1)
         try:
-            with on_behalf_of(self.name):
+            with on_behalf_of(self.name, call_id):
                 reply = await self._inner_reply(asked, progress, tell, lang=lang, approval=approval, **context)
         finally:
             _depth.reset(token)

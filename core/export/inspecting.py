@@ -8,16 +8,22 @@ from dataclasses import asdict, dataclass, field
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 
+from core.errors import NotFoundError
 from core.export.redaction import Redaction
+from core.export.reply_trace import traced_reply
 from core.messages.message import Usage
 from core.runs.call_stages import unpacked
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
+    from core.export.cases import CaseForm
+    from core.export.traces import Traced
+    from core.languages import Lang
     from core.runs.log import ModelCalled
     from core.runs.manager import OwnerRuns
     from core.storage.base import StoredMessage
+    from core.storage.stores import OwnerStores
 
 STAGES: Final = ("given", "sent", "received", "parsed")
 Change: TypeAlias = Literal["same", "added", "left_out"]
@@ -76,10 +82,12 @@ class Inspecting:
     Args:
         runs: The owner's.
         secrets: What is known to be one, of the owner and the installation.
+        stores: The owner's.
     """
 
-    def __init__(self, runs: OwnerRuns, secrets: Callable[[], Awaitable[list[str]]]) -> None:
+    def __init__(self, runs: OwnerRuns, secrets: Callable[[], Awaitable[list[str]]], stores: OwnerStores) -> None:
         self._runs = runs
+        self._stores = stores
         self._secrets = secrets
 
     async def lines(self, message: StoredMessage) -> list[ModelCalled]:
@@ -109,10 +117,37 @@ class Inspecting:
 
         return await to_thread(read)
 
+    async def trace(self, message: StoredMessage) -> tuple[Traced, ...]:
+        """What was done for a reply, as trees in the order in which they began. Raises as `calls`."""
+        logged = await self._runs.events(message.run_id) if message.run_id else []
+        redaction = Redaction(await self._secrets())
+        return await to_thread(traced_reply, logged, message.created_at, redaction)
+
+    async def case(self, message: StoredMessage, form: CaseForm, lang: Lang = "en") -> bytes:
+        """A file of a suite with one task that is made of a reply.
+
+        Args:
+            message: The reply.
+            form: How it is written.
+            lang: Of the notes in it.
+
+        Raises:
+            NotFoundError: It is no whole reply (key `no_case`).
+        """
+        from core.export.cases import case_file, case_from_turn  # asked for seldom
+
+        if message.parent_id is None:
+            raise NotFoundError("Only a whole reply with a text makes a case.", key="no_case")
+        question = await self._stores.conversations.message(message.parent_id)
+        files = [one.name for one in await self._stores.documents.list(message.conversation_id)]
+        case = case_from_turn(message, question, files, Redaction(await self._secrets()))
+        return case_file(case, form, lang, goes_on=question.parent_id is not None)
+
     async def as_json(self, message: StoredMessage) -> bytes:
         """All calls of a reply as a file. Raises as `calls`."""
-        calls = await self.calls(message)
+        calls, trace = await self.calls(message), await self.trace(message)
         told = {"schema": _SCHEMA, "message": message.id, "calls": [_plain(one) for one in calls]}
+        told["trace"] = [one.as_dict() for one in trace]
         return json.dumps(told, ensure_ascii=False, indent=1).encode("utf-8", "replace")
 
 

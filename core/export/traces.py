@@ -83,7 +83,7 @@ class Tracing:
         said = self._redaction.said
         given = cast("dict[str, Any]", self._redaction.value(dict(span.attributes)))
         details = cast("dict[str, Any]", self._redaction.value(dict(span.details)))
-        told = {**span._asdict(), "name": said(span.name), "attributes": given, "details": _short(details)}
+        told = {**span._asdict(), "name": said(span.name), "attributes": given, "details": shortened(details)}
         return {name: value for name, value in told.items() if value not in ("", {})}
 
     def _turn_over(self) -> None:
@@ -143,8 +143,8 @@ def _before(path: Path) -> Path:
     return path.with_name(f"{path.name}.1")
 
 
-def _short(details: Mapping[str, Any]) -> dict[str, Any]:
-    """Details in a length that a line of the terminal can show."""
+def shortened(details: Mapping[str, Any]) -> dict[str, Any]:
+    """Details in a length that a line can show."""
     shown: dict[str, Any] = {}
     for name, value in details.items():
         if isinstance(value, dict):
@@ -179,6 +179,7 @@ class Traced:
         arguments: Of a tool, shortened and without keys.
         said: What went wrong, in a sentence.
         outcome: How it ended, where that was told.
+        purpose: Of a model call: what it was for, where that was told.
         inside: In the order in which they began.
     """
 
@@ -193,6 +194,7 @@ class Traced:
     arguments: Mapping[str, Any] = field(default_factory=dict[str, Any])
     said: str = ""
     outcome: str = ""
+    purpose: str = ""
     inside: tuple[Traced, ...] = ()
 
     @property
@@ -210,6 +212,7 @@ class Traced:
             "error": self.error,
             "said": self.said,
             "outcome": self.outcome,
+            "purpose": self.purpose,
             "usage": usage,
             "first_token_seconds": self.first,
             "arguments": dict(self.arguments),

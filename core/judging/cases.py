@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
+from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from core.agents.config.reading import read_file
@@ -107,11 +109,28 @@ def add_cases(file: str | Path, cases: Iterable[dict[str, Any]]) -> Suite:
     whole = {**there, "tasks": _with(there.get("tasks") or [], cases)}
     suite = Suite.of({"name": path.stem, **whole})
     try:
-        path.write_text(json.dumps(whole, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
+        _put(path, (json.dumps(whole, ensure_ascii=False, indent=2) + "\n").encode())
     except OSError as error:
         said = f"The suite cannot be written to {path}: {error.strerror or type(error).__name__}."
         raise SettingsError(said, name="file") from error
     return suite
+
+
+def _put(path: Path, whole: bytes) -> None:
+    """Write beside the file, then put that in its place, so that there is never half of it. Raises OSError."""
+    home = path.resolve()  # a link stays one
+    draft = home.with_name(f".{home.name}-{token_hex(4)}")
+    try:
+        with draft.open("xb") as file:
+            file.write(whole)
+            file.flush()
+            os.fsync(file.fileno())
+        if home.exists():
+            draft.chmod(home.stat().st_mode & 0o777)
+        draft.replace(home)
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise
 
 
 def _with(tasks: Any, cases: Iterable[dict[str, Any]]) -> Any:

@@ -45,6 +45,7 @@ class LedgerCall:
         here: Whether the model runs on this machine.
         given: The request as the caller made it.
         agent: The agent that was called as a tool and makes the call; empty for the one that answers.
+        within: The calls of tools that this agent answers, from the outermost.
         wire: What went over the wire, if anything did.
 
     Attributes:
@@ -59,6 +60,7 @@ class LedgerCall:
     here: bool
     given: ChatRequest
     agent: str = ""
+    within: tuple[str, ...] = ()
     wire: WireLog = field(default_factory=WireLog)
     sent: ChatRequest | None = None
     events: Sequence[Event] = ()
@@ -90,7 +92,7 @@ class Ledger(Protocol):
 
 
 _LEDGER: ContextVar[Ledger | None] = ContextVar("who keeps an account of model calls", default=None)
-_AGENT: ContextVar[str] = ContextVar("the agent that was called as a tool", default="")
+_AGENT: ContextVar[tuple[str, tuple[str, ...]]] = ContextVar("the agent that was called as a tool", default=("", ()))
 
 
 @contextmanager
@@ -104,9 +106,9 @@ def recorded_by(ledger: Ledger | None) -> Generator[None]:
 
 
 @contextmanager
-def on_behalf_of(agent: str) -> Generator[None]:
-    """Note the model calls of the block as those of an agent that was called as a tool."""
-    token = _AGENT.set(agent)
+def on_behalf_of(agent: str, call_id: str) -> Generator[None]:
+    """Note the model calls of the block as those of an agent that was called as a tool, by this call."""
+    token = _AGENT.set((agent, (*_AGENT.get()[1], call_id)))
     try:
         yield
     finally:
@@ -118,8 +120,8 @@ def ledger_now() -> Ledger | None:
     return _LEDGER.get()
 
 
-def agent_now() -> str:
-    """The agent that was called as a tool and calls models here; empty outside of one."""
+def agent_now() -> tuple[str, tuple[str, ...]]:
+    """The agent that was called as a tool and calls models here, and the calls that it answers; else nothing."""
     return _AGENT.get()
 
 

@@ -224,6 +224,7 @@ def line_of(call: LedgerCall, usage: Usage | None) -> ModelCalled:
         here=call.here,
         agent=call.agent,
         said=_said(call.error),
+        within=call.within,
     )
 
 

@@ -287,6 +287,7 @@ class ModelCalled:
         here: Whether the model runs on this machine, where nothing is paid.
         agent: The agent that made it, where that was called as a tool.
         said: What went wrong.
+        within: The calls that this agent answers, from the outermost.
     """
 
     purpose: str
@@ -302,6 +303,7 @@ class ModelCalled:
     here: bool = False
     agent: str = ""
     said: str = ""
+    within: tuple[str, ...] = ()
     kind: Literal["model_called"] = "model_called"
 
 

@@ -92,6 +92,10 @@ def _more_said(left_out: list[tuple[int, int, int, str]]) -> MoreSaid:
     return MoreSaid(tuple(LeftOut(*one) for one in left_out))
 
 
+def _called(within: Sequence[str] = (), **told: Any) -> ModelCalled:
+    return ModelCalled(**told, within=tuple(within))
+
+
 def _within(calls: list[str], event: dict[str, Any]) -> NestedEvent:
     kind = str(event["kind"])
     return NestedEvent(
@@ -124,7 +128,7 @@ _CLASSES: dict[str, Callable[..., RunEvent]] = {
     "rated": Rated,
     "edited": Edited,
     "model_asked": ModelAsked,
-    "model_called": ModelCalled,
+    "model_called": _called,
     "call_stages": CallStages,
     "within": _within,
 }
@@ -234,7 +238,7 @@ def _payload(event: RunEvent) -> dict[str, Any]:
     values = {field.name: getattr(event, field.name) for field in fields(event) if field.name != "kind"}
     if not values.get("unthought", True):
         del values["unthought"]  # earlier versions read the rows, too
-    for name in ("proof", *(("model",) if isinstance(event, MessageFinished) else ())):
+    for name in ("proof", "within", *(("model",) if isinstance(event, MessageFinished) else ())):
         if not values.get(name, True):
             del values[name]
     if isinstance(event, ClaimsChecked):

@@ -47,7 +47,7 @@ class Taking:
     @property
     def inspecting(self) -> Inspecting:
         """What looks behind single replies."""
-        return Inspecting(self._services.runs, self._secrets)
+        return Inspecting(self._services.runs, self._secrets, self._stores)
 
     @property
     def _secrets(self) -> KnownSecrets:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import sys
 import time
@@ -28,6 +29,9 @@ _BAR: Final = 24  # columns of the line of time
 _NARROWEST: Final = 60
 _SHORTEST_LABEL: Final = 24
 _LONGEST_VALUE: Final = 40
+_HIDDEN: Final = re.compile(
+    "[\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff0-\ufffb\ud800-\udfff\U000e0000-\U000e0fff]"
+)
 _SIGNS: Final = {"model": "◇ ", "tool": "⚙ "}
 
 
@@ -71,7 +75,13 @@ def _parser() -> Parser:
 
 
 def _as_json(value: object) -> list[str]:
-    return [json.dumps(value, ensure_ascii=False, indent=2)]
+    """As JSON; what a terminal would act on, or nobody would see, is a number in it."""
+    return [_HIDDEN.sub(_number, json.dumps(value, ensure_ascii=False, indent=2))]
+
+
+def _number(found: re.Match[str]) -> str:
+    code = found[0].encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{code[at : at + 2].hex()}" for at in range(0, len(code), 2))
 
 
 def listed(traces: Sequence[Trace], file: Path, words: Words) -> list[str]:
@@ -80,7 +90,7 @@ def listed(traces: Sequence[Trace], file: Path, words: Words) -> list[str]:
         return [words("traces.none", file=file)]
     rows = [
         (
-            one.id[:_ID],
+            one_line(one.id)[:_ID],
             time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(one.began)),
             one.name,
             words.seconds(one.seconds),
@@ -100,8 +110,16 @@ def tree(trace: Trace, words: Words, width: int) -> list[str]:
     Args:
         width: Columns of the terminal.
     """
-    head = [trace.id, time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(trace.began)), words.seconds(trace.seconds)]
-    head += [one for one in (_spent(trace.usage, words), words("traces.run", id=trace.run) if trace.run else "") if one]
+    head = [
+        one_line(trace.id),
+        time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(trace.began)),
+        words.seconds(trace.seconds),
+    ]
+    head += [
+        one
+        for one in (_spent(trace.usage, words), words("traces.run", id=one_line(trace.run)) if trace.run else "")
+        if one
+    ]
     rows = [row for root in trace.roots for row in _rows(root, "", "", words)]
     most = max(_SHORTEST_LABEL, width - _BAR - 40)
     label = min(most, max(_width(row[0]) for row in rows))

@@ -16,9 +16,13 @@ from webui.panels.inspector import inspector_html
 from webui.views import INSPECT
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from starlette.requests import Request
     from starlette.routing import BaseRoute
 
+    from core.export.cases import CaseForm
+    from core.languages import Lang
     from core.storage.base import StoredMessage
     from core.workspace.workspace import Workspace
     from webui.context import WebContext
@@ -48,10 +52,14 @@ async def inspected(desk: Desk, view: View, message_id: str, call_id: str = "", 
         looks = workspace.conversation(message.conversation_id).inspecting()
         calls = await looks.calls(message, only=call_id) if call_id else []
         lines = [one.line for one in calls] or await looks.lines(message)
+        trace = await looks.trace(message)
+    has_case = message.status == "complete" and message.parent_id is not None
     opened = next((one for one in calls if one.line.call_id == call_id), None)
 
     def drawn() -> str:
-        return inspector_html(message_id, lines, view.words, opened=opened, stage=stage or "sent")
+        return inspector_html(
+            message_id, lines, view.words, opened=opened, stage=stage or "sent", trace=trace, has_case=has_case
+        )
 
     markup = await to_thread.run_sync(drawn)
     if view.looks == look:
@@ -64,6 +72,11 @@ async def _file(message_id: str, workspace: Workspace) -> tuple[StoredMessage, b
     return message, await workspace.conversation(message.conversation_id).inspecting().as_json(message)
 
 
+async def _case(form: CaseForm, lang: Lang, message_id: str, workspace: Workspace) -> tuple[StoredMessage, bytes]:
+    message = await _reply(workspace, message_id)
+    return message, await workspace.conversation(message.conversation_id).inspecting().case(message, form, lang)
+
+
 async def _reply(workspace: Workspace, message_id: str) -> StoredMessage:
     message = await workspace.conversations.message(message_id)
     if message.role != "assistant":
@@ -72,7 +85,10 @@ async def _reply(workspace: Workspace, message_id: str) -> StoredMessage:
 
 
 class InspectRoutes:
-    """`GET /inspect/{message}.json`: all calls of a reply with their stages, without keys."""
+    """Files of a reply, without keys.
+
+    `GET /inspect/{message}.json`: all its calls with their stages. `…/{message}/case.yaml` and `….json`: a case of it.
+    """
 
     def __init__(self, context: WebContext) -> None:
         self._engine = context.engine
@@ -80,27 +96,43 @@ class InspectRoutes:
 
     def table(self) -> list[BaseRoute]:
         """All of them."""
-        return [Route("/inspect/{message}.json", self.download, methods=["GET"])]
+        return [
+            Route("/inspect/{message}.json", self.download, methods=["GET"]),
+            Route("/inspect/{message}/case.yaml", partial(self.case, "yaml"), methods=["GET"]),
+            Route("/inspect/{message}/case.json", partial(self.case, "json"), methods=["GET"]),
+        ]
 
     async def download(self, request: Request) -> Response:
         """The file; 404 for what is not the reader's."""
+        return await self._answered(request, _file, "json")
+
+    async def case(self, form: CaseForm, request: Request) -> Response:
+        """A case for a suite; 404 for what is not the reader's, and for what is no whole reply."""
+        words = self._words(request.headers.get("accept-language", ""))
+        return await self._answered(request, partial(_case, form, words.spoken), form, "case")
+
+    async def _answered(
+        self,
+        request: Request,
+        made: Callable[[str, Workspace], Awaitable[tuple[StoredMessage, bytes]]],
+        ending: str,
+        what: str = "reply",
+    ) -> Response:
         owner = request.scope["owner"]
         if owner is None:
             return JSONResponse({}, 401, _PRIVATE)
         words = self._words(request.headers.get("accept-language", ""))
         failed: ParlourError | dict[str, Any]
         try:
-            message, file = await self._engine.demonstrations.also(
-                owner, partial(_file, request.path_params["message"])
-            )
+            message, file = await self._engine.demonstrations.also(owner, partial(made, request.path_params["message"]))
         except NotFoundError as error:
             return JSONResponse({"failed": words.error(error)}, 404, _PRIVATE)
         except ParlourError as error:
             failed = error
         except Exception as error:
-            _log.error("The calls of a reply could not be read.\n%s", log_text(error))
+            _log.error("A file of a reply could not be made.\n%s", log_text(error))
             failed = {"key": "unexpected"}
         else:
-            named = {"content-disposition": f'attachment; filename="reply-{message.id[:12]}.json"'}
-            return Response(file, headers={**_PRIVATE, **named}, media_type="application/json")
+            named = {"content-disposition": f'attachment; filename="{what}-{message.id[:12]}.{ending}"'}
+            return Response(file, headers={**_PRIVATE, **named}, media_type=f"application/{ending}")
         return JSONResponse({"failed": words.error(failed)}, 503, _PRIVATE)

@@ -56,6 +56,7 @@ ROUTES: Final[Mapping[str, Needed]] = {
             *("/", "/config", "/search", "/meter", "/meter/save", "/files/{file_id}", "/uploads/check"),
             "/search/passages",
             *("/pages/{document_id}/{page:int}.png", "/documents/unlock", "/pictures/show", "/inspect/{message}.json"),
+            *_below("inspect/{message}", "case.yaml case.json"),
             "/pages/{document_id}/figure/{number:int}.jpg",
             *_below("dictation", "way text"),
             *_below("conversations", "list/parts list/rows list/ids export {conversation_id}/export"),

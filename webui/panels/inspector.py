@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from core.export.inspecting import STAGES, Stage, compared, cost_of, total
+from webui.panels.trace_tree import trace_html
 from webui.render.markup import escaped, verbatim
 from webui.render.price import money
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from core.export.inspecting import Change, InspectedCall, Piece
+    from core.export.traces import Traced
     from core.runs.log import ModelCalled
     from webui.words import Words
 
@@ -43,13 +45,15 @@ _PURPOSES: Final = frozenset(
 )
 
 
-def inspector_html(
+def inspector_html(  # noqa: PLR0913 - each is a part of the panel, by name
     message_id: str,
     lines: Sequence[ModelCalled],
     words: Words,
     *,
     opened: InspectedCall | None = None,
     stage: str = "sent",
+    trace: Sequence[Traced] = (),
+    has_case: bool = False,
 ) -> str:
     """Markup for `#page`.
 
@@ -58,6 +62,8 @@ def inspector_html(
         lines: Its model calls, in order of time.
         opened: The one whose stages are shown.
         stage: Which of them.
+        trace: What was done for it, as trees.
+        has_case: Whether it is whole, so that a case can be made of it.
     """
     open_id = opened.line.call_id if opened is not None else ""
     rows = "".join(
@@ -71,7 +77,8 @@ def inspector_html(
         f'<h2>{escaped(words("inspect.title"))}</h2><span class="p-file">{escaped(_sum(lines, words))}</span>'
         f'<button type="button" class="p-icon p-close" data-do="close" '
         f'aria-label="{escaped(words("inspect.close"))}"></button></header>'
-        f'<div class="p-behind" tabindex="-1">{table}</div>{_foot(message_id, words) if lines else ""}</div>'
+        f'<div class="p-behind" tabindex="-1">{trace_html(trace, words)}{table}</div>'
+        f"{_foot(message_id, words, has_case=has_case) if lines else ''}</div>"
     )
 
 
@@ -102,11 +109,22 @@ def _head(words: Words) -> str:
     return f'<div class="p-call-head" aria-hidden="true">{cells}<span>{escaped(words("inspect.cost"))}</span></div>'
 
 
-def _foot(message_id: str, words: Words) -> str:
-    return (
-        f'<footer><span>{escaped(words("inspect.hidden"))}</span><a class="p-download" download '
-        f'href="./inspect/{escaped(message_id)}.json">{escaped(words("inspect.download"))}</a></footer>'
+def _foot(message_id: str, words: Words, *, has_case: bool) -> str:
+    """What is hidden, and the files: all that is kept, and a case for a suite of a reply that is whole."""
+    at = f"./inspect/{escaped(message_id)}"
+    case = (
+        f'<span class="p-case">{escaped(words("inspect.case"))} {_download(f"{at}/case.yaml", "YAML", words)} '
+        f"{_download(f'{at}/case.json', 'JSON', words)}</span>"
     )
+    return (
+        f"<footer><span>{escaped(words('inspect.hidden'))}</span>{case if has_case else ''}"
+        f'<a class="p-download" download href="{at}.json">{escaped(words("inspect.download"))}</a></footer>'
+    )
+
+
+def _download(address: str, form: str, words: Words) -> str:
+    label = escaped(words("inspect.case_as", form=form))
+    return f'<a download href="{address}" aria-label="{label}" title="{label}">{form}</a>'
 
 
 def purpose(line: ModelCalled, words: Words) -> str:

@@ -169,7 +169,7 @@ class _Watch:
     def _open(self, ledger: Ledger) -> None:
         """Tell the ledger that the call begins."""
         notes, here = self._notes, self.model.service.here
-        line = LedgerCall(notes.request_id, self.model, here, self.given, agent_now())
+        line = LedgerCall(notes.request_id, self.model, here, self.given, *agent_now())
         notes.wire = line.wire
         notes.on_read = partial(ledger.reads, line)
         if notes.raw is None and not self.model.service.address:  # nothing of it goes over a wire

@@ -112,6 +112,19 @@ def test_a_reply_of_nested_agents_and_parallel_tools_is_one_tree(file: Path):
     assert found.seconds >= called.first >= 0
 
 
+def test_an_id_from_a_file_moves_no_cursor_and_hides_nothing(file: Path, capsys: pytest.CaptureFixture[str]):
+    evil = "\x1b[2J\x9b31m\u202egone\r\x07"
+    told = {"parlour.run_id": evil, "gen_ai.agent.name": evil}
+    span = {"trace": evil, "id": evil, "kind": "run", "name": evil, "began": 1.0, "seconds": 1.0, "attributes": told}
+    file.write_text(json.dumps(span) + "\n")
+    for given in (["--json"], [], [evil], [evil, "--json"]):
+        assert main([*given, "--file", str(file), "--lang", "en"]) == 0
+        out = capsys.readouterr().out
+        assert "gone" in out or not given
+        assert all(sign == "\n" or sign.isprintable() for sign in out), repr(out)
+    assert json.loads(out)["run"] == evil
+
+
 def test_a_collector_is_sent_the_same_tree_without_arguments(file: Path, monkeypatch: pytest.MonkeyPatch):
     exporter, provider = InMemorySpanExporter(), TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))

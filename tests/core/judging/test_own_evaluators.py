@@ -134,6 +134,24 @@ def test_a_reply_becomes_a_case_with_what_it_called_and_said(tmp_path: Path):
     assert run.total.passed == 2
 
 
+def test_a_suite_that_cannot_be_written_whole_stays_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    file, case = tmp_path / "cases.json", {"id": "1", "question": "How?", "checks": [{"judged": "It is kind."}]}
+    add_cases(file, [case])
+    file.chmod(0o640)
+    add_cases(file, [{**case, "id": "2"}])
+    assert file.stat().st_mode & 0o777 == 0o640
+    before = file.read_bytes()
+
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(SettingsError, match=r"cannot be written to .*: No space left on device"):
+        add_cases(file, [{**case, "id": "3"}])
+    assert file.read_bytes() == before
+    assert [one.name for one in tmp_path.iterdir()] == ["cases.json"]
+
+
 def test_a_line_that_makes_no_case_hides_no_other_and_a_text_may_have_any_end_of_lines(tmp_path: Path):
     row = {"question": "How?", "answer": "So.\u2028And\x85so."}
     rows = [{**row, "id": "1"}, {**row, "id": "2", "tools": 5}, {**row, "id": "3", "tools": [{"name": "look"}]}]

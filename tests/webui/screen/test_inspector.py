@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from selectolax.lexbor import LexborHTMLParser
 
 from core.export.inspecting import InspectedCall, Piece, Stage, compared, total
+from core.export.traces import Traced
 from core.messages.message import Usage
 from core.runs.log import ModelCalled
 from webui.panels.inspector import inspector_html
@@ -136,3 +138,57 @@ def test_long_runs_of_equal_lines_are_folded() -> None:
     tree = panel([ANSWER], opened=call)
     assert texts(tree, ".p-diff summary") == ["39 more lines, as given"]
     assert texts(tree, ".p-diff > .p-same span") == ["Line 38.", "Line 39."]
+
+
+def traced(**more: Any) -> Traced:
+    asked = Traced("a", "model", "Qwen3 30B · api.groq.com", 10.0, 2.0, usage=usage(2_961, 412), purpose="step")
+    helper = Traced("d", "model", "Coder 1.5B, built in", 12.5, 0.5, purpose="agent")
+    called = Traced("b", "tool", "ask_helper", 12.0, 2.0, arguments={"question": EVIL}, inside=(helper,))
+    beside = Traced("c", "tool", "look\u202eup", 12.0, 1.0, error="ValueError", said="no such word")
+    return Traced("r", "agent", "Desk", 10.0, 4.0, inside=(asked, called, replace(beside, **more)))
+
+
+def test_what_ran_when_is_a_folded_tree_with_times_tokens_and_places_on_a_line() -> None:
+    tree = panel([ANSWER], trace=[traced()])
+    (fold,) = tree.css(".p-behind > details.p-trace")
+    assert "open" not in fold.attributes
+    assert texts(tree, ".p-trace > summary") == ["What ran when4.0 s in all · 1 agent · 2 model calls · 2 tool calls"]
+    assert texts(tree, ".p-span-time") == ["4.0 s", "2.0 s", "2.0 s", "0.5 s", "1.0 s"]
+    assert texts(tree, ".p-span-tokens")[1] == "2,961 + 412 tokens · $0.0011"
+    assert [one.attributes["style"] for one in tree.css(".p-span-line i")] == [
+        "left:0.00%;width:100.00%",
+        "left:0.00%;width:50.00%",
+        "left:50.00%;width:50.00%",
+        "left:62.50%;width:12.50%",
+        "left:50.00%;width:25.00%",
+    ]
+    assert len(tree.css(".p-trace details[open] > summary")) == 2, "what has something in it can be folded"
+    assert "failed: tool" in texts(tree, ".p-span-name")[-1]
+    assert texts(tree, ".p-wrong-said") == ["no such word"]
+
+
+def test_what_a_model_wrote_is_neither_markup_nor_hidden_in_the_tree() -> None:
+    tree = panel([ANSWER], trace=[traced()])
+    assert not tree.css("img, strong")
+    assert "onerror" in texts(tree, ".p-span-name small")[1]
+    assert texts(tree, ".p-span-name b") == ["ask_helper", "look\\u202eup"]
+
+
+def test_a_tree_without_any_length_and_a_very_large_one_are_drawn() -> None:
+    moment = Traced("a", "tool", "now", 5.0, 0.0)
+    assert panel([ANSWER], trace=[moment]).css(".p-span-line i")[0].attributes["style"] == "left:0.00%;width:100.00%"
+    many = panel([ANSWER], ZH, trace=[replace(moment, id=str(n)) for n in range(1_000)])
+    assert len(many.css(".p-span")) == 400
+    assert "另有 600 项在文件中。" in texts(many, ".p-trace > .p-none")
+    assert not panel([ANSWER]).css(".p-trace")
+
+
+def test_of_a_whole_reply_a_case_is_offered_in_both_forms_and_languages() -> None:
+    tree = panel([ANSWER], has_case=True)
+    links = {one.attributes["href"]: one.attributes["aria-label"] for one in tree.css(".p-case a[download]")}
+    assert links == {
+        "./inspect/m1/case.yaml": "Make a case for a suite of this reply, as YAML",
+        "./inspect/m1/case.json": "Make a case for a suite of this reply, as JSON",
+    }
+    assert "做成测试用例：" in texts(panel([ANSWER], ZH, has_case=True), ".p-case")[0]
+    assert not panel([ANSWER]).css(".p-case")

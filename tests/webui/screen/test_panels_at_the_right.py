@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.webui.screen.stage import Stage
-from tests.webui.screen.test_inspector import ANSWER, TITLE
+from tests.webui.screen.test_inspector import ANSWER, TITLE, opened, traced
 from webui.panels.inspector import inspector_html
 
 Show = Callable[..., Page]
@@ -70,6 +70,21 @@ def test_three_panels_are_closed_one_after_another(show: Show, stage: Stage) -> 
         expect(page.locator(f"#page {left}").first).to_be_visible()
     page.locator("#page .p-close").click()
     expect(page.locator("#page .p-evidence")).to_have_count(0)
+
+
+def test_what_ran_when_unfolds_by_keyboard_and_stays_so_while_calls_are_opened(show: Show, stage: Stage) -> None:
+    page = show("answered")
+    stage.evidence = lambda words: inspector_html("r-1", [ANSWER, TITLE], words, trace=[traced()])
+    page.locator("#chat a.p-inspect").last.click()
+    inner = page.locator("#page .p-trace .p-span").last
+    expect(inner).to_be_hidden()
+    page.locator("#page .p-trace > summary").focus()
+    page.keyboard.press("Enter")
+    expect(inner).to_be_visible()
+    stage.evidence = lambda words: inspector_html("r-1", [ANSWER, TITLE], words, trace=[traced()], opened=opened())
+    page.locator("#page .p-calls li > button").first.click()
+    expect(page.locator("#page .p-calls .p-opened")).to_be_visible()
+    expect(inner).to_be_visible()
 
 
 def test_a_reply_is_stopped_before_a_panel_that_nobody_is_in_is_closed(show: Show, stage: Stage) -> None:

@@ -11,6 +11,7 @@ import httpx
 import pytest
 
 from core.engine import Engine
+from core.judging.suite import Suite
 from core.settings import Settings
 from core.testing.scripted_model import ScriptedModel
 from core.workspace.metering import Meter
@@ -83,6 +84,32 @@ async def test_what_stands_behind_a_reply_is_a_file_for_its_owner_alone(app: Ser
             refused = await browser.get(address)
             assert refused.status_code == 404
             assert "eight" not in refused.text
+
+
+@pytest.mark.anyio
+async def test_a_whole_reply_is_a_case_for_a_suite_in_yaml_and_json_and_what_is_none_says_so(
+    app: Served, tmp_path: Path
+) -> None:
+    _, mine = await replied(app, "local")
+    talk, theirs = await replied(app, "somebody")
+    async with app.engine.workspaces.open("local") as workspace:
+        question = (await workspace.conversations.message(mine)).parent_id
+    async with httpx.AsyncClient(base_url=app.address) as browser:
+        for form in ("yaml", "json"):
+            answer = await browser.get(f"/inspect/{mine}/case.{form}", headers={"accept-language": "zh"})
+            assert answer.status_code == 200, answer.text
+            assert answer.headers["content-disposition"].endswith(f'.{form}"')
+            assert answer.text.startswith("# 由一条正确的回答" if form == "yaml" else "{")
+            file = tmp_path / f"suite.{form}"
+            file.write_bytes(answer.content)
+            (task,) = Suite.of(file).tasks
+            assert task.question == "What is twice 4?"
+            assert str(task.checks[-1].judged).endswith("It is eight.")
+        for address in (theirs, talk, "none", question):
+            refused = await browser.get(f"/inspect/{address}/case.yaml")
+            assert refused.status_code == 404
+            assert "eight" not in refused.text
+        assert (await browser.get(f"/inspect/{mine}/case.toml")).status_code == 404
 
 
 @pytest.mark.anyio
