@@ -44,6 +44,7 @@ class LocalCopies:
         self._most = most
         self.folder = self._own(folder)
         self._kept: dict[str, _Copy] = self._found()  # the least recently used first
+        self._size = sum(one.size for one in self._kept.values())
         self._making: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
 
     def close(self) -> None:
@@ -57,7 +58,7 @@ class LocalCopies:
     @property
     def size(self) -> int:
         """Bytes that copies take."""
-        return sum(one.size for one in self._kept.values())
+        return self._size
 
     @asynccontextmanager
     async def held(
@@ -78,10 +79,10 @@ class LocalCopies:
         lock = self._making.get(place) or asyncio.Semaphore(1)
         self._making[place] = lock
         async with lock:  # who comes second finds what the first has fetched
-            copy = self._kept.pop(place, None)
+            copy = self._let_go(place)
             if copy is None or not copy.path.is_file():  # somebody may have emptied the folder
                 copy = await self._made(self.folder / place / name, fill)
-            self._kept[place] = copy  # used last
+            self._keep(place, copy)  # used last
             copy.users += 1
         try:
             with suppress(OSError):
@@ -97,8 +98,8 @@ class LocalCopies:
     async def forget(self, key: str) -> None:
         """Let go of all copies of what was deleted elsewhere; who has one in use keeps it to the end."""
         for place in [one for one in self._kept if one.startswith(_place(key))]:
-            copy = self._kept.pop(place)
-            if not copy.users:
+            copy = self._let_go(place)
+            if copy is not None and not copy.users:
                 await self._remove(copy)
 
     async def adopt(self, key: str, digest: str, name: str, draft: Path) -> None:
@@ -110,9 +111,20 @@ class LocalCopies:
             with suppress(OSError):
                 await asyncio.to_thread(draft.unlink, missing_ok=True)
             return
-        known = self._kept.setdefault(_place(key, digest), _Copy(path, size))
-        known.size = size
+        before = self._let_go(_place(key, digest))
+        copy = before or _Copy(path, size)
+        copy.size = size
+        self._keep(_place(key, digest), copy)
         await self._bound()
+
+    def _keep(self, place: str, copy: _Copy) -> None:
+        self._kept[place] = copy
+        self._size += copy.size
+
+    def _let_go(self, place: str) -> _Copy | None:
+        copy = self._kept.pop(place, None)
+        self._size -= copy.size if copy is not None else 0
+        return copy
 
     async def _made(self, path: Path, fill: Callable[[Path], Awaitable[None]]) -> _Copy:
         draft = self.draft()
@@ -139,16 +151,15 @@ class LocalCopies:
         return aside
 
     async def _bound(self) -> None:
-        over = self.size - self._most
-        gone: list[_Copy] = []
+        if self._size <= self._most:
+            return
         for place in [place for place, one in self._kept.items() if not one.users]:
-            if over <= 0:
-                break
-            copy = self._kept.pop(place)
-            over -= copy.size
-            gone.append(copy)
-        for copy in gone:
-            await self._remove(copy)
+            if self._size <= self._most:
+                return
+            copy = self._kept.get(place)
+            if copy is not None and not copy.users:  # nobody took it while another was being deleted
+                self._let_go(place)
+                await self._remove(copy)
 
     def _found(self) -> dict[str, _Copy]:
         """What an earlier process left, by the time of its last use."""
