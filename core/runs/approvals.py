@@ -102,6 +102,11 @@ class Questions:
         """Whether the user is being asked something."""
         return bool(self._open)
 
+    @property
+    def open(self) -> list[ApprovalAsked]:
+        """What the user is being asked."""
+        return [one.asked for one in self._open.values()]
+
     def asked(self, call_id: str) -> ApprovalAsked | None:
         """What the call was asked before, where it has not been told the answer."""
         question = self._open.get(call_id) or self._answered.get(call_id)

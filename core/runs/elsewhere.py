@@ -11,13 +11,14 @@ from core.errors import ConflictError, StorageError
 from core.runs.approvals import already_decided
 from core.runs.followed import FollowedRun, Following
 from core.runs.lease import seems_held
+from core.storage.base import WAITING
 from core.storage.run_news import RunRequest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
     from core.runs.feed import Feed
-    from core.storage.base import RunRecord
+    from core.storage.base import Lease, RunRecord
     from core.storage.runs import RunStore
     from core.storage.stores import Stores
 
@@ -44,6 +45,9 @@ class Elsewhere:
         changed: Called with (owner, conversation) when a run begins or ends.
         every: Seconds between two looks.
         patience: Seconds to wait for a process that is asked for something.
+
+    Attributes:
+        answered: Set when something was asked here of a run that no process holds.
     """
 
     def __init__(
@@ -64,6 +68,7 @@ class Elsewhere:
         self.patience = patience
         self._known: dict[str, RunRecord] = {}
         self._followed: dict[str, Following] = {}
+        self.answered = asyncio.Event()
         self._looking: asyncio.Task[None] | None = None
 
     def begin(self) -> None:
@@ -89,6 +94,10 @@ class Elsewhere:
         """The run that another process writes in a conversation, followed from now on."""
         record = self._known.get(conversation_id)
         return self._follow(record) if record is not None else None
+
+    def left(self, record: RunRecord) -> None:
+        """A run of this process waits in the tables from now on."""
+        self._know(record)
 
     async def follow(self, record: RunRecord) -> FollowedRun | None:
         """A run that is being written, with what was written before; `None` where it is this process's, or over."""
@@ -199,6 +208,9 @@ class OwnersElsewhere:
             return
         await self._every.requests.ask(run.record, RunRequest(run.id, "stop", "stop", {}))
         await self._refuse_if_left(conversation_id)
+        found = await self._store.running(conversation_id)
+        if found is not None:
+            self._call(found[1])
         try:
             await asyncio.wait_for(run.wait(), self._every.patience)
         except TimeoutError as error:
@@ -228,6 +240,7 @@ class OwnersElsewhere:
         if not await self._every.requests.ask(record, RunRequest(record.id, key, kind, payload)):
             raise already_decided()
         await self._refuse_if_left(conversation_id)
+        self._call(found[1])
         end = time.monotonic() + self._every.patience
         while (answer := await self._every.requests.answer(record.id, key)) is None:
             if time.monotonic() > end:
@@ -237,6 +250,10 @@ class OwnersElsewhere:
                 raise already_decided()
             await asyncio.sleep(_ASKS_EVERY)
         return answer
+
+    def _call(self, lease: Lease) -> None:
+        if lease.worker == WAITING:
+            self._every.answered.set()
 
     async def _refuse_if_left(self, conversation_id: str) -> None:
         found = await self._store.running(conversation_id)

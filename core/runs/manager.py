@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 from weakref import WeakSet
 
@@ -27,7 +29,7 @@ from core.runs.rows import prune_daily, rows_of
 from core.runs.run import Answerer, Beginning, Run, RunOptions, messages_at_end
 from core.runs.steps import ended_steps, thoughts_of
 from core.runs.table import Reservation, RunTable
-from core.storage.base import busy
+from core.storage.base import WAITING, busy
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
@@ -315,6 +317,8 @@ class Runs:
         stores: Where runs and events are kept.
         limit: Seconds that one run may take.
         feed: Tells what happens in runs to other processes; left out, they read the tables.
+        rests_after: Seconds after which a reply that waits for its user lets this process go, and goes on in any; it
+            stays if left out.
         worker: Who this process is, for other processes on the same data.
         check: Looks at each reply that is complete.
         keep_events: Seconds after which the log of a finished reply is cut down to what its message does not say; for
@@ -338,6 +342,7 @@ class Runs:
         at_once: ConcurrencyLimiter | None = None,
         keep_events: float | None = None,
         feed: Feed | None = None,
+        rests_after: float | None = None,
     ) -> None:
         self._stores = stores
         self.at_once = at_once or Slots()
@@ -348,6 +353,7 @@ class Runs:
         self._changed = Listeners[str, str]()
         self._renewing = Renewing(stores.runs, self._held, self._lost)
         self._leases = LeaseWatch()
+        self._rests_after = rests_after
         self._heeding = Heeding(stores.run_requests, self.worker, self.table.live)
         feed = feed or TableFeed(stores.run_news)
         self._publishing = Publishing(feed)
@@ -383,8 +389,8 @@ class Runs:
         here = {held for runs in list(Runs._open) for held in runs.held_conversations()}
         own = [one for one in running if one[1].worker == self.worker]
         mine = [one for one in own if Reservation(one[0].owner_id, one[0].conversation_id) not in here]
-        others = [one for one in running if one[1].worker != self.worker]
-        left = [*mine, *self._leases.look(others)]
+        others = [one for one in running if one[1].worker not in {self.worker, WAITING}]
+        left = [*mine, *await self._answered(running), *self._leases.look(others)]
         for record, lease in left:
             await self._pick_up(record, lease, resume)
         return len(left)
@@ -442,7 +448,7 @@ class Runs:
     ) -> Run:
         """A run whose rows are stored, on its way."""
         owner, conversation_id = record.owner_id, record.conversation_id
-        terms = terms or RunOptions(seconds=self._limit)
+        terms = replace(terms or RunOptions(seconds=self._limit), rests_after=self._rests_after)
         run = Run(
             record,
             self._stores.of(owner).runs,
@@ -459,11 +465,25 @@ class Runs:
         self._changed(owner, conversation_id)
         return run
 
+    async def _answered(self, running: Iterable[tuple[RunRecord, Lease]]) -> list[tuple[RunRecord, Lease]]:
+        """Of the runs that no process holds, those whose users have answered or been silent for too long."""
+        resting = [one for one in running if one[1].worker == WAITING]
+        if not resting:
+            return []
+        asked = {request.run_id for request in await self._stores.run_requests.open(WAITING)}
+        return [one for one in resting if one[0].id in asked or (one[1].until or 0.0) <= time.time()]
+
     async def _watch(self, resume: Resume | None, every: float) -> None:
         while True:
-            await asyncio.sleep(every)
+            self.elsewhere.answered.clear()
             try:
-                await self.recover(resume)
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self.elsewhere.answered.wait(), every)
+                if self.elsewhere.answered.is_set():
+                    for record, lease in await self._answered(await self._stores.runs.running()):
+                        await self._pick_up(record, lease, resume)
+                else:
+                    await self.recover(resume)
             except Exception:  # noqa: BLE001 - logged below, and the next look may do better
                 _LOG.exception("Runs of other processes could not be looked at; this is tried again.")
 
@@ -499,6 +519,8 @@ class Runs:
                 del runs[run.conversation_id]
         if not run.stored:
             self.table.unsettled[run.conversation_id] = run
+        elif run.resting.until is not None:
+            self.elsewhere.left(run.record)
         self._changed(run.owner, run.conversation_id)
 
     async def _pick_up(self, record: RunRecord, lease: Lease, resume: Resume | None) -> None:

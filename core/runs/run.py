@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from core.agents.limits import Budget
 from core.bridge.cancellation import contained
-from core.bridge.watchdog import AwakeTimer
 from core.errors import LeaseLostError, LimitReachedError, NotFoundError, ParlourError, StorageError
 from core.llm.ledger import recorded_by
-from core.messages.events import CallDelta, Event, MessageStarted, ReasoningDelta, TextDelta, ToolFinished
+from core.messages.events import Event, MessageStarted, TextDelta, ToolFinished
 from core.messages.message import FUNCTION, Message
 from core.messages.transcript import Transcript
 from core.rag.claims.omission import LeftOut
@@ -36,6 +35,7 @@ from core.runs.log import (
 from core.runs.nested_events import NestedEvents, Progress
 from core.runs.reply import Reply
 from core.runs.rows import Checkpoint, rows_of
+from core.runs.run_times import Clock, Length, Resting
 from core.runs.steps import Steps, thoughts_of
 from core.tools.approval import Policy
 
@@ -66,6 +66,7 @@ class RunOptions:
         asked_for: Seconds until a question that nobody answers counts as refused.
         checked_within: Seconds that looking at a whole reply may take.
         shown_in: The conversation that shows its reply, where that is not the one it is written in.
+        rests_after: Seconds of waiting for its user after which it lets its process go; never if left out.
     """
 
     policy: Policy = field(default_factory=Policy)
@@ -77,6 +78,7 @@ class RunOptions:
     asked_for: float = ASKED_FOR
     checked_within: float = 10.0
     shown_in: str = ""
+    rests_after: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,73 +95,6 @@ class Beginning:
     logged: Sequence[LoggedEvent] = ()
     may_have_run: frozenset[str] | None = None
     stored: bool = False
-
-
-class Clock:
-    """Counts up to a limit.
-
-    Args:
-        limit: Seconds.
-    """
-
-    def __init__(self, limit: float) -> None:
-        self._left = limit
-        self._still = False
-        self._over = asyncio.Event()
-        self._timer: AwakeTimer | None = None
-
-    def stand(self, still: bool) -> None:  # noqa: FBT001 - the one thing it is told
-        """Stand still, or count again."""
-        if still == self._still:
-            return
-        self._still = still
-        if self._timer is None:
-            return
-        if still:
-            self._left = self._timer.stop()
-        else:
-            self._timer.start(self._left)
-
-    async def over(self) -> None:
-        """Wait until the limit is reached. For one waiter."""
-        self._timer = AwakeTimer(self._over.set)
-        if not self._still:
-            self._timer.start(self._left)
-        try:
-            await self._over.wait()
-        finally:
-            self._timer.cancel()
-
-
-class Length:
-    """Counts what all model calls of a run write, those of agents that are called as tools among them.
-
-    Args:
-        limit: Characters: text, thoughts and arguments.
-    """
-
-    def __init__(self, limit: int) -> None:
-        self._left = limit
-        self._over = asyncio.Event()
-
-    def count(self, event: Event) -> None:
-        """Count what an event adds."""
-        match event:
-            case TextDelta(text) | ReasoningDelta(text) | CallDelta(_, text):
-                self._left -= len(text)
-            case _:
-                pass
-        if self.exceeded:
-            self._over.set()
-
-    @property
-    def exceeded(self) -> bool:
-        """Whether more was written than may be."""
-        return self._left < 0
-
-    async def over(self) -> None:
-        """Wait until more was written than may be."""
-        await self._over.wait()
 
 
 _LOG = logging.getLogger(__name__)
@@ -204,6 +139,7 @@ class Run:
         questions: Whether calls may run, to be answered.
         enough: Set when its owner wants the answer with what is read by then.
         inputs: What servers want to know during calls, to be answered.
+        resting: Whether it has let this process go.
     """
 
     def __init__(
@@ -222,11 +158,11 @@ class Run:
         self.message_id = record.message_id
         self.status: RunStatus = "running"
         self.error: dict[str, Any] | None = None
-        self.stored = False
+        self.stored = self._left_waiting = False
         earlier = beginning.logged
         self.log = RunLog(earlier)
         self._store = store
-        self._record = record
+        self.record = self._record = record
         self._terms = terms or RunOptions()
         self._may_have_run = beginning.may_have_run
         self._check = check
@@ -246,9 +182,9 @@ class Run:
         self.ledger = RunLedger(self.log, self._add)
         self.inputs = Inputs(self.log, self._stand, within=self._terms.asked_for)
         self.questions = Questions(self.log, self._checkpoint.catch_up, self._stand, within=self._terms.asked_for)
+        self.resting = Resting(self._terms.rests_after, self._only_asks, self._rest)
         self._asked: RunStatus | None = None
         self._verdict: tuple[RunStatus, dict[str, Any] | None] = ("running", None)  # whether it can be stored or not
-        self._left_waiting = False
         self._stopping, self._ended = asyncio.Event(), asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
@@ -324,6 +260,18 @@ class Run:
 
     def _stand(self, still: bool) -> None:  # noqa: FBT001 - the one thing it is told
         self._clock.stand(still or self.questions.waiting or self.inputs.waiting)
+        self.resting.stand(self.questions.waiting)
+
+    def _only_asks(self) -> float | None:
+        """When silence becomes an answer, if all that is left to do is to wait for the user."""
+        asked = self.questions.open
+        calls = {str((call.extra or {})["function_id"]) for call in self._transcript.unanswered()}
+        only = self._asked is None and calls == {one.call_id for one in asked} and not any(one.within for one in asked)
+        return min(one.until for one in asked) if asked and only else None
+
+    def _rest(self) -> None:
+        self._left_waiting = True
+        self._ask("interrupted")
 
     async def _add(self, event: RunEvent) -> None:
         """Store an event behind the end. Raises ConflictError where that is not stored, NotFoundError, StorageError."""
@@ -518,7 +466,10 @@ class Run:
         try:
             if self._left_waiting:
                 rows = self._checkpoint.pending()
-                await self._store.append(self.id, rows, epoch=self.epoch, durable=True, leave=True)
+                if self.resting.until is not None:
+                    await self._store.rest(self.id, rows, epoch=self.epoch, until=self.resting.until)
+                else:
+                    await self._store.append(self.id, rows, epoch=self.epoch, durable=True, leave=True)
                 self.stored = True
                 return None
             try:

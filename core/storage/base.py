@@ -9,7 +9,7 @@ import secrets
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, overload
 
 from core.errors import ConflictError
 from core.messages.message import Message
@@ -240,6 +240,10 @@ class Lease:
 
     worker: str
     until: float | None
+
+
+WAITING: Final = "waiting"
+"""In place of a process: nobody holds the run until its user has answered, or `until` is over."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -231,6 +231,25 @@ class RunStore:
         elif rows:
             await self._together.append(_Checkpoint(self._owner, run_id, rows, epoch))
 
+    async def rest(self, run_id: str, rows: Sequence[EventRow], *, epoch: int, until: float) -> None:
+        """Store events of a run that waits for its user, and let go of it.
+
+        Args:
+            epoch: As of `append`.
+            until: When silence counts as an answer, in Unix seconds.
+
+        Raises:
+            LeaseLostError: As `append`.
+            NotFoundError: As `append`.
+        """
+
+        def store(connection: Connection) -> None:
+            _refuse_unheld(connection, self._owner, run_id, epoch)
+            _append(connection, self._owner, run_id, rows)
+            connection.execute(update(runs).where(runs.c.id == run_id).values(worker=base.WAITING, lease_until=until))
+
+        await self._database.write(store)
+
     async def events(self, run_id: str, after: int = 0, *, without: Collection[str] = ()) -> list[EventRow]:
         """The run's events, in order.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from core.limits import Slots
 from core.models.own_models import AllModels
@@ -43,6 +43,10 @@ if TYPE_CHECKING:
     from core.workspace.workspace import Workspace
 
 
+_RESTS_AFTER: Final = 60.0
+"""Seconds for which one of several Parlours keeps a reply at hand that waits for its owner's word."""
+
+
 class Answering:
     """All that answers owners, over what is stored; an async context manager.
 
@@ -80,6 +84,7 @@ class Answering:
             at_once=Slots(settings.replies_at_once),
             keep_events=settings.keep_events_days * 86_400.0 or None,
             feed=feed_at(settings.redis_address, stores),
+            rests_after=_RESTS_AFTER if settings.database is not None or settings.redis_address else None,
         )
         runs.on_change(changed)
         beside = Beside(runs)

@@ -17,6 +17,7 @@ from core.runs.log import ApprovalAsked, InputAsked, RunFinished
 from core.runs.manager import Runs
 from core.runs.redis_feed import RedisFeed
 from core.runs.reply import TextBlock
+from core.runs.resumable import ResumableRun
 from core.runs.run import Run
 from core.storage.base import EventRow
 from core.storage.conversations import ConversationStore
@@ -248,3 +249,60 @@ async def test_with_a_redis_a_reply_is_followed_before_it_is_stored(
     assert text_of(seen) == "so far"
     for runs in (reads, writes):
         await runs.aclose()
+
+
+async def resting(talk: Any, there: Runs, note: Note) -> Run:
+    """A reply that waited for its user for so long that its process let it go; another process watches."""
+    talk.runs._rests_after = 0.05
+
+    async def resume(left: ResumableRun) -> Run:
+        given = [Message("user", "Hello?"), *left.messages()]
+        return await there.of("alice").resume(left, agent_of(note, "Done."), history=given)
+
+    await there.watch(resume)
+    run: Run = await talk.ask(agent_of(note, writes("hi"), "Never said here."))
+    with anyio.fail_after(10):
+        assert await run.wait() == "interrupted"
+    return run
+
+
+async def test_a_reply_that_waits_long_for_its_user_holds_no_process_and_goes_on_in_another(
+    talk: Any, there: Runs
+) -> None:
+    note = Note()
+    run = await resting(talk, there, note)
+    ((record, lease),) = await talk.stores.runs.running()
+    assert (record.status, lease.worker) == ("running", "waiting")
+    assert talk.runs.live(talk.id) is None
+    assert talk.runs.of("alice").live_conversations() == {talk.id}  # it is being answered all the same
+    assert [await Runs(talk.stores).recover() for _ in range(50)] == [0] * 50  # nobody takes it for left behind
+    call_id = await question(talk.runs, talk.id)
+    with anyio.fail_after(20):
+        decision = Decision(allowed=True, arguments={"text": "ho"})
+        asked = await talk.runs.of("alice").decide(talk.id, call_id, decision)
+        while (await talk.last()).status == "running":
+            await anyio.lowlevel.checkpoint()
+    assert asked.call_id == call_id
+    assert note.written == ["ho"]
+    assert (await talk.last()).run_id == run.id
+    assert (await talk.last()).parts[-1].get_text_content() == "Done."
+
+
+async def test_a_reply_that_waits_without_a_process_can_be_stopped(talk: Any, there: Runs) -> None:
+    note = Note()
+    await resting(talk, there, note)
+    with anyio.fail_after(20):
+        await talk.runs.of("alice").stop(talk.id)
+    assert (await talk.last()).status == "stopped"
+    assert note.written == []
+
+
+async def test_a_reply_that_waits_without_a_process_is_taken_up_when_its_time_is_over(talk: Any, there: Runs) -> None:
+    note = Note()
+    await resting(talk, there, note)
+    await talk.database.write(lambda c: c.exec_driver_sql("UPDATE runs SET lease_until = 1.0").rowcount)
+    with anyio.fail_after(20):
+        ((record, lease),) = await talk.stores.runs.running()
+        assert lease.until == 1.0
+        await there.recover(None)
+    assert (await talk.store.get(record.id)).status == "interrupted"
