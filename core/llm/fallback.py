@@ -141,9 +141,15 @@ class FallbackModel(BaseChatModel):
         await self.models[0].prepare(progress)
 
     async def aclose(self) -> None:
-        """Close all of them."""
+        """Close all of them, also where closing one fails: its error is raised once all were asked to."""
+        failed: Exception | None = None
         for model in self.models:
-            await model.aclose()
+            try:
+                await model.aclose()
+            except Exception as error:  # noqa: BLE001 - raised below
+                failed = failed or error
+        if failed is not None:
+            raise failed
 
     def count_tokens(self, text: str) -> int:
         """As the first model counts.
@@ -185,7 +191,6 @@ class FallbackModel(BaseChatModel):
         tried: list[str] = []
         begun = started = False
         for model in self.models:
-            tried.append(model.label)
             try:
                 async with aclosing(model.stream(request)) as events:
                     async for event in events:
@@ -195,10 +200,16 @@ class FallbackModel(BaseChatModel):
                             started = True
                         else:
                             begun = True
-                        yield replace(event, model=model.label) if isinstance(event, MessageFinished) else event
+                        yield (
+                            replace(event, model=event.model or model.label)
+                            if isinstance(event, MessageFinished)
+                            else event
+                        )
                 return
             except ModelServiceError as error:
                 trouble = trouble_of(error)
+                inner: object = (error.extra or {}).get("tried")  # a chain within the chain says whom it asked
+                tried += map(str, cast("list[object]", inner)) if isinstance(inner, list) else [model.label]
                 if begun or trouble not in self.on or model is self.models[-1]:
                     error.extra = {**(error.extra or {}), "tried": tried}
                     raise

@@ -113,6 +113,42 @@ async def test_where_nobody_answers_it_says_who_was_asked(two):
     assert len(caught.value.extra["tried"]) == 2
 
 
+async def test_of_a_chain_within_a_chain_each_model_that_was_asked_is_named_and_so_is_the_one_that_answers(two):
+    usual = {"model_type": "openai", "base_url": two.first.base_url, "api_key": "k", "generate_cfg": {"max_retries": 0}}
+    inner = two.chain(generate_cfg={"max_retries": 0})
+    whole = get_chat_model([inner, {"model": "last", **usual}])
+    two.made.append(whole)
+    two.first.add(refusal(503, "Too busy."), refusal(503, "Busy, too."))
+    two.second.add(refusal(529, "Overloaded"))
+    with pytest.raises(ModelServiceError) as caught:
+        await events_of(whole)
+    labels = [model.label for model in (*inner.models, whole.models[1])]
+    assert caught.value.extra["tried"] == labels
+    two.first.add(refusal(503, "Too busy."))
+    two.second.add(Reply(text="Hello."))
+    finished = next(event for event in await events_of(whole) if isinstance(event, MessageFinished))
+    assert finished.model == labels[1]
+
+
+async def test_all_of_a_chain_are_closed_also_where_closing_one_fails(two, monkeypatch):
+    chain, closed = two.chain(), []
+
+    def closing(name, error):
+        async def close():
+            closed.append(name)
+            if error:
+                raise error
+
+        return close
+
+    for at, (name, error) in enumerate([("a", OSError("gone")), ("b", None)]):
+        monkeypatch.setattr(chain.models[at], "aclose", closing(name, error))
+    with pytest.raises(OSError, match="gone"):
+        await chain.aclose()
+    assert closed == ["a", "b"]
+    monkeypatch.undo()
+
+
 async def test_every_model_that_was_asked_has_its_line_in_the_account(two):
     class Ledger(list):
         def began(self, call: LedgerCall, spoke) -> None: ...
