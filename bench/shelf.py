@@ -53,8 +53,9 @@ SELECT %(owner)s, %(shelf)s, nextval('passage_ids'), document_id, position, page
 FROM passages WHERE owner = %(like)s ORDER BY id LIMIT %(most)s"""
 _MORE = f"""
 INSERT INTO passages (owner, shelf, id, document_id, position, page, overlap, len, keys, {_COPIED})
-SELECT owner, shelf, nextval('passage_ids'), document_id, position + %(step)s::integer * %(round)s::integer, page, overlap, len, keys,
-    {_COPIED} FROM passages WHERE owner = %(owner)s AND position < %(step)s ORDER BY id LIMIT %(most)s"""
+SELECT owner, shelf, nextval('passage_ids'), document_id, position + %(step)s::integer * %(round)s::integer, page,
+    overlap, len, keys, {_COPIED}
+FROM passages WHERE owner = %(owner)s AND position < %(step)s ORDER BY id LIMIT %(most)s"""
 _THEIR_VECTORS = """
 INSERT INTO passage_vectors SELECT owner, shelf, %(model)s, id, document_id, (
     SELECT vec FROM passage_vectors v WHERE v.owner = %(like)s

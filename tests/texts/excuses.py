@@ -227,7 +227,7 @@ _LISTED: Mapping[str, str] = {
         core.rag.grown.shelf: PgShelves.* PgShelf.*
         core.rag.grown.notes: PgNotes.*
         core.rag.grown.vectors: PgVectors.*
-        core.rag.grown.words: find find_all
+        core.rag.grown.words: find find_all take_in take_out
         core.rag.search.vector: VectorSearcher.* HybridSearcher.*
         core.rag.search.word_index: WordIndex.* Snapshot.* WordWriter.*
         core.rag.search.stored_vectors: Vectors.like
