@@ -19,6 +19,13 @@ from tests.grown_servers import Served
 pytestmark = pytest.mark.anyio
 
 
+@pytest.fixture(autouse=True)
+def patient(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine that does other things as well takes its time; how long is waited is one test's subject alone."""
+    if "says_nothing" not in request.node.name:
+        monkeypatch.setattr("core.shared_limits._PATIENCE", 60)
+
+
 @pytest.fixture(params=["memory", "redis"])
 async def limits(request: pytest.FixtureRequest) -> AsyncIterator[SharedCounts]:
     made = MemoryLimits() if request.param == "memory" else limits_of(request.getfixturevalue("redis"))
