@@ -67,7 +67,7 @@ const command = (one) => [option({ act: one.act }, ...line(one))];
 
 
 // What stands in a document: it opens at its page.
-const passage = (found, acts) => [option({ act: () => acts.passage(found) },
+const passage = (found, acts) => [option({ act: () => acts.passage(found), form: 'p-inside' },
   ...line({ icon: 'page', name: found.where, note: found.within }), hitLine(found))];
 
 const ROWS = { conversations: conversation, documents: document_, libraries: library, commands: command, passages: passage };

@@ -19,6 +19,7 @@ SECTIONS: Final = (
 )
 """The parts of the settings: each has an address, `/settings/<part>`."""
 _PLACE = re.compile(r"/settings(?:/[^/]{0,200})?")  # of a part that there is none of, the page says so itself
+_NAME = re.compile(r"[a-z0-9-]{1,40}")
 _KIND = "-lang"
 
 
@@ -56,7 +57,7 @@ class PlacesMiddleware:
             above, _, place = scope["path"].rpartition("/")
             told |= {
                 "base": "../" if above else "./",
-                "place": place if place in SECTIONS else "",
+                "place": place if _NAME.fullmatch(place) else "",
                 "path": "/",
                 "raw_path": b"/",
             }

@@ -132,9 +132,9 @@ async def test_each_part_has_an_address_that_is_the_page(path: str, method: str,
     assert (scope["path"], scope["base"]) == (inside, base)
 
 
-async def test_a_part_that_there_is_none_of_is_no_place_to_come_back_to() -> None:
-    assert (await asked("/settings/data"))["place"] == "data"
-    assert (await asked("/settings/nowhere"))["place"] == ""
+async def test_whoever_signs_in_first_comes_back_to_the_part_that_was_asked_for() -> None:
+    for path, place in (("data", "data"), ("nowhere", "nowhere"), ("no where", ""), ("<b>", ""), ("", "")):
+        assert (await asked(f"/settings/{path}"))["place"] == place
 
 
 async def test_a_language_that_was_chosen_outranks_the_browser_s_and_another_cookie_does_not() -> None:
