@@ -358,6 +358,34 @@ def test_a_guard_of_the_agent_that_takes_over_ends_the_reply():
     assert (reply.text, reply.stop_reason) == ("No.", "guard")
 
 
+@pytest.mark.parametrize("back", [False, True])
+def test_whoever_takes_over_brings_its_own_hooks_guards_and_checks_and_the_first_one_guards_what_is_seen(back: bool):
+    ran: list[str] = []
+
+    def watched(agent: FnCallAgent, who: str) -> FnCallAgent:
+        def note(what: str) -> None:
+            ran.append(f"{who} {what}")
+
+        agent.before_reply(lambda messages: note("before_reply"))
+        agent.input_guard(lambda text: note("input_guard"))
+        agent.before_model(lambda request: note("before_model"))
+        agent.before_tool(lambda name, arguments: note("before_tool"))
+        agent.output_guard(lambda text: note("output_guard"))
+        agent.check(lambda output: note("check"))
+        return agent
+
+    taker = watched(refunds(calling("owner", loud=True), "Refunded."), "taker")
+    desk = FnCallAgent([handoff(taker, back=back)], ScriptedModel(calling("transfer_to_refunds")))
+    assert watched(desk, "desk").ask("My money back.", deps=Shop({})).text == "Refunded."
+    entering = ["before_reply", "input_guard", "before_model", "before_tool"]
+    assert ran == [
+        *(f"desk {what}" for what in entering),
+        *(f"taker {what}" for what in entering),
+        *("taker before_model", "taker output_guard"),
+        *("desk output_guard", "taker check"),
+    ]
+
+
 def test_two_agents_do_not_send_a_question_to_and_fro_for_ever():
     one, two = (
         FnCallAgent(llm=ScriptedModel(calling("transfer_to_two")), name="one"),
