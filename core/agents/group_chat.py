@@ -30,6 +30,7 @@ from core.llm.request import ChatRequest
 from core.messages.events import MessageFinished, MessageStarted
 from core.messages.message import ASSISTANT, SYSTEM, USER, Message
 from core.messages.transcript import Transcript
+from core.tools.run_state import state_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from core.llm.open_model import GivenModel
     from core.llm.request import Stream
     from core.messages.message import Usage
+    from core.tools.run_state import Meter
 
 Method: TypeAlias = Literal["auto", "round_robin", "random", "manual"]
 GROUP: Mapping[Lang, str] = {
@@ -85,6 +87,7 @@ class _State:
     over: bool = False  # whether the model has ended it
     turns: int = 0
     spoke: bool = False  # whether there was a word in one of them
+    meter: Meter | None = None  # of the reply, which has limits
 
 
 class GroupChat(Agent, MultiAgentHub):
@@ -207,6 +210,8 @@ class GroupChat(Agent, MultiAgentHub):
         context.setdefault("evidence", [])  # the numbers of passages go on from member to member
         interrupted = unanswered_calls(talk.messages) if may_have_run is not None else []
         budget: Budget = context.get("budget") or Budget()
+        run = state_of(context)
+        talk.meter = run.meter if run is not None else None
         for _ in range(most):
             if talk.turns:
                 budget.check_cost()
@@ -276,10 +281,14 @@ class GroupChat(Agent, MultiAgentHub):
         question = WHO_NEXT[lang].format(dialogue=dialogue, names=joined_names(names, lang))
         asked = (Message(SYSTEM, told), Message(USER, question))
         request, answer = ChatRequest(asked, (), self.extra_generate_cfg, lang, purpose="router"), Transcript()
+        if talk.meter is not None:
+            talk.meter.check()
         async with aclosing(self._model().stream(request)) as events:
             async for event in events:
                 answer.apply(event)
         talk.usage = answer.usage
+        if talk.meter is not None:
+            talk.meter.pay(answer.usage)
         text = "\n".join(message.get_text_content() for message in answer.messages())
         name = chosen_name(text, names)
         if name is None and _STOP in text.upper():

@@ -15,13 +15,14 @@ from core.agents.base import Agent
 from core.agents.basic import BasicAgent, FnCallAgent
 from core.agents.group_chat import GroupChat
 from core.agents.hub import PENDING_USER_INPUT, UserAgent
-from core.errors import BadMessagesError, SettingsError
+from core.errors import BadMessagesError, LimitReachedError, SettingsError
 from core.llm.request import ChatRequest
 from core.messages.message import Message
 from core.testing.script import Reply
 from core.testing.scripted_model import ScriptedModel
 from core.tools.approval import Policy
 from core.tools.from_function import tool
+from core.tools.run_state import Limits
 from core.tools.taint import Taint
 
 ASKED = [Message("user", "What shall we eat?")]
@@ -355,3 +356,15 @@ def test_a_reply_that_was_broken_off_goes_on_with_the_member_in_the_middle_of_it
     reply = group.run_nonstream([*ASKED, *said], max_round=1, may_have_run=())
     assert [(m.name, m.get_text_content()) for m in reply] == [("double", "42"), ("Counter", "It is 42.")]
     assert [m.role for m in counting.requests[0].messages[1:]] == ["user", "user", "assistant", "function"]
+
+
+@pytest.mark.parametrize(("limits", "key"), [(Limits(calls=3), "call_limit"), (Limits(tokens=35), "token_limit")])
+def test_the_choice_of_who_speaks_counts_against_the_limits_of_the_reply(limits: Limits, key: str) -> None:
+    members = [FnCallAgent([], ScriptedModel(Reply("Tea.", usage=(9, 1))), name=name) for name in ("Ann", "Bob")]
+    host = ScriptedModel(Reply("Ann", usage=(10, 5)), Reply("Bob", usage=(10, 5)), "[STOP]")
+    group = GroupChat(members, "auto", llm=host)
+    with pytest.raises(LimitReachedError) as error:
+        group.ask("What is there?", limits=limits)
+    assert error.value.words_key == key
+    assert len(host.requests) == 2
+    assert group.ask("And now?", limits=Limits(calls=1_000)).stop_reason == "stop"
