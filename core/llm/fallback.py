@@ -141,7 +141,11 @@ class FallbackModel(BaseChatModel):
         await self.models[0].prepare(progress)
 
     async def aclose(self) -> None:
-        """Close all of them, also where closing one fails: its error is raised once all were asked to."""
+        """Close all of them, also where closing one fails.
+
+        Raises:
+            Exception: Closing one failed; the first such error is raised once all were asked to.
+        """
         failed: Exception | None = None
         for model in self.models:
             try:
