@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
 
     from core.runs.feed import Told
-    from core.storage.run_news import RunNews
+    from core.storage.run_news import News, RunNews
 
 
 _LOG = logging.getLogger(__name__)
@@ -104,7 +104,7 @@ class RedisFeed:
                     yield told
                 if position.over:
                     return
-                behind = position.seen > known  # Redis has not told what the tables have
+                behind = position.seen > known or position.is_owed  # Redis has not told what the tables have
                 wait = _BESIDE if behind or not self._is_well else _LOOKS
                 async for told in self._until_look(stream, position, time.monotonic() + wait):
                     yield told
@@ -201,6 +201,22 @@ class Ahead(Position):
     def __init__(self, after: int = 0) -> None:
         super().__init__(after)
         self._ahead: deque[LoggedEvent] = deque(maxlen=_MOST)
+        self._owed = 0
+
+    @property
+    def is_owed(self) -> bool:
+        """Whether the tables had something at the last look that was not told beside them yet."""
+        return self._owed > self.seen
+
+    def looked(self, news: News) -> list[Told]:
+        """As `Position.looked`; what is on its way is waited for to the next look, before anything is told anew."""
+        last = news.rows[-1].seq if news.rows else self.base
+        goes_on = news.status == "running" and news.epoch == self.epoch
+        if goes_on and last > self.seen > self.base and not self.is_owed:
+            self._owed = last
+            return []
+        self._owed = 0
+        return super().looked(news)
 
     def framed(self, epoch: int, events: Sequence[LoggedEvent]) -> bool:
         """Take in what was told beside the tables; whether these must be looked at."""

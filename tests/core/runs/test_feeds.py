@@ -15,9 +15,10 @@ import pytest
 from core.messages.events import MessageStarted, TextDelta
 from core.runs.feed import Feed, Rewound, TableFeed
 from core.runs.log import LoggedEvent, RunFinished
-from core.runs.redis_feed import RedisFeed
+from core.runs.redis_feed import Ahead, RedisFeed
 from core.runs.rows import rows_of
 from core.storage.base import Lease, RunRecord
+from core.storage.run_news import News
 
 pytestmark = pytest.mark.anyio
 
@@ -220,3 +221,22 @@ async def test_what_is_told_is_heard_before_it_is_stored(talk: Any, redis: str) 
     following.cancel()
     await asyncio.gather(following, return_exceptions=True)
     await feed.aclose()
+
+
+def test_what_is_on_its_way_is_told_once_and_what_is_lost_comes_from_the_table() -> None:
+    one, two = (LoggedEvent(number, 0.0, MessageStarted(f"{number}")) for number in (1, 2))
+    both = News(1, "running", None, rows_of([one, two]))
+    position = Ahead()
+    assert position.looked(News(1, "running", None, [])) == [[]]
+    assert not position.framed(1, [one])
+    assert position.known() == [one]
+    assert position.looked(both) == []  # the table is quicker by a moment
+    assert not position.framed(1, [two])
+    assert position.known() == [two]
+    assert position.looked(both) == []
+    lost = Ahead()
+    lost.looked(News(1, "running", None, []))
+    lost.framed(1, [one])
+    lost.known()
+    assert (lost.looked(both), lost.is_owed) == ([], True)
+    assert lost.looked(both) == [Rewound(0), [one, two]]  # it was not on its way
