@@ -9,6 +9,7 @@ from core.languages import spoken
 from core.rag.coverage import EXTRA, places_told, told
 from core.rag.scope import scope_of
 from core.tools.base import BaseTool, ToolResult
+from core.tools.run_state import state_of
 
 if TYPE_CHECKING:
     import asyncio
@@ -181,19 +182,22 @@ class ReadDocuments(BaseTool):
             progress: Told how far it is.
             reply_budget: The limit of the reply.
             enough: Set when the user wants the answer with what is read by then.
-            kwargs: Not used.
+            kwargs: Of them `run_state` has the limits that a program gave the reply.
 
         Raises:
             LimitReachedError: The limit was reached before anything was read.
             ModelServiceError: Nothing could be read.
             StorageError: The library cannot be read.
         """
-        del kwargs
+        run = state_of(kwargs)
+        meter = run.meter if run is not None else None
         question = str(self._verify_json_format_args(params)["question"])
         earlier = evidence if evidence is not None else []
         first = len(earlier) + 1
         try:
-            read = await self._reader.read(question, first=first, progress=progress, budget=reply_budget, enough=enough)
+            read = await self._reader.read(
+                question, first=first, progress=progress, budget=reply_budget, enough=enough, meter=meter
+            )
         finally:
             self._offers.pop(question, None)  # asked once more, it reads on
         earlier.extend(read.passages)

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from core.rag.document import Document, Passage
     from core.rag.library import Library
     from core.rag.scope import Scope
+    from core.tools.run_state import Meter
 
 _LOG = logging.getLogger(__name__)
 _VERSION: Final = "1"  # of what a piece is asked: other words, other notes
@@ -178,15 +179,20 @@ class _Account:
     """What reading has cost so far, against the limit of the reply."""
 
     budget: Budget | None
+    meter: Meter | None = None
     usage: Usage | None = None
     calls: int = 0
 
     def add(self, usage: Usage | None) -> None:
+        if self.meter is not None:
+            self.meter.pay(usage)
         if usage is not None:
             self.usage = usage if self.usage is None else self.usage + usage
 
     def check(self) -> None:
         """Raises LimitReachedError."""
+        if self.meter is not None:
+            self.meter.check()
         if self.budget is not None:
             self.budget.check_cost(besides=(self.usage.cost or 0.0) if self.usage is not None else 0.0)
 
@@ -237,6 +243,7 @@ class WholeReader:
         progress: Progress | None = None,
         budget: Budget | None = None,
         enough: asyncio.Event | None = None,
+        meter: Meter | None = None,
     ) -> Read:
         """Read all that a question is about.
 
@@ -245,6 +252,7 @@ class WholeReader:
             progress: Told how far it is: a text, what is done and the total, both in pieces.
             budget: The limit of the reply: when it is reached, the rest stays unread.
             enough: So it does when this is set.
+            meter: Counts the calls against the limits that a program gave the reply.
 
         Raises:
             LimitReachedError: The limit was reached before any piece was read.
@@ -252,7 +260,7 @@ class WholeReader:
             StorageError: The library cannot be read.
         """
         plan = await asyncio.to_thread(self._plan, question)
-        account = _Account(budget)
+        account = _Account(budget, meter)
         noted, why = await self._noted(plan, account, progress, enough)
         read = [piece for piece in plan.pieces if piece.key in noted]
         numbers = _Numbers()

@@ -31,6 +31,7 @@ from core.testing.script import Reply
 from core.testing.scripted_model import ScriptedModel
 from core.tools.approval import ApprovalRequest, Decision, Guard, Policy
 from core.tools.base import BaseTool
+from core.tools.run_state import Limits, Meter, RunState
 from core.tools.taint import Taint
 
 pytestmark = pytest.mark.anyio
@@ -249,6 +250,20 @@ async def test_at_the_cost_limit_the_rest_stays_unread_and_is_told(library: Libr
     assert not read.coverage.complete
     with pytest.raises(LimitReachedError):
         spending.check_cost()
+
+
+async def test_reading_counts_against_the_limits_that_a_program_gave_the_reply(library: Library) -> None:
+    run, readers = RunState(meter=Meter(Limits(calls=2))), Readers()
+    tool = ReadDocuments(WholeReader(library, [one.id for one in library.documents()], model(readers), 500))
+    result = await tool.call({"question": COUNT}, run_state=run)
+    coverage = coverage_in([Message("function", result.text, name="x", extra=result.extra)])
+    assert coverage is not None
+    assert not coverage.complete
+    assert run.meter.calls == readers.times("reading")
+    assert run.meter.calls < PAGES // 4, "pieces that are read side by side are all it goes beyond"
+    assert run.meter.usage is not None
+    with pytest.raises(LimitReachedError):
+        await tool.call({"question": f"{COUNT} Once more."}, run_state=run)
 
 
 async def test_a_paid_model_is_asked_only_after_its_price_was_agreed_to(library: Library) -> None:
