@@ -138,7 +138,8 @@ def _transaction(engine: Engine, opening: bytes, work: Callable[[Connection], T]
         try:
             _say(plain, opening)
             result = work(connection)
-            _check_there(plain)
+            if opening is not _TO_READ:
+                _check_there(plain)
         except BaseException as error:
             _undo(plain)
             if plain.closed or (isinstance(error, _FAILURES) and is_passing(error)):
