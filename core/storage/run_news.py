@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from sqlalchemy import Connection, bindparam, delete, insert, select, update
-from sqlalchemy.exc import IntegrityError
 
+from core.errors import ConflictError
 from core.storage import statements
 from core.storage.base import EventRow, Lease, RunRecord
 from core.storage.runs import run_record
@@ -117,15 +117,15 @@ class RunRequests:
             known = select(run_requests.c.key).where(_this(request.run_id, request.key))
             if connection.execute(known).first() is not None:
                 return False
-            try:
-                connection.execute(
-                    insert(run_requests).values(run_id=request.run_id, owner_id=record.owner_id, **values)
-                )
-            except IntegrityError:  # the run is gone, or another process was quicker
-                return False
+            connection.execute(insert(run_requests).values(run_id=request.run_id, owner_id=record.owner_id, **values))
             return True
 
-        return await self._database.write(add)
+        try:
+            return await self._database.write(add)
+        except ConflictError as error:  # the run is gone, or another process was quicker
+            if error.words_key != ConflictError.key:
+                raise
+            return False
 
     async def answer(self, run_id: str, key: str) -> dict[str, Any] | None:
         """The answer; `None` while there is none. Raises StorageError."""

@@ -40,6 +40,7 @@ _LISTED: Mapping[str, str] = {
         core.storage.owner_settings: OwnerSettings.* Choices.*
         core.storage.preferences: PreferenceStore.*
         core.storage.queued_messages: QueuedMessages.*
+        core.storage.run_news: RunRequests.*
         core.storage.runs: RunStore.* AllRuns.*
         core.storage.people: PeopleStore.* note_act
         core.storage.groups: GroupStore.*

@@ -25,6 +25,7 @@ from core.storage.migrations.postgres import bring_up_to_date
 from core.storage.migrations.steps import HEAD
 from core.storage.owner_settings import OwnerSettings
 from core.storage.postgres_database import PostgresDatabase
+from core.storage.run_news import RunRequest, RunRequests
 from core.storage.runs import AllRuns
 from core.storage.tables import metadata
 from core.testing.scripted_model import ScriptedModel
@@ -338,3 +339,15 @@ async def test_what_the_settings_name_is_what_the_stores_use(postgres: str) -> N
     assert Settings.load(database=postgres).database_in("unused") == postgres  # type: ignore[arg-type]
     with pytest.raises(SettingsError):
         await Database.open("postgresql//typo")
+
+
+async def test_what_is_asked_of_a_run_that_is_gone_is_asked_of_nobody(opened: Database) -> None:
+    talks = ConversationStore(opened, "alice")
+    await talks.ensure_owner()
+    talk = await talks.create("talk")
+    run, _ = await AllRuns(opened).of("alice").create(talk.id, user=[Message("user", "q")], parent_id=None)
+    requests = RunRequests(opened)
+    assert await requests.ask(run, RunRequest(run.id, "one", "stop", {}))
+    assert not await requests.ask(run, RunRequest(run.id, "one", "stop", {}))
+    await talks.delete(talk.id)
+    assert not await requests.ask(run, RunRequest(run.id, "two", "stop", {}))
