@@ -59,7 +59,7 @@ _LISTED: Mapping[str, str] = {
         core.storage.whole_conversations: WholeConversations.*
         core.storage.arriving: ArrivingConversations.*
         core.storage.conversations: is_needed
-        core.storage.dialects: begins refuse_second
+        core.storage.dialects: begins
         core.storage.notes: note_of keep_note forget_notes print_of unfinished
         core.storage.postgres_engine: _WithoutNul.*
         core.storage.api_keys: ApiKey.* ApiKeyStore.* AllApiKeys.*
@@ -80,6 +80,9 @@ _LISTED: Mapping[str, str] = {
         core.people.shared_tries: SharedTries.*
     """,
     "hands it on to what is fed, or to what is excused itself": """
+        core.runs.elsewhere: OwnersElsewhere.*
+        core.runs.feeds: feed_at
+        core.runs.owner_replies: OwnerReplies.rate
         core.mcp_endpoint: McpAccess.authenticate OwnerMcpAccess.*
         core.doors.door: Doors.* Door.*
         core.doors.catalog: Catalog.find
