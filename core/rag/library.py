@@ -32,6 +32,7 @@ from core.rag.originals import FileInfo, Originals
 from core.rag.pages import Pages, Pictures
 from core.rag.parsers.catalog import HEAD
 from core.rag.parsers.process import Limits
+from core.rag.readings import RememberedNotes
 from core.rag.retriever import Retriever
 from core.rag.sources import file_here, path_given
 from core.rag.tables.tables import Tables
@@ -85,7 +86,7 @@ class Library:
         self.figures = Figures(self._shelf, self._originals, self._pictures)
         self.retriever = Retriever(self._shelf, config)
         self.context = ContextBuilder(self._shelf)
-        self.readings = self._shelf.notes
+        self.readings = RememberedNotes(self._shelf.notes)
         self._locks = DocumentLocks(self._shelf.lock)
         parts = Parts(
             self._shelf, self._originals, self._pictures, self.pages, self.retriever, self._locks, restore_mark(index)

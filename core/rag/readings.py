@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from core.rag.index_file import IndexFile
+    from core.rag.shelf import Notes
 
 _MOST_KEPT = 20_000  # rows
 _MOST_REMEMBERED = 500  # of about two thousand letters each
@@ -23,21 +24,10 @@ _SCHEMA = (
 
 
 class Readings:
-    """The notes of one library. The table is made when the first one is kept.
-
-    What a conversation that goes by itself has read is remembered in memory alone: nothing of its question, or of what
-    was found for it, stays in a file that outlives it.
-    """
+    """The notes of one library. The table is made when the first one is kept."""
 
     def __init__(self, file: IndexFile) -> None:
         self._file = file
-        self._remembered: dict[str, str] = {}
-
-    def remember(self, key: str, notes: str) -> None:
-        """Have notes at hand until the library is closed; of very many the oldest go."""
-        self._remembered[key] = notes
-        while len(self._remembered) > _MOST_REMEMBERED:
-            del self._remembered[next(iter(self._remembered))]
 
     def kept(self, keys: Collection[str]) -> Mapping[str, str]:
         """Those of the notes that there are, by their keys.
@@ -45,15 +35,14 @@ class Readings:
         Raises:
             StorageError: The library cannot be read.
         """
-        remembered = {key: self._remembered[key] for key in keys if key in self._remembered}
         with self._file.reading() as db:
             if db.execute("SELECT 1 FROM sqlite_master WHERE name = 'readings'").fetchone() is None:
-                return remembered
+                return {}
             rows = db.execute(
                 "SELECT key, notes FROM readings WHERE key IN (SELECT value FROM json_each(?))",
                 (json.dumps(list(keys)),),
             )
-            return {**remembered, **dict(rows.fetchall())}
+            return dict(rows.fetchall())
 
     def keep(self, key: str, documents: Sequence[str], notes: str) -> None:
         """Keep notes until one of the documents goes; of very many the oldest go.
@@ -78,3 +67,33 @@ class Readings:
                 "DELETE FROM readings WHERE rowid <= (SELECT max(rowid) FROM readings) - ?",
                 (_MOST_KEPT,),
             )
+
+
+class RememberedNotes:
+    """Notes that are kept, and those that are only remembered.
+
+    What a conversation that goes by itself has read is remembered in memory alone: nothing of its question, or of what
+    was found for it, stays with a library that outlives it.
+
+    Args:
+        notes: Those that are kept.
+    """
+
+    def __init__(self, notes: Notes) -> None:
+        self._notes = notes
+        self._remembered: dict[str, str] = {}
+
+    def remember(self, key: str, notes: str) -> None:
+        """Have notes at hand until the library is closed; of very many the oldest go."""
+        self._remembered[key] = notes
+        while len(self._remembered) > _MOST_REMEMBERED:
+            self._remembered.pop(next(iter(self._remembered)), None)  # another thread may have been faster
+
+    def kept(self, keys: Collection[str]) -> Mapping[str, str]:
+        """As of `Notes`, with those that are remembered."""
+        remembered = {key: notes for key in keys if (notes := self._remembered.get(key)) is not None}
+        return {**remembered, **self._notes.kept(keys)}
+
+    def keep(self, key: str, documents: Sequence[str], notes: str) -> None:
+        """As of `Notes`."""
+        self._notes.keep(key, documents, notes)

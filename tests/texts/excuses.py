@@ -213,7 +213,7 @@ _LISTED: Mapping[str, str] = {
     "an index in a thread of its own; words are read by terms(), which is fed": """
         core.agents.read_documents: ReadDocuments.is_needed
         core.agents.whole_reading: WholeReader.*
-        core.rag.readings: Readings.*
+        core.rag.readings: Readings.* RememberedNotes.*
         core.rag.tables.query: _Database.* ask
         core.rag.tables.tables: Tables.*
         core.agents.memory: Memory.find
