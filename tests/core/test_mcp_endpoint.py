@@ -105,7 +105,7 @@ async def test_a_new_token_ends_the_one_before(door: McpAccess) -> None:
 @given(st.text(max_size=80))
 def test_whatever_is_sent_as_a_token_is_nobodys(token: str) -> None:
     class Empty:
-        path = Path()
+        place = Path()
 
         async def read(self, work: Any) -> None:
             return None
