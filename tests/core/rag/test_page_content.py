@@ -225,3 +225,12 @@ def test_all_chunks_of_a_document_come_in_order(library: Library, make_pdf: Call
     assert library.pages.chunk(document.id, chunks[2].chunk_id) == chunks[2]
     with pytest.raises(NotFoundError):
         library.pages.chunk(other.id, chunks[2].chunk_id)
+
+
+def test_a_page_whose_file_is_on_another_machine_is_one_that_cannot_be_shown(library: Library, tmp_path: Path) -> None:
+    document = library.add(write(tmp_path / "pond.md", "The heron stands in the pond."))
+    for kept in (f"originals/{document.id}", f"pictures/{document.id}/content-*.json"):
+        for path in tmp_path.rglob(kept):
+            path.unlink()
+    with pytest.raises(NotFoundError, match=r"pond\.md is not on this machine"):
+        library.pages.content(document.id, None)
