@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 _MOST_LINES = 5_000
 _DEEPEST = 60
 _MOST_REPEATED = 200  # times that one part of a form is filled in
+_MOST_PARTS = 20_000  # parts that are gone into, however often each is filled in
 _NOTICE = 2_500  # letters that a page has at most which only says to wait
 _UNSEEN = frozenset({"hidden", "invisible", "inactive"})
 _USED = "parlour-used"  # an attribute of data that a field has taken
@@ -102,6 +103,7 @@ class _Reader:
 
     def __init__(self) -> None:
         self._items: list[tuple[Field | None, str]] = []  # a field with its label, or a text of the form
+        self._parts = 0
 
     def told(self, number: int) -> Iterator[Block]:
         """What was found: texts as paragraphs, fields that follow each other as lines of one."""
@@ -139,9 +141,12 @@ class _Reader:
         name = node.get("name", "")
         found = self._found(name, data) if name else []
         for one in found[:_MOST_REPEATED] or [None]:
+            if self._parts >= _MOST_PARTS:
+                return
             self._inside(node, data if one is None else [one, *data], depth)
 
     def _inside(self, node: _Node, data: list[_Node], depth: int) -> None:
+        self._parts += 1
         for child in node:
             if len(self._items) >= _MOST_LINES:
                 return

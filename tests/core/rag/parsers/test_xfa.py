@@ -131,3 +131,12 @@ def test_parts_without_end_are_read_to_a_bound(reader: str, tmp_path: Path) -> N
         pdf(tmp_path / "form.pdf", template=template, datasets=DATA.replace("<Ship>", ships + "<Ship>", 1)), reader
     )
     assert sum(one.text.count("Name of the ship") for one in blocks) == 200
+
+
+@pytest.mark.parametrize("reader", sorted(PDF_READERS))
+def test_parts_within_parts_that_are_each_filled_in_many_times_are_read_to_a_bound(reader: str, tmp_path: Path) -> None:
+    deep = '<subform name="Ship">' * 30 + "</subform>" * 30
+    template = TEMPLATE.replace("<pageSet>", f"{deep}<pageSet>")
+    filled = DATA.replace("<Ship>", "<Ship/>" * 200 + "<Ship>", 1)
+    blocks = read(pdf(tmp_path / "form.pdf", template=template, datasets=filled), reader)
+    assert len(blocks) < 50, "it comes to an end"
