@@ -91,8 +91,8 @@ class LocalCopies:
             yield copy.path
         finally:
             copy.users -= 1
-            if not copy.users and self._kept.get(place) is not copy:
-                await self._remove(copy)  # it was deleted meanwhile
+            if not copy.users and place not in self._kept:
+                await self._remove(copy)  # it was deleted meanwhile, and nobody fetched another to its place
             await self._bound()
 
     async def forget(self, key: str) -> None:
