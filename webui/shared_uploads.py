@@ -6,6 +6,7 @@ import asyncio
 import logging
 import re
 import secrets
+import shutil
 from contextlib import suppress
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Final
@@ -79,4 +80,4 @@ def _key(owner: str, path: str) -> str | None:
 
 def _copy(here: Path, target: Path) -> None:
     target.parent.mkdir(mode=0o700)
-    target.write_bytes(here.read_bytes())
+    shutil.copyfile(here, target)
