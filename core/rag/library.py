@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
     from core.rag.config import RetrievalType
     from core.rag.document import Document, Heading, PageShape, Passage, ReadingProgress, Rectangle
+    from core.rag.originals import Fetch
     from core.rag.shelf import Shelf
 
 _P = ParamSpec("_P")
@@ -60,6 +61,7 @@ class Library:
         config: How to chunk and search.
         limits: What one file may cost.
         shelf: Where its passages are; a file in the folder by default. It is closed with the library.
+        fetch: As of `Originals`.
 
     Attributes:
         pages: The pages of documents, with their words.
@@ -71,11 +73,16 @@ class Library:
     """
 
     def __init__(
-        self, folder: Path, config: RAGConfig, limits: Limits | None = None, shelf: Shelf | None = None
+        self,
+        folder: Path,
+        config: RAGConfig,
+        limits: Limits | None = None,
+        shelf: Shelf | None = None,
+        fetch: Fetch | None = None,
     ) -> None:
         self._config = config
         self._limits = limits or Limits()
-        self._originals = Originals(folder / "originals")
+        self._originals = Originals(folder / "originals", fetch)
         self._pictures = Pictures(folder / "pictures", config.pdf_reader)
         index = folder / "library.sqlite"
         self._shelf: Shelf = shelf or EmbeddedShelf(open_index(index))
@@ -108,6 +115,7 @@ class Library:
         *,
         limits: Limits | None = None,
         shelf: Shelf | None = None,
+        fetch: Fetch | None = None,
     ) -> Library:
         """Open the library in `folder`, making it where there is none; `config` says how it reads and searches.
 
@@ -115,7 +123,8 @@ class Library:
         the file was deleted or emptied. Where reading again is cut short, by a full disk or because the process is
         killed, the next opening goes on with it.
         `limits` are those of reading a file. `shelf` holds the passages, where that is no file in the folder; it is
-        closed with the library.
+        closed with the library. `fetch` puts the file of a document that was added on another machine, by its SHA-256,
+        under a path, and says whether it could.
 
         Raises:
             MissingExtraError: The extra `documents` is not installed.
@@ -124,7 +133,7 @@ class Library:
             StorageError: The folder cannot be used.
         """
         need_packages("A library of documents", ["numpy", "snowballstemmer"])
-        return cls(Path(path_given(folder, "The folder of a library")), RAGConfig.of(config), limits, shelf)
+        return cls(Path(path_given(folder, "The folder of a library")), RAGConfig.of(config), limits, shelf, fetch)
 
     def close(self) -> None:
         """Let go of files and threads; what is being read is given up, and nothing of it stays."""

@@ -18,8 +18,11 @@ from core.rag.index_file import translated
 from core.storage.data_folder import put_in_place
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
+    from typing import TypeAlias
+
+    Fetch: TypeAlias = Callable[[str, Path], bool]
 
 _PIECE = 1 << 20
 _FORGOTTEN = 24 * 3600.0  # seconds after which nobody works on a copy any more
@@ -49,16 +52,40 @@ class Originals:
 
     Args:
         folder: Made where there is none, readable by its owner only.
+        fetch: Puts the bytes of a document that was added on another machine into a file; whether it could.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, fetch: Fetch | None = None) -> None:
         self._folder = folder
+        self._fetch = fetch
         self._is_tidy = False
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def path(self, document_id: str) -> Path:
-        """Where a document's bytes are. The id is a hash, so this never leaves the folder."""
+        """Where a document's bytes are, fetched where another machine has them.
+
+        Raises:
+            NoSpaceError: The disk is full.
+            StorageError: They cannot be fetched now.
+        """
+        path = self._at(document_id)
+        if self._fetch is not None and not path.is_file():
+            self._bring(self._fetch, document_id)
+        return path
+
+    def _at(self, document_id: str) -> Path:
+        """The id is a hash, so this never leaves the folder."""
         return self._folder / document_id
+
+    def _bring(self, fetch: Fetch, document_id: str) -> None:
+        draft = self._folder / f".{secrets.token_hex(8)}"
+        try:
+            if fetch(document_id, draft) and _digest_of(draft) == document_id:
+                put_in_place(draft, self._at(document_id))
+        except OSError as error:
+            raise translated(error) from error
+        finally:
+            draft.unlink(missing_ok=True)
 
     def stage(self, source: Path, most: int, head: int) -> StagedFile:
         """Copy a file in, and find out its hash on the way.
@@ -131,8 +158,8 @@ class Originals:
 
     def commit(self, staged: StagedFile, document_id: str) -> Path:
         """Give the copy its place."""
-        put_in_place(staged.path, self.path(document_id))
-        return self.path(document_id)
+        put_in_place(staged.path, self._at(document_id))
+        return self._at(document_id)
 
     def write_info(self, document_id: str, info: FileInfo) -> None:
         """Write down what the bytes do not say."""
@@ -146,7 +173,7 @@ class Originals:
 
     def is_complete(self, document_id: str) -> bool:
         """Whether a document was stored completely: its bytes and its info."""
-        return self._note(document_id).is_file() and self.path(document_id).is_file()
+        return self._note(document_id).is_file() and self._at(document_id).is_file()
 
     def forget(self, document_id: str) -> None:
         """Note that a document is not to be restored any more, before it is deleted."""
@@ -158,7 +185,7 @@ class Originals:
     def delete(self, document_id: str) -> None:
         """Delete a document's bytes and info."""
         self.forget(document_id)
-        self.path(document_id).unlink(missing_ok=True)
+        self._at(document_id).unlink(missing_ok=True)
 
     def infos(self) -> Iterator[tuple[str, FileInfo]]:
         """The id and info of every stored document, the oldest first."""
@@ -168,6 +195,11 @@ class Originals:
                 yield note.stem, FileInfo(str(values["name"]), values.get("page"), bool(values.get("is_text")))
             except (OSError, ValueError, KeyError, TypeError):
                 continue  # a half-written note belongs to a document that was never searchable
+
+
+def _digest_of(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def too_large(size: int, most: int) -> BrokenDocumentError:

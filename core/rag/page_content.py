@@ -294,7 +294,7 @@ class Contents:
     def _make(self, document: Document, original: Path, kind: ContentKind) -> None:
         """Read the file again, without OCR, which would take too long."""
         if not original.is_file():
-            hint = "Look at it at the Parlour where it was added."
+            hint = "Try again; if it stays so, add the file again."
             raise NotFoundError(f"The file of {document.name} is not on this machine.", hint=hint)
         parser = _PARSERS.get(kind, "")
         if not parser:

@@ -298,6 +298,12 @@ class FileStore:
             raise NotFoundError("There is no such file.", kind="file")
         return file_record(row)
 
+    async def with_content(self, digest: str) -> FileRecord | None:
+        """The latest file with these bytes, by their SHA-256; `None` where there is none."""
+        query = select(files).where(files.c.sha256 == digest, files.c.owner_id == self._owner)
+        row = await self._database.read(lambda c: c.execute(query.order_by(files.c.created_at.desc())).first())
+        return None if row is None else file_record(row)
+
     async def check_room(self, more: int) -> None:
         """Nothing, where the owner's files may take `more` bytes.
 

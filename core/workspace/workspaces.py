@@ -4,28 +4,34 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import shutil
+import threading
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from core.bridge.pool import Pool
-from core.errors import StorageError
+from core.errors import NotFoundError, StorageError
 from core.storage.base import folder_name
 from core.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
     from pathlib import Path
 
     from core.rag.grown.shelf import PgShelves
     from core.rag.library import Library
+    from core.rag.originals import Fetch
     from core.rag.shelf import Shelf
     from core.settings import Settings
+    from core.storage.files import FileStore
     from core.workspace.services import Services
 
+T = TypeVar("T")
 _LOG = logging.getLogger(__name__)
 
+_FETCHING = 60.0  # seconds
 _IDLE = 300.0  # seconds: to open one again costs milliseconds, and reading the vectors of a large index some seconds
 _MOST = 32  # open though nobody uses them; an index has about three file descriptors and two threads
 _AT_ONCE = 8  # indices that are being opened or closed: either may wait for a disk, or for a model to end a batch
@@ -122,6 +128,7 @@ class Workspaces:
             self._folder / folder_name(workspace.owner),
             self._services.settings,
             partial(self._shelves.of, workspace.owner) if self._shelves is not None else None,
+            fetching(workspace.files, loop) if self._shelves is not None else None,
         )
         try:
             await self._indexed(workspace, library)
@@ -136,9 +143,42 @@ class Workspaces:
         await asyncio.get_running_loop().run_in_executor(self._threads, library.close)
 
 
-def _open(folder: Path, settings: Settings, shelf: Callable[[], Shelf] | None) -> Library:
+def fetching(files: FileStore, loop: asyncio.AbstractEventLoop) -> Fetch:
+    """What puts the bytes of an owner's file under a path, for threads: where its document was added elsewhere.
+
+    In the thread of the loop, which would wait for itself, it can fetch nothing.
+    """
+    thread = threading.get_ident()
+
+    def awaited(work: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(work, loop).result(_FETCHING)
+
+    async def entered(digest: str, held: AsyncExitStack) -> Path | None:
+        record = await files.with_content(digest)
+        return None if record is None else (await held.enter_async_context(files.local(record.id)))[1]
+
+    def fetch(digest: str, target: Path) -> bool:
+        if threading.get_ident() == thread:
+            return False
+        held = AsyncExitStack()
+        try:
+            path = awaited(entered(digest, held))
+            if path is not None:
+                shutil.copyfile(path, target)
+            return path is not None
+        except NotFoundError:
+            return False
+        except TimeoutError as error:
+            raise StorageError("A file could not be fetched in time.", hint="Try again in a moment.") from error
+        finally:
+            awaited(held.aclose())
+
+    return fetch
+
+
+def _open(folder: Path, settings: Settings, shelf: Callable[[], Shelf] | None, fetch: Fetch | None) -> Library:
     from core.rag.library import Library  # brings the document readers with it
 
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     config = {"retrieval_type": settings.retrieval, "pdf_reader": settings.pdf_reader}
-    return Library.open(folder, config, shelf=shelf() if shelf is not None else None)
+    return Library.open(folder, config, shelf=shelf() if shelf is not None else None, fetch=fetch)
