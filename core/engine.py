@@ -25,6 +25,7 @@ from core.storage.ping import DatabaseCheck
 from core.storage.sealing import Sealer
 from core.storage.stores import Stores
 from core.storage.use import Limits, UsualLimits
+from core.tools.owner_notes import take_in_notes
 from core.workspace.answering import Answering
 from core.workspace.chores import Chores
 from core.workspace.demonstrations import Demonstrations
@@ -98,6 +99,8 @@ class Engine:
             if behind := await count_opening(database, home):
                 self.intake.keeps_unneeded = True
                 self.readiness.note("database_behind", asdict(behind))
+            else:
+                await take_in_notes(database, home / "notes")
             await opening.enter_async_context(self.chores)
             if self.settings.has_accounts:
                 await opening.enter_async_context(self.belongings)

@@ -25,6 +25,7 @@ from core.storage.tables import (
     message_agent_thoughts,
     message_texts,
     messages,
+    notes,
     owners,
     queued_messages,
     run_events,
@@ -53,8 +54,8 @@ _MOVED: Final[tuple[Table, ...]] = (
 async def move_conversations(database: Database, blobs: Blobs, giver: str, taker: str) -> int:
     """Give all conversations of an owner, with their files, documents and libraries, to another owner.
 
-    Personas, prompts and preferences go along where the taker has none like them. The giver is forgotten with what is
-    left. No reply may be written and no document read of the giver's.
+    Personas, prompts, notes and preferences go along where the taker has none like them. The giver is forgotten with
+    what is left. No reply may be written and no document read of the giver's.
 
     Args:
         blobs: Has the bytes of each owner's files.
@@ -79,6 +80,9 @@ async def move_conversations(database: Database, blobs: Blobs, giver: str, taker
             whose = table.c.owner_id == bindparam("giver")
             connection.execute(update(table).where(whose).values(**values), {"giver": giver})
         _take_settings(Choices(connection, giver), Choices(connection, taker))
+        own = select(notes.c.key).where(notes.c.owner_id == taker)
+        given = update(notes).where(notes.c.owner_id == giver, notes.c.key.not_in(own))
+        connection.execute(given.values(owner_id=taker))
         connection.execute(delete(owners).where(owners.c.id == giver))
         return count
 

@@ -19,6 +19,7 @@ from core.storage.groups import GroupStore
 from core.storage.lending import Lending, Lent
 from core.storage.mcp_servers import McpServerStore
 from core.storage.model_services import ModelServiceStore
+from core.storage.owner_notes import NoteStore
 from core.storage.owner_settings import OwnerSettings
 from core.storage.people import PeopleStore
 from core.storage.preferences import PreferenceStore
@@ -135,6 +136,11 @@ class OwnerStores:
     def api_responses(self) -> ApiResponseStore:
         """Replies that programs may go on from."""
         return ApiResponseStore(self._database, self.owner)
+
+    @cached_property
+    def notes(self) -> NoteStore:
+        """What assistants keep for the owner."""
+        return NoteStore(self._database, self.owner)
 
     @cached_property
     def preferences(self) -> PreferenceStore:

@@ -502,3 +502,14 @@ lent = Table(
     Column("writes", Boolean, nullable=False),
     Column("created_at", Float, nullable=False),
 )
+
+# What an assistant keeps for its owner from one conversation to another: a text under each key. `size` is in bytes.
+notes = Table(
+    "notes",
+    metadata,
+    Column("owner_id", String, ForeignKey("owners.id", ondelete="CASCADE"), primary_key=True),
+    Column("key", Text, primary_key=True),
+    Column("value", Text, nullable=False),
+    Column("size", Integer, nullable=False),
+    Column("updated_at", Float, nullable=False),
+)

@@ -11,14 +11,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from core.errors import NotFoundError, ParlourError, StorageError
-from core.storage.base import folder_name
 from core.toolbox.choices import SEARCH, TOOL_SERVICES, Rules, ToolAccounts, ToolChoices
 from core.toolbox.code_interpreter import GivenFiles, OwnerInterpreter
 from core.toolbox.user_mcp_servers import AllMcpServers, OwnerMcpServers
 from core.toolbox.user_openapi import KnownServices, OwnerOpenApi
 from core.tools.builtin.ask_documents import AskDocuments
+from core.tools.builtin.storage import OwnerStorage
 from core.tools.catalog import TOOL_REGISTRY
-from core.tools.notes import OwnerNotes
+from core.tools.owner_notes import OwnerNotes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 
 CODE = "code_interpreter"
+STORAGE = OwnerStorage.name
 SEARCHING = (SEARCH, "image_search")
 RUN_SKILL = "run_skill_script"
 SKILLS = ("use_skill", RUN_SKILL)
@@ -86,7 +87,6 @@ class Toolbox:
         """The tools of one owner."""
         servers, stores = self._servers.of(owner), self._stores.of(owner)
         choices, own = stores.settings, servers.may_start_programs
-        notes = OwnerNotes(self._settings.home / "notes" / folder_name(owner))
         return OwnerTools(
             rules=Rules(choices),
             choices=ToolChoices(owner, choices, self._sealer),
@@ -95,16 +95,15 @@ class Toolbox:
             openapi=OwnerOpenApi(
                 owner, choices, self._sealer, known=self._known, at_home=own, given=GivenFiles(stores)
             ),
-            notes=notes,
-            installed=self._installed(notes, own_network=own),
+            notes=OwnerNotes(stores.notes),
+            installed=self._installed(own_network=own),
             interpreter=partial(self._interpreter, owner) if self._interpreter is not None else OwnerInterpreter,
         )
 
-    def _installed(self, notes: OwnerNotes, *, own_network: bool) -> dict[str, dict[str, Any]]:
+    def _installed(self, *, own_network: bool) -> dict[str, dict[str, Any]]:
         """The options of tools that nobody chooses on the page, by tool: here a setting of the administrator's goes."""
         folder = self._settings.skills
         return {
-            "storage": {"storage_root_path": str(notes.folder)},
             **({name: {"folder": str(folder), "strict": False} for name in SKILLS} if folder else {}),
             **{name: {"own_network": own_network} for name in (*SEARCHING, *TOOL_SERVICES)},
         }
@@ -247,6 +246,8 @@ class OwnerTools:
                 return await asyncio.to_thread(
                     _skill_runner, {**self.installed[RUN_SKILL], **(here or {})}, interpreter
                 )
+            if name == STORAGE:
+                return OwnerStorage({"notes": self.notes.store})
             chosen = {} if to_show else await self._chosen(name)
             if chosen is None:
                 return None

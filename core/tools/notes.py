@@ -1,22 +1,18 @@
-"""Texts under keys such as `notes/2026/plan`, each in a file of its own; and the notes models keep for an owner."""
+"""Texts under keys such as `notes/2026/plan`, each in a file of its own."""
 
 from __future__ import annotations
 
-import asyncio
 import os
 import re
 import tempfile
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from core.errors import BadArgumentsError, NotFoundError, ToolError
+from core.errors import BadArgumentsError, ToolError
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
-
 
 LONGEST_KEY: Final = 500  # characters
 _LONGEST_PART: Final = 200  # bytes; file systems take 255
@@ -107,7 +103,7 @@ class KeyFiles:
             top = self._place(parts_of(key))
             if top.is_file():
                 yield "", _read(top)
-            found = sorted((file.relative_to(top).as_posix(), file) for file, _ in _files(top))
+            found = sorted((file.relative_to(top).as_posix(), file) for file, _ in files_below(top))
         for name, file in found:
             with _explained(name):
                 yield f"/{name}", _read(file)
@@ -128,7 +124,7 @@ class KeyFiles:
                 folder = folder.parent
 
     def _check_room(self, place: Path, size: int) -> None:
-        others = [taken for file, taken in _files(self._root.resolve()) if file != place]
+        others = [taken for file, taken in files_below(self._root.resolve()) if file != place]
         if len(others) >= self._most_keys:
             raise ToolError(f"There is no room: {self._most_keys} values are kept. Delete some first.")
         if sum(others) + size > self._most_bytes:
@@ -164,7 +160,7 @@ def _is_text(part: str) -> bool:
     return part == part.encode("utf-8", "replace").decode("utf-8")
 
 
-def _files(folder: Path) -> Iterator[tuple[Path, int]]:
+def files_below(folder: Path) -> Iterator[tuple[Path, int]]:
     """All values below a folder with their sizes; links are passed by."""
     try:
         entries = list(os.scandir(folder))
@@ -172,7 +168,7 @@ def _files(folder: Path) -> Iterator[tuple[Path, int]]:
         return
     for entry in entries:
         if entry.is_dir(follow_symlinks=False):
-            yield from _files(Path(entry.path))
+            yield from files_below(Path(entry.path))
         elif entry.is_file(follow_symlinks=False) and not entry.name.startswith(_HALF):
             try:
                 size = entry.stat(follow_symlinks=False).st_size
@@ -228,71 +224,3 @@ def _explained(key: str) -> Generator[None]:
     except (OSError, RuntimeError) as error:  # RuntimeError: links in a circle
         why = error.strerror if isinstance(error, OSError) and error.strerror else type(error).__name__
         raise ToolError(f"The key {key!r} cannot be used: {why}.") from error
-
-
-_MOST = 200
-_LONGEST = 8000  # characters that are shown of one
-
-
-@dataclass(frozen=True, slots=True)
-class Note:
-    """A note.
-
-    Args:
-        key: Under what it is kept.
-        text: What it says; of a very long one the beginning.
-        whole: Whether that is all of it.
-    """
-
-    key: str
-    text: str
-    whole: bool = True
-
-
-class OwnerNotes:
-    """The notes of one owner, in the folder that the owner's tool `storage` uses."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self._files = KeyFiles(folder)
-
-    async def list(self) -> list[Note]:
-        """The notes by their keys; of very many the first.
-
-        Raises:
-            ToolError: The folder cannot be read.
-        """
-
-        def read() -> list[Note]:
-            found = islice(self._files.scan("/"), _MOST)
-            return [Note(key.strip("/"), text[:_LONGEST], len(text) <= _LONGEST) for key, text in found]
-
-        return await asyncio.to_thread(read)
-
-    async def change(self, key: str, text: str) -> None:
-        """Let a note say something else.
-
-        Raises:
-            BadArgumentsError: No note can have this key, or the text is too long.
-            NotFoundError: There is no such note any more.
-            ToolError: There is no room, or the folder cannot be written.
-        """
-
-        def write() -> None:
-            files, whole = self._files, "/".join(parts_of(key))
-            try:
-                files.get(whole)
-            except KeyNotExistsError as error:
-                raise NotFoundError("There is no such note any more.", kind="note") from error
-            files.put(whole, text)
-
-        await asyncio.to_thread(write)
-
-    async def delete(self, key: str) -> None:
-        """Delete a note; one that is gone already is gone.
-
-        Raises:
-            BadArgumentsError: No note can have this key.
-            ToolError: The folder cannot be written.
-        """
-        await asyncio.to_thread(self._files.delete, key)

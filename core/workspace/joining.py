@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import shutil
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Self
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
     from core.workspace.workspace import Workspace
     from core.workspace.workspaces import Workspaces
 
-_log = logging.getLogger(__name__)
 _EVERY: Final = 600.0  # seconds
 _FOLDERS: Final = ("files", "shares", "libraries", "notes")
 
@@ -64,8 +62,6 @@ class Belongings:
                 await _rest(workspace, one.id)
         count = await move_conversations(self._stores.database, self._stores.blobs, guest, person_id)
         await asyncio.to_thread(shutil.rmtree, self._home / "files" / folder_name(guest), ignore_errors=True)
-        notes = self._home / "notes"
-        await asyncio.to_thread(_merge, notes / folder_name(guest), notes / folder_name(person_id))
         self._begin(self._read(person_id), "documents that came along")
         return count
 
@@ -134,19 +130,3 @@ async def _rest(workspace: Workspace, conversation_id: str) -> None:
 async def _made(workspace: Workspace) -> bool:
     """Whether somebody has personas or prompts. Raises StorageError."""
     return bool(await workspace.steering.personas.list() or await workspace.steering.prompts.list())
-
-
-def _merge(here: Path, there: Path) -> None:
-    """Move the files that are not in the other folder, and delete the rest."""
-    for path in [one for one in here.rglob("*") if one.is_file()]:
-        place = there / path.relative_to(here)
-        try:
-            place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            if not place.exists():
-                path.rename(place)
-        except (FileExistsError, NotADirectoryError):  # there is a note where this one needs a folder
-            continue
-        except OSError as error:
-            _log.warning("Notes are not taken along: %s", error)
-            return
-    shutil.rmtree(here, ignore_errors=True)

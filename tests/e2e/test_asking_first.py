@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import sqlite3
 import threading
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +29,8 @@ def switch_on(page: Page, *tools: str) -> None:
 
 def notes(home: Path) -> list[str]:
     """What the tool that writes has kept."""
-    return sorted(path.read_text("utf-8") for path in (home / "notes").rglob("*") if path.is_file())
+    with closing(sqlite3.connect(home / "parlour.db")) as connection:
+        return [value for (value,) in connection.execute("SELECT value FROM notes ORDER BY key")]
 
 
 def card(page: Page, wants: str) -> Locator:

@@ -37,6 +37,7 @@ _LISTED: Mapping[str, str] = {
         core.storage.conversation_list: ConversationList.* _Stretch.*
         core.storage.mcp_servers: McpServerStore.*
         core.storage.model_services: ModelServiceStore.*
+        core.storage.owner_notes: NoteStore.*
         core.storage.owner_settings: OwnerSettings.* Choices.*
         core.storage.preferences: PreferenceStore.*
         core.storage.queued_messages: QueuedMessages.*

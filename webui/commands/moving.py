@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from typing import TYPE_CHECKING
 
@@ -50,5 +51,18 @@ def _rows(to: str, path: Path, settings: Settings, words: Words) -> list[str]:
         if rows:
             sys.stderr.write(words("move.table", table=table, rows=rows) + "\n")
 
+    asyncio.run(_bring_in_notes(path))
     rows = carry(path, to, settings.signing_secret(), told)
     return [words("move.done", rows=rows), words("move.next")]
+
+
+async def _bring_in_notes(path: Path) -> None:
+    """Notes of a Parlour that kept them in files are rows, too."""
+    from core.storage.database import Database
+    from core.tools.owner_notes import take_in_notes
+
+    database = await Database.open(path)
+    try:
+        await take_in_notes(database, path.parent / "notes")
+    finally:
+        await database.aclose()

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from core.runs.log import ModelCalled
     from core.storage.people import Person
     from core.toolbox.server_form import Trouble
-    from core.tools.notes import Note
+    from core.tools.owner_notes import Note
     from webui.words import Words
 
 _SIZES: Final = (("1", 14), ("2", 15), ("", 16), ("4", 17), ("5", 19))

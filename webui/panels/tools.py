@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from core.toolbox.user_openapi import OwnService
     from core.tools.approval import Policy
     from core.tools.base import BaseTool
-    from core.tools.notes import Note
+    from core.tools.owner_notes import Note
     from core.tools.web.base import SearchService
     from webui.words import Words
 

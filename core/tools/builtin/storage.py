@@ -1,4 +1,4 @@
-"""A memory for models: texts under keys, kept in files."""
+"""A memory for models: texts under keys, kept in files, or in the database of a Parlour."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from core.tools.base import BaseTool
 from core.tools.notes import KeyFiles, KeyNotExistsError, parts_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from core.languages import Lang
+    from core.storage.owner_notes import NoteStore
 
 __all__ = ["KeyNotExistsError", "Storage"]
 
@@ -99,8 +100,7 @@ class Storage(BaseTool):
             case "get":
                 return self._files.get(key)
             case "delete":
-                found = self._files.delete(key)
-                return f"Successfully deleted {key}" if found else f"Delete Failed: {key} does not exist"
+                return _deleted(key, found=self._files.delete(key))
             case _:
                 return self.scan(key)
 
@@ -110,22 +110,73 @@ class Storage(BaseTool):
         Raises:
             BadArgumentsError: It is missing, too long, or cannot have this key.
         """
-        if value is None:
-            raise BadArgumentsError("The field 'value' is missing.", field="value")
-        self._files.put(key, value)
+        self._files.put(key, _value_of(value))
         return f"Successfully saved {key}."
 
     def scan(self, key: str) -> str:
         """All keys below `key` with their values, a line each; of very many only the first."""
-        lines: list[str] = []
-        room = _MOST_SCANNED
-        for name, value in self._files.scan(key):
-            lines.append(f"{name or '/' + key}: {value}")
-            room -= len(lines[-1])
-            if room < 0:
-                lines.append("… There is more: scan a longer key.")
-                break
-        return "\n".join(lines) or f"Scan Failed: {key or '/'} does not exist"
+        return _listed(key, self._files.scan(key))
+
+
+class OwnerStorage(Storage):
+    """The same for one owner of a Parlour, whose notes are in its database.
+
+    Args:
+        cfg: `notes` is where they are kept.
+    """
+
+    def __init__(self, cfg: Mapping[str, Any]) -> None:
+        super().__init__()
+        self._notes: NoteStore = cfg["notes"]
+
+    async def call(self, params: str | dict[str, Any], **kwargs: Any) -> str:  # pyright: ignore[reportIncompatibleMethodOverride] - it is awaited
+        """Do what `operate` says.
+
+        Raises:
+            BadArgumentsError: No value can have this key, or the value is missing or too long.
+            KeyNotExistsError: `get` finds nothing.
+            ToolError: There is no room.
+            StorageError: The database failed.
+        """
+        del kwargs
+        given = self._verify_json_format_args(params)
+        key = "/".join(parts_of(given.get("key", "/")))
+        match given["operate"]:
+            case "put":
+                await self._notes.put(key, _value_of(given.get("value")))
+                return f"Successfully saved {key}."
+            case "get":
+                if (value := await self._notes.get(key)) is None:
+                    raise KeyNotExistsError(f"Get Failed: {key} does not exist")
+                return value
+            case "delete":
+                return _deleted(key, found=await self._notes.delete(key))
+            case _:
+                below = await self._notes.below(key, _MOST_SCANNED)
+                return _listed(key, ((name[len(key) :] if key else f"/{name}", value) for name, value in below))
+
+
+def _value_of(value: str | None) -> str:
+    if value is None:
+        raise BadArgumentsError("The field 'value' is missing.", field="value")
+    return value
+
+
+def _deleted(key: str, *, found: bool) -> str:
+    return f"Successfully deleted {key}" if found else f"Delete Failed: {key} does not exist"
+
+
+def _listed(key: str, found: Iterable[tuple[str, str]]) -> str:
+    """The keys as seen from `key`, each with its value."""
+    lines: list[str] = []
+    room = _MOST_SCANNED
+    for name, value in found:
+        lines.append(f"{name or '/' + key}: {value}")
+        room -= len(lines[-1])
+        if room < 0:
+            lines.append("… There is more: scan a longer key.")
+            break
+    return "\n".join(lines) or f"Scan Failed: {key or '/'} does not exist"
 
 
 def _limit(name: str, given: object) -> int:

@@ -37,9 +37,7 @@ async def fill(engine: Engine) -> None:
     await add_document(engine, talk.id, file.id)
     services = engine.stores.of(LOCAL_OWNER).model_services
     await services.save("deepseek", address="", model="m", key=KEY, use=False)
-    notes = engine.settings.home / "notes" / LOCAL_OWNER
-    notes.mkdir(parents=True)
-    (notes / "diary").write_text("Windy.", "utf-8")
+    await engine.stores.of(LOCAL_OWNER).notes.put("diary", "Windy.")
 
 
 async def add_document(engine: Engine, talk: str, file_id: str) -> None:

@@ -186,7 +186,7 @@ async def test_what_of_a_folder_can_be_made_again_stays_out(tmp_path: Path) -> N
         (home / "files" / "link").symlink_to("/etc/hostname")
         _, manifest = write_backup(home, tmp_path / "backup.zip")
     tops = {name.split("/")[0] for name in manifest.entries}
-    assert tops == {"files", "libraries", "notes", "parlour.db"}
+    assert tops == {"files", "libraries", "parlour.db"}
     assert "files/link" not in manifest.entries
     kinds = {tuple(name.split("/")[2:3]) for name in manifest.entries if name.startswith("libraries")}
     assert kinds == {("originals",), ("library.sqlite",)}

@@ -21,6 +21,7 @@ from core.storage.folders import FolderStore
 from core.storage.mcp_servers import McpServerStore
 from core.storage.migrations import steps
 from core.storage.model_services import ModelServiceStore
+from core.storage.owner_notes import NoteStore
 from core.storage.owner_settings import OwnerSettings
 from core.storage.people import PeopleStore
 from core.storage.queued_messages import QueuedMessages
@@ -123,6 +124,7 @@ async def test_choices_keys_and_steps_of_every_released_schema_are_the_same_toda
     assert await Allowances(database, LOCAL_OWNER).list(talk) == chosen.get("allowed", [])
     assert await OwnerSettings(database, LOCAL_OWNER).get("approval") == chosen.get("approval")
     assert await SummaryStore(database, LOCAL_OWNER).list(talk) == chosen.get("summary", {})
+    assert await NoteStore(database, LOCAL_OWNER).get("trips/plan") == chosen.get("note")
     servers = McpServerStore(database, sealer, LOCAL_OWNER)
     found = {one.id: servers.settings_of(one) for one in await servers.list()}
     assert found == {chosen[name]: chosen["server_settings"] for name in ("server",) if name in chosen}

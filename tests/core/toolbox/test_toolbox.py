@@ -160,9 +160,9 @@ async def test_notes_of_owners_are_apart(toolbox: Toolbox) -> None:
         next(tool for tool in await toolbox.of(owner).for_model("talk") if tool.name == "storage")
         for owner in ("alice", "bob")
     ]
-    of_alice.call({"operate": "put", "key": "secret", "value": "alice's"})
-    assert "alice's" in str(of_alice.call({"operate": "get", "key": "secret"}))
-    assert "alice's" not in str(of_bob.call({"operate": "scan", "key": "/"}))
+    await of_alice.call({"operate": "put", "key": "secret", "value": "alice's"})
+    assert "alice's" in str(await of_alice.call({"operate": "get", "key": "secret"}))
+    assert "alice's" not in str(await of_bob.call({"operate": "scan", "key": "/"}))
 
 
 async def test_what_the_installation_says_to_a_tool_holds_where_it_is_shown_too(toolbox: Toolbox) -> None:
@@ -177,8 +177,8 @@ async def test_what_the_installation_says_to_a_tool_holds_where_it_is_shown_too(
 async def test_an_owner_sees_changes_and_deletes_what_was_noted_and_nobody_elses(toolbox: Toolbox) -> None:
     await toolbox.of("alice").switch("storage", on=True)
     tool = next(tool for tool in await toolbox.of("alice").for_model("talk") if tool.name == "storage")
-    tool.call({"operate": "put", "key": "plans/tea", "value": "Green."})
-    tool.call({"operate": "put", "key": "long", "value": "x" * 20_000})
+    await tool.call({"operate": "put", "key": "plans/tea", "value": "Green."})
+    await tool.call({"operate": "put", "key": "long", "value": "x" * 20_000})
     assert [(one.key, one.whole) for one in await toolbox.of("alice").notes.list()] == [
         ("long", False),
         ("plans/tea", True),
@@ -188,7 +188,7 @@ async def test_an_owner_sees_changes_and_deletes_what_was_noted_and_nobody_elses
         await toolbox.of("bob").notes.change("plans/tea", "Coffee.")
     await toolbox.of("bob").notes.delete("plans/tea")
     await toolbox.of("alice").notes.change("/plans/tea", "Black.")
-    assert tool.call({"operate": "get", "key": "plans/tea"}) == "Black."
+    assert await tool.call({"operate": "get", "key": "plans/tea"}) == "Black."
     for key in ("../bob/plans", "a\\b", "plans/../../x"):
         with pytest.raises(BadArgumentsError):
             await toolbox.of("alice").notes.change(key, "out")

@@ -11,7 +11,6 @@ from core.settings import Settings
 from core.storage.space import UsedSpace
 from core.testing.script import Reply
 from core.testing.scripted_model import ScriptedModel
-from core.tools.notes import KeyFiles
 from core.workspace.clearing import delete_everything
 
 pytestmark = pytest.mark.anyio
@@ -32,7 +31,7 @@ async def test_all_of_one_owner_goes_and_nothing_of_another(tmp_path: Path) -> N
         await mine.libraries.add(library.id, b"# A paper\n\nIt says something.", "paper.md")
         await mine.folders.put([talk.id], (await mine.folders.create("Work")).id)
         await mine.preferences.change("about_me", "Somebody")
-        KeyFiles(mine.tools.notes.folder).put("dates", "As 22 Nov 2026.")
+        await mine.tools.notes.store.put("dates", "As 22 Nov 2026.")
         run = await mine.conversation(talk.id).ask("Go on", [(await mine.files.put("a.txt", b"All of it.")).id])
         assert await delete_everything(mine) == 1
         assert await run.wait() != "complete"

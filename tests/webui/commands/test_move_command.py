@@ -7,6 +7,7 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from core.storage.tables import metadata
@@ -20,9 +21,14 @@ def test_it_tells_what_it_carried_and_what_to_do_next(
     tmp_path: Path, postgres: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "parlour.db").write_bytes(gzip.decompress(STORED.read_bytes()))
+    note = tmp_path / "notes" / "local" / "diary"  # of a Parlour that kept them in files
+    note.parent.mkdir(parents=True)
+    note.write_text("Windy.", "utf-8")
     assert move(["--to", postgres, "--home", str(tmp_path)]) == 0
     told = capsys.readouterr()
     assert "messages: " in told.err
+    with psycopg.connect(postgres) as connection:
+        assert connection.execute("SELECT key, value FROM notes").fetchall() == [("diary", "Windy.")]
     assert "PARLOUR_DATABASE" in told.out
     assert move(["--to", postgres, "--home", str(tmp_path), "--lang", "zh"]) == 1
     assert "那个数据库中已有内容" in capsys.readouterr().err

@@ -37,7 +37,7 @@ from core.runs.reply import Reply
 from core.storage.base import ConversationRecord, FileRecord, Folder, QueuedMessage, StoredMessage
 from core.storage.preferences import Preferences
 from core.storage.space import UsedSpace
-from core.tools.notes import Note
+from core.tools.owner_notes import Note
 from core.workspace.queue import Waiting
 from tests.webui.lists import listed
 from tests.webui.screen import agents_scenes, calls_scenes, page_scenes, prose_scenes, steering_scenes

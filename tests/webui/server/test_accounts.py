@@ -131,9 +131,7 @@ async def test_a_guest_who_signs_in_takes_her_conversations_and_files_along(here
         await workspace.steering.personas.save(Persona("", "Poet"))
         await workspace.settings.change("about_me", lambda _: "I collect stamps.")
         await workspace.settings.change("approval", lambda _: {"mode": "never"})
-    notes = tmp_path / "notes" / folder_name(owner_id)
-    notes.joinpath("trips").mkdir(parents=True)
-    notes.joinpath("trips", "plan").write_text("By boat.")
+        await workspace.tools.notes.store.put("trips/plan", "By boat.")
     assert (await signed_in(guest, "jan")).status_code == 303
     person_id = await here.id_of(guest)
     async with here.engine.workspaces.open(person_id) as workspace:
@@ -144,8 +142,8 @@ async def test_a_guest_who_signs_in_takes_her_conversations_and_files_along(here
         assert [one.name for one in await workspace.steering.personas.list()] == ["Poet"]
         assert await workspace.settings.get("about_me") == "I collect stamps."
         assert await workspace.settings.get("approval") is None, "what a guest's tools did unasked was less"
-    assert (tmp_path / "notes" / folder_name(person_id) / "trips" / "plan").read_text() == "By boat."
-    assert not notes.exists()
+        assert [(one.key, one.text) for one in await workspace.tools.notes.list()] == [("trips/plan", "By boat.")]
+    assert await here.engine.toolbox.of(owner_id).notes.list() == []
     assert not (tmp_path / "files" / folder_name(owner_id)).exists()
     async with here.engine.workspaces.open(owner_id) as workspace:
         assert await workspace.conversations.list() == []

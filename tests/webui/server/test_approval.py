@@ -46,9 +46,8 @@ class House(Tabs):
         assert run is not None
         return run.reply().asking[0].call_id
 
-    def notes(self) -> list[str]:
-        kept = (self.engine.settings.home / "notes").rglob("*")
-        return sorted(path.read_text("utf-8") for path in kept if path.is_file())
+    async def notes(self) -> list[str]:
+        return sorted(note.text for note in await self.engine.toolbox.of(OWNER).notes.list())
 
 
 @pytest.fixture
@@ -69,10 +68,10 @@ async def test_a_call_waits_with_its_card_in_every_tab_until_one_answers(house: 
     assert "asks you" in str(frame.chat)
     assert "It waits for your answer" in unescape(frame.panels["status"])
     assert 'class="p-st p-ask" role="img" aria-label="asks you"' in frame.panels["history"]
-    assert house.notes() == []
+    assert await house.notes() == []
     await house.act(tab, do="allow", call=call)
     assert (await house.over(other)).panels["ask"] == ""
-    assert house.notes() == ["one"]
+    assert await house.notes() == ["one"]
     assert "you allowed it" in str((await house.over(tab)).chat)
 
 
@@ -80,7 +79,7 @@ async def test_what_is_not_allowed_is_not_done_and_said_to_be(house: House) -> N
     tab = house.tab()
     await house.act(tab, do="refuse", call=await house.ask(tab))
     frame = await house.over(tab)
-    assert house.notes() == []
+    assert await house.notes() == []
     assert frame.panels["ask"] == ""
     assert "you did not allow it" in str(frame.chat)
 
@@ -90,7 +89,7 @@ async def test_edited_arguments_are_what_is_sent_and_shown(house: House) -> None
     call = await house.ask(tab)
     await house.act(tab, do="allow", call=call, arguments={"value": "two\nlines"})
     frame = await house.over(tab)
-    assert house.notes() == ["two\nlines"]
+    assert await house.notes() == ["two\nlines"]
     assert "you changed it" in str(frame.chat)
     assert arguments_of((await house.last(tab))[1]) == {**PUT, "value": "two\nlines"}
 
@@ -106,7 +105,7 @@ async def test_only_the_first_answer_counts_and_only_of_a_call_that_waits(house:
         await house.act(tab, do="allow", call=call)
     assert late.value.words_key == "already_decided"
     await house.over(tab)
-    assert house.notes() == []
+    assert await house.notes() == []
 
 
 async def test_a_card_that_was_left_open_is_no_answer_to_another_question(house: House) -> None:
@@ -120,7 +119,7 @@ async def test_a_card_that_was_left_open_is_no_answer_to_another_question(house:
                 await house.act(tab, do=answer, call=call, asked=wrong)
     await house.act(tab, do="allow", call=call, asked=shown)
     await house.over(tab)
-    assert house.notes() == ["one"]
+    assert await house.notes() == ["one"]
 
 
 async def test_nobody_else_can_answer_or_see(house: House) -> None:
@@ -132,7 +131,7 @@ async def test_nobody_else_can_answer_or_see(house: House) -> None:
         await house.act(mallory, do="allow", call=call)
     frame = await house.over(mallory)
     assert frame.panels["ask"] == ""
-    assert house.notes() == []
+    assert await house.notes() == []
     await house.act(tab, do="refuse", call=call)
     await house.over(tab)
 
@@ -143,7 +142,7 @@ async def test_once_allowed_for_the_chat_it_asks_no_more_there(house: House) -> 
     await house.act(tab, do="allow", call=await house.ask(tab), always=True)
     frame = await house.over(tab)
     assert "Done." in str(frame.chat)
-    assert house.notes() == ["one"]
+    assert await house.notes() == ["one"]
 
 
 @pytest.mark.parametrize("house", [(WRITE, "Done.", "Done again.")], indirect=True)
@@ -163,7 +162,7 @@ async def test_a_call_is_made_again_with_other_arguments_in_a_version_of_its_own
     assert run is not None
     await house.act(tab, do="allow", call=run.reply().asking[0].call_id)
     await house.over(tab)
-    assert house.notes() == ["three"]
+    assert await house.notes() == ["three"]
     after, again = await house.last(tab)
     assert after != before
     assert arguments_of(again)["value"] == "three"

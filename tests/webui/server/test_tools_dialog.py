@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -228,17 +230,15 @@ def test_a_token_for_other_programs_is_told_once_and_can_be_taken_back(page: Raw
 def test_notes_are_seen_changed_and_deleted(page: RawPage, alice: RawPage, app: AppProcess) -> None:
     assert state(page)["notes"] == []
     assert ask(page, "change_note", key="plans/tea", text="made up")["failed"]
-    kept = app.home / "notes" / "local" / "plans" / "tea"
-    assert not kept.exists(), "only what the assistant noted can be changed"
-    kept.parent.mkdir(parents=True)
-    kept.write_text("Green, <b>no</b> sugar.")
+    assert state(page)["notes"] == [], "only what the assistant noted can be changed"
+    with closing(sqlite3.connect(app.home / "parlour.db")) as connection, connection:
+        connection.execute("INSERT INTO notes VALUES ('local', 'plans/tea', 'Green, <b>no</b> sugar.', 23, 1.0)")
     assert state(page)["notes"] == [{"key": "plans/tea", "text": "Green, <b>no</b> sugar.", "whole": True}]
     assert state(alice)["notes"] == []
     assert [one["text"] for one in ask(page, "change_note", key="plans/tea", text="Black.")["notes"]] == ["Black."]
     assert ask(page, "delete_note", key="../../parlour.db")["failed"]
     assert (app.home / "parlour.db").is_file()
     assert ask(page, "delete_note", key="plans/tea")["notes"] == []
-    assert not kept.exists()
 
 
 def test_what_is_pasted_may_be_long_and_is_refused_in_words_where_it_is_too_long(page: RawPage) -> None:

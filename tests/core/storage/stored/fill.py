@@ -191,6 +191,9 @@ async def choices(database: Any, talk: str) -> dict[str, Any]:
         settings = {"command": "uvx", "args": ["notes"], "env": {"TOKEN": "t-secret"}}
         (server,) = await servers.add(OWNER, {"notes": settings})
         told |= {"server": server.id, "server_settings": settings}
+    if has("owner_notes"):
+        await import_module("core.storage.owner_notes").NoteStore(database, OWNER).put("trips/plan", TEXT)
+        told["note"] = TEXT
     if has("summaries"):
         talks = store("conversations", "ConversationStore", database)
         first = (await talks.thread(OWNER, talk))[0]
