@@ -38,6 +38,8 @@ _LISTED: Mapping[str, str] = {
         core.storage.mcp_servers: McpServerStore.*
         core.storage.model_services: ModelServiceStore.*
         core.storage.owner_notes: NoteStore.*
+        core.tools.owner_notes: OwnerNotes.*
+        core.tools.builtin.storage: OwnerStorage.*
         core.storage.owner_settings: OwnerSettings.* Choices.*
         core.storage.preferences: PreferenceStore.*
         core.storage.queued_messages: QueuedMessages.*

@@ -23,7 +23,7 @@ from core.toolbox.user_mcp_servers import OwnerMcpServers
 from core.tools import catalog as plugins
 from core.tools.base import BaseTool
 from core.tools.builtin.calculator import Calculator
-from core.tools.builtin.storage import Storage
+from core.tools.builtin.storage import OwnerStorage, Storage
 from tests.core.stores import stores_over
 
 pytestmark = pytest.mark.anyio
@@ -157,7 +157,7 @@ async def test_notes_of_owners_are_apart(toolbox: Toolbox) -> None:
     for owner in ("alice", "bob"):
         await toolbox.of(owner).switch("storage", on=True)
     of_alice, of_bob = [
-        next(tool for tool in await toolbox.of(owner).for_model("talk") if tool.name == "storage")
+        next(tool for tool in await toolbox.of(owner).for_model("talk") if isinstance(tool, OwnerStorage))
         for owner in ("alice", "bob")
     ]
     await of_alice.call({"operate": "put", "key": "secret", "value": "alice's"})
@@ -176,7 +176,7 @@ async def test_what_the_installation_says_to_a_tool_holds_where_it_is_shown_too(
 
 async def test_an_owner_sees_changes_and_deletes_what_was_noted_and_nobody_elses(toolbox: Toolbox) -> None:
     await toolbox.of("alice").switch("storage", on=True)
-    tool = next(tool for tool in await toolbox.of("alice").for_model("talk") if tool.name == "storage")
+    tool = next(tool for tool in await toolbox.of("alice").for_model("talk") if isinstance(tool, OwnerStorage))
     await tool.call({"operate": "put", "key": "plans/tea", "value": "Green."})
     await tool.call({"operate": "put", "key": "long", "value": "x" * 20_000})
     assert [(one.key, one.whole) for one in await toolbox.of("alice").notes.list()] == [
