@@ -25,7 +25,7 @@ def move(arguments: Sequence[str]) -> int:
         prog="parlour move",
         description="Carry conversations, people and all other rows of a data folder into a PostgreSQL database, and "
         "its files and shared snapshots into an S3 store. "
-        "Parlour must not be running on the folder, which keeps all it has. Cut short, it goes on when it is run again.",
+        "Parlour must not be running on the folder, which keeps all it has. Cut short, it goes on when run again.",
         allow_abbrev=False,
     )
     parser.add_argument("--to", metavar="ADDRESS", help="postgresql://name:password@host:5432/database")
