@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from core.errors import NotFoundError, StorageError
 from core.storage.blobs import UPLOADS, key_of
+from core.storage.data_folder import translated
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -63,6 +64,9 @@ class SharedUploads:
                 await asyncio.to_thread(_copy, here, target)
         except NotFoundError as error:
             raise NotFoundError("There is no such upload.", key="upload_gone") from error
+        except OSError as error:
+            await asyncio.to_thread(shutil.rmtree, target.parent, ignore_errors=True)
+            raise translated(error, folder) from error
         return target
 
     async def forget(self, owner: str, path: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -193,11 +193,12 @@ class ObjectBlobs:
             finally:
                 await asyncio.to_thread(file.close)
 
-        try:
-            async with self._copies.held(key, digest, name, fill) as path:
-                yield path
-        except OSError as error:
-            raise translated(error, self._copies.folder) from error
+        async with AsyncExitStack() as held:
+            try:
+                path = await held.enter_async_context(self._copies.held(key, digest, name, fill))
+            except OSError as error:
+                raise translated(error, self._copies.folder) from error
+            yield path
 
     async def sign(self, key: str, name: str, seconds: float = SIGNED_SECONDS) -> str:
         """As of `Blobs`: it saves, and never shows, whatever the store thinks the bytes are."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
@@ -12,9 +13,9 @@ from typing import Any
 import httpx
 import pytest
 
-from core.errors import NotFoundError, StorageError
+from core.errors import NoSpaceError, NotFoundError, StorageError
 from core.storage.base import LOCAL_OWNER, FileRecord
-from core.storage.blobs import beginning_of
+from core.storage.blobs import FILES, beginning_of, key_of
 from core.storage.database import Database
 from core.storage.files import AllFiles
 from core.storage.object_blobs import Bucket, ObjectBlobs
@@ -224,6 +225,38 @@ async def test_what_was_sent_up_at_one_parlour_is_sent_at_another_by_its_owner_a
     with pytest.raises(NotFoundError):
         await two.find("ada", str(upload.path))
     two.close()
+
+
+async def test_an_upload_that_there_is_no_room_for_is_told_and_nothing_of_it_stays(
+    s3: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    blobs = opened_store(s3, tmp_path / "copies")
+    shared, place = SharedUploads(blobs), tmp_path / "two"
+    place.mkdir()
+    upload = tmp_path / ("a" * 32) / "a.txt"
+    upload.parent.mkdir()
+    upload.write_bytes(b"950 stamps")
+    await shared.give("ada", upload)
+
+    def full(_source: Path, target: Path) -> None:
+        target.write_bytes(b"950")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as broken:
+        broken.setattr("webui.shared_uploads.shutil.copyfile", full)
+        with pytest.raises(NoSpaceError):
+            await shared.fetch("ada", str(upload), place, "a.txt")
+    assert list(place.iterdir()) == []
+    assert (await shared.fetch("ada", str(upload), place, "a.txt")).read_bytes() == b"950 stamps"
+
+
+async def test_a_fault_of_who_reads_a_copy_is_not_one_of_the_copies(s3: S3Server, tmp_path: Path) -> None:
+    blobs = opened_store(s3, tmp_path / "copies")
+    key = key_of("ada", FILES, "a.txt")
+    await blobs.put(key, b"950 stamps")
+    with pytest.raises(PermissionError):
+        async with blobs.local(key):
+            raise PermissionError("elsewhere")
 
 
 def opened_store(s3: S3Server, folder: Path) -> ObjectBlobs:
