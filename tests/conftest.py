@@ -116,7 +116,7 @@ def quick_databases(monkeypatch: pytest.MonkeyPatch, migrated: Callable[[], byte
     monkeypatch.setattr(os, "fsync", lambda _: None)
     if "core.storage.database" not in sys.modules:
         return
-    from core.storage import sqlite_database as database
+    from core.storage import database
 
     bring_up_to_date, transaction = database.bring_up_to_date, getattr(database, "_transaction")  # noqa: B009
 

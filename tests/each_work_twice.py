@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from sqlalchemy import Connection
 
-from core.storage.sqlite_database import SqliteDatabase
+from core.storage.database import SqliteDatabase
 
 T = TypeVar("T")
 

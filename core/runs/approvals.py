@@ -387,3 +387,39 @@ class Inputs:
         self._closed = True
         for question in self._open.values():
             question.answer.cancel()
+
+
+class Resting:
+    """Lets a run go that has waited for its user for a while and does nothing else.
+
+    Args:
+        after: Seconds; `None` for never.
+        until: Says when silence becomes an answer, in Unix seconds; `None` while something else is done.
+        rest: Lets it go.
+
+    Attributes:
+        until: When silence becomes an answer to a run that was let go.
+    """
+
+    def __init__(self, after: float | None, until: Callable[[], float | None], rest: Callable[[], None]) -> None:
+        self._after = after
+        self._until = until
+        self._rest = rest
+        self._timer: asyncio.TimerHandle | None = None
+        self.until: float | None = None
+
+    def stand(self, waiting: bool) -> None:  # noqa: FBT001 - the one thing it is told
+        """The run begins to wait for its user, or does so no more."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if waiting and self._after is not None and self.until is None:
+            self._timer = asyncio.get_running_loop().call_later(self._after, self._look)
+
+    def _look(self) -> None:
+        until = self._until()
+        if until is None:
+            self.stand(waiting=True)
+        else:
+            self.until = until
+            self._rest()

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from core.llm.ledger import LedgerCall
     from core.llm.request import ReadSoFar
+    from core.messages.events import Event
     from core.messages.message import Usage
     from core.runs.log import RunEvent, RunLog
     from core.storage.base import RunStatus
@@ -314,3 +315,34 @@ def _with_models(logged: Sequence[LoggedEvent], start: float, first: float) -> f
         seconds += max(0.0, ended - max(begun, until))
         until = max(until, ended)
     return seconds
+
+
+class Length:
+    """Counts what all model calls of a run write, those of agents that are called as tools among them.
+
+    Args:
+        limit: Characters: text, thoughts and arguments.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._left = limit
+        self._over = asyncio.Event()
+
+    def count(self, event: Event) -> None:
+        """Count what an event adds."""
+        match event:
+            case TextDelta(text) | ReasoningDelta(text) | CallDelta(_, text):
+                self._left -= len(text)
+            case _:
+                pass
+        if self.exceeded:
+            self._over.set()
+
+    @property
+    def exceeded(self) -> bool:
+        """Whether more was written than may be."""
+        return self._left < 0
+
+    async def over(self) -> None:
+        """Wait until more was written than may be."""
+        await self._over.wait()

@@ -16,9 +16,8 @@ from core.errors import ConflictError, NotFoundError, ParlourError
 from core.limits import Slots
 from core.messages.transcript import Transcript
 from core.runs.approvals import already_decided
-from core.runs.elsewhere import Elsewhere, OwnersElsewhere
+from core.runs.elsewhere import Elsewhere, Heeding, OwnersElsewhere, heard
 from core.runs.feed import TableFeed
-from core.runs.heeding import Heeding, heard
 from core.runs.lease import BEAT, LeaseWatch, Renewing, this_worker
 from core.runs.ledger import ended_calls
 from core.runs.log import ApprovalAsked, message_events
@@ -356,7 +355,7 @@ class Runs:
         self._rests_after = rests_after
         self._heeding = Heeding(stores.run_requests, self.worker, self.table.live)
         feed = feed or TableFeed(stores.run_news)
-        self._publishing = Publishing(feed)
+        self._publishing = Publishing(feed) if feed.tells else None
         self.elsewhere = Elsewhere(stores, feed, self._places, self._changed)
         self._keep_events = keep_events
         self._chores: list[asyncio.Task[None]] = []
@@ -426,7 +425,8 @@ class Runs:
         await asyncio.gather(*(run.leave() for run in {*runs, *self.table.unsettled.values()}))
         await self._renewing.aclose()
         await self._heeding.aclose()
-        await self._publishing.aclose()
+        if self._publishing is not None:
+            await self._publishing.aclose()
         await self.elsewhere.aclose()
 
     def on_change(self, callback: Callable[[str, str], None]) -> Callable[[], None]:
@@ -461,7 +461,8 @@ class Runs:
         run.begin(agent, history, self._done)
         self._renewing.begin()
         self._heeding.begin()
-        self._publishing.begin(run, beginning.stored * len(beginning.logged))
+        if self._publishing is not None:
+            self._publishing.begin(run, beginning.stored * len(beginning.logged))
         self._changed(owner, conversation_id)
         return run
 

@@ -43,8 +43,6 @@ class Publishing:
         Args:
             told: How many of its events the tables have already.
         """
-        if not self._feed.tells:
-            return
         self._told[run] = told
         leave: list[Callable[[], None]] = []
 

@@ -13,14 +13,15 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from core.agents.limits import Budget
 from core.bridge.cancellation import contained
+from core.bridge.watchdog import Clock
 from core.errors import LeaseLostError, LimitReachedError, NotFoundError, ParlourError, StorageError
 from core.llm.ledger import recorded_by
 from core.messages.events import Event, MessageStarted, TextDelta, ToolFinished
 from core.messages.message import FUNCTION, Message
 from core.messages.transcript import Transcript
 from core.rag.claims.omission import LeftOut
-from core.runs.approvals import ASKED_FOR, Inputs, Questions, RunGuard
-from core.runs.ledger import RunLedger, observed
+from core.runs.approvals import ASKED_FOR, Inputs, Questions, Resting, RunGuard
+from core.runs.ledger import Length, RunLedger, observed
 from core.runs.log import (
     ClaimsChecked,
     LoggedEvent,
@@ -35,7 +36,6 @@ from core.runs.log import (
 from core.runs.nested_events import NestedEvents, Progress
 from core.runs.reply import Reply
 from core.runs.rows import Checkpoint, rows_of
-from core.runs.run_times import Clock, Length, Resting
 from core.runs.steps import Steps, thoughts_of
 from core.tools.approval import Policy
 

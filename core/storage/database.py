@@ -3,21 +3,32 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
+import sqlite3
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, TypeVar
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
-from core.errors import extra_for
-from core.storage.data_folder import put_in_place
+from sqlalchemy import create_engine, event
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
+
+from core.bridge.cancellation import run_to_end
+from core.errors import StorageError, extra_for
+from core.observing import record
+from core.storage.data_folder import put_in_place, translated
+from core.storage.message_texts import is_of_index, make_index_anew
+from core.storage.migrations.upgrade import bring_up_to_date
+from core.storage.transactions import DURATION, READ, WRITE, Transactions
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from pathlib import Path
 
-    from sqlalchemy import Connection
-
-    from core.storage.transactions import Transactions
+    from sqlalchemy import Connection, Engine
 
 
 T = TypeVar("T")
@@ -58,8 +69,6 @@ class Database:
             with extra_for("A PostgreSQL database"):
                 from core.storage.postgres_database import PostgresDatabase
             return Database(await PostgresDatabase.at(place))
-        from core.storage.sqlite_database import SqliteDatabase
-
         return Database(await SqliteDatabase.at(place))
 
     def read(self, work: Callable[[Connection], T]) -> Awaitable[T]:
@@ -104,6 +113,148 @@ class Database:
     async def aclose(self) -> None:
         """Close all connections; nothing can be read or written any more."""
         await self._form.aclose()
+
+
+_BUSY_TIMEOUT = 5.0
+_READERS = 2  # more of them would only wait for the interpreter's lock
+
+
+class SqliteDatabase(Transactions):
+    """An SQLite file in WAL mode.
+
+    There is one writing connection, so writers queue fairly instead of spinning on SQLite's lock, and a few reading
+    ones. Callers wait without blocking their loop: a transaction is a plain function of a connection, and all of it
+    runs in one thread, for an asynchronous driver hops between threads at each statement and fetch, which costs
+    several times the statement. It runs in a task of its own, so that cancelling the caller never leaves one half
+    done.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = self.place = path
+        self.name = str(path)
+        self._writer = _engine(path, size=1)
+        self._readers = _engine(path, size=_READERS)
+        self._closed = False
+        self._writing = ThreadPoolExecutor(1, "database-write")
+        self._reading = ThreadPoolExecutor(_READERS, "database-read")
+
+    @classmethod
+    async def at(cls, path: Path) -> Self:
+        """The file, made or brought up to date first (with a copy beside it). Raises as `Database.open`."""
+        await asyncio.to_thread(bring_up_to_date, path)
+        return cls(path)
+
+    async def read(self, work: Callable[[Connection], T]) -> T:
+        """As of `Transactions`."""
+        return await run_to_end(self._run(self._reading, self._readers, ("BEGIN",), work))
+
+    def read_here(self, work: Callable[[Connection], T]) -> T:
+        """As of `Transactions`."""
+        if self._closed:
+            raise StorageError("The database is closed.")
+        try:
+            return _transaction(self._readers, ("BEGIN",), work)
+        except (DBAPIError, PoolTimeoutError, sqlite3.Error, OSError) as error:
+            raise translated(error, self.path) from error
+
+    async def write(self, work: Callable[[Connection], T], *, durable: bool = True) -> T:
+        """As of `Transactions`."""
+        return await run_to_end(self._run(self._writing, self._writer, _to_write(durable=durable), work))
+
+    async def aclose(self) -> None:
+        """Close all connections; nothing can be read or written any more."""
+        self._closed = True
+        for engine, threads in ((self._readers, self._reading), (self._writer, self._writing)):
+            await asyncio.to_thread(engine.dispose)
+            threads.shutdown(wait=False)
+
+    def counted(self, connection: Connection) -> int:
+        """As of `Transactions`."""
+        return int(connection.exec_driver_sql("PRAGMA user_version").scalar_one())
+
+    def count(self, connection: Connection, number: int) -> None:
+        """As of `Transactions`."""
+        connection.exec_driver_sql(f"PRAGMA user_version={number}")
+
+    async def _run(
+        self, threads: ThreadPoolExecutor, engine: Engine, opening: tuple[str, ...], work: Callable[[Connection], T]
+    ) -> T:
+        if self._closed:
+            raise StorageError("The database is closed.")
+        loop, began = asyncio.get_running_loop(), perf_counter()
+        try:
+            try:
+                done = await loop.run_in_executor(threads, _transaction, engine, opening, work)
+                record(DURATION, perf_counter() - began, READ if engine is self._readers else WRITE)
+                return done
+            except (DBAPIError, sqlite3.Error) as error:
+                if not is_of_index(error):
+                    raise
+            await self._mend_index()
+            return await loop.run_in_executor(threads, _transaction, engine, opening, work)
+        except (DBAPIError, PoolTimeoutError, sqlite3.Error, OSError) as error:
+            raise translated(error, self.path) from error
+
+    async def _mend_index(self) -> None:
+        """Make the index of words anew, which holds nothing that the tables do not."""
+        _LOG.warning("The index of the words of messages in %s was damaged; it is made anew.", self.path)
+        loop = asyncio.get_running_loop()
+        await loop.run_in_executor(self._writing, _transaction, self._writer, _to_write(durable=True), make_index_anew)
+
+
+def _to_write(*, durable: bool) -> tuple[str, str]:
+    """The statements that begin a transaction that writes."""
+    return f"PRAGMA synchronous={'FULL' if durable else 'NORMAL'}", "BEGIN IMMEDIATE"
+
+
+def _transaction(engine: Engine, opening: tuple[str, ...], work: Callable[[Connection], T]) -> T:
+    with engine.connect() as connection:
+        # The driver's own connection: these go past what SQLAlchemy does for a statement, which is most of their cost.
+        plain: Any = connection.connection.driver_connection
+        for statement in opening:
+            plain.execute(statement)
+        try:
+            result = work(connection)
+            plain.execute("COMMIT")
+        except BaseException:
+            with suppress(sqlite3.OperationalError):  # a full disk has ended the transaction by itself
+                plain.execute("ROLLBACK")
+            raise
+        return result
+
+
+def _engine(path: Path, *, size: int) -> Engine:
+    engine = create_engine(
+        f"sqlite:///{path}",
+        isolation_level="AUTOCOMMIT",  # transactions are begun and ended above, by hand
+        json_serializer=_json,
+        pool_size=size,
+        max_overflow=0,
+        pool_timeout=_BUSY_TIMEOUT * 2,
+        connect_args={"timeout": _BUSY_TIMEOUT},
+    )
+    event.listen(engine, "connect", _set_up)
+    return engine
+
+
+def _set_up(connection: Any, _record: object) -> None:
+    cursor = connection.cursor()
+    cursor.execute("PRAGMA foreign_keys=ON")
+    cursor.close()
+
+
+def _json(value: object) -> str:
+    """JSON as it reads; a half of a surrogate pair, which no file can hold, stays escaped."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return text if _encodable(text) else json.dumps(value, separators=(",", ":"))
+
+
+def _encodable(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 NAME: Final = "generation"

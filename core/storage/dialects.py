@@ -9,10 +9,8 @@ from sqlalchemy.dialects.postgresql import Insert
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import GenericFunction
 
-from core.storage.base import busy
-
 if TYPE_CHECKING:
-    from sqlalchemy import Connection, Table
+    from sqlalchemy import Table
 
 
 def upsert(table: Table) -> Insert:
@@ -43,18 +41,3 @@ def _octets(element: octets, compiler: Any, **more: Any) -> str:
 @compiles(octets, "sqlite")
 def _octets_of_sqlite(element: octets, compiler: Any, **more: Any) -> str:
     return f"length(CAST({compiler.process(element.clauses, **more)} AS BLOB))"
-
-
-def refuse_second(connection: Connection, conversation_id: str) -> None:
-    """Nothing, where no other transaction begins a run in the conversation now, or can until this one ends.
-
-    A second one would have to run again, and might then find that the first one's run is over already. Where there is
-    one writer, there is never a second one.
-
-    Raises:
-        ConflictError: key `busy`.
-    """
-    if connection.dialect.name != "sqlite":
-        asked = "SELECT pg_try_advisory_xact_lock(hashtextextended(%s, 0))"
-        if not connection.exec_driver_sql(asked, (f"run of {conversation_id}",)).scalar_one():
-            raise busy()

@@ -16,7 +16,6 @@ from core.messages.message import Usage
 from core.storage import base, statements
 from core.storage.base import AgentThought, EventRow, Lease, RunRecord, StoredMessage, busy, file_ids, new_id
 from core.storage.conversations import clean, dumped, insert_message, message_of, use_files
-from core.storage.dialects import refuse_second
 from core.storage.message_texts import keep_text, keep_title
 from core.storage.queued_messages import take_queued
 from core.storage.tables import run_events, runs
@@ -123,7 +122,11 @@ class RunStore:
     def __init__(self, database: Database, owner: str, together: Checkpoints, limits: UsualLimits) -> None:
         self._database, self._owner, self._limits = database, owner, limits
         self._together = together
-        self.thoughts = ThoughtStore(database, owner)
+
+    @property
+    def thoughts(self) -> ThoughtStore:
+        """The steps of the owner's replies."""
+        return ThoughtStore(self._database, self._owner)
 
     async def create(  # noqa: PLR0913 - the columns of a turn
         self,
@@ -160,7 +163,7 @@ class RunStore:
 
         def begin(connection: Connection) -> StoredMessage:
             reply = place
-            refuse_second(connection, conversation_id)
+            _refuse_second(connection, conversation_id)
             if queued is not None:
                 take_queued(connection, self._owner, queued)
             if user is not None:
@@ -523,3 +526,18 @@ def run_record(row: Row[Any]) -> RunRecord:
 
 def _missing() -> NotFoundError:
     return NotFoundError("There is no such run.", kind="run")
+
+
+def _refuse_second(connection: Connection, conversation_id: str) -> None:
+    """Nothing, where no other transaction begins a run in the conversation now, or can until this one ends.
+
+    A second one would have to run again, and might then find that the first one's run is over already. Where there is
+    one writer, there is never a second one.
+
+    Raises:
+        ConflictError: key `busy`.
+    """
+    if connection.dialect.name != "sqlite":
+        asked = "SELECT pg_try_advisory_xact_lock(hashtextextended(%s, 0))"
+        if not connection.exec_driver_sql(asked, (f"run of {conversation_id}",)).scalar_one():
+            raise busy()

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from core.settings import Settings
+    from core.storage.owner_notes import NoteStore
     from core.storage.sealing import Sealer
     from core.storage.stores import Stores
     from core.tools.base import BaseTool
@@ -95,7 +96,7 @@ class Toolbox:
             openapi=OwnerOpenApi(
                 owner, choices, self._sealer, known=self._known, at_home=own, given=GivenFiles(stores)
             ),
-            notes=OwnerNotes(stores.notes),
+            kept=lambda: stores.notes,
             installed=self._installed(own_network=own),
             interpreter=partial(self._interpreter, owner) if self._interpreter is not None else OwnerInterpreter,
         )
@@ -127,7 +128,7 @@ class OwnerTools:
         accounts: With whose keys tools ask services; what needs one is left out without.
         servers: MCP servers.
         openapi: Services with an OpenAPI document.
-        notes: What the tool `storage` keeps.
+        kept: Where the tool `storage` keeps notes.
         installed: Options that nobody chooses on the page, by tool.
         interpreter: How code is run now.
     """
@@ -137,9 +138,14 @@ class OwnerTools:
     accounts: ToolAccounts
     servers: OwnerMcpServers
     openapi: OwnerOpenApi
-    notes: OwnerNotes
+    kept: Callable[[], NoteStore]
     installed: Mapping[str, Mapping[str, Any]]
     interpreter: Callable[[], OwnerInterpreter]
+
+    @property
+    def notes(self) -> OwnerNotes:
+        """What the tool `storage` keeps."""
+        return OwnerNotes(self.kept())
 
     async def for_model(
         self, conversation_id: str, *, small: bool = False, here: Mapping[str, bool] | None = None
@@ -247,7 +253,7 @@ class OwnerTools:
                     _skill_runner, {**self.installed[RUN_SKILL], **(here or {})}, interpreter
                 )
             if name == STORAGE:
-                return OwnerStorage({"notes": self.notes.store})
+                return OwnerStorage({"notes": self.kept()})
             chosen = {} if to_show else await self._chosen(name)
             if chosen is None:
                 return None

@@ -9,8 +9,7 @@ from core.limits import Slots
 from core.models.own_models import AllModels
 from core.rag.grown import shelves_at
 from core.reading.intake import Intake
-from core.runs.afterwards import FollowUps, Titles
-from core.runs.beside import Beside
+from core.runs.beside import Beside, FollowUps, Titles
 from core.runs.claim_check import ClaimChecker
 from core.runs.feeds import feed_at
 from core.runs.history_summary import HistorySummarizer

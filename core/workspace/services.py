@@ -30,8 +30,7 @@ if TYPE_CHECKING:
     from core.models.own_models import AllModels
     from core.rag.library import Library
     from core.reading.intake import Intake
-    from core.runs.afterwards import FollowUps, Titles
-    from core.runs.beside import AnsweringModel, Beside
+    from core.runs.beside import AnsweringModel, Beside, FollowUps, Titles
     from core.runs.claim_check import ClaimChecker
     from core.runs.history_summary import HistorySummarizer
     from core.runs.manager import Runs

@@ -11,8 +11,7 @@ from starlette.routing import Route
 from core.errors import NotFoundError, ParlourError
 from core.storage.conversation_list import Place
 from webui.context import log_text, text_of
-from webui.frames import asking_of
-from webui.histories import REFRESH
+from webui.frames import REFRESH, asking_of
 from webui.panels.history import rows_html, states_of
 
 if TYPE_CHECKING:

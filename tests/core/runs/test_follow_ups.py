@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from core.agents.follow_ups import MOST_FOLLOW_UPS, tidy_follow_ups
 from core.engine import Engine
 from core.llm.request import ChatRequest
-from core.runs.afterwards import proposed
+from core.runs.beside import proposed
 from core.runs.log import ModelCalled
 from core.runs.rows import logged_of
 from core.settings import Settings

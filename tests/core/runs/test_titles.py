@@ -13,7 +13,7 @@ import pytest
 from core.engine import Engine
 from core.errors import NotFoundError
 from core.llm.request import ChatRequest, Stream
-from core.runs.afterwards import Titles
+from core.runs.beside import Titles
 from core.runs.run import Run
 from core.settings import Settings
 from core.storage.base import ConversationRecord

@@ -18,7 +18,7 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, create_engine
 
 from core.errors import ConflictError, NoSpaceError, StorageError
-from core.storage import sqlite_database
+from core.storage import database as database_module
 from core.storage.database import Database
 from core.storage.migrations import steps, upgrade
 from core.storage.tables import metadata
@@ -223,7 +223,7 @@ async def test_on_a_full_disk_nothing_stored_is_lost_and_it_goes_on_when_there_i
 async def test_a_database_that_another_process_keeps_locked_is_busy_and_then_works(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sqlite_database, "_BUSY_TIMEOUT", 0.05)
+    monkeypatch.setattr(database_module, "_BUSY_TIMEOUT", 0.05)
     database = await Database.open(tmp_path / "a.db")
     with closing(sqlite3.connect(tmp_path / "a.db", isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")

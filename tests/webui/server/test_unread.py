@@ -8,7 +8,7 @@ import pytest
 
 from core.storage.database import Database
 from tests.core.stores import stores_over
-from webui.histories import REFRESH
+from webui.frames import REFRESH
 from webui.unread import UNREAD, Unread
 
 pytestmark = pytest.mark.anyio
