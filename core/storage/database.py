@@ -72,42 +72,23 @@ class Database:
         return Database(await SqliteDatabase.at(place))
 
     def read(self, work: Callable[[Connection], T]) -> Awaitable[T]:
-        """Run `work` on a snapshot of the database.
-
-        Raises:
-            StorageError: The database failed.
-        """
+        """As of `Transactions`."""
         return self._form.read(work)
 
     def read_here(self, work: Callable[[Connection], T]) -> T:
-        """`read` in this thread, which it blocks: for what works in threads and must know what is so at this moment.
-
-        Raises:
-            StorageError: The database failed.
-        """
+        """As of `Transactions`."""
         return self._form.read_here(work)
 
     def write(self, work: Callable[[Connection], T], *, durable: bool = True) -> Awaitable[T]:
-        """Run `work` as one transaction, as if no other ran at the same time: all of it is stored, or nothing.
-
-        Args:
-            work: What to do, with the connection; it may run no other transaction.
-            durable: Whether it must survive a power failure. Checkpoints of a stream need not: they survive the
-                death of the process, and cost a sixtieth.
-
-        Raises:
-            NoSpaceError: The disk is full.
-            ConflictError: A rule of the tables forbids it, or the database is busy (key `storage_busy`).
-            StorageError: The database failed otherwise; key `storage_unsure` where it is not known whether it did.
-        """
+        """As of `Transactions`."""
         return self._form.write(work, durable=durable)
 
     def counted(self, connection: Connection) -> int:
-        """How often it was opened, as `count` has noted it, inside a transaction."""
+        """As of `Transactions`."""
         return self._form.counted(connection)
 
     def count(self, connection: Connection, number: int) -> None:
-        """Note how often it was opened, inside a transaction."""
+        """As of `Transactions`."""
         self._form.count(connection, number)
 
     async def aclose(self) -> None:

@@ -62,7 +62,7 @@ class Transactions(ABC):
         Raises:
             NoSpaceError: The disk is full.
             ConflictError: A rule of the tables forbids it, or the database is busy (key `storage_busy`).
-            StorageError: The database failed otherwise.
+            StorageError: The database failed otherwise; key `storage_unsure` where it is not known whether it did.
         """
 
     @abstractmethod

@@ -81,6 +81,21 @@ def unrolled(page: Page) -> None:
     until(lambda: is_filled(page))
 
 
+def drag_from_one_folder_to_another(page: Page) -> None:
+    """Out of an open folder further down into the first one that is shut, which counts it."""
+    folder = page.locator(".p-part a[data-folder]").nth(1)
+    folder.scroll_into_view_if_needed()
+    until(lambda: is_filled(page))
+    inside = page.locator(".p-part .p-folder li a[data-open]").first
+    dragged = inside.text_content() or ""
+    target = page.locator("#history a[data-folder][aria-expanded=false]").first
+    many = target.locator("xpath=..").locator(".p-many")
+    before = int(many.text_content() or "0")
+    inside.drag_to(target)
+    expect(many).to_have_text(str(before + 1))
+    expect(page.locator(ROWS, has_text=dragged)).to_have_count(0)
+
+
 def test_the_list_is_scrolled_to_its_end_and_back_with_few_rows_at_any_time(page: Page) -> None:
     assert page.locator(ROWS).count() <= 50
     unrolled(page)
@@ -190,17 +205,7 @@ def test_in_the_middle_of_the_list_nothing_jumps_a_row_is_dragged_to_a_folder_an
         return is_filled(page) and page.locator(".p-part a[data-folder]").count() > 1
 
     until(folders_are_there)
-    folder = page.locator(".p-part a[data-folder]").nth(1)
-    folder.scroll_into_view_if_needed()
-    until(lambda: is_filled(page))
-    inside = page.locator(".p-part .p-folder li a[data-open]").first
-    dragged = inside.text_content() or ""
-    target = page.locator("#history a[data-folder][aria-expanded=false]").first
-    many = target.locator("xpath=..").locator(".p-many")
-    before = int(many.text_content() or "0")
-    inside.drag_to(target)
-    expect(many).to_have_text(str(before + 1))
-    expect(page.locator(ROWS, has_text=dragged)).to_have_count(0)
+    drag_from_one_folder_to_another(page)
 
 
 def test_all_are_chosen_moved_into_a_folder_and_brought_back(page: Page) -> None:
@@ -235,17 +240,7 @@ def test_all_are_chosen_moved_into_a_folder_and_brought_back(page: Page) -> None
 def test_one_is_dragged_from_the_rest_onto_a_folder(page: Page) -> None:
     unrolled(page)
     until(lambda: page.locator(".p-part a[data-folder]").count() > 1)
-    folder = page.locator(".p-part a[data-folder]").nth(1)
-    folder.scroll_into_view_if_needed()
-    until(lambda: is_filled(page))
-    inside = page.locator(".p-part .p-folder li a[data-open]").first
-    name = inside.text_content() or ""
-    target = page.locator("#history a[data-folder][aria-expanded=false]").first
-    many = target.locator("xpath=..").locator(".p-many")
-    before = int(many.text_content() or "0")
-    inside.drag_to(target)
-    expect(many).to_have_text(str(before + 1))
-    expect(page.locator(ROWS, has_text=name)).to_have_count(0)
+    drag_from_one_folder_to_another(page)
 
 
 def test_a_part_that_could_not_be_fetched_is_asked_for_again(

@@ -29,29 +29,10 @@ pytestmark = pytest.mark.anyio
 
 _ANSWERS = """
 import asyncio, sys
-from pathlib import Path
-from core.messages.events import MessageStarted, TextDelta
-from core.messages.message import Message
-from core.runs.manager import Runs
-from core.storage.database import Database
-from core.storage.sealing import Sealer
-from core.storage.stores import Stores
-
-class Slow:
-    async def stream(self, messages, **kwargs):
-        yield MessageStarted()
-        for number in range(100_000):
-            yield TextDelta(f"word{number} ")
-            await asyncio.sleep(0.005)
+from tests.core.runs.slow_reply import begun
 
 async def main():
-    database = await Database.open(Path(sys.argv[1]))
-    stores = Stores(database, Path(database.place).parent / "files", Sealer("secret"))
-    talk = await stores.of("alice").conversations.create()
-    question = Message("user", "Count!")
-    runs = Runs(stores)
-    run = await runs.of("alice").start(talk.id, Slow(), user=question, parent_id=None, history=[question])
-    print(talk.id, flush=True)
+    *_, run = await begun(sys.argv[1])
     async for one in run.log.follow():
         print(one.seq, flush=True)
 

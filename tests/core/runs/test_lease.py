@@ -223,30 +223,13 @@ async def words(database: Database) -> str:
 
 _WRITES = """
 import asyncio, sys
-from pathlib import Path
-from core.messages.events import MessageStarted, TextDelta
-from core.messages.message import Message
-from core.runs import lease, manager
+from core.runs import lease
 lease._place = lambda: "another-container"
 from core.runs.lease import Renewing
-from core.storage.database import Database
-from core.storage.sealing import Sealer
-from core.storage.stores import Stores
-
-class Slow:
-    async def stream(self, messages, **kwargs):
-        yield MessageStarted()
-        for number in range(100_000):
-            yield TextDelta(f"word{number} ")
-            await asyncio.sleep(0.005)
+from tests.core.runs.slow_reply import begun
 
 async def main():
-    database = await Database.open(Path(sys.argv[1]))
-    stores = Stores(database, Path(database.place).parent / "files", Sealer("secret"))
-    talk = await stores.of("alice").conversations.create()
-    question = Message("user", "Count!")
-    runs = manager.Runs(stores)
-    run = await runs.of("alice").start(talk.id, Slow(), user=question, parent_id=None, history=[question])
+    _, stores, runs, run = await begun(sys.argv[1])
     Renewing(stores.runs, runs._held, runs._lost, beat=0.01).begin()
     async for one in run.log.follow():
         print(one.seq, flush=True)
