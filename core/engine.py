@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Self
 from core.bridge.pool import Listeners
 from core.doors.door import Doors
 from core.mcp_endpoint import McpAccess
-from core.models.loading import ModelLoader
-from core.models.pool import ActiveModel
+from core.models.pool import ActiveModel, ModelLoader
 from core.people.groups import Groups
 from core.people.people import People
 from core.people.shared_tries import tries_of

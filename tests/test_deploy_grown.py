@@ -81,7 +81,7 @@ def test_the_image_brings_the_packages_that_are_tested() -> None:
     )
     asked = parlours()[0]["build"]["args"]["MORE_PACKAGES"].split()
     assert {re.sub(r"\[.*?\]", "", one.split("==")[0]): one.split("==")[1] for one in asked} == {
-        name: locked[name] for name in ("obstore", "pgvector", "procrastinate", "psycopg", "redis")
+        name: locked[name] for name in ("obstore", "pgvector", "psycopg", "redis")
     }
     assert "ARG MORE_PACKAGES" in (ROOT / "Dockerfile").read_text("utf-8")
 

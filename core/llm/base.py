@@ -1,4 +1,7 @@
-"""`BaseChatModel`: what every model promises. A back end implements `_stream`, or the two synchronous hooks."""
+"""`BaseChatModel`: what every model promises, and the layers around it, from the outside in.
+
+A back end implements `_stream`, or the two synchronous hooks.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +9,21 @@ from collections.abc import Mapping
 from contextlib import aclosing
 from dataclasses import replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, cast, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias, cast, overload
 
 from core.bridge.cancellation import released
 from core.bridge.snapshots import are_dicts, as_messages, deltas, dumped, in_dicts, listed, snapshots
 from core.bridge.sync import run
 from core.errors import ModelServiceError, ParlourError, SettingsError
 from core.llm.concurrency import DEFAULT_CONCURRENCY, in_order
-from core.llm.layers.stack import stacked
+from core.llm.layers.cache import cache
+from core.llm.layers.call_prompting import call_prompting
+from core.llm.layers.fit_context import fit_context
+from core.llm.layers.messages import KeepingModel, documents_first, uploads, visible
+from core.llm.layers.moderation import moderation
+from core.llm.layers.record import Recorded, record, stages
+from core.llm.layers.reply import longest, stop_words, thoughts
+from core.llm.layers.retry import retry
 from core.llm.oai_surface import chunks, from_oai, functions_of
 from core.llm.parameters import Efforts, efforts_of
 from core.llm.request import ChatRequest, Layer, ModelFacts, Progress, Source, Stream, language_of, merge_generate
@@ -446,3 +456,37 @@ class BaseChatModel:
                 error.extra = {**(error.extra or {}), "partial": dumped(reply)}
             raise
         return transcript.messages()
+
+
+class Layered(Recorded, KeepingModel, Protocol):
+    """A model as the layers see it."""
+
+
+def layers(model: Layered) -> list[Layer]:
+    """All layers, the outermost first."""
+    return [
+        visible,
+        moderation(model),
+        record(model),
+        uploads(model),
+        fit_context(model),
+        documents_first(model),
+        call_prompting(model),
+        stop_words,
+        thoughts,
+        stages,
+        cache(model),
+        retry(model),
+        longest(model),
+    ]
+
+
+def stacked(model: Layered, source: Source) -> Source:
+    """`source` with all layers around it."""
+    for layer in reversed(layers(model)):
+        source = _around(source, layer)
+    return source
+
+
+def _around(below: Source, layer: Layer) -> Source:
+    return lambda request: layer(request, below)

@@ -19,7 +19,6 @@ from core.errors import (
 )
 from core.llm.local_files import BUILT_IN
 from core.models.lent_models import LentModels
-from core.models.loading import ModelLoader
 from core.models.menu import (
     MENU,
     checked_address,
@@ -31,7 +30,7 @@ from core.models.menu import (
     service_named,
 )
 from core.models.model_name import INSTALLED, UNSAID, Abilities, ModelName
-from core.models.pool import ActiveModel, Choice, ModelPool
+from core.models.pool import ActiveModel, Choice, ModelLoader, ModelPool
 from core.models.remembered import ModelNotes
 from core.models.trying import first_answer, loaded_tried, look_for, not_there, too_slow
 from core.readiness import Readiness

@@ -1,22 +1,30 @@
-"""The models that are open: the installation's, and those that owners chose for all or for single conversations."""
+"""The models that are open, the installation's and those that owners chose, and how each is got ready."""
 
 from __future__ import annotations
 
 import asyncio
+import logging
+import time
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from core.bridge.pool import BoundedDict
-from core.errors import SettingsError
+from core.errors import ParlourError, SettingsError
+from core.llm.local_files import BUILT_IN
 from core.models.model_name import UNSAID, Abilities, ModelName
 from core.settings import NO_KEY
 
 if TYPE_CHECKING:
-    from core.models.loading import ModelLoader
+    from collections.abc import Awaitable, Callable, Generator
+
+    from core.llm.base import BaseChatModel
+    from core.llm.request import Progress
     from core.models.menu import MenuService
     from core.readiness import Readiness
 
+_LOG = logging.getLogger(__name__)
 _REMEMBERED = 1_000  # owners
 _OPEN = 1_000  # models, of all owners
 
@@ -155,3 +163,173 @@ class ModelPool:
         task = asyncio.create_task(loader.aclose(), name="a model that is not chosen any more")
         self._closing.add(task)
         task.add_done_callback(self._closing.discard)
+
+
+_EVERY = 0.25
+# What a reply fails with that the next one would fail with too.
+_LASTING = frozenset({"model_unreachable", "model_key_wrong", "model_key_missing", "model_unknown"})
+
+
+class ModelLoader:
+    """One model, prepared once; after a failure it may be tried again.
+
+    Args:
+        make: Makes the model; called in a thread, since it may import a vendor's package.
+        readiness: Is told.
+        label: What to call the model before it is made.
+        room: Awaited before a model of this process is loaded: memory that is being freed is free by then.
+    """
+
+    def __init__(
+        self,
+        make: Callable[[], BaseChatModel],
+        readiness: Readiness,
+        label: str = "",
+        *,
+        room: Callable[[], Awaitable[object]] | None = None,
+    ) -> None:
+        self.model: BaseChatModel | None = None
+        self._make = make
+        self._readiness = readiness
+        self._label = label
+        self._room = room
+        self._users = 0
+        self._when_unused: Callable[[ModelLoader], None] | None = None
+        self._task: asyncio.Task[BaseChatModel] | None = None
+        self._told_at = 0.0
+        self._has_answered = False  # known before it is loaded, where it was tried to be chosen
+
+    @property
+    def label(self) -> str:
+        """What the page calls the model."""
+        return self.model.label if self.model is not None else self._label
+
+    def start(self) -> None:
+        """Begin, or begin again after a failure; does nothing while it works or when all is well."""
+        if self._task is None or (self._task.done() and _failure(self._task) is not None):
+            self._readiness.mark("model", "loading", **({"label": self._label} if self._label else {}))
+            self._task = asyncio.create_task(self._load(), name="model")
+            self._task.add_done_callback(self._settled)
+
+    def retry(self) -> None:
+        """After a failure: load again; where a service failed a reply, the next reply tells whether it is back."""
+        if self._task is not None and self._task.done() and _failure(self._task) is None:
+            if self._readiness["model"].state == "failed":
+                self._readiness.mark("model", "ready")
+            return
+        self.start()
+
+    def answered(self) -> None:
+        """The model wrote a reply, or answered a test."""
+        self._has_answered = True
+        part = self._readiness["model"]
+        if self._is_loading:
+            return  # told as soon as it is loaded
+        if not (part.state == "ready" and part.answered):
+            self._readiness.mark("model", "ready", answered=True)
+
+    def failed(self, error: ParlourError) -> None:
+        """A reply failed: where the next one would too, the model is not ready until one succeeds."""
+        if error.words_key in _LASTING:
+            self._has_answered = False
+            self._readiness.fail("model", error)
+
+    async def ready(self) -> BaseChatModel:
+        """Wait for the model; a failed one is tried again first.
+
+        Raises:
+            ParlourError: It cannot be had; the key names the remedy.
+        """
+        self.start()
+        task = self._task
+        if task is None:
+            raise ParlourError("The model is not ready.", key="model_not_ready")
+        await asyncio.wait({task})  # whoever stops waiting does not stop the loading
+        error = _failure(task)
+        if error is not None and not isinstance(error, ParlourError):
+            raise ParlourError("The model cannot be loaded.", hint="The log has the details.") from error
+        return task.result()
+
+    @contextmanager
+    def in_use(self) -> Generator[None]:
+        """Somebody works with the model: until then it is not `unused`."""
+        self._users += 1
+        try:
+            yield
+        finally:
+            self._users -= 1
+            self._tell_if_unused()
+
+    def retire(self, unused: Callable[[ModelLoader], None]) -> None:
+        """Nobody is given the model any more.
+
+        Args:
+            unused: Called as soon as nobody works with it; again where somebody who had it already began only then.
+        """
+        self._when_unused = unused
+        self._tell_if_unused()
+
+    @property
+    def is_retired(self) -> bool:
+        """Whether nobody is given the model any more."""
+        return self._when_unused is not None
+
+    async def aclose(self) -> None:
+        """Stop loading and close the model; whoever waits for it after that has it loaded anew."""
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
+            await asyncio.wait({task})
+        if self.model is not None:
+            await self.model.aclose()
+
+    @property
+    def _is_loading(self) -> bool:
+        return self._task is not None and not self._task.done()
+
+    def _tell_if_unused(self) -> None:
+        if not self._users and self._when_unused is not None:
+            self._when_unused(self)
+
+    async def _load(self) -> BaseChatModel:
+        if self.model is None:
+            self.model = await asyncio.to_thread(self._make)
+        model = self.model
+        built_in = model.in_process and model.model_type == BUILT_IN
+        self._readiness.mark("model", "loading", label=model.label, in_process=model.in_process, built_in=built_in)
+        if model.in_process and self._room is not None:
+            await self._room()
+        loop = asyncio.get_running_loop()
+        await model.prepare(lambda progress: _in_loop(loop, self._tell, progress))
+        return model
+
+    def _tell(self, progress: Progress) -> None:
+        now = time.monotonic()
+        if self._readiness["model"].state == "loading" and (
+            now - self._told_at >= _EVERY or progress.done >= progress.total
+        ):
+            self._told_at = now
+            self._readiness.mark("model", "loading", done=progress.done, total=progress.total)
+
+    def _settled(self, task: asyncio.Task[BaseChatModel]) -> None:
+        if task.cancelled():
+            return
+        error = _failure(task)
+        if error is None:
+            self._readiness.mark("model", "ready", label=task.result().label, answered=self._has_answered)
+            return
+        if isinstance(error, ParlourError):
+            _LOG.warning("The model is not ready: %s", error)
+        else:
+            _LOG.error("The model failed in a way nobody foresaw.", exc_info=error)
+        self._readiness.fail("model", error if isinstance(error, ParlourError) else ParlourError())
+
+
+def _failure(task: asyncio.Task[BaseChatModel]) -> BaseException | None:
+    return asyncio.CancelledError() if task.cancelled() else task.exception()
+
+
+def _in_loop(loop: asyncio.AbstractEventLoop, tell: Callable[[Progress], None], progress: Progress) -> None:
+    """Progress comes from whichever thread does the work."""
+    if not loop.is_closed():
+        loop.call_soon_threadsafe(tell, progress)

@@ -14,9 +14,8 @@ from core.messages.message import USER, Message
 
 if TYPE_CHECKING:
     from core.llm.base import BaseChatModel
-    from core.models.loading import ModelLoader
     from core.models.model_name import ModelName
-    from core.models.pool import Choice
+    from core.models.pool import Choice, ModelLoader
 
 _QUESTION = "Reply with the word yes."
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from core.errors import extra_for
-from core.runs.feed import Position, TableLooks
+from core.runs.feed import Position, TableFeed, TableLooks
 from core.runs.log import LoggedEvent, RunFinished
 from core.runs.rows import logged_of, rows_of
 from core.storage.base import EventRow
@@ -20,8 +20,9 @@ from core.storage.base import EventRow
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
 
-    from core.runs.feed import Told
+    from core.runs.feed import Feed, Told
     from core.storage.run_news import News, RunNews
+    from core.storage.stores import Stores
 
 
 _LOG = logging.getLogger(__name__)
@@ -256,3 +257,18 @@ def _frame(fields: dict[bytes, bytes]) -> _Frame:
         return _Frame(int(fields[b"epoch"]), told, b"last" in fields)
     except (KeyError, ValueError, TypeError):  # a newer program's: the tables say it
         return _Frame(0, (), is_last=True)
+
+
+def feed_at(redis: str, stores: Stores) -> Feed:
+    """What tells of runs: by a Redis, else by the tables alone.
+
+    Args:
+        redis: Its address; "" where there is none.
+
+    Raises:
+        MissingExtraError: What speaks to it is not installed.
+        ValueError: It is no address of a Redis.
+    """
+    if not redis:
+        return TableFeed(stores.run_news)
+    return RedisFeed(stores.run_news, redis)

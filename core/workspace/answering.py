@@ -11,9 +11,9 @@ from core.rag.grown import shelves_at
 from core.reading.intake import Intake
 from core.runs.beside import Beside, FollowUps, Titles
 from core.runs.claim_check import ClaimChecker
-from core.runs.feeds import feed_at
 from core.runs.history_summary import HistorySummarizer
 from core.runs.manager import Runs
+from core.runs.redis_feed import feed_at
 from core.toolbox.code_interpreter import CodeInterpreters
 from core.toolbox.toolbox import Toolbox
 from core.workspace.assistants import Assistants

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from core.messages.message import Message
-    from core.models.loading import ModelLoader
+    from core.models.pool import ModelLoader
     from core.runs.run import Run, RunOptions
     from core.storage.base import StoredMessage
     from core.workspace.services import OwnerServices

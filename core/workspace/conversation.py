@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from core.export.sharing import Snapshot
     from core.languages import Lang
     from core.messages.message import Message
-    from core.models.loading import ModelLoader
+    from core.models.pool import ModelLoader
     from core.rag.document import Passage
     from core.runs.manager import Reservation
     from core.runs.resumable import ResumableRun

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from core.llm.base import BaseChatModel
     from core.messages.events import Event
     from core.messages.message import Message
-    from core.models.loading import ModelLoader
+    from core.models.pool import ModelLoader
     from core.reading.senses import Stead
     from core.runs.log import TurnsSummarised
     from core.storage.base import DocumentRecord, FileRecord, StoredMessage

@@ -16,10 +16,9 @@ from core.engine import Engine
 from core.errors import ConflictError, ParlourError
 from core.llm.backends.openai import service as openai_service
 from core.llm.layers.retry import FAILURES
-from core.models.loading import ModelLoader
 from core.models.menu import same_place
 from core.models.own_models import AllModels, Draft
-from core.models.pool import ActiveModel
+from core.models.pool import ActiveModel, ModelLoader
 from core.readiness import Readiness
 from core.settings import NO_KEY, Settings
 from core.storage.base import LOCAL_OWNER

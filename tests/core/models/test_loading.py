@@ -9,7 +9,7 @@ import pytest
 
 from core.errors import ModelUnavailableError, ParlourError
 from core.llm.request import Progress
-from core.models.loading import ModelLoader
+from core.models.pool import ModelLoader
 from core.readiness import Readiness
 from core.testing.scripted_model import ScriptedModel
 

@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 
-from core.models.loading import ModelLoader
 from core.models.model_name import ModelName
 from core.models.own_models import AllModels, Draft, OwnerModels
-from core.models.pool import ActiveModel, ModelPool
+from core.models.pool import ActiveModel, ModelLoader, ModelPool
 from core.readiness import Readiness
 from core.settings import Settings
 from core.storage.base import LOCAL_OWNER
