@@ -39,8 +39,9 @@ def _move(given: argparse.Namespace, settings: Settings, words: Words) -> list[s
     path = settings.home / "parlour.db"
     if not path.is_file() and (given.to or settings.database is None):
         raise NotFoundError(f"There is no data in {settings.home}.", hint="Name its folder with --home.")
-    rows = _rows(given.to, path, settings, words) if given.to else []
-    return [*rows, *(move_files(settings, given.files, words) if given.files else ())]
+    # Files first, for they may be carried again: rows are refused where they are already.
+    files = move_files(settings, given.files, words) if given.files else ()
+    return [*files, *(_rows(given.to, path, settings, words) if given.to else ())]
 
 
 def _rows(to: str, path: Path, settings: Settings, words: Words) -> list[str]:

@@ -51,3 +51,18 @@ def test_a_place_that_is_none_and_no_place_at_all_are_said_in_a_sentence(
     assert "s3://bucket/parlour" in capsys.readouterr().err
     assert move(["--home", str(tmp_path)]) == 1
     assert "--to, --files" in capsys.readouterr().err
+
+
+def test_where_files_cannot_be_carried_no_row_was_and_the_same_command_goes_on(
+    postgres: str, s3: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIDTEST")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "a secret of the store")
+    monkeypatch.setenv("AWS_ENDPOINT_URL", s3.address)
+    asyncio.run(fill(tmp_path))
+    bucket = s3.make_bucket()
+    given = ["--to", postgres, "--home", str(tmp_path), "--files"]
+    assert move([*given, f"s3://{bucket}-not-there/parlour"]) == 1
+    assert "not-there" in capsys.readouterr().err
+    assert move([*given, f"s3://{bucket}/parlour"]) == 0
+    assert "PARLOUR_DATABASE" in capsys.readouterr().out
