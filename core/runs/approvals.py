@@ -240,13 +240,19 @@ class RunGuard(Guard):
     Args:
         questions: Where the user is asked; without them nobody is there.
         rules: Reads the rules anew.
+        noted: Waits until the call is in the table, where another process would read that it may have run.
     """
 
     def __init__(
-        self, policy: Policy, questions: Questions | None, rules: Callable[[], Awaitable[Policy]] | None = None
+        self,
+        policy: Policy,
+        questions: Questions | None,
+        rules: Callable[[], Awaitable[Policy]] | None = None,
+        noted: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         super().__init__(policy, self._put if questions is not None else None)
         self._read = rules
+        self._noted = noted
         self._questions = questions
         self._names: dict[str, str] = {}
         self._inside: dict[str, tuple[str, ...]] = {}  # of what is asked within a call, the calls down to it
@@ -260,7 +266,15 @@ class RunGuard(Guard):
         Unless a rule has decided meanwhile, or tool or arguments are no longer what was asked about.
         """
         self._inside[call_id] = asked_within()
-        return await on_loop(self._loop, lambda: self._decide(tool, call_id, arguments, messages))
+        return await on_loop(self._loop, lambda: self._settled(tool, call_id, arguments, messages))
+
+    async def _settled(
+        self, tool: BaseTool, call_id: str, arguments: Mapping[str, Any], messages: Iterable[Message]
+    ) -> Decision:
+        decision = await self._decide(tool, call_id, arguments, messages)
+        if decision.allowed and self._noted is not None and not tool.idempotent:
+            await self._noted()
+        return decision
 
     async def _decide(
         self, tool: BaseTool, call_id: str, arguments: Mapping[str, Any], messages: Iterable[Message]

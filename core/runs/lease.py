@@ -6,7 +6,6 @@ import asyncio
 import logging
 import os
 import platform
-import time
 import uuid
 from dataclasses import dataclass
 from functools import cache
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import psutil
 
 from core.errors import StorageError
+from core.storage.runs import LEASE_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -83,8 +83,22 @@ _LOG = logging.getLogger(__name__)
 
 # Seconds between two renewals, and between two looks at the leases of others.
 BEAT = 4.0
+_LEASE_LOOKS = 2  # that find a lease over by the database's clock: where that was away, its holder gets a moment
 _LOOKS = 6  # of a process that cannot be seen from here
 _PATIENT_LOOKS = 40  # of one that is alive, but does not renew: it may be stopped, or very busy
+
+
+@dataclass(frozen=True, slots=True)
+class Sharing:
+    """How the processes on one PostgreSQL database share replies: what one leaves, another one goes on with.
+
+    Args:
+        lease: Seconds for which a process holds a reply whose lease it does not renew, by the database's clock.
+        beat: Seconds between two renewals, and between two looks at what others hold.
+    """
+
+    lease: float = 8.0
+    beat: float = 2.0
 
 
 class Renewing:
@@ -94,6 +108,7 @@ class Renewing:
         held: The runs to renew, each with its epoch.
         lost: Called with the runs that another process has taken over.
         beat: Seconds between two renewals.
+        lasts: Seconds of a lease.
     """
 
     def __init__(
@@ -103,11 +118,13 @@ class Renewing:
         lost: Callable[[Iterable[str]], None],
         *,
         beat: float = BEAT,
+        lasts: float = LEASE_SECONDS,
     ) -> None:
         self._store = store
         self._held = held
         self._lost = lost
         self._beat = beat
+        self._lasts = lasts
         self._task: asyncio.Task[None] | None = None
 
     def begin(self) -> None:
@@ -125,7 +142,7 @@ class Renewing:
         """Renew once. Raises StorageError."""
         held = dict(self._held())
         if held:
-            self._lost(await self._store.renew(held))
+            self._lost(await self._store.renew(held, self._lasts))
 
     async def _renew(self) -> None:
         while self._held():
@@ -148,9 +165,14 @@ class LeaseWatch:
 
     A lease is over when it has not changed in several looks, which lie some seconds apart. What the clock says does not
     count: it may be set forwards or back, here or there. That the process is proved dead makes the wait needless.
+
+    Args:
+        by_clock: Go by the clock of the database instead, which is the same for all, whether a process seems to live or
+            not; only looks that find a lease over count.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, by_clock: bool = False) -> None:
+        self._by_clock = by_clock
         self._seen: dict[str, _Seen] = {}
 
     def look(self, found: Iterable[tuple[RunRecord, Lease]]) -> list[tuple[RunRecord, Lease]]:
@@ -162,25 +184,33 @@ class LeaseWatch:
         before, self._seen = self._seen, {}
         left: list[tuple[RunRecord, Lease]] = []
         for record, lease in found:
+            if self._by_clock and not self._is_over(lease):
+                continue
             seen = before.get(record.id)
             same = seen is not None and (seen.epoch, seen.lease) == (record.epoch, lease)
             now = self._seen[record.id] = _Seen(record.epoch, lease, seen.looks + 1 if seen and same else 1)
-            if lease.until is None or now.looks >= _enough(lease):
+            if lease.until is None or now.looks >= self._enough(lease):
                 left.append((record, lease))
         return left
+
+    @staticmethod
+    def _is_over(lease: Lease) -> bool:
+        return lease.until is None or lease.over or standing(lease.worker) == "dead"
+
+    def _enough(self, lease: Lease) -> int:
+        """How many looks without a renewal show that a lease is over."""
+        state = standing(lease.worker)
+        if self._by_clock and state != "dead":
+            return _LEASE_LOOKS
+        return {"dead": 1, "unknown": _LOOKS, "alive": _PATIENT_LOOKS}[state]
 
 
 def seems_held(lease: Lease) -> bool:
     """Whether somebody seems to be answering, as far as one look tells: to show it, or where a person waits.
 
-    Unlike a `LeaseWatch` it goes by the clock; whoever takes a run over by it is safe by the epoch of the run.
+    It goes by the clock of the database; whoever takes a run over by it is safe by the epoch of the run.
     """
     if lease.until is None:
         return False
     state = standing(lease.worker)
-    return state == "alive" or (state == "unknown" and lease.until >= time.time())
-
-
-def _enough(lease: Lease) -> int:
-    """How many looks without a renewal show that a lease is over."""
-    return {"dead": 1, "unknown": _LOOKS, "alive": _PATIENT_LOOKS}[standing(lease.worker)]
+    return state == "alive" or (state == "unknown" and not lease.over)

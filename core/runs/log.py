@@ -329,6 +329,13 @@ class Queued:
 
 
 @dataclass(frozen=True, slots=True)
+class TakenOver:
+    """The process that wrote the run died at work, and another one goes on with it."""
+
+    kind: Literal["taken_over"] = "taken_over"
+
+
+@dataclass(frozen=True, slots=True)
 class NestedEvent:
     """What an agent says and does that another agent has called as a tool.
 
@@ -354,6 +361,7 @@ RunOwn: TypeAlias = (
     | ModelCalled
     | CallStages
     | Queued
+    | TakenOver
     | NestedEvent
     | ClaimsChecked
     | ClaimsJudged

@@ -4,50 +4,50 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from random import sample
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 from weakref import WeakSet
 
 from core.bridge.cancellation import run_shielded
 from core.bridge.pool import Listeners
-from core.errors import ConflictError, NotFoundError, ParlourError
+from core.errors import ConflictError, NotFoundError
 from core.limits import Slots
-from core.messages.transcript import Transcript
 from core.runs.approvals import already_decided
 from core.runs.elsewhere import Elsewhere, Heeding, OwnersElsewhere, heard
 from core.runs.feed import TableFeed
 from core.runs.lease import BEAT, LeaseWatch, Renewing, this_worker
-from core.runs.ledger import ended_calls
-from core.runs.log import ApprovalAsked, message_events
+from core.runs.log import ApprovalAsked
 from core.runs.owner_replies import OwnerReplies
+from core.runs.picking_up import Resume, interrupt, pick_up
 from core.runs.publishing import Publishing
-from core.runs.resumable import ResumableRun
 from core.runs.rows import prune_daily, rows_of
-from core.runs.run import Answerer, Beginning, Run, RunOptions, messages_at_end
-from core.runs.steps import ended_steps, thoughts_of
+from core.runs.run import Answerer, Beginning, Run, RunOptions
 from core.runs.table import Reservation, RunTable
 from core.storage.base import WAITING, busy
+from core.storage.runs import LEASE_SECONDS
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 
     from core.limits import ConcurrencyLimiter, Slot
     from core.messages.message import Message
     from core.runs.feed import Feed
     from core.runs.followed import FollowedRun
+    from core.runs.lease import Sharing
+    from core.runs.resumable import ResumableRun
     from core.runs.run import Check
-    from core.storage.base import EventRow, Lease, QueuedMessage, RunRecord
+    from core.storage.base import Lease, QueuedMessage, RunRecord
     from core.storage.runs import RunStore
     from core.storage.stores import Stores
     from core.tools.approval import Decision
 
 Live: TypeAlias = "Run | FollowedRun"
 """A run that is being written, by this process or by another one."""
-Resume: TypeAlias = "Callable[[ResumableRun], Awaitable[object]]"
 
 _LOG = logging.getLogger(__name__)
+_PICKED_UP_AT_ONCE: Final = 8
 
 
 class OwnerRuns(OwnerReplies):
@@ -147,6 +147,7 @@ class OwnerRuns(OwnerReplies):
                         title=title,
                         retitled=retitled,
                         queued=queued,
+                        lasts=self._every.lasts,
                     )
                 except BaseException:
                     slot.release()
@@ -181,7 +182,7 @@ class OwnerRuns(OwnerReplies):
         slot = every.at_once.take(self._owner)
         with every.reserving(Reservation(self._owner, record.conversation_id)):
             try:
-                taken = await every.take_over(record, resumable.lease, rows_of(resumable.logged))
+                taken = await every.take_over(resumable)
             except BaseException:
                 slot.release()
                 raise
@@ -323,6 +324,8 @@ class Runs:
         keep_events: Seconds after which the log of a finished reply is cut down to what its message does not say; for
             ever if left out.
         at_once: How many replies an owner may have at once; further ones wait for their turn. No limit if left out.
+        sharing: How other processes go on with what this one leaves, and it with theirs, wherever a reply has come to;
+            left out, only what was in the middle of its calls, or waited, goes on.
 
     Attributes:
         table: Those of this process.
@@ -342,16 +345,19 @@ class Runs:
         keep_events: float | None = None,
         feed: Feed | None = None,
         rests_after: float | None = None,
+        sharing: Sharing | None = None,
     ) -> None:
         self._stores = stores
+        self.sharing = sharing
+        self.lasts, self._beat = (sharing.lease, sharing.beat) if sharing is not None else (LEASE_SECONDS, BEAT)
         self.at_once = at_once or Slots()
         self._check = check
         self._limit = limit
         self.worker = worker or this_worker()
         self.table = RunTable()
         self._changed = Listeners[str, str]()
-        self._renewing = Renewing(stores.runs, self._held, self._lost)
-        self._leases = LeaseWatch()
+        self._renewing = Renewing(stores.runs, self._held, self._lost, beat=self._beat, lasts=self.lasts)
+        self._leases = LeaseWatch(by_clock=sharing is not None)
         self._rests_after = rests_after
         self._heeding = Heeding(stores.run_requests, self.worker, self.table.live)
         feed = feed or TableFeed(stores.run_news)
@@ -378,8 +384,8 @@ class Runs:
         """Pick up what dead processes left running; how many runs there were.
 
         What was in the middle of its calls, or waited for the user or for its turn, goes on; the rest is marked as
-        interrupted. A process that cannot be seen from here counts as dead when it has not renewed its lease in several
-        calls.
+        interrupted, or goes on as well where replies are shared. A process that cannot be seen from here counts as dead
+        when it has not renewed its lease in several calls.
 
         Args:
             resume: Lets a run go on, by calling its owner's `resume`; without it, all of them are interrupted.
@@ -390,19 +396,19 @@ class Runs:
         mine = [one for one in own if Reservation(one[0].owner_id, one[0].conversation_id) not in here]
         others = [one for one in running if one[1].worker not in {self.worker, WAITING}]
         left = [*mine, *await self._answered(running), *self._leases.look(others)]
-        for record, lease in left:
-            await self._pick_up(record, lease, resume)
+        await self._pick_up(left, resume)
         return len(left)
 
-    async def watch(self, resume: Resume | None = None, *, every: float = BEAT) -> None:
+    async def watch(self, resume: Resume | None = None, *, every: float | None = None) -> None:
         """Recover, and again every few seconds until `aclose`: other processes on the same data may die later on.
 
         Logs of old replies are shortened from now on as well.
 
         Args:
             resume: As of `recover`.
-            every: Seconds between two looks.
+            every: Seconds between two looks; as often as leases are renewed, if left out.
         """
+        every = self._beat if every is None else every
         await self.recover(resume)
         self.elsewhere.begin()
         self._chores.append(asyncio.create_task(self._watch(resume, every), name="watch leases"))
@@ -433,9 +439,12 @@ class Runs:
         """Call back with (owner, conversation) when a run starts or ends; returns what ends this."""
         return self._changed.add(callback)
 
-    async def take_over(self, record: RunRecord, lease: Lease, rows: Sequence[EventRow] | None = None) -> RunRecord:
+    async def take_over(self, left: ResumableRun) -> RunRecord:
         """A run that a dead process has left, held by this one from now on. Raises as `AllRuns.take_over`."""
-        return await self._stores.runs.take_over(record, lease, self.worker, rows)
+        rows = rows_of(left.logged)
+        return await self._stores.runs.take_over(
+            left.record, left.lease, self.worker, rows, seen=left.seen, lasts=self.lasts
+        )
 
     def launch(
         self,
@@ -448,7 +457,8 @@ class Runs:
     ) -> Run:
         """A run whose rows are stored, on its way."""
         owner, conversation_id = record.owner_id, record.conversation_id
-        terms = replace(terms or RunOptions(seconds=self._limit), rests_after=self._rests_after)
+        terms = terms or RunOptions(seconds=self._limit)
+        terms = replace(terms, rests_after=self._rests_after, shared=self.sharing is not None)
         run = Run(
             record,
             self._stores.of(owner).runs,
@@ -472,7 +482,7 @@ class Runs:
         if not resting:
             return []
         asked = {request.run_id for request in await self._stores.run_requests.open(WAITING)}
-        return [one for one in resting if one[0].id in asked or (one[1].until or 0.0) <= time.time()]
+        return [one for one in resting if one[0].id in asked or one[1].over]
 
     async def _watch(self, resume: Resume | None, every: float) -> None:
         while True:
@@ -481,8 +491,7 @@ class Runs:
                 with suppress(TimeoutError):
                     await asyncio.wait_for(self.elsewhere.answered.wait(), every)
                 if self.elsewhere.answered.is_set():
-                    for record, lease in await self._answered(await self._stores.runs.running()):
-                        await self._pick_up(record, lease, resume)
+                    await self._pick_up(await self._answered(await self._stores.runs.running()), resume)
                 else:
                     await self.recover(resume)
             except Exception:  # noqa: BLE001 - logged below, and the next look may do better
@@ -524,48 +533,19 @@ class Runs:
             self.elsewhere.left(run.record)
         self._changed(run.owner, run.conversation_id)
 
-    async def _pick_up(self, record: RunRecord, lease: Lease, resume: Resume | None) -> None:
-        logged = await self.of(record.owner_id).events(record.id, whole=True)
-        resumable = ResumableRun.of(record, lease, logged) if resume is not None else None
-        try:
-            if resume is not None and resumable is not None and await self._goes_on(resume, resumable):
-                return
-            await self.interrupt(record, lease)
-        except ConflictError:
-            _LOG.info("Run %s is picked up by another process, or lives.", record.id)
-        except NotFoundError:
-            _LOG.info("Run %s was deleted with its conversation.", record.id)
+    async def _pick_up(self, left: Sequence[tuple[RunRecord, Lease]], resume: Resume | None) -> None:
+        """Pick runs up, some at a time; in no order, where others may be about the same."""
+        together = asyncio.Semaphore(_PICKED_UP_AT_ONCE if self.sharing is not None else 1)
 
-    async def _goes_on(self, resume: Resume, resumable: ResumableRun) -> bool:
-        """Let a run go on; whether it does. Raises ConflictError."""
-        try:
-            await resume(resumable)
-        except ConflictError:
-            raise
-        except ParlourError as error:
-            _LOG.warning("Run %s cannot go on: %s", resumable.record.id, error)
-            return False
-        _LOG.info("Run %s goes on where it was.", resumable.record.id)
-        return True
+        async def picked_up(record: RunRecord, lease: Lease) -> None:
+            async with together:
+                if await pick_up(self._stores, record, lease, self.worker, resume, shared=self.sharing is not None):
+                    self._changed(record.owner_id, record.conversation_id)
+
+        mixed = sample(left, len(left)) if self.sharing is not None else left
+        await asyncio.gather(*(picked_up(*one) for one in mixed))
 
     async def interrupt(self, record: RunRecord, lease: Lease) -> None:
         """End a run that a dead process has left; what there is of its reply is kept. Raises ConflictError."""
-        taken = await self.take_over(record, lease)
-        logged = await self.of(record.owner_id).events(
-            record.id, whole=True
-        )  # all of them: the one before can add none any more
-        transcript = Transcript(message_events(logged))
-        parts = messages_at_end(transcript, "interrupted")
-        steps = ended_steps(parts, logged)
-        steps += ended_calls([*logged, *steps])
-        await self._stores.of(record.owner_id).runs.finish(
-            record.id,
-            "interrupted",
-            epoch=taken.epoch,
-            parts=parts,
-            usage=transcript.usage,
-            rows=rows_of(steps),
-            thoughts=thoughts_of(record, parts, [*logged, *steps]),
-        )
-        _LOG.info("Run %s was interrupted; %d messages of its reply are kept.", record.id, len(parts))
+        await interrupt(self._stores, record, lease, self.worker)
         self._changed(record.owner_id, record.conversation_id)

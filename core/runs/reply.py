@@ -38,6 +38,7 @@ from core.runs.log import (
     Rated,
     RunFinished,
     StepRecorded,
+    TakenOver,
     ToolProgress,
     TurnsSummarised,
 )
@@ -218,6 +219,7 @@ _Note: TypeAlias = (
     | StepRecorded
     | TurnsSummarised
     | Queued
+    | TakenOver
     | InputAsked
     | InputGiven
 )
@@ -447,6 +449,8 @@ class Reply:
             self.summary = event.text
         elif isinstance(event, Queued):
             self.queued = event.waiting
+        elif isinstance(event, TakenOver):
+            pass  # what goes on is told by what comes next
         elif event.call_id in self._calls:
             self._calls[event.call_id].position = event.position
 

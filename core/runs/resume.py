@@ -33,6 +33,7 @@ from core.runs.log import (
     Rated,
     RunFinished,
     StepRecorded,
+    TakenOver,
     ToolProgress,
 )
 from core.runs.run import cut_off_result
@@ -53,6 +54,7 @@ _OF_THE_OLD_RUN = (
     | Queued
     | Rated
     | RunFinished
+    | TakenOver
     | ToolProgress
     | StepRecorded
 )

@@ -47,6 +47,7 @@ from core.runs.log import (
     Queued,
     Rated,
     StepRecorded,
+    TakenOver,
     ToolProgress,
     TurnsSummarised,
 )
@@ -122,6 +123,7 @@ _CLASSES: dict[str, Callable[..., RunEvent]] = {
     "step_recorded": StepRecorded,
     "turns_summarised": TurnsSummarised,
     "queued": Queued,
+    "taken_over": TakenOver,
     "claims_checked": _claims,
     "claims_judged": _judged,
     "more_said": _more_said,
@@ -275,7 +277,7 @@ class Checkpoint:
         self._tried = asyncio.Event()
         self._new = asyncio.Event()
         self._now = asyncio.Event()
-        self._closing = False
+        self._closing = self._is_gone = False
 
     async def keep(self) -> None:
         """Write until `close`."""
@@ -305,6 +307,14 @@ class Checkpoint:
             self._now.set()
             await self._tried.wait()
 
+    async def caught_up(self) -> None:
+        """Wait until what is in the log now is in the table; for ever where this process may write there no more."""
+        last = len(self._log)
+        while self._stored < last and not (self._closing or self._is_gone):
+            await self.catch_up()
+        if self._stored < last or self._is_gone:
+            await asyncio.Event().wait()  # until whoever waits is cut off
+
     def close(self) -> None:
         """Let `keep` end; what is not written yet is in `pending`."""
         self._closing = True
@@ -328,6 +338,7 @@ class Checkpoint:
         try:
             await self._store.append(self._run_id, rows, epoch=self._epoch)
         except NotFoundError as error:
+            self._is_gone = True
             self._gone(error)
         except StorageError as error:
             _LOG.warning("A checkpoint of run %s failed and will be tried again: %s", self._run_id, error)

@@ -67,6 +67,8 @@ class RunOptions:
         checked_within: Seconds that looking at a whole reply may take.
         shown_in: The conversation that shows its reply, where that is not the one it is written in.
         rests_after: Seconds of waiting for its user after which it lets its process go; never if left out.
+        shared: Whether another process goes on with it where this one ends: a call that must not be made twice begins
+            once it is in the table, which another process reads.
     """
 
     policy: Policy = field(default_factory=Policy)
@@ -79,6 +81,7 @@ class RunOptions:
     checked_within: float = 10.0
     shown_in: str = ""
     rests_after: float | None = None
+    shared: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,8 +233,12 @@ class Run:
         await self._ended.wait()
 
     async def suspend(self) -> None:
-        """Stop because the process ends. A run that waits for its user or its turn stays so, for the next process."""
-        self._left_waiting = self._asked is None and (self.questions.waiting or self._queued)
+        """Stop because the process ends. A run that waits for its user or its turn stays so, for the next process.
+
+        Where others share it, any other goes on there as well.
+        """
+        goes_on = self._terms.shared or self.questions.waiting or self._queued
+        self._left_waiting = self._asked is None and goes_on
         await self.stop("interrupted")
 
     async def wait(self) -> RunStatus:
@@ -396,7 +403,9 @@ class Run:
             self.log.append(MoreSaid(beside))
 
     async def _pump(self, agent: Answerer, history: list[Message]) -> None:
-        guard = RunGuard(self._terms.policy, self.questions if self._terms.attended else None, self._terms.rules)
+        asks = self.questions if self._terms.attended else None
+        noted = self._checkpoint.caught_up if self._terms.shared else None
+        guard = RunGuard(self._terms.policy, asks, self._terms.rules, noted)
         given: dict[str, Any] = {"approval": guard, "progress": self._progress, "inside": self._inside}
         given |= {"budget": Budget(self._terms.cost), "enough": self.enough}
         if self._terms.attended:

@@ -236,10 +236,15 @@ class RunRecord:
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """Who holds a run: the process, and until when (Unix seconds) if it is not renewed; `None`: it was given up."""
+    """Who holds a run: the process, and until when (Unix seconds) if it is not renewed; `None`: it was given up.
+
+    Args:
+        over: Whether that time is over, by the clock of the database.
+    """
 
     worker: str
     until: float | None
+    over: bool = field(default=False, compare=False)
 
 
 WAITING: Final = "waiting"

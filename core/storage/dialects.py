@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import ColumnElement, Integer, func
+from sqlalchemy import ColumnElement, Float, Integer, func
 from sqlalchemy.dialects.postgresql import Insert
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import GenericFunction
@@ -41,3 +41,22 @@ def _octets(element: octets, compiler: Any, **more: Any) -> str:
 @compiles(octets, "sqlite")
 def _octets_of_sqlite(element: octets, compiler: Any, **more: Any) -> str:
     return f"length(CAST({compiler.process(element.clauses, **more)} AS BLOB))"
+
+
+class clock(GenericFunction[float]):  # noqa: N801 - a function of SQL
+    """What time it is where the rows are, in Unix seconds: the same for all processes, whatever their clocks say."""
+
+    type = Float()
+    inherit_cache = True
+
+
+@compiles(clock)
+def _clock(element: clock, compiler: Any, **more: Any) -> str:
+    del element, compiler, more
+    return "CAST(extract(epoch FROM clock_timestamp()) AS double precision)"
+
+
+@compiles(clock, "sqlite")
+def _clock_of_sqlite(element: clock, compiler: Any, **more: Any) -> str:
+    del element, compiler, more
+    return "((julianday('now') - 2440587.5) * 86400.0)"

@@ -6,7 +6,7 @@ import asyncio
 import time
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from sqlalchemy import Connection, Row, bindparam, delete, func, select, update
 from sqlalchemy.exc import IntegrityError
@@ -16,6 +16,7 @@ from core.messages.message import Usage
 from core.storage import base, statements
 from core.storage.base import AgentThought, EventRow, Lease, RunRecord, StoredMessage, busy, file_ids, new_id
 from core.storage.conversations import clean, dumped, insert_message, message_of, use_files
+from core.storage.dialects import clock
 from core.storage.message_texts import keep_text, keep_title
 from core.storage.queued_messages import take_queued
 from core.storage.tables import run_events, runs
@@ -30,7 +31,8 @@ if TYPE_CHECKING:
     from core.storage.database import Database
 
 
-# How long a lease lasts that is not renewed. It tells exports and people; who takes a run over does not ask the clock.
+# How long a lease lasts that is not renewed. Beside one folder it tells exports and people alone, and who takes a run over
+# does not ask the clock; where several machines share a database, the database's own clock is asked.
 LEASE_SECONDS = 20.0
 
 _RUNNING = statements.IS_RUNNING
@@ -139,6 +141,8 @@ class RunStore:
         title: str = "",
         retitled: Sequence[str] = (),
         queued: QueuedMessage | None = None,
+        lasts: float = LEASE_SECONDS,
+        rows: Sequence[EventRow] = (),
     ) -> tuple[RunRecord, StoredMessage]:
         """Store a user's message (where there is one), the reply's empty place and the run, all or nothing.
 
@@ -147,6 +151,8 @@ class RunStore:
             title: For a conversation that has none yet.
             retitled: Titles that it takes the place of as well.
             queued: The waiting message that becomes the question, and waits no more.
+            lasts: Seconds of the lease.
+            rows: What the run begins with.
 
         Returns:
             The run, and the reply's place.
@@ -156,7 +162,7 @@ class RunStore:
             NotFoundError: The conversation or the parent is not the owner's, or the message does not wait any more.
             TooManyRequestsError: A limit is reached, as `check_use` says.
         """
-        now, run_id, lease = time.time(), new_id(), Lease(worker, time.time() + LEASE_SECONDS)
+        now, run_id = time.time(), new_id()
         # A moment later, so that the reply is the newest turn by its time too.
         place = StoredMessage(new_id(), conversation_id, parent_id, "assistant", (), run_id, "running", now + 1e-3)
         record = RunRecord(run_id, self._owner, conversation_id, place.id, "running", None, model, None, now, None)
@@ -171,7 +177,8 @@ class RunStore:
                 insert_message(connection, self._owner, asked)
                 reply = replace(place, parent_id=asked.id)
             insert_message(connection, self._owner, reply)
-            _insert_run(connection, record, lease)
+            _insert_run(connection, record, worker, lasts)
+            _append(connection, self._owner, run_id, rows)
             check_use(connection, self._owner, now, self._limits)
             count_use(connection, self._owner, record.started_at, messages=1)
             named = {"conversation": conversation_id, "named": clean(title)}
@@ -198,7 +205,7 @@ class RunStore:
             if connection.execute(select(runs.c.id).where(running)).first() is not None:
                 raise busy()
             insert_message(connection, self._owner, place)
-            _insert_run(connection, record, Lease("", None))
+            _insert_run(connection, record, "", None)
             _append(connection, self._owner, record.id, rows)
             insert_thoughts(connection, self._owner, place.id, thoughts)
 
@@ -239,7 +246,7 @@ class RunStore:
 
         Args:
             epoch: As of `append`.
-            until: When silence counts as an answer, in Unix seconds.
+            until: When silence counts as an answer, in Unix seconds of this machine.
 
         Raises:
             LeaseLostError: As `append`.
@@ -249,7 +256,8 @@ class RunStore:
         def store(connection: Connection) -> None:
             _refuse_unheld(connection, self._owner, run_id, epoch)
             _append(connection, self._owner, run_id, rows)
-            connection.execute(update(runs).where(runs.c.id == run_id).values(worker=base.WAITING, lease_until=until))
+            left = clock() + (until - time.time())
+            connection.execute(update(runs).where(runs.c.id == run_id).values(worker=base.WAITING, lease_until=left))
 
         await self._database.write(store)
 
@@ -358,10 +366,10 @@ class RunStore:
 
     async def running(self, conversation_id: str) -> tuple[RunRecord, Lease] | None:
         """The run that is being written in a conversation, with who holds it; `None` where none is."""
-        query = select(runs).where(_RUNNING, runs.c.owner_id == self._owner)
+        query = WITH_LEASES.where(_RUNNING, runs.c.owner_id == self._owner)
         query = query.where(runs.c.conversation_id == conversation_id)
         row = await self._database.read(lambda c: c.execute(query).first())
-        return (run_record(row), Lease(row.worker, row.lease_until)) if row is not None else None
+        return (run_record(row), lease_of(row)) if row is not None else None
 
     async def place(self, run_id: str) -> StoredMessage:
         """The message that the run writes. Raises NotFoundError."""
@@ -383,33 +391,39 @@ class AllRuns:
 
     async def running(self) -> list[tuple[RunRecord, Lease]]:
         """Every run that is marked as running, of all owners, each with who holds it: to find what was left behind."""
-        query = select(runs).where(_RUNNING).order_by(runs.c.started_at)
+        query = WITH_LEASES.where(_RUNNING).order_by(runs.c.started_at)
         rows = await self._database.read(lambda c: c.execute(query).all())
-        return [(run_record(row), Lease(row.worker, row.lease_until)) for row in rows]
+        return [(run_record(row), lease_of(row)) for row in rows]
 
-    async def renew(self, held: Mapping[str, int]) -> set[str]:
+    async def renew(self, held: Mapping[str, int], lasts: float = LEASE_SECONDS) -> set[str]:
         """Renew the leases of runs, all in one transaction.
 
         Args:
             held: The runs, each with the epoch in which the caller holds it.
+            lasts: Seconds of the lease.
 
         Returns:
             Those that it holds no more: taken over, ended or deleted.
         """
-        until = time.time() + LEASE_SECONDS
-
         def renewed(connection: Connection) -> set[str]:
             query = select(runs.c.id, runs.c.epoch).where(_RUNNING)
             still = {row.id for row in connection.execute(query) if held.get(row.id) == row.epoch}
             if still:
-                change = update(runs).where(runs.c.id == bindparam("run")).values(lease_until=until)
-                connection.execute(change, [{"run": run_id} for run_id in still])
+                change = update(runs).where(runs.c.id == bindparam("run")).values(lease_until=statements.lasting)
+                connection.execute(change, [{"run": run_id, "lasts": lasts} for run_id in still])
             return held.keys() - still
 
         return await self._database.write(renewed, durable=False)
 
-    async def take_over(
-        self, record: RunRecord, lease: Lease, worker: str, rows: Sequence[EventRow] | None = None
+    async def take_over(  # noqa: PLR0913 - what is known of it, and by name how it is held
+        self,
+        record: RunRecord,
+        lease: Lease,
+        worker: str,
+        rows: Sequence[EventRow] | None = None,
+        *,
+        seen: int | None = None,
+        lasts: float = LEASE_SECONDS,
     ) -> RunRecord:
         """Take a run that another process has left; from now on that one can write to it no more.
 
@@ -418,19 +432,25 @@ class AllRuns:
             lease: Who held it when it was looked at.
             worker: The process that goes on.
             rows: All its events so far, numbered as the new process counts them; left out, they stay as they are.
+            seen: The number of its last event when they were read, 0 for none: what came since would be lost.
+            lasts: Seconds of the lease.
 
         Returns:
             The run, in its new epoch.
 
         Raises:
-            ConflictError: key `busy`: the lease was renewed meanwhile, or another process was quicker.
+            ConflictError: key `busy`: the lease was renewed meanwhile, another process was quicker, or there is more
+                of the run than was seen.
         """
         same = runs.c.lease_until.is_not_distinct_from(lease.until) & (runs.c.worker == lease.worker)
         is_left = (runs.c.id == record.id) & (runs.c.epoch == record.epoch) & _RUNNING & same
-        taken = {"worker": worker, "epoch": record.epoch + 1, "lease_until": time.time() + LEASE_SECONDS}
+        taken = {"worker": worker, "epoch": record.epoch + 1, "lease_until": clock() + lasts}
+        last = select(func.max(run_events.c.seq)).where(run_events.c.run_id == record.id)
 
         def take(connection: Connection) -> None:
             if not connection.execute(update(runs).where(is_left).values(taken)).rowcount:
+                raise busy()
+            if seen is not None and (connection.execute(last).scalar() or 0) != seen:
                 raise busy()
             if rows is not None:
                 connection.execute(delete(run_events).where(run_events.c.run_id == record.id))
@@ -460,10 +480,10 @@ class AllRuns:
         return len(found)
 
 
-def _insert_run(connection: Connection, record: RunRecord, lease: Lease) -> None:
+def _insert_run(connection: Connection, record: RunRecord, worker: str, lasts: float | None) -> None:
     values = {name: getattr(record, name) for name in RunRecord.__slots__}
     try:
-        connection.execute(statements.ADD_RUN, {**values, "worker": lease.worker, "lease_until": lease.until})
+        connection.execute(statements.ADD_RUN, {**values, "worker": worker, "lasts": lasts})
     except IntegrityError as error:
         raise busy() from error
 
@@ -522,6 +542,15 @@ def run_record(row: Row[Any]) -> RunRecord:
         finished_at=row.finished_at,
         epoch=row.epoch,
     )
+
+
+WITH_LEASES: Final = select(runs, (runs.c.lease_until < clock()).label("over"))
+"""Rows of `runs`, each with whether its lease is over."""
+
+
+def lease_of(row: Row[Any]) -> Lease:
+    """Who holds a run, from a row of `WITH_LEASES`."""
+    return Lease(row.worker, row.lease_until, bool(row.over))
 
 
 def _missing() -> NotFoundError:

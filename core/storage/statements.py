@@ -10,6 +10,7 @@ from typing import Final
 from sqlalchemy import (
     BindParameter,
     ColumnElement,
+    Float,
     Text,
     bindparam,
     cast,
@@ -22,7 +23,7 @@ from sqlalchemy import (
     update,
 )
 
-from core.storage.dialects import upsert
+from core.storage.dialects import clock, upsert
 from core.storage.tables import (
     allowances,
     conversation_libraries,
@@ -182,7 +183,9 @@ RUN_HELD: Final = select(runs.c.owner_id, runs.c.epoch, runs.c.status).where(run
 RUNS_HELD: Final = select(runs.c.id, runs.c.owner_id, runs.c.epoch, runs.c.status).where(
     runs.c.id.in_(bindparam("wanted", expanding=True))
 )
-ADD_RUN: Final = insert(runs)
+lasting: ColumnElement[float | None] = clock() + bindparam("lasts", type_=Float)
+"""When a lease is over that lasts so many seconds from now, by the clock of the database."""
+ADD_RUN: Final = insert(runs).values(lease_until=lasting)
 END_RUN: Final = (
     update(runs)
     .where(runs.c.id == _run)

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, Table, insert, select
 
-from core.storage.base import EventRow, Lease, busy, new_id
+from core.storage.base import EventRow, busy, new_id
 from core.storage.conversations import conversation_of, conversation_record, stored, thread_of, tree_of
 from core.storage.dialects import begins
 from core.storage.documents import documents_where
 from core.storage.files import file_record
 from core.storage.kept_pages import kept_pages
 from core.storage.message_texts import keep_text, keep_title
-from core.storage.runs import run_record
+from core.storage.runs import WITH_LEASES, lease_of, run_record
 from core.storage.second_replies import COMPARED
 from core.storage.tables import (
     conversation_libraries,
@@ -121,9 +121,9 @@ class WholeConversations:
             conversation_of(connection, self._owner, conversation_id)
             wanted = (messages.c.conversation_id == conversation_id) & messages.c.id.in_(ids)
             found = {str(row.id): stored(row) for row in connection.execute(select(messages).where(wanted)).all()}
-            work = connection.execute(select(runs).where(runs.c.message_id.in_(list(found)))).all()
+            work = connection.execute(WITH_LEASES.where(runs.c.message_id.in_(list(found)))).all()
             made = {str(row.id): run_record(row) for row in work}
-            leases = {str(row.id): Lease(row.worker, row.lease_until) for row in work}
+            leases = {str(row.id): lease_of(row) for row in work}
             steps: dict[str, list[AgentThought]] = {}
             for step in thoughts_where(connection, list(found)):
                 steps.setdefault(step.message_id, []).append(step)

@@ -12,6 +12,7 @@ from core.reading.intake import Intake
 from core.runs.beside import Beside, FollowUps, Titles
 from core.runs.claim_check import ClaimChecker
 from core.runs.history_summary import HistorySummarizer
+from core.runs.lease import Sharing
 from core.runs.manager import Runs
 from core.runs.redis_feed import feed_at
 from core.toolbox.code_interpreter import CodeInterpreters
@@ -84,6 +85,7 @@ class Answering:
             keep_events=settings.keep_events_days * 86_400.0 or None,
             feed=feed_at(settings.redis_address, stores),
             rests_after=_RESTS_AFTER if settings.database is not None or settings.redis_address else None,
+            sharing=Sharing() if settings.database is not None else None,
         )
         runs.on_change(changed)
         beside = Beside(runs)

@@ -33,6 +33,16 @@ class Assistants:
     def __init__(self, max_iteration: int) -> None:
         self._max_iteration = max_iteration
 
+    @property
+    def goes_on(self) -> bool:
+        """A reply goes on after the results of its calls."""
+        return True
+
+    @property
+    def says_once(self) -> bool:
+        """One message without calls is the answer."""
+        return True
+
     @asynccontextmanager
     async def inside(self, services: OwnerServices, conversation_id: str, model: BaseChatModel) -> AsyncGenerator[Any]:
         """With the tools of a conversation, and all documents within its reach. Raises ParlourError."""

@@ -8,13 +8,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from core.agents.conversation import language_of
-from core.errors import ConflictError, NotFoundError, SettingsError, StorageError
+from core.errors import ConflictError, NotFoundError, ParlourError, SettingsError, StorageError
 from core.messages.events import ToolFinished
 from core.messages.transcript import Transcript
 from core.models.model_name import ModelName
 from core.reading.attachments import LONGEST_SHOWN, checked_text, excerpt, kind_of, title_of, user_message, with_text
 from core.runs.approvals import with_allowances
 from core.runs.log import LoggedEvent, message_events
+from core.runs.resumable import Said
 from core.runs.resume import answer_in, events_to_continue, events_to_edit, events_to_rerun_call
 from core.runs.rows import events_of, rows_of
 from core.runs.run import Beginning, RunOptions
@@ -230,12 +231,18 @@ class Conversation:
             return await self._answered(old.parent_id, lang, said, Beginning(earlier, may_have_run=frozenset()))
 
     async def resume(self, resumable: ResumableRun) -> Run:
-        """Let a reply that a dead process left in the middle of its calls go on. Raises as `OwnerRuns.resume`.
+        """Let a reply that a dead process left go on. Raises as `OwnerRuns.resume`.
 
-        A second reply to a question does not: it is interrupted, and stands with the first one.
+        A second reply to a question does not, nor the text of agents that might begin all over with what they did: it
+        is interrupted.
         """
+        agents = self.services.agents
         if await self.stores.second_replies.is_place(self.id):
             raise NotFoundError("What it answers is in another conversation.", kind="conversation")
+        if resumable.begun and not agents.goes_on:
+            raise ParlourError("Its agents may do again what they have done.")
+        if resumable.whole and not agents.says_once:
+            resumable = resumable.anew()
         place = await self.stores.conversations.message(resumable.record.message_id)
         thread = await self._thread_to(place.parent_id)
         history = _said(thread)
@@ -243,7 +250,8 @@ class Conversation:
         lang = language_of(history)
         turn = await self._turn(thread, await self._files_of(*history[-1:]), lang, loader)
         given = [*history, *resumable.messages()]
-        run = await self.runs.resume(resumable, turn, history=given, terms=await self.terms())
+        answerer = Said() if resumable.whole else turn
+        run = await self.runs.resume(resumable, answerer, history=given, terms=await self.terms())
         return self.services.after(run, loader, lang, name)
 
     async def stop(self) -> None:

@@ -49,6 +49,16 @@ _LOG = logging.getLogger(__name__)
 class Agents(Protocol):
     """Who answers: Parlour's assistant, or a program's own agents. What they give has a method `stream`."""
 
+    @property
+    def goes_on(self) -> bool:
+        """Whether a reply can be taken up after the results of its calls, and nothing of it is done twice."""
+        ...
+
+    @property
+    def says_once(self) -> bool:
+        """Whether a reply is over with its first message that calls nothing."""
+        ...
+
     def inside(
         self, services: OwnerServices, conversation_id: str, model: BaseChatModel
     ) -> AbstractAsyncContextManager[Any]:

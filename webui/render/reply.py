@@ -87,7 +87,7 @@ def reply_entries(  # noqa: PLR0913 - each is a part of the page, by name
         if waiting is not None and not entries and not reply.queued:
             return [message_entry("assistant", waiting_line(waiting, message.id, words))]
         return [*before, *entries, *_waiting_entries(reply, words, message.created_at)]
-    if reply.status == "error" and reply.error is not None:
+    if reply.status in {"error", "interrupted"} and reply.error is not None:
         entries.append(message_entry("assistant", _error(reply.error, words)))
     elif reply.status == "paused":
         entries.append(message_entry("assistant", _paused(message.id, reply.error or {}, words, last=last)))
