@@ -1,4 +1,4 @@
-"""Picks up the runs that dead processes have left: lets them go on, or ends them with what there is of their replies."""
+"""Picks up the runs that dead processes have left: lets them go on, or ends them with what there is of them."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ async def _goes_on(resume: Resume, left: ResumableRun, *, shared: bool) -> bool:
     return True
 
 
-async def interrupt(  # noqa: PLR0913 - what was left, and how it ends
+async def interrupt(
     stores: Stores,
     record: RunRecord,
     lease: Lease,

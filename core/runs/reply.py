@@ -219,11 +219,10 @@ _Note: TypeAlias = (
     | StepRecorded
     | TurnsSummarised
     | Queued
-    | TakenOver
     | InputAsked
     | InputGiven
 )
-_OfTheAccount: TypeAlias = ModelAsked | ModelCalled | CallStages
+_OfTheAccount: TypeAlias = ModelAsked | ModelCalled | CallStages | TakenOver
 
 
 class Reply:
@@ -449,8 +448,6 @@ class Reply:
             self.summary = event.text
         elif isinstance(event, Queued):
             self.queued = event.waiting
-        elif isinstance(event, TakenOver):
-            pass  # what goes on is told by what comes next
         elif event.call_id in self._calls:
             self._calls[event.call_id].position = event.position
 

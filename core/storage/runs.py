@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from core.storage.database import Database
 
 
-# How long a lease lasts that is not renewed. Beside one folder it tells exports and people alone, and who takes a run over
-# does not ask the clock; where several machines share a database, the database's own clock is asked.
+# How long a lease lasts that is not renewed. With one folder it tells exports and people alone, and who takes a run
+# over does not ask the clock; where several machines share a database, its clock is asked.
 LEASE_SECONDS = 20.0
 
 _RUNNING = statements.IS_RUNNING
@@ -405,6 +405,7 @@ class AllRuns:
         Returns:
             Those that it holds no more: taken over, ended or deleted.
         """
+
         def renewed(connection: Connection) -> set[str]:
             query = select(runs.c.id, runs.c.epoch).where(_RUNNING)
             still = {row.id for row in connection.execute(query) if held.get(row.id) == row.epoch}
@@ -415,7 +416,7 @@ class AllRuns:
 
         return await self._database.write(renewed, durable=False)
 
-    async def take_over(  # noqa: PLR0913 - what is known of it, and by name how it is held
+    async def take_over(
         self,
         record: RunRecord,
         lease: Lease,

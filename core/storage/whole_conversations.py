@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, Table, insert, select
 
-from core.storage.base import EventRow, busy, new_id
+from core.storage.base import EventRow, Lease, busy, new_id
 from core.storage.conversations import conversation_of, conversation_record, stored, thread_of, tree_of
 from core.storage.dialects import begins
 from core.storage.documents import documents_where

@@ -1,4 +1,4 @@
-"""Processes that share a database and write replies, forked from one that has loaded everything: to be killed or held up.
+"""Processes that share a database and write replies, forked from one that has loaded all: to be killed or held up.
 
 Run as a program it is their nursery: each line that it is told is a process, as `Told` says.
 """
@@ -140,16 +140,20 @@ def quiet(feed: Feed) -> Any:
     return told
 
 
+def be(told: Told) -> None:
+    """Be a process, with the clock and the place that it is told."""
+    real = time.time
+    time.time = lambda: real() + told.clock
+    if told.place:
+        lease._place = lambda: told.place  # type: ignore[assignment] # the space of another machine
+    asyncio.run(write(told))
+
+
 def main() -> None:
     for line in iter(sys.stdin.readline, ""):
         child = os.fork()
         if not child:
-            told = Told(**json.loads(line))
-            real, ahead = time.time, told.clock
-            time.time = lambda: real() + ahead
-            if told.place:
-                lease._place = lambda: told.place  # noqa: SLF001 - the space of another machine
-            asyncio.run(write(told))
+            be(Told(**json.loads(line)))
             os._exit(0)
         print(child, flush=True)
         os.waitpid(child, 0)

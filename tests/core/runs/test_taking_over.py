@@ -11,9 +11,10 @@ from typing import Any
 import anyio
 import pytest
 
+from core.messages.events import TextDelta
 from core.messages.message import Message
 from core.runs.followed import FollowedRun
-from core.runs.log import LoggedEvent, ModelCalled, TakenOver, TextDelta
+from core.runs.log import LoggedEvent, ModelCalled, TakenOver
 from core.runs.manager import Runs
 from core.runs.reply import CallBlock
 from core.runs.resumable import ResumableRun, Said
@@ -96,6 +97,7 @@ async def test_a_reply_whose_process_is_killed_in_the_middle_of_a_sentence_is_wr
     shared: Shared,
 ) -> None:
     await shared.nursery.begin(shared.told(text=WORDS))
+    await shared.nursery.until("text_delta")
     seen = await shared.followed()
     with anyio.fail_after(30):
         while "word5" not in seen.reply().text:
@@ -184,13 +186,15 @@ async def test_a_reply_that_was_whole_before_its_end_was_stored_is_not_written_a
 
 
 async def test_an_end_that_was_stored_and_not_told_is_known_to_who_follows(shared: Shared, redis: str) -> None:
-    await shared.nursery.begin(shared.told(text="All of it.", holds="news", redis=redis))
+    told = shared.told(text=WORDS[:200], holds="news", redis=redis)
+    await shared.nursery.begin(told)
+    await shared.nursery.until("text_delta")
     seen = await shared.followed()
-    await shared.nursery.until("complete")
+    await shared.nursery.until("run_finished")
     await shared.nursery.kill()
     with anyio.fail_after(30):
         assert await seen.wait() == "complete"
-    assert (seen.reply().text, await shared.runs.recover(shared.resume)) == ("All of it.", 0)
+    assert (seen.reply().text, await shared.runs.recover(shared.resume)) == (told.text, 0)
 
 
 async def test_of_a_machine_that_cannot_be_seen_the_lease_tells_and_it_is_not_taken_before(shared: Shared) -> None:
@@ -241,7 +245,11 @@ async def test_after_all_were_gone_the_first_that_comes_goes_on_with_what_they_l
 async def test_a_process_that_was_only_held_up_wakes_and_changes_nothing_and_calls_nothing(shared: Shared) -> None:
     await shared.nursery.begin(shared.told(calls=0, text=WORDS))
     await shared.nursery.until("text_delta", 20)
+    in_the_middle = "SELECT count(*) FROM pg_stat_activity WHERE state LIKE 'idle in transaction%'"
     shared.nursery.hold_up()
+    while await shared.stores.database.read(lambda c: c.exec_driver_sql(in_the_middle.replace("%", "%%")).scalar_one()):
+        shared.nursery.hold_up(signal.SIGCONT)  # let it finish what it writes: what is locked nobody can take
+        shared.nursery.hold_up()
     run = await shared.taken_over("All of it.")
     assert await run.wait() == "complete"
     before = await shared.last(), await shared.stores.of("alice").runs.events(run.id)
