@@ -183,7 +183,7 @@ RUN_HELD: Final = select(runs.c.owner_id, runs.c.epoch, runs.c.status).where(run
 RUNS_HELD: Final = select(runs.c.id, runs.c.owner_id, runs.c.epoch, runs.c.status).where(
     runs.c.id.in_(bindparam("wanted", expanding=True))
 )
-lasting: ColumnElement[float | None] = clock() + bindparam("lasts", type_=Float)
+lasting: ColumnElement[float] = clock() + bindparam("lasts", type_=Float)
 """When a lease is over that lasts so many seconds from now, by the clock of the database."""
 ADD_RUN: Final = insert(runs).values(lease_until=lasting)
 END_RUN: Final = (
