@@ -57,6 +57,20 @@ async def asked(house: Engine, text: str, conversation: str = "", files: list[st
     return run.reply().text, talk
 
 
+def test_only_agents_whose_replies_are_made_by_parlours_loop_go_on_where_another_process_left_them() -> None:
+    class Further(Assistant):
+        """Has its own way to reply."""
+
+        def _run(self, messages: list[Message], **kwargs: Any) -> Iterator[list[Message]]:
+            yield from ()
+
+    model = ScriptedModel("Hello.")
+    loops = [FnCallAgent([Writing()], model, name="one"), Assistant([], model, name="two")]
+    assert Program(loops).goes_on
+    assert not Program([*loops, Echo(name="three")]).goes_on
+    assert not Program([Further([], model)]).goes_on
+
+
 async def test_an_agent_answers_with_its_own_model_and_name(tmp_path: Path) -> None:
     agent = FnCallAgent(llm=ScriptedModel("Here I am."), name="Ann")
     async with Engine(settings(tmp_path), program=Program([agent])) as house:
