@@ -23,6 +23,7 @@ NAMES = (
     "calls",
     "preparing",
     "importing",
+    "ingesting",
     "bringing_in",
     "first_token",
     "threads",

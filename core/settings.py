@@ -315,7 +315,7 @@ class Settings(GrownSettings):
             raise ValueError("must be sites such as https://blog.example.com or https://*.example.com")
         return sites
 
-    @field_validator("base_url", "openai_base_url")
+    @field_validator("base_url", "openai_base_url", "embedding_base_url")
     @classmethod
     def _reachable(cls, address: str | None) -> str | None:
         return check_address(address)

@@ -31,6 +31,7 @@ ALLOWED = {
     "core.workspace.workspaces.Workspaces.open": POOL,
     "core.workspace.workspaces.Workspaces._made": POOL,
     "core.export.exporting.conversations_at_rest": FACTORIES,
+    "core.ingesting.opening.opened_house": FACTORIES,
     "core.mcp.servers.Servers.of": FACTORIES,
     "core.models.own_models.AllModels.of": FACTORIES,
     "core.rag.grown.shelf.PgShelves.of": FACTORIES,

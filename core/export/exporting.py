@@ -24,6 +24,7 @@ from core.export.schema import ExportedConversation, ExportedDocument, ExportedF
 from core.export.turns import moment, turn_of
 from core.rag.grown import shelves_at
 from core.rag.printing import as_pdf
+from core.reading.indexing import index_config
 from core.runs.lease import seems_held
 from core.runs.manager import Runs
 from core.storage.base import folder_name
@@ -371,9 +372,8 @@ def _index_at_rest(settings: Settings, folder: Path, shelf: Callable[[], Shelf] 
     async def opened() -> AsyncGenerator[Library, None]:
         from core.rag.library import Library  # brings the document readers with it
 
-        config = {"retrieval_type": settings.retrieval, "pdf_reader": settings.pdf_reader}
         passages = await asyncio.to_thread(shelf) if shelf is not None else None
-        library = await asyncio.to_thread(Library.open, folder, config, shelf=passages)
+        library = await asyncio.to_thread(Library.open, folder, index_config(settings), shelf=passages)
         try:
             yield library
         finally:

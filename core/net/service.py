@@ -82,13 +82,15 @@ async def ask(
         )
         try:
             data = await body_of(response, target.host, limits.size)
-            return Answer(target.host, response.status_code, _wait(response.headers.get("retry-after", "")), data)
+            return Answer(
+                target.host, response.status_code, seconds_to_wait(response.headers.get("retry-after", "")), data
+            )
         finally:
             await response.aclose()
 
 
-def _wait(said: str) -> float | None:
-    """Seconds; a date is not counted."""
+def seconds_to_wait(said: str) -> float | None:
+    """What a header `Retry-After` says, in seconds; a date is not counted."""
     try:
         seconds = float(said)
     except ValueError:

@@ -12,10 +12,11 @@ from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from core.errors import DocumentError, NoSpaceError, ParlourError
+from core.errors import DocumentError, ModelServiceError, NoSpaceError, ParlourError
 from core.rag.document_locks import ReadRequest
 from core.rag.draft import Draft, parsed_text, progress_of
 from core.rag.index_file import DamagedIndexError, IndexFile, move_aside, translated
+from core.rag.originals import FileInfo
 from core.rag.page_content import kind_of
 from core.rag.parsers import process
 from core.rag.parsers.base import ParseOptions
@@ -29,10 +30,11 @@ if TYPE_CHECKING:
     from core.rag.document import Document
     from core.rag.document_locks import DocumentLocks, Job
     from core.rag.draft import Piece
-    from core.rag.originals import FileInfo, Originals, StagedFile
+    from core.rag.originals import Originals, StagedFile
     from core.rag.pages import Pages, Pictures
     from core.rag.parsers.base import Found
     from core.rag.parsers.process import Limits
+    from core.rag.prepared import Prepared, PreparedVectors
     from core.rag.retriever import Retriever
     from core.rag.shelf import Shelf
 
@@ -104,6 +106,48 @@ class Ingestor:
                 return document
         finally:
             staged.path.unlink(missing_ok=True)
+
+    def take(self, staged: StagedFile, ready: Prepared, vectors: PreparedVectors) -> Document:
+        """Take in a document that was read elsewhere, unless it is here already: all of it at once, or nothing.
+
+        Args:
+            staged: Its bytes, as in `add`.
+            ready: What was read of them.
+            vectors: Keeps its vectors.
+
+        Raises:
+            DocumentError: These are not the bytes that were read (key `document_changed`).
+            NoSpaceError: The disk is full.
+            StorageError: The library is closed, or cannot be written.
+        """
+        known = ready.piece.document
+        try:
+            if staged.id != known.id:
+                raise DocumentError(
+                    "The file was changed while it was read.", hint="Take it in once more.", key="document_changed"
+                )
+            with self._locks.exclusive(known.id, ReadRequest()) as job:
+                return self._existing(known.id, FileInfo(known.name)) or self._taken(staged, ready, vectors, job)
+        finally:
+            staged.path.unlink(missing_ok=True)
+
+    def _taken(self, staged: StagedFile, ready: Prepared, vectors: PreparedVectors, job: Job) -> Document:
+        known = ready.piece.document
+        try:
+            self._originals.commit(staged, known.id)
+            kept = self._shelf.put(ready.piece, is_first=True, check=job.check) or known
+            try:
+                vectors.keep(known.id, ready.vectors)
+            except ModelServiceError as error:
+                _log.warning("The vectors of a document are made later: %s", error)
+            self._originals.write_info(known.id, FileInfo(known.name))
+        except BaseException as error:
+            self._discard(known.id)
+            if isinstance(error, OSError):
+                raise translated(error) from error
+            raise
+        self._retriever.changed()
+        return kept
 
     def remove(self, document_id: str) -> None:
         """Delete a document with its files; one that is being read is read no further."""

@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any, cast
 
 from core.errors import ModelMisbehavedError, ModelRefusedError, ModelUnavailableError, SettingsError
+from core.net.service import seconds_to_wait
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -57,7 +58,10 @@ class JsonService:
                 f"The {self._what} at {self._url} cannot be reached.", hint="Check its address."
             ) from error
         if answer.status_code in _BUSY or answer.status_code >= 500:
-            raise ModelUnavailableError(f"The {self._what} is busy (status {answer.status_code}).")
+            said_to_wait = seconds_to_wait(answer.headers.get("retry-after", ""))
+            raise ModelUnavailableError(
+                f"The {self._what} is busy (status {answer.status_code}).", retry_after=said_to_wait
+            )
         if answer.status_code != 200:
             # What it says may repeat the key, so it is not said again.
             raise ModelRefusedError(

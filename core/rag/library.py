@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from core.rag.config import RetrievalType
     from core.rag.document import Document, Heading, PageShape, Passage, ReadingProgress, Rectangle
     from core.rag.originals import Fetch
+    from core.rag.prepared import Prepared, PreparedVectors
     from core.rag.shelf import Shelf
 
 _P = ParamSpec("_P")
@@ -230,6 +231,33 @@ class Library:
         document_id = hashlib.sha256(data if page is None else data + f"\0page {page}".encode()).hexdigest()
         info = FileInfo(display_name(name), page, is_text=True)
         return self._ingestor.add(self._originals.stage_bytes(data), document_id, info, "", ReadRequest())
+
+    def take(self, path: str | Path, ready: Prepared, vectors: PreparedVectors) -> Document:
+        """Take in a file that was read elsewhere; nothing where its bytes are here already.
+
+        Args:
+            path: The file.
+            ready: What was read of it.
+            vectors: Keeps the vectors that came with it.
+
+        Raises:
+            NotFoundError: There is no such file.
+            DocumentError: It has changed since it was read (key `document_changed`), or is no file.
+            NoSpaceError: The disk is full; nothing of it stays.
+        """
+        staged = self._originals.stage(Path(path), self._limits.file_bytes, HEAD)
+        return self._ingestor.take(staged, ready, vectors)
+
+    def prepared_vectors(self) -> PreparedVectors:
+        """What keeps vectors that come with documents which were read elsewhere, for `take`."""
+        from core.rag.prepared import PreparedVectors
+
+        return PreparedVectors(self._shelf, self._config.embedding_model)
+
+    def read_at_once(self, count: int) -> None:
+        """Let the async twins read `count` files at the same time from now on; two where nothing is said."""
+        readers, self._readers = self._readers, ThreadPoolExecutor(count, "library-reader")
+        readers.shutdown(wait=False)
 
     def remove(self, document_id: str) -> None:
         """Take the document `document_id` out, its file and pictures too. One that is being read is read no further.

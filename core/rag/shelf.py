@@ -87,6 +87,18 @@ class Vectors(Derived, Protocol):
         """Finds the nearest in a large library; `None` where all vectors are compared."""
         ...
 
+    def check_size(self, size: int) -> None:
+        """Check that vectors of so many numbers fit to those that are there. Raises ModelMisbehavedError."""
+        ...
+
+    def keep(self, made: Sequence[tuple[int, NDArray[np.float16]]]) -> None:
+        """Keep vectors of chunks that were made elsewhere; those of chunks that are gone by now are passed over.
+
+        Raises:
+            StorageError: The library cannot be written.
+        """
+        ...
+
     def made(self, documents: Collection[str]) -> dict[str, tuple[int, int]] | None:
         """Of each of these documents, how many chunks have a vector and how many there are.
 

@@ -53,6 +53,7 @@ class Intake:
         stores: Where the bytes and the states are kept.
         index: Opens the index of an owner's documents, for an `async with` block.
         changed: Called with (owner, conversation) after each change of a state; a named library's has none.
+        at_once: How many documents are read at the same time, of all owners and of each.
 
     Attributes:
         jobs: What is being read, by the ids of documents.
@@ -65,6 +66,7 @@ class Intake:
         stores: Stores,
         index: Callable[[str], AbstractAsyncContextManager[Library]],
         changed: Callable[[str, str | None], None],
+        at_once: tuple[int, int] = (_AT_ONCE, _OF_EACH_OWNER),
     ) -> None:
         self._stores = stores
         self._index = index
@@ -72,7 +74,7 @@ class Intake:
         self.jobs: dict[str, ReadingJob] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self.preparing = Preparing(index, lambda owner: changed(owner, None))
-        self._lanes = Lanes(_AT_ONCE, _OF_EACH_OWNER)
+        self._lanes = Lanes(*at_once)
         self.waiting: dict[tuple[str, str], set[asyncio.Event]] = {}
         self._taking_out: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
         self.is_closing = False

@@ -151,6 +151,13 @@ class OwnerIntake:
         """Documents as they are now. Raises NotFoundError."""
         return [await self._stores.documents.get(document_id) for document_id in document_ids]
 
+    async def wait_for_end(self, document_id: str) -> DocumentRecord:
+        """Wait until the reading of a document is over; the document as it is then. Raises NotFoundError."""
+        job = self._job(document_id)
+        if job is not None and job.task is not None:
+            await asyncio.wait({job.task})
+        return await self._stores.documents.get(document_id)
+
     async def wait_for_first_pages(self, document_id: str, timeout: float) -> DocumentRecord:
         """Wait until some of a document was read or its reading is over, `timeout` seconds at most.
 

@@ -202,6 +202,13 @@ def collection_of(connection: Connection, owner: str, library_id: str) -> NamedL
     return found[0]
 
 
+def check_collection(connection: Connection, owner: str, library_id: str) -> None:
+    """Check that a library is the owner's, however much is in it, inside a transaction. Raises NotFoundError."""
+    mine = select(libraries.c.id).where(libraries.c.id == library_id, libraries.c.owner_id == owner)
+    if connection.execute(mine).first() is None:
+        raise NotFoundError("There is no such library.", kind="library")
+
+
 def usable_collection(connection: Connection, owner: str, library_id: str) -> NamedLibrary:
     """A library that is the owner's, or lent to the owner now, inside a transaction. Raises NotFoundError."""
     wanted = LENT_LIBRARIES.where(libraries.c.id == library_id)
@@ -300,7 +307,7 @@ class DocumentStore:
             if collection_id is None:
                 conversation_of(connection, self._owner, conversation_id or "")
             else:
-                collection_of(connection, self._owner, collection_id)
+                check_collection(connection, self._owner, collection_id)
             mine = select(files.c.sha256).where(files.c.id == file_id, files.c.owner_id == self._owner)
             digest = connection.execute(mine).scalar()
             if digest is None:
@@ -563,8 +570,9 @@ def _known(
     if collection_id is None:
         same = (documents.c.conversation_id == conversation_id) & (documents.c.file_id == file_id)
         return connection.execute(select(documents).where(same)).first()
-    same = (documents.c.collection_id == collection_id) & (files.c.sha256 == digest)
-    return connection.execute(select(documents).join(files, files.c.id == documents.c.file_id).where(same)).first()
+    same = documents.c.file_id.in_(select(files.c.id).where(files.c.sha256 == digest))
+    rows = connection.execute(select(documents).where(same))  # by the bytes alone: a library may have very many
+    return next((row for row in rows if row.collection_id == collection_id), None)
 
 
 def _document_of(connection: Connection, owner: str, document_id: str) -> DocumentRecord:

@@ -21,6 +21,7 @@ from core.storage.tables import (
     file_uses,
     files,
     folders,
+    ingested,
     libraries,
     message_agent_thoughts,
     message_texts,
@@ -47,7 +48,7 @@ _TAKEN: Final = (*_BY_ID, ABOUT_ME, TITLES, FOLLOW_UPS, CHECK_CLAIMS, JUDGE)
 # All that conversations are made of; how tools are approved, and keys, stay with whom they were sealed for.
 _MOVED: Final[tuple[Table, ...]] = (
     *(folders, conversations, queued_messages, messages, runs, run_events, files, file_uses, libraries),
-    *(conversation_libraries, documents, allowances, message_agent_thoughts, summaries, message_texts),
+    *(conversation_libraries, documents, ingested, allowances, message_agent_thoughts, summaries, message_texts),
 )
 
 

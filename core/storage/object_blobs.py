@@ -64,6 +64,106 @@ class Bucket:
         return f"s3://{self.name}/{self.prefix}".rstrip("/")
 
 
+def opened_store(bucket: Bucket, timeout: float = 30.0) -> tuple[Any, Any]:
+    """The package that speaks with stores, and the store; requests that fail are made again.
+
+    Raises:
+        MissingExtraError: The package is not installed.
+    """
+    with extra_for("Files in an S3 store"):
+        import obstore
+        from obstore.store import S3Store
+    given = {
+        "endpoint": bucket.endpoint,
+        "access_key_id": bucket.access_key,
+        "secret_access_key": bucket.secret_key,
+        "session_token": bucket.session_token,
+    }
+    store = S3Store(
+        bucket.name,
+        prefix=bucket.prefix or None,
+        region=bucket.region,
+        client_options=cast(
+            "Any",
+            {
+                "allow_http": bucket.endpoint.startswith("http://"),
+                "timeout": timedelta(seconds=max(timeout, 1.0) * 10),
+                "read_timeout": timedelta(seconds=timeout),
+                "connect_timeout": timedelta(seconds=min(timeout, 5.0)),
+            },
+        ),
+        retry_config=cast(
+            "Any",
+            {
+                "max_retries": _TRIES,
+                "retry_timeout": timedelta(seconds=timeout * 2),
+                "backoff": {"init_backoff": timedelta(milliseconds=50), "max_backoff": timedelta(seconds=2)},
+            },
+        ),
+        **cast("Any", {name: value for name, value in given.items() if value}),
+    )
+    return obstore, store
+
+
+class StoreErrors:
+    """What the store's package says, as errors of ours. What the store itself wrote is repeated nowhere.
+
+    Args:
+        obs: The package.
+        bucket: Where the store is.
+    """
+
+    def __init__(self, obs: Any, bucket: Bucket) -> None:
+        self._obs, self._bucket = obs, bucket
+
+    @contextmanager
+    def told(self) -> Generator[None]:
+        """What the store's package says as an error of ours. What the store itself wrote is repeated nowhere."""
+        errors = self._obs.exceptions
+        try:
+            yield
+        except errors.AlreadyExistsError as error:
+            raise taken() from error
+        except (FileNotFoundError, PermissionError, errors.BaseError) as error:
+            raise self._meant(error) from None
+
+    def _meant(self, error: Exception) -> StorageError:
+        said, place = str(error), self._bucket.address
+        code = found[1] if (found := _CODE.search(said)) else ""
+        if code == "NoSuchBucket":
+            return StorageError(
+                f"There is no bucket {self._bucket.name!r} for {place}.",
+                hint="Make it, or name another in PARLOUR_FILES.",
+                key="files_bucket",
+                place=place,
+            )
+        if isinstance(error, FileNotFoundError):
+            return gone()
+        no_keys = "latest/api/token" in said or "security-credentials" in said
+        if no_keys or code in _KEYS_REFUSED or isinstance(error, self._denied):
+            return StorageError(
+                f"The keys for {place} are missing or refused.",
+                hint="Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY.",
+                key="files_keys",
+                place=place,
+            )
+        return self.unreachable()
+
+    @property
+    def _denied(self) -> tuple[type[Exception], ...]:
+        errors = self._obs.exceptions
+        return (PermissionError, errors.PermissionDeniedError, errors.UnauthenticatedError)
+
+    def unreachable(self) -> StorageError:
+        """The error of a store that does not answer."""
+        return StorageError(
+            f"The store of {self._bucket.address} does not answer.",
+            hint="Look whether AWS_ENDPOINT_URL names a store that runs; what was stored before is safe.",
+            key="files_server",
+            place=self._bucket.address,
+        )
+
+
 class ObjectBlobs:
     """Bytes in a bucket.
 
@@ -80,41 +180,11 @@ class ObjectBlobs:
     is_remote = True
 
     def __init__(self, bucket: Bucket, folder: Path, most: int, *, timeout: float = 30.0) -> None:
-        with extra_for("Files in an S3 store"):
-            import obstore
-            from obstore.store import S3Store
-        self._obs: Any = obstore
+        self._obs, self._store = opened_store(bucket, timeout)
         self._bucket = bucket
         self._copies = LocalCopies(folder, most)
-        given = {
-            "endpoint": bucket.endpoint,
-            "access_key_id": bucket.access_key,
-            "secret_access_key": bucket.secret_key,
-            "session_token": bucket.session_token,
-        }
-        self._store: Any = S3Store(
-            bucket.name,
-            prefix=bucket.prefix or None,
-            region=bucket.region,
-            client_options=cast(
-                "Any",
-                {
-                    "allow_http": bucket.endpoint.startswith("http://"),
-                    "timeout": timedelta(seconds=max(timeout, 1.0) * 10),
-                    "read_timeout": timedelta(seconds=timeout),
-                    "connect_timeout": timedelta(seconds=min(timeout, 5.0)),
-                },
-            ),
-            retry_config=cast(
-                "Any",
-                {
-                    "max_retries": _TRIES,
-                    "retry_timeout": timedelta(seconds=timeout * 2),
-                    "backoff": {"init_backoff": timedelta(milliseconds=50), "max_backoff": timedelta(seconds=2)},
-                },
-            ),
-            **cast("Any", {name: value for name, value in given.items() if value}),
-        )
+        self._errors = StoreErrors(self._obs, bucket)
+        self._told = self._errors.told
 
     async def check(self, installation: str) -> None:
         """Look whether the bucket can be used, and whether it is this installation's.
@@ -278,53 +348,7 @@ class ObjectBlobs:
                 left -= len(piece)
                 yield bytes(piece)
             if left > 0:
-                raise self._unreachable()
-
-    @contextmanager
-    def _told(self) -> Generator[None]:
-        """What the store's package says as an error of ours. What the store itself wrote is repeated nowhere."""
-        errors = self._obs.exceptions
-        try:
-            yield
-        except errors.AlreadyExistsError as error:
-            raise taken() from error
-        except (FileNotFoundError, PermissionError, errors.BaseError) as error:
-            raise self._meant(error) from None
-
-    def _meant(self, error: Exception) -> StorageError:
-        said, place = str(error), self._bucket.address
-        code = found[1] if (found := _CODE.search(said)) else ""
-        if code == "NoSuchBucket":
-            return StorageError(
-                f"There is no bucket {self._bucket.name!r} for {place}.",
-                hint="Make it, or name another in PARLOUR_FILES.",
-                key="files_bucket",
-                place=place,
-            )
-        if isinstance(error, FileNotFoundError):
-            return gone()
-        no_keys = "latest/api/token" in said or "security-credentials" in said
-        if no_keys or code in _KEYS_REFUSED or isinstance(error, self._denied):
-            return StorageError(
-                f"The keys for {place} are missing or refused.",
-                hint="Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY.",
-                key="files_keys",
-                place=place,
-            )
-        return self._unreachable()
-
-    @property
-    def _denied(self) -> tuple[type[Exception], ...]:
-        errors = self._obs.exceptions
-        return (PermissionError, errors.PermissionDeniedError, errors.UnauthenticatedError)
-
-    def _unreachable(self) -> StorageError:
-        return StorageError(
-            f"The store of {self._bucket.address} does not answer.",
-            hint="Look whether AWS_ENDPOINT_URL names a store that runs; what was stored before is safe.",
-            key="files_server",
-            place=self._bucket.address,
-        )
+                raise self._errors.unreachable()
 
 
 def _note(key: str) -> str:

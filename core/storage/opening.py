@@ -25,9 +25,11 @@ COPIES: Final = "copies"
 
 def bucket_of(settings: Settings) -> Bucket | None:
     """The bucket that settings name; `None` where files are in the data folder."""
-    if settings.store is None:
-        return None
-    name, prefix = settings.store
+    return store_of(settings, *settings.store) if settings.store is not None else None
+
+
+def store_of(settings: Settings, name: str = "", prefix: str = "") -> Bucket:
+    """A bucket that the keys of the settings open, whether files are in it or not."""
     return Bucket(
         name,
         prefix,

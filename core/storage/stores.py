@@ -16,6 +16,7 @@ from core.storage.documents import AllDocuments, DocumentStore, LibraryStore
 from core.storage.files import AllFiles
 from core.storage.folders import FolderStore
 from core.storage.groups import GroupStore
+from core.storage.ingested import IngestedStore
 from core.storage.lending import Lending, Lent
 from core.storage.mcp_servers import McpServerStore
 from core.storage.model_services import ModelServiceStore
@@ -101,6 +102,11 @@ class OwnerStores:
     def second_replies(self) -> SecondReplyStore:
         """What other models write to the same questions."""
         return SecondReplyStore(self._database, self.owner)
+
+    @cached_property
+    def ingested(self) -> IngestedStore:
+        """What of folders and stores was taken into libraries."""
+        return IngestedStore(self._database, self.owner)
 
     @cached_property
     def whole(self) -> WholeConversations:

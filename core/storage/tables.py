@@ -202,7 +202,7 @@ files = Table(
     Column("name", Text, nullable=False),
     Column("media_type", String, nullable=False),
     Column("size", _LARGE, nullable=False),
-    Column("sha256", String, nullable=False),
+    Column("sha256", String, nullable=False, index=True),
     Column("created_at", Float, nullable=False),
 )
 
@@ -512,4 +512,19 @@ notes = Table(
     Column("value", Text, nullable=False),
     Column("size", Integer, nullable=False),
     Column("updated_at", Float, nullable=False),
+)
+
+# The ledger of `parlour ingest`: what stands at a place was taken in as this document, or could not be. The key is a
+# hash, for a place may be longer than an index takes.
+ingested = Table(
+    "ingested",
+    metadata,
+    Column("collection_id", String, ForeignKey("libraries.id", ondelete="CASCADE"), primary_key=True),
+    Column("key", String, primary_key=True),
+    _owned(),
+    Column("place", Text, nullable=False),
+    Column("mark", String, nullable=False),
+    Column("document_id", String, ForeignKey("documents.id", ondelete="CASCADE"), index=True),
+    Column("error", JSON(none_as_null=True)),
+    Column("at", Float, nullable=False),
 )

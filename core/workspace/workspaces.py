@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from core.bridge.pool import Pool
 from core.errors import NotFoundError, StorageError
+from core.reading.indexing import index_config
 from core.storage.base import folder_name
 from core.workspace.workspace import Workspace
 
@@ -180,5 +181,4 @@ def _open(folder: Path, settings: Settings, shelf: Callable[[], Shelf] | None, f
     from core.rag.library import Library  # brings the document readers with it
 
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    config = {"retrieval_type": settings.retrieval, "pdf_reader": settings.pdf_reader}
-    return Library.open(folder, config, shelf=shelf() if shelf is not None else None, fetch=fetch)
+    return Library.open(folder, index_config(settings), shelf=shelf() if shelf is not None else None, fetch=fetch)

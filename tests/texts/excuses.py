@@ -15,6 +15,7 @@ ROOMS: Mapping[str, str] = {
     "core.tools.sandbox.inside*": "runs inside of the sandbox",
     "core.storage.migrations*": "moves rows from one form to another",
     "webui.commands*": "the command line of who starts the house",
+    "core.ingesting*": "what `parlour ingest` does: files are read as ever, and their names are passed on",
     "*.__main__": "runs when it is imported",
 }
 
@@ -34,6 +35,7 @@ _LISTED: Mapping[str, str] = {
         core.storage.documents: LibraryStore.* DocumentStore.*
         core.storage.files: FileStore.*
         core.storage.folders: FolderStore.* folder_of
+        core.storage.ingested: IngestedStore.*
         core.storage.conversation_list: ConversationList.* _Stretch.*
         core.storage.mcp_servers: McpServerStore.*
         core.storage.model_services: ModelServiceStore.*
@@ -223,6 +225,7 @@ _LISTED: Mapping[str, str] = {
         core.agents.seeing: Sight.*
         core.rag.figures: Figures.*
         core.rag.library: Library.*
+        core.rag.prepared: prepared
         core.rag.figures: Figures.named
         core.rag.context_builder: ContextBuilder.merged
         core.rag.page_content: Contents.get _Reader.get

@@ -19,6 +19,7 @@ COMMANDS: Final[Mapping[str, str]] = {  # names to `module:function`
     "eval": "webui.commands.eval:main",
     "models": "webui.commands.models:main",
     "export": "webui.commands.data_folder:export",
+    "ingest": "webui.commands.ingesting:ingest",
     "import": "webui.commands.bringing:bring_in",
     "record": "webui.commands.recording:record",
     "keys": "webui.commands.keys:main",

@@ -68,7 +68,13 @@ class PgVectors(MadeVectors):
         with self._server.reading() as db:
             return db.execute(_MISSING, {**self._given, "last": last, "most": most}).fetchall()  # pyright: ignore[reportReturnType]
 
-    def _keep(self, made: Sequence[tuple[int, NDArray[np.float16]]]) -> None:
+    def _kept_size(self) -> int:
+        with self._server.reading() as db:
+            row = db.execute(f"SELECT vector_dims(vec) {_HERE} LIMIT 1".encode(), self._given).fetchone()
+        return row[0] if row else 0
+
+    def keep(self, made: Sequence[tuple[int, NDArray[np.float16]]]) -> None:
+        """As of `MadeVectors`."""
         with self._server.writing() as db:
             # While they are added no passage goes: its vector would stay.
             db.execute("SELECT 1 FROM shelves WHERE id = %(shelf)s FOR SHARE", self._given)
@@ -97,7 +103,7 @@ class PgVectors(MadeVectors):
         """As of `Vectors`."""
         if not self._has_all(documents) or not self.embedder.ready():
             return None
-        asked = self.embedder.questions([question])[0]
+        asked = self._asked(question)
         given: dict[str, Any] = {**self._given, "asked": _text(asked), "also": list(also)}
         here = _HERE
         if documents is not None:

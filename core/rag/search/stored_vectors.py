@@ -6,12 +6,13 @@ import json
 import logging
 import threading
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from core.errors import ModelMisbehavedError
 from core.rag.prose import sentence_spans
 from core.rag.records import searched_text
 from core.rag.search.near_index import Known, Wanted, ids_of, near
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-_BATCH = 8  # chunks that are made into vectors at once: few enough that a library closes soon
+_BATCH = 8  # chunks that are made into vectors at once, or as many as a service likes: so a library closes soon
 _MISSING = """
 SELECT chunks.id, documents.title, documents.name, heading, text
 FROM chunks JOIN documents ON documents.id = document_id
@@ -41,6 +42,10 @@ ORDER BY chunks.id LIMIT ?"""
 _MADE = """
 SELECT document_id, sum(EXISTS (SELECT 1 FROM vectors WHERE model = ?1 AND chunk_id = chunks.id)), count(*)
 FROM chunks WHERE document_id IN (SELECT value FROM json_each(?2)) GROUP BY document_id"""
+
+# By the chunks, for there is no index of models; where any have vectors, the first have.
+_SIZE = """
+SELECT length(vector) FROM chunks CROSS JOIN vectors ON chunk_id = chunks.id AND model = ? ORDER BY chunks.id LIMIT 1"""
 
 _COUNT = "SELECT coalesce(sum(chunks), 0) FROM documents WHERE id IN (SELECT value FROM json_each(?))"
 # To count the chunks themselves takes milliseconds where there are many.
@@ -98,6 +103,7 @@ class MadeVectors(ABC):
     most: int | None = None
     in_parts: bool = False
     moved: Callable[[], None] = lambda: None
+    _size: int = field(default=0, init=False)
 
     @property
     def model(self) -> str:
@@ -119,7 +125,7 @@ class MadeVectors(ABC):
         while not stop.is_set():
             if self.most is not None and self._chunks() > self.most:
                 return True
-            missing = self._missing(last, _BATCH)
+            missing = self._missing(last, max(_BATCH, self.embedder.at_once))
             if not missing:
                 if not last:
                     return True
@@ -127,8 +133,10 @@ class MadeVectors(ABC):
                 continue
             last = missing[-1][0]
             rows = self._made([self._told(title or name, *texts) for _, title, name, *texts in missing], stop)
-            made = zip((row[0] for row in missing), rows, strict=False)  # fewer rows where it was stopped
-            self._keep(list(made))
+            made = list(zip((row[0] for row in missing), rows, strict=False))  # fewer rows where it was stopped
+            if made:
+                self.check_size(len(made[0][1]))
+            self.keep(made)
             self.moved()
         return False
 
@@ -137,8 +145,34 @@ class MadeVectors(ABC):
         """Chunks after `last` that have no vector, by growing ids: with title, name, heading and text."""
 
     @abstractmethod
-    def _keep(self, made: Sequence[tuple[int, NDArray[np.float16]]]) -> None:
+    def keep(self, made: Sequence[tuple[int, NDArray[np.float16]]]) -> None:
         """Keep vectors, but those of chunks that are gone by now."""
+
+    @abstractmethod
+    def _kept_size(self) -> int:
+        """How many numbers the vectors have that are kept of this model; 0 where there are none."""
+
+    def check_size(self, size: int) -> None:
+        """Check that vectors of so many numbers can be compared with those that are kept.
+
+        Raises:
+            ModelMisbehavedError: They cannot: a service gives others under the same name.
+        """
+        if size != self._size:
+            self._size = self._kept_size() or size
+        if size != self._size:
+            parts = PARTS if self.in_parts else 1
+            raise ModelMisbehavedError(
+                f"The embedding model {self.embedder.model!r} gives vectors of {size // parts} numbers, and those of "
+                f"this library have {self._size // parts}.",
+                hint="Set its `dimensions`, or name another model: then all of them are made anew.",
+            )
+
+    def _asked(self, question: str) -> Floats:
+        """The vector of a question, which can be compared. Raises as `like`."""
+        asked = self.embedder.questions([question])[0]
+        self.check_size(len(asked) * (PARTS if self.in_parts else 1))
+        return asked
 
     @abstractmethod
     def _chunks(self) -> int:
@@ -209,7 +243,13 @@ class Vectors(MadeVectors):
         with self.file.reading() as db:
             return db.execute(_MISSING, (last, self.model, most)).fetchall()
 
-    def _keep(self, made: Sequence[tuple[int, NDArray[np.float16]]]) -> None:
+    def _kept_size(self) -> int:
+        with self.file.reading() as db:
+            row = db.execute(_SIZE, (self.model,)).fetchone()
+        return row[0] // np.dtype(np.float16).itemsize if row else 0
+
+    def keep(self, made: Sequence[tuple[int, NDArray[np.float16]]]) -> None:
+        """As of `MadeVectors`."""
         with self.file.writing() as db:
             db.executemany(
                 # A chunk may be gone by now, with its document.
@@ -241,7 +281,7 @@ class Vectors(MadeVectors):
             found = self._all(db, matrix) if documents is None else _rows_of(matrix, ids_of(db, documents))
         if found is False or not self.embedder.ready():
             return None
-        asked = self.embedder.questions([question])[0]
+        asked = self._asked(question)
         if found is None:
             return Similarity(matrix.ids, _cosines(matrix.rows, asked), self.in_parts)
         # To take a few rows out is quicker than to compare all; to take most of them out is slower.
@@ -261,7 +301,7 @@ class Vectors(MadeVectors):
             count = self._count(db, known, (now.change, since.change), documents)
         if not count or not self.embedder.ready():
             return None
-        asked = self.embedder.questions([question])[0]
+        asked = self._asked(question)
         return near(self.file, known, asked, Wanted(documents, count, nearest, also))
 
     def _count(

@@ -170,6 +170,7 @@ class Service:
                 raw = service.answer or json.dumps({"data": data, "error": KEY}).encode()
                 self.send_response(service.status)
                 self.send_header("content-length", str(len(raw)))
+                self.send_header("retry-after", "0")  # nothing here waits
                 self.end_headers()
                 self.wfile.write(raw)
 
@@ -198,7 +199,7 @@ def test_a_service_is_asked_in_small_parts_and_its_rows_come_in_order(service: S
     (embedder,) = embedders(service.cfg)
     texts = ["h" * number for number in range(25)]
     rows = embedder.passages(texts)
-    assert [len(asked["input"]) for asked in service.asked] == [10, 10, 5]  # type: ignore[arg-type]
+    assert sorted(len(asked["input"]) for asked in service.asked) == [5, 10, 10]  # type: ignore[arg-type]
     assert service.asked[0]["authorization"] == f"Bearer {KEY}"
     assert service.asked[0]["path"] == "/v1/embeddings"
     assert math.isclose(rows[24][0], 1.0, abs_tol=1e-5)

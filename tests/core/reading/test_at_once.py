@@ -75,6 +75,20 @@ async def test_two_conversations_that_are_given_the_same_file_at_once_read_it_on
     assert len(read) == 1
 
 
+async def test_a_small_owners_document_is_read_while_hundreds_of_another_owner_wait(engine: Engine) -> None:
+    many, one = libraries_of(engine, "alice"), libraries_of(engine, "bob")
+    gate = Gate(await index_of(engine, "alice"), early=True)  # none of hers comes to its end
+    shelf, count = await many.create("Many"), 200
+    for number in range(count):
+        await many.add(shelf.id, f"Lamp {number} stands beside door {number}.".encode(), f"{number}.md")
+    record = await one.add((await one.create("One")).id, pdf(CLAUSE), "mine.pdf")
+    assert (await world_of(engine, "bob").intake.wait_for_end(record.id)).status == "ready"
+    (found,) = await (await index_of(engine, "bob")).afind("What is the deductible?")
+    assert found.document == "mine.pdf"
+    assert len(gate.begun) <= 2
+    assert len(engine.intake.jobs) == count
+
+
 async def test_a_library_that_is_deleted_while_it_is_asked_ends_no_reply(engine: Engine) -> None:
     library, talk = (
         await libraries_of(engine, "alice").create("Policies"),

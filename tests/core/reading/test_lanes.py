@@ -34,6 +34,10 @@ class Readers:
         self._gone: dict[str, asyncio.Event] = {}
 
     async def come(self, name: str, owner: str = "alice", patience: float = 0.0) -> None:
+        self.begin(name, owner, patience)
+        await settled()
+
+    def begin(self, name: str, owner: str = "alice", patience: float = 0.0) -> None:
         gone = self._gone[name] = asyncio.Event()
 
         async def read() -> None:
@@ -42,7 +46,6 @@ class Readers:
                 await gone.wait()
 
         self.tasks[name] = asyncio.create_task(read())
-        await settled()
 
     async def go(self, name: str) -> None:
         self._gone[name].set()
@@ -100,6 +103,20 @@ async def test_an_owner_with_many_files_leaves_room_for_another(
         await readers.come(f"alice {number}")
     await readers.come("bob", owner="bob", patience=60)
     assert readers.begun == ["alice 0", "alice 1", "bob"]
+
+
+async def test_one_document_begins_at_once_behind_a_thousand_of_somebody_elses(
+    reading: Callable[[Lanes], Awaitable[Readers]],
+) -> None:
+    readers = await reading(Lanes(4, 2))
+    for number in range(1_000):
+        readers.begin(f"alice {number}")
+    await readers.come("bob", owner="bob")
+    assert readers.begun == ["alice 0", "alice 1", "bob"]
+    await readers.go("alice 0")
+    readers.begin("carol 0", owner="carol")
+    await readers.come("carol 1", owner="carol")
+    assert readers.begun[3:] == ["alice 2", "carol 0"], "four at the same time, two of each"
 
 
 async def test_who_gives_up_waiting_or_reading_leaves_the_room_to_others(

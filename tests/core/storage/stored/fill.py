@@ -34,6 +34,7 @@ BOUND = {
     "FileStore": "files",
     "DocumentStore": "documents",
     "LibraryStore": "libraries",
+    "IngestedStore": "ingested",
     "OwnerSettings": "settings",
     "Allowances": "allowances",
     "SummaryStore": "summaries",
@@ -165,6 +166,10 @@ async def documents(database: Any, folder: Path) -> dict[str, Any]:
         facts = {"pages": 1, "chunks": 3, "seconds": 0.5}
         await kept.update(OWNER, shelved.id, "ready", library_id=file.sha256, pages=1, facts=facts)
         await libraries.use(OWNER, talk.id, library.id, on=True)
+        if has("ingested"):
+            ledger = store("ingested", "IngestedStore", database)
+            await ledger.note(OWNER, library.id, "/papers/shelved.md", "1234 5678", document_id=shelved.id)
+            await ledger.note(OWNER, library.id, "/papers/灯塔.exe", "2 3", error={"key": "document_unsupported"})
         told |= {"library": library.id, "library_name": library.name, "shelved": shelved.id}
     return {"id": talk.id, **told}
 

