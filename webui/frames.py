@@ -132,7 +132,7 @@ class Frames:
         self._engine = engine
         self._views = views
         self._rendered = Rendered(_KEPT)
-        self._histories = Histories()
+        self._histories = Histories(others=engine.stores.database.others)
         self._drawn: WeakKeyDictionary[View, _Drawn] = WeakKeyDictionary()
         self._followers = 0
         self._versions = count(time.time_ns())  # none is like one of an earlier process
@@ -521,6 +521,7 @@ _MOST_OWNERS = 1_000  # owners
 class _Kept(NamedTuple):
     reading: asyncio.Task[History]
     at: float
+    others: int
 
 
 class Histories:
@@ -528,10 +529,12 @@ class Histories:
 
     Args:
         clock: Seconds that never go back.
+        others: Another number where other Parlours may have changed something; left out, they always may.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic, others: Callable[[], int] | None = None) -> None:
         self._clock = clock
+        self._others = others or count().__next__
         self._lists: OrderedDict[str, dict[bool, _Kept]] = OrderedDict()
         self._moved = BoundedDict[str, int](_MOST_OWNERS)
 
@@ -553,12 +556,12 @@ class Histories:
         kept, now = lists.get(archived), self._clock()
         if kept is None or (kept.reading.done() and _failed(kept.reading)):
             listing = workspace.conversation_list.beginning(archived=archived)
-            kept = lists[archived] = _Kept(asyncio.create_task(listing), now)
+            kept = lists[archived] = _Kept(asyncio.create_task(listing), now, self._others())
             if len(self._lists) > _MOST_OWNERS:
                 self._lists.popitem(last=False)
-        elif kept.reading.done() and now - kept.at >= REFRESH:
+        elif kept.reading.done() and now - kept.at >= REFRESH and (others := self._others()) != kept.others:
             again = self._again(workspace, kept.reading.result(), archived=archived)
-            kept = lists[archived] = _Kept(asyncio.create_task(again), now)
+            kept = lists[archived] = _Kept(asyncio.create_task(again), now, others)
         if kept.reading.done():
             return kept.reading.result()
         return await asyncio.shield(kept.reading)  # whoever leaves does not take it from the others

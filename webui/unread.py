@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from itertools import count
 from typing import TYPE_CHECKING, Final
 
 from core.bridge.pool import BoundedDict
@@ -30,13 +31,20 @@ class Unread:
     Args:
         stores: Of everybody; left out, nothing is kept beyond this process.
         clock: Seconds that never go back.
+        others: Another number where other processes may have changed something; left out, they always may.
     """
 
-    def __init__(self, stores: Stores | None = None, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        stores: Stores | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        others: Callable[[], int] | None = None,
+    ) -> None:
         self._stores = stores
         self._clock = clock
+        self._others = others or count().__next__
         self._known = BoundedDict[str, dict[str, None]](_MOST_OWNERS)
-        self._read_at = BoundedDict[str, float](_MOST_OWNERS)
+        self._read_at = BoundedDict[str, tuple[float, int]](_MOST_OWNERS)
         self._writing: dict[str, asyncio.Task[None]] = {}  # the last change of each owner that is on its way
 
     def of(self, owner: str) -> frozenset[str]:
@@ -56,12 +64,18 @@ class Unread:
             self._change(owner, conversation_id, unread=False)
 
     async def refresh(self, owner: str, after: float) -> None:
-        """Read them again, unless that was done in the last `after` seconds, or a change is on its way."""
-        now = self._clock()
-        if self._stores is None or owner in self._writing or now - self._read_at.get(owner, float("-inf")) < after:
+        """Read them again after `after` seconds, if others may have changed them and no change is on its way."""
+        if self._stores is None or owner in self._writing:
             return
-        self._read_at[owner] = now
-        kept = await self._stores.of(owner).settings.get(UNREAD, [])
+        now, (then, seen) = self._clock(), self._read_at.get(owner, (float("-inf"), -1))
+        if now - then < after or (others := self._others()) == seen:
+            return
+        self._read_at[owner] = now, others
+        try:
+            kept = await self._stores.of(owner).settings.get(UNREAD, [])
+        except BaseException:
+            self._read_at.pop(owner, None)
+            raise
         if owner not in self._writing:
             self._known[owner] = dict.fromkeys(kept)
 

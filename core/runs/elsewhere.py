@@ -68,6 +68,7 @@ class Elsewhere:
         patience: float = _PATIENCE,
     ) -> None:
         self._news, self.requests = stores.run_news, stores.run_requests
+        self._database = stores.database
         self._feed = feed
         self._here = here
         self._changed = changed
@@ -166,9 +167,13 @@ class Elsewhere:
         self._changed(run.owner, place)
 
     async def _watch(self) -> None:
+        seen = -1
         while True:
             try:
-                await self.look()
+                await self._database.look_for_others()
+                before, seen = seen, self._database.others()
+                if self._known or seen != before:
+                    await self.look()
             except StorageError as error:
                 _LOG.info("It is not known what other processes write: %s", error)
             except Exception:  # noqa: BLE001 - logged below, and the next look may do better

@@ -91,6 +91,14 @@ class Database:
         """As of `Transactions`."""
         self._form.count(connection, number)
 
+    def others(self) -> int:
+        """As of `Transactions`."""
+        return self._form.others()
+
+    async def look_for_others(self) -> None:
+        """As of `Transactions`."""
+        await self._form.look_for_others()
+
     async def aclose(self) -> None:
         """Close all connections; nothing can be read or written any more."""
         await self._form.aclose()
@@ -116,6 +124,7 @@ class SqliteDatabase(Transactions):
         self._writer = _engine(path, size=1)
         self._readers = _engine(path, size=_READERS)
         self._closed = False
+        self._others = 0
         self._writing = ThreadPoolExecutor(1, "database-write")
         self._reading = ThreadPoolExecutor(_READERS, "database-read")
 
@@ -148,6 +157,19 @@ class SqliteDatabase(Transactions):
         for engine, threads in ((self._readers, self._reading), (self._writer, self._writing)):
             await asyncio.to_thread(engine.dispose)
             threads.shutdown(wait=False)
+
+    def others(self) -> int:
+        """As of `Transactions`."""
+        return self._others
+
+    async def look_for_others(self) -> None:
+        """As of `Transactions`; one connection writes here, and SQLite tells it of what any other one committed."""
+        if self._closed:
+            raise StorageError("The database is closed.")
+        try:
+            self._others = await asyncio.get_running_loop().run_in_executor(self._writing, _foreign, self._writer)
+        except (DBAPIError, PoolTimeoutError, sqlite3.Error, OSError) as error:
+            raise translated(error, self.path) from error
 
     def counted(self, connection: Connection) -> int:
         """As of `Transactions`."""
@@ -202,6 +224,13 @@ def _transaction(engine: Engine, opening: tuple[str, ...], work: Callable[[Conne
                 plain.execute("ROLLBACK")
             raise
         return result
+
+
+def _foreign(engine: Engine) -> int:
+    """A number that changes with what other connections commit."""
+    with engine.connect() as connection:
+        plain: Any = connection.connection.driver_connection
+        return int(plain.execute("PRAGMA data_version").fetchone()[0])
 
 
 def _engine(path: Path, *, size: int) -> Engine:

@@ -9,6 +9,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext, suppress
+from itertools import count
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import psycopg
@@ -67,6 +68,7 @@ class PostgresDatabase(Transactions):
         self._writing = ThreadPoolExecutor(CONNECTIONS, "database-write")
         self._closing = threading.Event()
         self._again = threading.Lock()
+        self._others = count()
 
     @classmethod
     async def at(cls, address: str) -> PostgresDatabase:
@@ -88,6 +90,13 @@ class PostgresDatabase(Transactions):
         """As of `Transactions`; key `storage_unsure` where the connection was lost at the very end."""
         opening = _TO_WRITE if durable else _TO_WRITE_QUICKLY
         return await run_to_end(self._run(self._writing, self._writers, opening, work))
+
+    def others(self) -> int:
+        """As of `Transactions`; nothing tells it here, so it is always another one."""
+        return next(self._others)
+
+    async def look_for_others(self) -> None:
+        """As of `Transactions`."""
 
     async def aclose(self) -> None:
         """Close all connections; nothing can be read or written any more."""

@@ -66,6 +66,17 @@ class Transactions(ABC):
         """
 
     @abstractmethod
+    def others(self) -> int:
+        """A number that is another one than before where other processes may have changed something since.
+
+        It is as of the last `look_for_others`.
+        """
+
+    @abstractmethod
+    async def look_for_others(self) -> None:
+        """Let `others` know what other processes changed. Raises StorageError."""
+
+    @abstractmethod
     async def aclose(self) -> None:
         """Close all connections; nothing can be read or written any more."""
 

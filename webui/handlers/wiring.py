@@ -43,7 +43,9 @@ class Handlers:
     """
 
     def __init__(self, context: WebContext, uploads: Uploads) -> None:
-        self.views = views = Views(context.words, Unread(context.engine.stores))
+        self.views = views = Views(
+            context.words, Unread(context.engine.stores, others=context.engine.stores.database.others)
+        )
         self._desk = Desk(context.engine, uploads, views)
         self._hosted = HostedDesk(self._desk, context.look)
         self._frames = Frames(context.engine, views)

@@ -271,6 +271,22 @@ async def test_many_writers_wait_for_each_other(tmp_path: Path) -> None:
     await database.aclose()
 
 
+async def test_what_another_process_changed_is_known_from_what_this_one_changed(tmp_path: Path) -> None:
+    ours, theirs = [await Database.open(tmp_path / "parlour.db") for _ in range(2)]
+    await ours.look_for_others()
+    before = ours.others()
+    await store_an_owner(ours, "alice")
+    await ours.look_for_others()
+    assert ours.others() == before
+    await store_an_owner(theirs, "bob")
+    await ours.look_for_others()
+    assert ours.others() != before
+    await ours.aclose()
+    await theirs.aclose()
+    with pytest.raises(StorageError, match="closed"):
+        await ours.look_for_others()
+
+
 async def test_a_folder_that_is_no_folder_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(StorageError) as caught:

@@ -74,3 +74,22 @@ async def test_what_another_parlour_changed_is_seen_two_seconds_later_and_told_o
     await kept.of(one)
     assert kept.moved("alice") == 1
     assert kept.moved("bob") == 0
+
+
+async def test_a_list_that_no_other_parlour_can_have_changed_is_not_read_again() -> None:
+    now, others, read = [0.0], [1], 0
+
+    async def beginning(*, archived: bool) -> Any:
+        nonlocal read
+        read += 1
+        return [archived]
+
+    one: Any = SimpleNamespace(owner="alice", conversation_list=SimpleNamespace(beginning=beginning))
+    kept = Histories(lambda: now[0], lambda: others[0])
+    for now[0] in (0.0, REFRESH, 9 * REFRESH):
+        await kept.of(one)
+    assert read == 1
+    others[0] = 2
+    await kept.of(one)
+    await kept.of(one)
+    assert read == 1 + 1

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from core.errors import StorageError
 from core.storage.database import Database
 from tests.core.stores import stores_over
 from webui.frames import REFRESH
@@ -47,6 +48,40 @@ async def test_what_another_parlour_marked_is_looked_for_now_and_then_alone(tmp_
     await two.refresh("alice", REFRESH)
     assert two.of("alice") == {"talk"}
     await database.aclose()
+
+
+async def test_marks_that_no_other_parlour_can_have_changed_are_not_read_again(tmp_path: Path) -> None:
+    database = await Database.open(tmp_path / "a.db")
+    others = [1]
+    one, two = Unread(stores_over(database)), Unread(stores_over(database), others=lambda: others[0])
+    await two.refresh("alice", 0)
+    one.add("alice", "talk")
+    await one.kept()
+    await two.refresh("alice", 0)
+    assert two.of("alice") == frozenset()
+    others[0] = 2
+    await two.refresh("alice", 0)
+    assert two.of("alice") == {"talk"}
+    await database.aclose()
+
+
+async def test_marks_that_could_not_be_read_are_read_at_the_next_look(tmp_path: Path) -> None:
+    database = await Database.open(tmp_path / "a.db")
+    stores = stores_over(database)
+    one, two = Unread(stores), Unread(stores, others=lambda: 1)
+    one.add("alice", "talk")
+    await one.kept()
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(database, "read", _broken)
+        with pytest.raises(StorageError):
+            await two.refresh("alice", REFRESH)
+    await two.refresh("alice", REFRESH)
+    assert two.of("alice") == {"talk"}
+    await database.aclose()
+
+
+async def _broken(_work: object) -> None:
+    raise StorageError("It is broken.")
 
 
 async def test_marks_come_and_go_in_their_order_however_fast(tmp_path: Path) -> None:
