@@ -51,8 +51,8 @@ function named() {
   const more = { browser: () => say('dictation_by_browser', { maker: maker() }), record: () => told.way.title }[kind()];
   const title = on || !more ? said : more();
   if (button().title !== title) button().title = title;
-  button().setAttribute('aria-label', said);
-  button().setAttribute('aria-pressed', String(on));
+  if (button().getAttribute('aria-label') !== said) button().setAttribute('aria-label', said);
+  if (button().getAttribute('aria-pressed') !== String(on)) button().setAttribute('aria-pressed', String(on));
   button().disabled = isTurning();
 }
 

@@ -92,7 +92,8 @@ function label(skip) {
   if (skip.textContent !== say('keys_skip')) skip.textContent = say('keys_skip');
   const hint = document.querySelector('#p-find kbd');
   if (hint && !hint.textContent) hint.textContent = MAC ? '⌘K' : 'Ctrl K';
-  document.getElementById('p-find')?.setAttribute('aria-keyshortcuts', MAC ? 'Meta+K /' : 'Control+K /');
+  const find = document.getElementById('p-find');
+  if (find && !find.hasAttribute('aria-keyshortcuts')) find.setAttribute('aria-keyshortcuts', MAC ? 'Meta+K /' : 'Control+K /');
 }
 
 export function start() {

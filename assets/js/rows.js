@@ -46,7 +46,17 @@ function name(button) {
   button.title = said;
 }
 
+// With each frame Gradio tells each message its direction, and a browser lays them all out anew, changed or not.
+function tellDirectionOnce() {
+  const dir = Object.getOwnPropertyDescriptor(HTMLElement.prototype, 'dir');
+  Object.defineProperty(HTMLElement.prototype, 'dir', {
+    ...dir,
+    set(value) { if (this.getAttribute('dir') !== value) dir.set.call(this, value); },
+  });
+}
+
 export function start() {
+  tellDirectionOnce();
   onChange(() => {
     takeSources();
     document.querySelectorAll('#chat .message-row').forEach(speakRow);

@@ -38,11 +38,11 @@ function draw() {
     if (isChoosing()) {
       if (link.getAttribute('aria-checked') !== String(is)) { link.setAttribute('role', 'checkbox'); link.setAttribute('aria-checked', String(is)); }
     } else if (link.hasAttribute('aria-checked')) { link.removeAttribute('role'); link.removeAttribute('aria-checked'); }
-    link.draggable = true;
+    if (!link.hasAttribute('draggable')) link.draggable = true;
   }
   if (!head) build();
   if (!head) return;  // the page is not drawn yet
-  head.hidden = bar.hidden = !isChoosing();
+  if (head.hidden === isChoosing()) head.hidden = bar.hidden = !isChoosing();
   if (!isChoosing()) return;
   text(head.querySelector('.p-said'), say('chosen', { n: chosen.size }));
   text(head.querySelector('[data-choose="all"]'), say('chosen_all', { n: hasMore() ? all || undefined : links().length }));

@@ -25,8 +25,9 @@ function paint() {
   if (!fold) return;
   const said = say(rail ? 'side_unfold' : 'side_fold');
   if (fold.title !== said) { fold.title = said; fold.setAttribute('aria-label', said); }
-  fold.setAttribute('aria-expanded', String(!rail));
-  handle.setAttribute('aria-valuenow', String(rail ? 56 : width()));
+  const now = String(rail ? 56 : width());
+  if (fold.getAttribute('aria-expanded') !== String(!rail)) fold.setAttribute('aria-expanded', String(!rail));
+  if (handle.getAttribute('aria-valuenow') !== now) handle.setAttribute('aria-valuenow', now);
   // What has no words on the rail is told by its name.
   for (const one of document.querySelectorAll('#house .p-new, #p-find, #history .p-shelf')) {
     const name = rail ? one.textContent.trim() : '';

@@ -32,6 +32,27 @@ def test_a_reply_grows_word_by_word_and_stop_stands_in_place_of_send(page: Page)
     expect(stop).to_be_hidden()
 
 
+# What is done to the first reply, unseen as it may be.
+WATCH_THE_FIRST = """() => {
+  const told = ({type, attributeName}) => `${type} ${attributeName ?? ''}`;
+  window.touched = [];
+  const all = {subtree: true, childList: true, characterData: true, attributes: true};
+  new MutationObserver((changes) => window.touched.push(...changes.map(told)))
+    .observe(document.querySelector('#chat .bot-row'), all);
+}"""
+
+
+def test_while_a_reply_is_written_the_turns_before_it_are_left_alone(page: Page) -> None:
+    ask_and_wait(page, "Hello", "You said: Hello")
+    ask(page, "count at leisure")
+    expect(chat(page)).to_contain_text("word5 ")
+    page.evaluate(WATCH_THE_FIRST)
+    expect(chat(page)).to_contain_text("word25 ")
+    assert page.evaluate("window.touched") == []  # a browser would lay them all out anew with each frame
+    button(page, "Stop").click()
+    wait_for_state(page, "idle")
+
+
 def test_stop_keeps_what_there_is_and_the_next_message_works(page: Page) -> None:
     ask(page, "count at leisure")
     expect(chat(page)).to_contain_text("word10 ")
