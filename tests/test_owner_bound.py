@@ -96,7 +96,6 @@ ALLOWED = {
     "core.toolbox.code_interpreter.CodeInterpreters._forget": SHARES,
     "core.toolbox.code_interpreter.CodeInterpreters._tool": SHARES,
     "core.toolbox.code_interpreter._key": SHARES,
-    "core.toolbox.user_openapi._known_as": SHARES,
     "core.tools.sandbox.kernels.Kernels._kernel": SHARES,
     "core.tools.sandbox.kernels.Kernels._make_room": SHARES,
     "core.tools.sandbox.kernels.Kernels.run": SHARES,

@@ -43,6 +43,7 @@ STYLES = (
     "choosing",
     "comparing",
     "libraries",
+    "lending",
     "tools",
     "services",
     "reading",

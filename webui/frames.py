@@ -347,6 +347,7 @@ class Frames:
             follow_ups=shown.follow_ups,
             switched=shown.switched,
             demo=view.demo,
+            role=workspace.role or "",
         )
         return Frame(chat, {panel.name: panel.draw(scene) for panel in PANELS})
 

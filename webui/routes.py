@@ -30,6 +30,7 @@ from webui.handlers.documents import DocumentRoutes, LibraryRoutes
 from webui.handlers.exporting import ExportRoutes
 from webui.handlers.importing import ImportRoutes
 from webui.handlers.inspecting import InspectRoutes
+from webui.handlers.lending import LendingRoutes
 from webui.handlers.listing import ListRoutes
 from webui.handlers.metering import MeterRoutes
 from webui.handlers.models import ModelRoutes
@@ -105,6 +106,7 @@ class Routes:
         self._api_keys = ApiKeyRoutes(context)
         self._doors = [*door_routes(context), *embed_routes(context)]
         self._steering = SteeringRoutes(context)
+        self._lending = LendingRoutes(context)
         self._accounts = accounts_of(context)
 
     def table(self) -> list[BaseRoute]:
@@ -138,6 +140,7 @@ class Routes:
             *self._dictation.table(),
             *self._pictures.table(),
             *self._api_keys.table(),
+            *self._lending.table(),
             *self._doors,
             *self._steering.table(),
             *(self._accounts.table() if self._accounts is not None else ()),

@@ -10,6 +10,7 @@ import { closeEdit, editInPlace, rewriteInPlace } from './editing.js';
 import { keepFocus } from './focus.js';
 import { hint } from './hint.js';
 import { fold } from './keeping.js';
+import { lendFrom } from './lending.js';
 import { openLibraries } from './libraries.js';
 import { tryAgain } from './list.js';
 import { openModels } from './models.js';
@@ -65,6 +66,7 @@ const BUTTONS = {
   'persona-forget': forgetPersona,
   'begin-with': beginWith,
   'prompt-forget': forgetPrompt,
+  lend: lendFrom,
   'bar-web': press,
   'bar-code': press,
   'bar-libraries': libraryMenu,

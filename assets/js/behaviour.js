@@ -40,6 +40,7 @@ import { start as selection } from './selection.js';
 import { start as settings } from './settings.js';
 import { start as side } from './side.js';
 import { start as speech } from './speech.js';
+import { start as standing } from './standing.js';
 import { watch } from './state.js';
 import { start as steering } from './steering.js';
 import { start as tables } from './tables.js';
@@ -48,7 +49,7 @@ import { start as takingOver } from './taking_over.js';
 import { start as viewport } from './viewport.js';
 import { start as waiting } from './waiting.js';
 
-for (const start of [holding, bus, dictation, choices, selecting, takingOver, places, demo, framed, paper, list, history, keeping, bringing, queue, pressing, actions, keys, editing, pasting, approval, mentions, prompts, composer, connection, focus, meter, microphone, reading, rows, scrolling, selection, speech, tables, tabs, waiting, commands, jump, settings, code, side, viewport, notices, pictures, choosing, steering, offline]) {
+for (const start of [holding, bus, dictation, choices, selecting, takingOver, places, demo, framed, paper, list, history, keeping, bringing, queue, pressing, actions, keys, editing, pasting, approval, mentions, prompts, composer, connection, focus, meter, microphone, reading, rows, scrolling, selection, speech, tables, tabs, waiting, commands, jump, settings, code, side, viewport, notices, pictures, choosing, steering, standing, offline]) {
   // What a browser refuses one part keeps no other from beginning.
   try { start(); } catch (error) { reportError(error); }
 }

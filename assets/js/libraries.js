@@ -3,6 +3,7 @@ import { ask } from './bus.js';
 import { question } from './dialogs.js';
 import { keepFocus } from './focus.js';
 import { dropOf, within } from './folders.js';
+import { lend } from './lending.js';
 import { sent } from './libraries_sending.js';
 import { changeDocumentRow, changeShelfRow, documentRow, foundRow, keyed, parts, shape, shelfRow } from './libraries_parts.js';
 import { make } from './models_form.js';
@@ -27,7 +28,10 @@ const used = () => (document.querySelector('#top .p-uses')?.dataset.uses ?? '').
 export function openLibraries(library = '') {
   if (open) return;
   drawer(false);
-  if (!listening) onChange(() => open?.drawUses());
+  if (!listening) {
+    onChange(() => open?.drawUses());
+    addEventListener('p-standing', () => open?.look());
+  }
   listening = true;
   open = new Dialog(library);
   open.show();
@@ -44,13 +48,14 @@ class Dialog {
     this.sending = null;
     this.shown = used().join(' ');
     this.parts = parts();
-    const { element, back, close, list, making, rename, remove, use, add, files, filter, trying } = this.parts;
+    const { element, back, close, list, making, rename, remove, share, use, add, files, filter, trying } = this.parts;
     close.addEventListener('click', () => element.close());
     back.addEventListener('click', () => this.leave());
     list.addEventListener('click', (event) => this.choose(event.target.closest('[data-library]')?.dataset.library));
     making.addEventListener('submit', (event) => { event.preventDefault(); this.create(); });
     rename.addEventListener('click', () => this.rename());
     remove.addEventListener('click', () => this.delete());
+    share.addEventListener('click', () => lend('library', this.data.opened.id, this.data.opened.name, '', () => share.focus()));
     use.addEventListener('change', () => this.use());
     add.addEventListener('click', () => files.click());
     files.addEventListener('change', () => { this.take([...files.files]); files.value = ''; });
@@ -167,7 +172,6 @@ class Dialog {
     whose.textContent = opened.whose ?? '';
     whose.hidden = !lent;
     share.hidden = lent || !shares;
-    share.href = `./lending#library-${encodeURIComponent(opened.id)}`;
   }
 
   // The chip says at the next frame what was switched.

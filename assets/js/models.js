@@ -2,6 +2,7 @@
 import { ask } from './bus.js';
 import { keepFocus } from './focus.js';
 import { hint } from './hint.js';
+import { lend } from './lending.js';
 import { Files } from './models_files.js';
 import { fields, grouped, make } from './models_form.js';
 import { request as requested } from './request.js';
@@ -35,8 +36,9 @@ class Dialog {
     this.meant = '';     // the address that the key was typed for
     this.parts = fields();
     this.files = new Files(this.parts.files, (name) => this.fill(name), (text) => this.tell('bad', text));
-    const { element, form, service, address, key, model, remove, close, test, save, forget } = this.parts;
+    const { element, form, service, address, key, model, remove, close, test, save, forget, share } = this.parts;
     forget.addEventListener('click', () => this.forget());
+    share.addEventListener('click', () => lend('model', this.chosen.name, this.chosen.label, '', () => share.focus()));
     service.addEventListener('change', () => this.choose());
     address.addEventListener('input', () => { this.list([]); this.drawKey(); });
     for (const field of [address, key]) field.addEventListener('change', () => this.offered());
@@ -131,6 +133,7 @@ class Dialog {
     this.drawAbilities();
     parts.save.disabled = !chosen;
     parts.forget.hidden = !chosen?.kept;
+    parts.share.hidden = !(chosen?.kept && this.menu.shares);
     this.list(chosen?.models ?? []);
     this.files.show(chosen?.kind === 'llama_cpp');
     this.changed();

@@ -35,6 +35,8 @@ export function fields() {
   const note = make('p', { id: 'p-models-note', className: 'p-note' });
   const told = make('p', { className: 'p-told', attributes: { role: 'status' } });
   const forget = button('p-forget', say('models_remove'));
+  const share = button('', say('lend'));
+  share.hidden = true;
   const test = button('', say('models_test'));
   const save = button('', say('save'));
   const use = button('p-main', say('models_use'), 'submit');
@@ -45,12 +47,12 @@ export function fields() {
   // Until the menu has come: what is typed before would be written over.
   const files = make('div', { className: 'p-weights', hidden: true, attributes: { role: 'list', 'aria-label': say('weights_title') } });
   const body = make('fieldset', { className: 'p-fields', disabled: true }, serviceRow, addressRow, modelRow, keyRow, able.element, note, files);
-  const actions = make('fieldset', { className: 'p-row', disabled: true }, test, forget, save, use);
+  const actions = make('fieldset', { className: 'p-row', disabled: true }, test, share, forget, save, use);
   const form = make('form', { method: 'dialog', noValidate: true },
     make('header', {}, title, close), body, told, actions);
   const element = make('dialog', { className: 'p-dialog p-models', attributes: { 'aria-labelledby': 'p-models-title' } }, form);
   return {
-    element, form, body, actions, service, address, model, models, count, key, remove, note, told, close, test, save, use, forget, able, files,
+    element, form, body, actions, service, address, model, models, count, key, remove, note, told, close, test, save, use, forget, share, able, files,
     rows: { address: addressRow, model: modelRow, key: keyRow }, captions: { model: modelCaption },
   };
 }

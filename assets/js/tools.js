@@ -10,6 +10,7 @@ import { status } from './state.js';
 import { asking } from './tools_asking.js';
 import { builtin } from './tools_builtin.js';
 import { adding } from './tools_form.js';
+import { lent } from './tools_lent.js';
 import { outside } from './tools_outside.js';
 import { changeEntry, changeServerRow, entryRow, frame, serverRow } from './tools_parts.js';
 import { served } from './tools_server.js';
@@ -17,15 +18,19 @@ import { services } from './tools_services.js';
 import { say } from './words.js';
 
 const AGAIN = 1000;  // milliseconds between two looks at servers that are being connected
-const PARTS = ['asking', 'builtin', 'services', 'outside'];
+const PARTS = ['asking', 'builtin', 'services', 'lent', 'outside'];
 const OF_A_PROGRAM = ['asking', 'outside'];  // where a program has brought the tools itself
 
 let open = null;
 
 const request = (what, body) => requested(`./tools/${what}`, 'tools_failed', body);
 
+let listening = false;
+
 export function openTools(part = '') {
   if (open) return;
+  if (!listening) addEventListener('p-standing', () => open?.look());
+  listening = true;
   drawer(false);
   open = new Dialog(part);
   open.show();
@@ -39,7 +44,7 @@ class Dialog {
     this.timer = 0;
     this.going = new Set();  // acts that are not answered yet
     this.parts = frame();
-    this.panes = { asking: asking(this), builtin: builtin(this), services: services(this), outside: outside(this), add: adding(this), server: served(this) };
+    this.panes = { asking: asking(this), builtin: builtin(this), services: services(this), lent: lent(this), outside: outside(this), add: adding(this), server: served(this) };
     const { element, back, close, shelf, one } = this.parts;
     one.append(...Object.values(this.panes).map((pane) => pane.element));
     close.addEventListener('click', () => element.close());
@@ -117,7 +122,7 @@ class Dialog {
   // Looked at again only while a server is being connected.
   plan() {
     clearTimeout(this.timer);
-    if (!this.data?.servers.some((one) => one.shape === 'run')) return;
+    if (![...this.data?.servers ?? [], ...this.data?.lent ?? []].some((one) => one.shape === 'run')) return;
     this.timer = setTimeout(() => (document.hidden ? this.plan() : this.look()), AGAIN);
   }
 
@@ -127,7 +132,7 @@ class Dialog {
     const { element, entries, servers, none, add, own, title } = this.parts;
     const { data, part } = this;
     element.dataset.view = part ? 'one' : 'list';
-    const places = data?.own ? OF_A_PROGRAM : PARTS;
+    const places = data?.own ? OF_A_PROGRAM : PARTS.filter((id) => id !== 'lent' || data?.lent.length || part === id);
     own.textContent = data?.own ?? '';
     own.hidden = !data?.own;
     const rows = places.map((id) => ({ id, name: say(`tools_${id}`), said: data?.sums?.[id] }));

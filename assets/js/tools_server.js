@@ -1,6 +1,7 @@
 // One MCP server: whether it answers, what must be allowed before it starts, and its tools.
 import { question } from './dialogs.js';
 import { keyed, shape } from './libraries_parts.js';
+import { lend } from './lending.js';
 import { make } from './models_form.js';
 import { editing } from './tools_form.js';
 import { button, heading, icon, labelled, note, ruleName, section, setSwitch, text, toggle } from './tools_parts.js';
@@ -38,11 +39,13 @@ export function served(dialog) {
     way, reached, confirm.element, afterwards, title, list, logs);
   const form = editing(dialog, () => { changing = false; draw(dialog.data); edit.focus(); });
   const { element, head, name } = section('', shown, form.element);
-  head.append(edit, remove);
+  const share = icon('p-share', say('lend'));
+  head.append(share, edit, remove);
   const busy = new Set();
   let changing = false;
   const id = () => dialog.data.opened.id;
 
+  share.addEventListener('click', () => lend('server', id(), dialog.data.opened.name, '', () => share.focus()));
   edit.addEventListener('click', () => { changing = !changing; if (changing) form.fill(dialog.data); draw(dialog.data); });
   remove.addEventListener('click', () => {
     const server = id();
@@ -98,6 +101,7 @@ export function served(dialog) {
     const { opened } = data;
     if (!opened) return;
     text(name, opened.name);
+    share.hidden = !data.shares;
     form.element.hidden = !changing;
     shown.hidden = changing;
     edit.setAttribute('aria-pressed', String(changing));

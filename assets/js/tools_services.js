@@ -1,6 +1,7 @@
 // Services with an OpenAPI document: set up here, each operation with its switch. Keys are typed here and never come back.
 import { question } from './dialogs.js';
 import { keyed } from './libraries_parts.js';
+import { lend } from './lending.js';
 import { make } from './models_form.js';
 import { request as requested } from './request.js';
 import { button, field, icon, note, section, setSwitch, text, toggle } from './tools_parts.js';
@@ -43,6 +44,12 @@ export function services(dialog) {
     show();
   });
   list.addEventListener('click', (event) => {
+    const share = event.target.closest('.p-share');
+    if (share) {
+      const one = known.find((each) => each.id === share.closest('.p-service').dataset.key);
+      lend('service', one.id, one.name, '', () => share.focus());
+      return;
+    }
     const row = event.target.closest('.p-trash')?.closest('.p-service');
     if (!row) return;
     const one = known.find((each) => each.id === row.dataset.key);
@@ -52,7 +59,7 @@ export function services(dialog) {
 
   function show() {
     none.hidden = !known || known.length > 0;
-    keyed(list, known ?? [], (one) => serviceRow(one, run), (row, one) => changeService(row, one, busy));
+    keyed(list, known ?? [], (one) => serviceRow(one, run), (row, one) => changeService(row, one, busy, dialog.data?.shares));
     form.fold.open ||= Boolean(known) && !known.length;
   }
 
@@ -91,16 +98,17 @@ function serviceRow(one, run) {
     make('div', { className: 'p-between' },
       make('div', { className: 'p-what' },
         make('span', { className: 'p-name', attributes: { dir: 'auto' } }), make('span', { className: 'p-about p-mono' }), make('span', { className: 'p-state' })),
-      make('span', { className: 'p-row' }, icon('p-trash', say('services_remove')), make('label', { className: 'p-switch' }, toggle('')))),
+      make('span', { className: 'p-row' }, icon('p-share', say('lend')), icon('p-trash', say('services_remove')), make('label', { className: 'p-switch' }, toggle('')))),
     make('details', { className: 'p-fold' }, make('summary', { textContent: say('services_operations') }), tools), change);
   return row;
 }
 
-function changeService(row, one, busy) {
+function changeService(row, one, busy, shares) {
   row.known = one;
   const [head, fold] = row.children;
   const [what, acts] = head.children;
   const [name, address, state] = what.children;
+  acts.firstChild.hidden = !shares;
   text(name, one.name);
   text(address, one.address);
   text(state, [one.said, one.key.end && say('services_kept', { end: one.key.end })].filter(Boolean).join(' · '));

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from core.messages.message import Message
     from core.net.addresses import Reach
     from core.tools.base import BaseTool
+    from core.tools.through import Through
 
 _IDLE = 30 * 60.0  # seconds
 _FORGOTTEN = 48  # times as long
@@ -52,6 +53,7 @@ class Server:
         elicit: Asks the user what the server wants to know; `None` forbids it to ask.
         sign_in: Who can be asked to sign in, and where tokens are kept.
         changed: Called on the shared loop, and told nothing, when anything here changes.
+        through: What each use of it passes, see `Session`.
     """
 
     def __init__(  # noqa: PLR0913 - two that say which it is, the rest by name
@@ -65,6 +67,7 @@ class Server:
         elicit: Elicit | None = None,
         sign_in: SignIn = NOBODY,
         changed: Callable[[], None] | None = None,
+        through: Through | None = None,
     ) -> None:
         self.name = name
         self.settings = settings
@@ -75,7 +78,13 @@ class Server:
         self._approved: dict[str, str] | None = dict(approved) if approved else None
         self._tell = changed or (lambda: None)
         self._session = Session(
-            name, settings, reach=reach, elicit=elicit, sign_in=sign_in, changed=self._session_changed
+            name,
+            settings,
+            reach=reach,
+            elicit=elicit,
+            sign_in=sign_in,
+            changed=self._session_changed,
+            through=through,
         )
         self.asks = self._session.asks
         self._tools: list[BaseTool] = []
@@ -102,6 +111,10 @@ class Server:
     def log(self) -> tuple[LogLine, ...]:
         """The last lines that it wrote beside its answers, without keys."""
         return self._session.journal.lines
+
+    def hide(self, *secrets: str) -> None:
+        """Let its log, its progress and what is said of its failures repeat none of these, besides its own."""
+        self._session.journal.hide(*secrets)
 
     def resolved(self) -> Resolved | None:
         """The command with its whole path, to be shown before the first start; `None` for an address.
@@ -361,6 +374,7 @@ class OwnerServers:
         reach: Reach | None = None,
         asks: bool = True,
         sign_in: SignIn = NOBODY,
+        through: Through | None = None,
     ) -> Server:
         """One of them: the one that runs already where it is reached in the same way. Nothing is started.
 
@@ -371,8 +385,9 @@ class OwnerServers:
             reach: How far HTTP may go: `Reach()` for the open internet alone, `None` for anywhere.
             asks: Whether it may ask the owner things, where anything may.
             sign_in: Who can be asked to sign in, and where tokens are kept; of one that runs already it stays.
+            through: What each use of it passes; the server is known by the name that this has for rules, then.
         """
-        key = self._owner, name
+        key = self._owner, through.rules if through is not None else name
         known = self._servers.known(key)
         elicit = self._servers.elicit if asks else None
         wanted = settings, trusted, elicit is not None
@@ -389,6 +404,7 @@ class OwnerServers:
             elicit=elicit,
             sign_in=sign_in,
             changed=partial(self._servers.tell, key),
+            through=through,
         )
         self._servers.put(key, server)
         return server

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from core.mcp.settings import ServerSettings
     from core.mcp.sign_in import SignIn
     from core.net.addresses import Reach
+    from core.tools.through import Through
 
 
 _FIRST, _LONGEST = 1.0, 60.0  # seconds
@@ -137,9 +138,10 @@ class Session:
             time. The schema is a flat JSON Schema of an object.
         sign_in: Who can be asked to sign in, and where tokens are kept; meanwhile no time runs out.
         changed: Called on the shared loop when the tools are other ones, and when the connection is lost.
+        through: What each use of the server passes; nothing if left out.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - which it is, the rest by name
         self,
         name: str,
         settings: ServerSettings,
@@ -148,9 +150,11 @@ class Session:
         elicit: Elicit | None = None,
         sign_in: SignIn = NOBODY,
         changed: Callable[[], None] | None = None,
+        through: Through | None = None,
     ) -> None:
         self.name = name
         self.settings = settings
+        self._through = through
         self._tools: tuple[Tool, ...] = ()
         self._by_name: dict[str, Tool] = {}
         self._prints: dict[str, str] = {}
@@ -182,6 +186,11 @@ class Session:
     def tools(self, found: tuple[Tool, ...]) -> None:
         self._tools, self._by_name = found, {tool.name: tool for tool in found}
         self._prints = {tool.name: fingerprint(tool) for tool in found}
+
+    @property
+    def rules(self) -> str:
+        """What stands for the server in the names of its tools that rules know."""
+        return self.name if self._through is None else self._through.rules
 
     @property
     def is_open(self) -> bool:
@@ -250,27 +259,27 @@ class Session:
                 )
             return client.call_tool(tool, arguments, progress_callback=told if tell is not None else None)
 
-        return await self._on_loop(lambda: self._asked(send, again=again, caller=caller))
+        return await self._passed(lambda: self._asked(send, again=again, caller=caller))
 
     async def resources(self) -> list[Resource | ResourceTemplate]:
         """What can be read, and what by a pattern of addresses. Raises as `call`."""
         if not self.has_resources:
             return []
-        return await self._on_loop(lambda: self._asked(listed_resources, again=True))
+        return await self._passed(lambda: self._asked(listed_resources, again=True))
 
     async def read(self, uri: str) -> ReadResourceResult:
         """A resource. Raises as `call`."""
-        return await self._on_loop(lambda: self._asked(lambda client: client.read_resource(uri), again=True))
+        return await self._passed(lambda: self._asked(lambda client: client.read_resource(uri), again=True))
 
     async def prompts(self) -> list[Prompt]:
         """The prompts it offers. Raises as `call`."""
         if not self.has_prompts:
             return []
-        return await self._on_loop(lambda: self._asked(listed_prompts, again=True))
+        return await self._passed(lambda: self._asked(listed_prompts, again=True))
 
     async def prompt(self, name: str, arguments: dict[str, str]) -> GetPromptResult:
         """A prompt, filled in. Raises as `call`."""
-        return await self._on_loop(lambda: self._asked(lambda client: client.get_prompt(name, arguments), again=True))
+        return await self._passed(lambda: self._asked(lambda client: client.get_prompt(name, arguments), again=True))
 
     async def health(self) -> float:
         """Seconds that the server takes to answer the simplest question. Raises as `call`."""
@@ -477,6 +486,11 @@ class Session:
             await asyncio.wait({owner}, timeout=_CLOSING_SECONDS)
 
     # -- inside ---------------------------------------------------------------------------------------------------
+
+    async def _passed(self, make: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        if self._through is None:
+            return await self._on_loop(make)
+        return await self._through(lambda: self._on_loop(make))
 
     async def _on_loop(self, make: Callable[[], Coroutine[Any, Any, T]]) -> T:
         loop = shared_loop()

@@ -96,7 +96,7 @@ class MCPTool(BaseTool):
     @property
     def full_name(self) -> str:
         """`mcp:<server>:<tool>`, by which rules know it."""
-        return rule_name(self.server, self.own_name)
+        return rule_name(self._session.rules, self.own_name)
 
     @property
     def changed(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride] - the server may change it any time
@@ -264,7 +264,7 @@ class _OfServer(BaseTool):
     @property
     def full_name(self) -> str:
         """`mcp:<server>:<tool>`, by which rules know it."""
-        return rule_name(self.server, self.own_name)
+        return rule_name(self._session.rules, self.own_name)
 
 
 class ListResources(_OfServer):

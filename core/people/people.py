@@ -9,7 +9,7 @@ from functools import cached_property
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from core.bridge.pool import Listeners
+from core.bridge.pool import BoundedDict, Listeners
 from core.errors import NotFoundError, ParlourError
 from core.people.names import checked_name, name_key
 from core.people.passwords import Passwords, check_password
@@ -28,6 +28,8 @@ PERSON: Final = "p-"
 STAYS: Final = 30 * 24 * 3600.0
 """Seconds for which a session that is not used is there."""
 INVITED_FOR: Final = 7 * 24 * 3600.0
+FRESH: Final = 600.0
+"""Seconds after signing in, or typing the password, in which nobody is asked for it once more to remove a way in."""
 LIMITED: Final = ("messages", "tokens", "cost", "megabytes")
 """What a person or a group may have limits of: questions in a day, tokens and US dollars in a month, stored files."""
 _MOST_OF_A_LIMIT: Final = 1e15
@@ -85,6 +87,7 @@ class People:
         self.store = store
         self._tries = tries or Tries()
         self._in_use = False
+        self._proved = BoundedDict[str, float](_MOST_KNOWN)  # when a password was typed, by session
         self._sessions: OrderedDict[str, tuple[Known | None, float]] = OrderedDict()
         self.ended = Listeners[Ended]()
 
@@ -207,18 +210,36 @@ class People:
         self._drop(person.id, but=known.session.id)
 
     async def check_password_of(self, known: Known, password: str, *, address: str) -> Person:
-        """Whether somebody who is signed in knows their password; who signs in otherwise needs none.
+        """Whether somebody who is signed in knows their password; who has none must have signed in a moment ago.
 
         Raises:
-            ParlourError: key `password_wrong`.
+            ParlourError: key `password_wrong` or `sign_in_again`.
             TooManyRequestsError: key `sign_in_often`.
         """
         person = await self.store.get(known.person.id)
+        if not person.password:
+            if not self._is_fresh(known):
+                hint = "Sign out, and in again."
+                raise ParlourError("This browser signed in a while ago.", hint=hint, key="sign_in_again")
+            return person
         await self._tries.begin(person.name_key, address)
-        if person.password and not await self.passwords.matches(person.password, password):
+        if not await self.passwords.matches(person.password, password):
             raise ParlourError("The present password is wrong.", key="password_wrong")
         await self._tries.was_right(person.name_key, address)
+        self._proved[known.session.id] = time.time()
         return person
+
+    async def check_there(self, known: Known, password: str, *, address: str) -> None:
+        """Whether somebody is at the browser who knows the password, or signed in within the last ten minutes.
+
+        A password that was right counts as long. Raises as `check_password_of`.
+        """
+        if not self._is_fresh(known):
+            await self.check_password_of(known, password, address=address)
+
+    def _is_fresh(self, known: Known) -> bool:
+        proved = max(known.session.created_at, self._proved.get(known.session.id, 0.0))
+        return 0 <= time.time() - proved < FRESH
 
     async def accept(self, token: str, name: str, password: str, *, browser: str, former: str = "") -> SignedIn:
         """Become a person by an invitation, and be signed in.

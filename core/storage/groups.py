@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import delete, insert, select, update
 
+from core.bridge.pool import Listeners
 from core.errors import ConflictError, NotFoundError
 from core.storage.base import new_id
 from core.storage.dialects import upsert
@@ -41,10 +42,15 @@ class Group:
 
 
 class GroupStore:
-    """All groups of an installation. Who does something, `by`, stands in the audit with it."""
+    """All groups of an installation. Who does something, `by`, stands in the audit with it.
 
-    def __init__(self, database: Database) -> None:
+    Args:
+        told: Called after each change of who is in which.
+    """
+
+    def __init__(self, database: Database, told: Listeners[[]] | None = None) -> None:
         self._database = database
+        self._told = told or Listeners[[]]()
 
     async def list(self) -> list[Group]:
         """All of them, by name. Raises StorageError."""
@@ -78,6 +84,7 @@ class GroupStore:
             note_act(connection, by, "group_renamed", name, {"from": was.name})
 
         await self._database.write(renamed)
+        self._told()
 
     async def set_limits(self, group_id: str, limits: Mapping[str, float], by: str) -> None:
         """What each of its members may use. Raises NotFoundError, StorageError."""
@@ -98,7 +105,9 @@ class GroupStore:
             note_act(connection, by, "group_deleted", was.name, {})
             return was
 
-        return await self._database.write(deleted)
+        gone = await self._database.write(deleted)
+        self._told()
+        return gone
 
     async def add(self, group_id: str, person_id: str, by: str) -> None:
         """Let somebody be in it. Raises NotFoundError (`no_group`, `no_person`), StorageError."""
@@ -110,6 +119,7 @@ class GroupStore:
                 note_act(connection, by, "group_added", person.name, {"group": group.name})
 
         await self._database.write(added)
+        self._told()
 
     async def take_out(self, group_id: str, person_id: str, by: str) -> None:
         """Let somebody be in it no more; what they share with it ends, unless they look after the house.
@@ -129,6 +139,7 @@ class GroupStore:
             note_act(connection, by, "group_removed", person.name, {"group": group.name})
 
         await self._database.write(taken)
+        self._told()
 
 
 def _groups(connection: Connection) -> list[Group]:

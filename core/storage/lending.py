@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from dataclasses import dataclass
 from hashlib import sha256
@@ -12,9 +13,10 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast, get_args
 
 from sqlalchemy import ColumnElement, and_, delete, func, select
 
-from core.errors import NotFoundError, ParlourError
+from core.errors import NotFoundError, ParlourError, StorageError
 from core.storage.dialects import upsert
 from core.storage.documents import by_name
+from core.storage.mcp_servers import McpServerStore, reached, server_record
 from core.storage.model_services import ModelService, ModelServiceStore, service_record
 from core.storage.owner_settings import Choices
 from core.storage.people import KEEPERS, note_act
@@ -25,6 +27,7 @@ from core.storage.tables import (
     groups,
     lent,
     libraries,
+    mcp_servers,
     model_services,
     owner_settings,
     people,
@@ -35,17 +38,24 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
+    from core.bridge.pool import Listeners
     from core.storage.base import NamedLibrary
     from core.storage.database import Database
+    from core.storage.mcp_servers import McpServer
     from core.storage.sealing import Sealer
 
-Kind: TypeAlias = Literal["library", "persona", "model"]
+Kind: TypeAlias = Literal["library", "persona", "model", "server", "service"]
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
-"""What can be shared with a group: a named library, a persona, a model service with the key that it has."""
+"""What can be shared with a group: a named library, a persona, a model service with the key that it has, an MCP server
+and a web service with theirs."""
+WRITABLE: Final[frozenset[Kind]] = frozenset({"library", "persona"})
+"""What can be shared to be changed, too. The rest holds keys: who may say where they go could read them."""
 LENT: Final = "lent-"
 """The names of services that somebody else set up begin so."""
 PERSONAS: Final = "personas"
 """The owner's setting that holds the personas."""
+_SERVICES: Final = "services"  # the owner's setting that lists the web services
+_SHARES: Final[frozenset[str]] = frozenset({"member", *KEEPERS})
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,16 +111,55 @@ class LentModel:
     lender: str
 
 
+@dataclass(frozen=True, slots=True)
+class LentServer:
+    """An MCP server of somebody else.
+
+    Args:
+        kept: As its owner set it up; how it is reached is sealed.
+        lender: What they are called.
+        keeps: They look after the house, so that their programs may be started.
+        mark: Names it and the way in which it is reached: another command or address has another one.
+    """
+
+    kept: McpServer
+    lender: str
+    keeps: bool
+    mark: str
+
+    def is_as(self, before: LentServer) -> bool:
+        """Whether what was begun with it may go on: it is reached as before, allowed as before, and used."""
+        one, other = self.kept, before.kept
+        same = (one.settings, one.confirmed, one.name) == (other.settings, other.confirmed, other.name)
+        return same and one.enabled and (self.keeps, self.lender) == (before.keeps, before.lender)
+
+
+@dataclass(frozen=True, slots=True)
+class LentService:
+    """A web service of somebody else; `service_id` is its id among theirs, `key` the print of its key, sealed."""
+
+    service_id: str
+    lender_id: str
+    lender: str
+    keeps: bool
+    mark: str
+    key: str
+
+
 class Lending:
     """What one owner shares with groups.
 
     An owner shares with the groups that they are in. Who looks after the house shares with all groups; they
     alone share models.
+
+    Args:
+        told: Called after each change.
     """
 
-    def __init__(self, database: Database, owner: str) -> None:
+    def __init__(self, database: Database, owner: str, told: Listeners[[]]) -> None:
         self._database = database
         self._owner = owner
+        self._told = told
 
     async def groups(self) -> list[Loan]:
         """The groups that the owner may share with, by name; nothing is said of what is. Raises StorageError."""
@@ -125,6 +174,32 @@ class Lending:
         )
         rows = await self._database.read(lambda c: c.execute(query).all())
         return sorted((Loan(*row) for row in rows), key=lambda one: one.group.casefold())
+
+    async def members(self) -> dict[str, list[str]]:
+        """Who is in the groups that the owner may share with, by the group's id: names, without the owner's.
+
+        Raises:
+            StorageError: The database failed.
+        """
+
+        def load(connection: Connection) -> dict[str, list[str]]:
+            wanted = [one.group_id for one in self._groups(connection)]
+            query = (
+                select(group_members.c.group_id, people.c.name)
+                .join(people, people.c.id == group_members.c.person_id)
+                .where(group_members.c.group_id.in_(wanted), people.c.id != self._owner)
+                .order_by(people.c.name_key)
+            )
+            found: dict[str, list[str]] = {one: [] for one in wanted}
+            for row in connection.execute(query):
+                found[row.group_id].append(row.name)
+            return found
+
+        return await self._database.read(load)
+
+    async def check_mine(self, kind: Kind, thing_id: str) -> None:
+        """Whether something is the owner's. Raises NotFoundError, StorageError."""
+        await self._database.read(lambda connection: self._check_mine(connection, kind, thing_id))
 
     async def lend(self, group_id: str, kind: Kind, thing_id: str, *, writes: bool) -> None:
         """Share something with a group, to read or also to write.
@@ -143,7 +218,7 @@ class Lending:
             if kind == "model" and self._role(connection) not in KEEPERS:
                 raise ParlourError("Your role does not allow this.", hint="Ask an owner.", key="role_forbidden")
             self._check_mine(connection, kind, thing_id)
-            writing = writes and kind != "model"
+            writing = writes and kind in WRITABLE
             values = {"group_id": group_id, "kind": kind, "thing_id": thing_id, "owner_id": self._owner}
             adding = upsert(lent).values(**values, writes=writing, created_at=time.time())
             same = ["group_id", "kind", "thing_id", "owner_id"]
@@ -151,6 +226,7 @@ class Lending:
             note_act(connection, self._name(connection), f"lent_{kind}", group.group, {})
 
         await self._database.write(lend)
+        self._told()
 
     async def take_back(self, group_id: str, kind: Kind, thing_id: str) -> None:
         """Share it with a group no more, which counts at once. Raises NotFoundError (`no_group`), StorageError."""
@@ -164,6 +240,7 @@ class Lending:
                 note_act(connection, self._name(connection), f"taken_back_{kind}", row.name, {})
 
         await self._database.write(taken)
+        self._told()
 
     async def borrowers(self, kind: Kind, thing_id: str) -> list[str]:
         """The ids of the people whom something is lent to, without the owner. Raises StorageError."""
@@ -201,6 +278,11 @@ class Lending:
         elif kind == "library":
             here = libraries.c.id == thing_id, libraries.c.owner_id == self._owner
             found = connection.execute(select(libraries.c.id).where(*here)).first()
+        elif kind == "server":
+            this = mcp_servers.c.id == thing_id, mcp_servers.c.owner_id == self._owner
+            found = connection.execute(select(mcp_servers.c.id).where(*this)).first()
+        elif kind == "service":
+            found = _service_row(connection, self._owner, thing_id)
         else:
             kept = model_services.c.service == thing_id, model_services.c.owner_id == self._owner
             found = connection.execute(select(model_services.c.service).where(*kept)).first()
@@ -357,10 +439,87 @@ class Lent:
         kept = lent_model.service
         return ModelServiceStore(self._database, self._sealer, kept.owner_id).key_of(kept)
 
+    # ---- tools
+
+    async def servers(self) -> list[LentServer]:
+        """The MCP servers that are shared with the owner, by name. Raises StorageError."""
+        return await self._database.read(self._servers)
+
+    async def server(self, server_id: str) -> LentServer | None:
+        """One of them, as it is now; `None` where it is not shared with the owner. Raises StorageError."""
+        return next((one for one in await self.servers() if one.kept.id == server_id), None)
+
+    def store_of(self, server: LentServer) -> McpServerStore:
+        """Where a server's owner keeps it with its secrets, which go to the server and nowhere else."""
+        return McpServerStore(self._database, self._sealer, server.kept.owner_id)
+
+    def _servers(self, connection: Connection) -> list[LentServer]:
+        found: list[LentServer] = []
+        keepers = self._keepers(connection, "server")
+        for server_id, lender_id, lender in self._loans(connection, "server"):
+            this = mcp_servers.c.owner_id == lender_id, mcp_servers.c.id == server_id
+            row = connection.execute(select(mcp_servers).where(*this)).first()
+            if row is None:
+                continue
+            kept = server_record(row)
+            try:
+                way = reached(McpServerStore(self._database, self._sealer, lender_id).settings_of(kept))
+            except StorageError:  # its owner has to type the secrets again
+                way = ()
+            mark = self._sealer.mark("mcp", lender_id, server_id, json.dumps(way))
+            found.append(LentServer(kept, lender, lender_id in keepers, mark))
+        return sorted(found, key=lambda one: (one.kept.name.casefold(), one.lender.casefold()))
+
+    async def services(self) -> list[LentService]:
+        """The web services that are shared with the owner. Raises StorageError."""
+
+        def load(connection: Connection) -> list[LentService]:
+            found: list[LentService] = []
+            keepers = self._keepers(connection, "service")
+            for service_id, lender_id, lender in self._loans(connection, "service"):
+                row = _service_row(connection, lender_id, service_id)
+                if row is None or row.get("on") is not True:
+                    continue
+                mark = self._sealer.mark("service", lender_id, service_id)
+                key = self._sealer.mark("key", json.dumps(row.get("key"), sort_keys=True))
+                found.append(LentService(service_id, lender_id, lender, lender_id in keepers, mark, key))
+            return sorted(found, key=lambda one: (one.lender.casefold(), one.service_id))
+
+        return await self._database.read(load)
+
+    # ---- all of it
+
+    async def standing(self) -> str:
+        """Names the owner's role, the groups that they may share with, and all that is shared with them now.
+
+        It is another one where any of that changes. Raises StorageError.
+        """
+
+        def load(connection: Connection) -> list[Any]:
+            role = connection.execute(select(people.c.role).where(people.c.id == self._owner)).scalar()
+            mine = select(group_members.c.group_id).where(group_members.c.person_id == self._owner)
+            named = select(groups.c.id, groups.c.name)
+            if role not in KEEPERS:
+                named = named.where(groups.c.id.in_(mine))
+            query = (
+                select(lent.c.kind, lent.c.thing_id, lent.c.writes, people.c.id, people.c.name, people.c.role)
+                .join(people, people.c.id == lent.c.owner_id)
+                .where(lent.c.group_id.in_(mine), lent.c.owner_id != self._owner)
+            )
+            rows = [sorted(map(repr, map(tuple, connection.execute(one).all()))) for one in (named, query)]
+            return [role, *rows]
+
+        found = await self._database.read(load)
+        return sha256(json.dumps(found).encode()).hexdigest()[:16]
+
     # ---- inside
 
+    def _keepers(self, connection: Connection, kind: Kind) -> set[str]:
+        """Who of the lenders of a kind looks after the house."""
+        return {lender_id for _, lender_id, _ in self._loans(connection, kind, roles=KEEPERS)}
+
     def _loans(
-        self, connection: Connection, kind: Kind, *, roles: frozenset[str] = frozenset({"member", *KEEPERS})
+        self, connection: Connection, kind: Kind, *, roles: frozenset[str] = _SHARES
     ) -> list[tuple[str, str, str]]:
         """What of a kind is lent to the owner: its id, and its lender's id and name."""
         query = (
@@ -390,10 +549,23 @@ def lent_name(lender_id: str, service: str) -> str:
 
 
 def _personas(connection: Connection, owner: str) -> list[dict[str, Any]]:
-    query = select(owner_settings.c.value).where(owner_settings.c.owner_id == owner, owner_settings.c.name == PERSONAS)
-    kept = connection.execute(query).scalar()
+    kept = _setting(connection, owner, PERSONAS)
     listed = cast("list[object]", kept) if isinstance(kept, list) else []
     return [cast("dict[str, Any]", one) for one in listed if isinstance(one, dict)]
+
+
+def _service_row(connection: Connection, owner: str, service_id: str) -> Mapping[str, Any] | None:
+    """A web service as its owner keeps it; `None` for none."""
+    listed = _setting(connection, owner, _SERVICES)
+    kept = _setting(connection, owner, f"service:{service_id}")
+    if not isinstance(listed, list) or service_id not in listed or not isinstance(kept, dict):
+        return None
+    return cast("Mapping[str, Any]", kept)
+
+
+def _setting(connection: Connection, owner: str, name: str) -> object:
+    query = select(owner_settings.c.value).where(owner_settings.c.owner_id == owner, owner_settings.c.name == name)
+    return connection.execute(query).scalar()
 
 
 def _only_to_read(lender: str) -> ParlourError:

@@ -14,7 +14,7 @@ from core.errors import ConflictError, NotFoundError, StorageError
 from core.storage.base import new_id
 from core.storage.conversations import insert_owner
 from core.storage.sealing import in_address, in_arguments, secrets_in_pairs
-from core.storage.statements import MCP_SERVERS
+from core.storage.statements import END_LOANS, MCP_SERVERS
 from core.storage.tables import mcp_servers
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class McpServerStore:
     async def list(self) -> list[McpServer]:
         """The owner's servers, in the order in which they came."""
         mine = {"owner": self._owner}
-        return [_record(row) for row in await self._database.read(lambda c: c.execute(MCP_SERVERS, mine).all())]
+        return [server_record(row) for row in await self._database.read(lambda c: c.execute(MCP_SERVERS, mine).all())]
 
     async def get(self, server_id: str) -> McpServer:
         """One of them. Raises NotFoundError."""
@@ -203,6 +203,7 @@ class McpServerStore:
         def remove(connection: Connection) -> None:
             _server_of(connection, self._owner, server_id)
             connection.execute(delete(mcp_servers).where(_is(self._owner, server_id)))
+            connection.execute(END_LOANS, {"owner": self._owner, "kind": "server", "thing": server_id})
 
         await self._database.write(remove)
 
@@ -219,19 +220,22 @@ class McpServerStore:
 
         Whose settings cannot be read has none.
         """
+        return [one for kept in await self.list() for one in await self.secrets_of(kept)]
+
+    async def secrets_of(self, kept: McpServer) -> list[str]:
+        """Those of one server. Raises StorageError: the database failed."""
         found: list[str] = []
-        for kept in await self.list():
-            with suppress(StorageError):
-                settings = self.settings_of(kept)
-                given = [settings.get(name) for name in ("env", "headers")]
-                pairs = [pair for one in given if isinstance(one, dict) for pair in cast("Any", one).items()]
-                arguments: object = settings.get("args")
-                found += [*secrets_in_pairs(pairs), *in_address(str(settings.get("url") or ""))]
-                found += in_arguments(cast("list[object]", arguments)) if isinstance(arguments, list) else []
-                found += _keys_of(settings.get("oauth"), "client_secret")
-                signed = await self.sign_in(kept.id) if kept.signed_in else {}
-                found += _keys_of(signed.get("tokens"), "access_token", "refresh_token")
-                found += _keys_of(signed.get("client"), "client_secret")
+        with suppress(StorageError):
+            settings = self.settings_of(kept)
+            given = [settings.get(name) for name in ("env", "headers")]
+            pairs = [pair for one in given if isinstance(one, dict) for pair in cast("Any", one).items()]
+            arguments: object = settings.get("args")
+            found += [*secrets_in_pairs(pairs), *in_address(str(settings.get("url") or ""))]
+            found += in_arguments(cast("list[object]", arguments)) if isinstance(arguments, list) else []
+            found += _keys_of(settings.get("oauth"), "client_secret")
+            signed = await self.sign_in(kept.id) if kept.signed_in else {}
+            found += _keys_of(signed.get("tokens"), "access_token", "refresh_token")
+            found += _keys_of(signed.get("client"), "client_secret")
         return found
 
     def _opened(self, server_id: str, sealed: str) -> dict[str, Any]:
@@ -273,7 +277,7 @@ def _server_of(connection: Connection, owner: str, server_id: str) -> McpServer:
     row = connection.execute(select(mcp_servers).where(_is(owner, server_id))).first()
     if row is None:
         raise NotFoundError("There is no such MCP server.", kind="server")
-    return _record(row)
+    return server_record(row)
 
 
 def _sign_in_of(connection: Connection, owner: str, server_id: str) -> str:
@@ -297,7 +301,8 @@ def _refuse_taken(connection: Connection, owner: str, name: str, *, but: str = "
             raise ConflictError(text, hint=hint, key="server_name_taken", name=row.name)
 
 
-def _record(row: Row[Any]) -> McpServer:
+def server_record(row: Row[Any]) -> McpServer:
+    """A server as a row has it."""
     return McpServer(
         id=row.id,
         owner_id=row.owner_id,

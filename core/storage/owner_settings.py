@@ -8,7 +8,7 @@ from sqlalchemy import Connection, delete
 
 from core.storage.conversations import insert_owner
 from core.storage.dialects import upsert
-from core.storage.statements import OWNER_CHOICE
+from core.storage.statements import END_LOANS, OWNER_CHOICE
 from core.storage.tables import owner_settings
 
 if TYPE_CHECKING:
@@ -102,6 +102,10 @@ class Choices:
         self._connection.execute(
             adding.on_conflict_do_update(index_elements=["owner_id", "name"], set_={"value": value})
         )
+
+    def end_loans(self, kind: str, thing_id: str) -> None:
+        """Something that was kept here is gone, so that nobody has it any more whom it was shared with."""
+        self._connection.execute(END_LOANS, {"owner": self._owner, "kind": kind, "thing": thing_id})
 
 
 def _is(owner: str, name: str) -> tuple[Any, Any]:

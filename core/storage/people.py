@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from sqlalchemy import Connection, Row, Select, bindparam, delete, func, insert, select, update
 
+from core.bridge.pool import Listeners
 from core.errors import ConflictError, NotFoundError
 from core.storage.base import LOCAL_OWNER
 from core.storage.conversations import insert_owner
@@ -91,13 +92,17 @@ class Act:
 class PeopleStore:
     """All people of an installation.
 
+    Args:
+        told: Called after each change of a role, and where somebody is gone.
+
     Attributes:
         roles: The role of each person by id, as the database last said: what decides in between reads no database.
         keepers: Who may use the machine itself: the local owner, and people who look after the house.
     """
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, told: Listeners[[]] | None = None) -> None:
         self._database = database
+        self._told = told or Listeners[[]]()
         self.roles: dict[str, Role] = {}
         self.keepers = {LOCAL_OWNER}
 
@@ -228,7 +233,9 @@ class PeopleStore:
             note_act(connection, by, "role", was.name, {"from": was.role, "to": role})
             return _with_role(was, role)
 
-        return self._kept(await self._database.write(changed))
+        person = self._kept(await self._database.write(changed))
+        self._told()
+        return person
 
     async def set_limits(self, person_id: str, limits: Mapping[str, float], by: str) -> None:
         """What a person may use. Raises NotFoundError, StorageError."""
@@ -261,6 +268,7 @@ class PeopleStore:
 
         gone = await self._database.write(removed)
         self._forget(person_id)
+        self._told()
         return gone
 
     async def forget(self, person_id: str) -> None:

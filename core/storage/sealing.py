@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hmac
 import os
 import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from functools import cached_property
+from hashlib import sha256
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -59,6 +61,10 @@ class Sealer:
             # Without its cause: nothing of what was sealed may end up in a log.
             hint = "Type the key again: the installation's secret has changed."
             raise StorageError("A kept key cannot be read.", hint=hint, key="key_unreadable") from None
+
+    def mark(self, *parts: str) -> str:
+        """A short name of something secret: the same for the same, and nobody without the secret can guess from it."""
+        return hmac.new(f"parlour marks {self._secret}".encode(), _bound(parts), sha256).hexdigest()[:10]
 
     @cached_property
     def _cipher(self) -> AESGCM:

@@ -6,6 +6,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from core.bridge.pool import Listeners
 from core.storage.api_keys import AllApiKeys, ApiKeyStore
 from core.storage.api_state import ApiFileStore, ApiResponseStore
 from core.storage.arriving import ArrivingConversations
@@ -63,6 +64,7 @@ class OwnerStores:
         sealer: Sealer,
         shares: AllShares,
         api_keys: AllApiKeys,
+        standing: Listeners[[]],
     ) -> None:
         self.owner = owner
         self.files = files
@@ -77,6 +79,7 @@ class OwnerStores:
         self._sealer = sealer
         self._shares = shares
         self._api_keys = api_keys
+        self._standing = standing
 
     @cached_property
     def shares(self) -> ShareStore:
@@ -156,7 +159,7 @@ class OwnerStores:
     @cached_property
     def lending(self) -> Lending:
         """What the owner shares with groups."""
-        return Lending(self._database, self.owner)
+        return Lending(self._database, self.owner, self._standing)
 
     @cached_property
     def lent(self) -> Lent:
@@ -197,6 +200,7 @@ class Stores:
         api_keys: The same: they tell which owner a program asks for.
         people: Who has an account, and with which role.
         groups: Of people.
+        standing: Told when this process changed a role, a group, or what is shared with one.
         use: How much owners used.
     """
 
@@ -220,11 +224,12 @@ class Stores:
         self.run_news, self.run_requests = RunNews(database), RunRequests(database)
         self.queued = AllQueuedMessages(database)
         self.api_keys = AllApiKeys(database)
-        self.people = PeopleStore(database)
-        self.groups = GroupStore(database)
+        self.standing = Listeners[[]]()
+        self.people = PeopleStore(database, self.standing)
+        self.groups = GroupStore(database, self.standing)
         self.use = UseStore(database, limits)
 
     def of(self, owner: str) -> OwnerStores:
         """Those of one owner, who need not be known yet."""
         kept = (self.files.of(owner), self.runs.of(owner), self._sealer, self.shares, self.api_keys)
-        return OwnerStores(self.database, owner, *kept)
+        return OwnerStores(self.database, owner, *kept, self.standing)

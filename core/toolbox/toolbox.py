@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 from core.errors import NotFoundError, ParlourError, StorageError
 from core.toolbox.choices import SEARCH, TOOL_SERVICES, Rules, ToolAccounts, ToolChoices
 from core.toolbox.code_interpreter import GivenFiles, OwnerInterpreter
+from core.toolbox.lent_tools import OwnerLentTools, RunningLent
 from core.toolbox.user_mcp_servers import AllMcpServers, OwnerMcpServers
 from core.toolbox.user_openapi import KnownServices, OwnerOpenApi
 from core.tools.builtin.ask_documents import AskDocuments
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from core.settings import Settings
+    from core.storage.lending import LentService
     from core.storage.owner_notes import NoteStore
     from core.storage.sealing import Sealer
     from core.storage.stores import Stores
@@ -82,24 +84,29 @@ class Toolbox:
         self._settings = settings
         self._interpreter = interpreter
         self._servers = AllMcpServers(settings, stores)
+        self._lent = RunningLent(stores.standing)
         self._known = KnownServices()
 
     def of(self, owner: str) -> OwnerTools:
         """The tools of one owner."""
         servers, stores = self._servers.of(owner), self._stores.of(owner)
-        choices, own = stores.settings, servers.may_start_programs
+        choices, own, given = stores.settings, servers.may_start_programs, GivenFiles(stores)
         return OwnerTools(
             rules=Rules(choices),
             choices=ToolChoices(owner, choices, self._sealer),
             accounts=ToolAccounts(owner, choices, self._sealer),
             servers=servers,
-            openapi=OwnerOpenApi(
-                owner, choices, self._sealer, known=self._known, at_home=own, given=GivenFiles(stores)
-            ),
+            openapi=OwnerOpenApi(owner, choices, self._sealer, known=self._known, at_home=own, given=given),
+            lent=OwnerLentTools(stores, self._lent, self._services_of, given),
             kept=lambda: stores.notes,
             installed=self._installed(own_network=own),
             interpreter=partial(self._interpreter, owner) if self._interpreter is not None else OwnerInterpreter,
         )
+
+    def _services_of(self, lent: LentService) -> OwnerOpenApi:
+        """The web services of whoever shares one: they reach as far as their owner may."""
+        choices = self._stores.of(lent.lender_id).settings
+        return OwnerOpenApi(lent.lender_id, choices, self._sealer, known=self._known, at_home=lent.keeps)
 
     def _installed(self, *, own_network: bool) -> dict[str, dict[str, Any]]:
         """The options of tools that nobody chooses on the page, by tool: here a setting of the administrator's goes."""
@@ -115,6 +122,7 @@ class Toolbox:
 
     async def aclose(self) -> None:
         """End all servers."""
+        await self._lent.aclose()
         await self._servers.aclose()
 
 
@@ -128,6 +136,7 @@ class OwnerTools:
         accounts: With whose keys tools ask services; what needs one is left out without.
         servers: MCP servers.
         openapi: Services with an OpenAPI document.
+        lent: Servers and services that others share.
         kept: Where the tool `storage` keeps notes.
         installed: Options that nobody chooses on the page, by tool.
         interpreter: How code is run now.
@@ -138,6 +147,7 @@ class OwnerTools:
     accounts: ToolAccounts
     servers: OwnerMcpServers
     openapi: OwnerOpenApi
+    lent: OwnerLentTools
     kept: Callable[[], NoteStore]
     installed: Mapping[str, Mapping[str, Any]]
     interpreter: Callable[[], OwnerInterpreter]
@@ -171,6 +181,8 @@ class OwnerTools:
         own = [await self._made(conversation_id, name, skills if name in SKILLS else {}) for name in names]
         brought = await self.servers.tools()
         brought += await self.openapi.tools(conversation_id)
+        if conversation_id:  # what somebody shares is for its borrower, whom it asks, and not for her programs
+            brought += await self.lent.tools(conversation_id)
         ours = {tool.name: tool for tool in own if tool is not None and getattr(tool, "skills", True)}
         wanted = [tool for tool in brought if is_wanted(tool.full_name, chosen)]
         others = [tool for tool in wanted if tool.name not in ours and tool.name != AskDocuments.name]
@@ -218,6 +230,7 @@ class OwnerTools:
         """Every key that the owner's tools are used with, for whoever must not repeat them. Raises StorageError."""
         found = await self.servers.secrets()
         found += await self.openapi.secrets()
+        found += await self.lent.secrets()
         found += [(await self.accounts.of(name)).key for name in TOOL_SERVICES]
         return [*found, (await self.choices.shown_engine()).key]
 

@@ -204,11 +204,13 @@ class AllMcpServers:
         tried: When a server was last started, by its id.
         failing: How often those were tried again that failed and have not been there since: nobody waits for them.
         signing: The sign-ins that are under way, by the server's id.
+        standing: Told when one is set up otherwise, or used no more: it may be shared.
     """
 
     def __init__(self, settings: Settings, stores: Stores) -> None:
         self._settings = settings
         self._stores = stores
+        self.standing = stores.standing
         self._running: Servers | None = None
         self.turn = 0
         self.starting: dict[asyncio.Task[None], Server] = {}
@@ -490,6 +492,7 @@ class OwnerMcpServers:
         """End what runs of a server; `forget` also what its tools may do unasked, which no other is to inherit."""
         self._shared.turn += 1
         self._shared.failing.pop(kept.id, None)
+        self._shared.standing()
         await self._servers.end(kept.name)
         if forget:
             await self._allowances.forget(rule_name(kept.name, ""))

@@ -184,7 +184,7 @@ class _Made:
     ways: tuple[AuthScheme, ...] = ()
 
 
-class KnownServices(BoundedDict[tuple[str, str, str], _Made]):
+class KnownServices(BoundedDict[tuple[str, ...], _Made]):
     """What came of the documents of all owners' services that were used last: to read a long one takes a second."""
 
     def __init__(self) -> None:
@@ -221,7 +221,7 @@ class OwnerOpenApi:
 
     async def list(self) -> list[OwnService]:
         """All of the owner's, in the order in which they came. Raises StorageError."""
-        found = [await self._standing(service_id) for service_id in await self._ids()]
+        found = [await self.standing(service_id) for service_id in await self._ids()]
         return [one for one in found if one is not None]
 
     async def tools(self, conversation_id: str = "") -> list[ApiTool]:
@@ -232,21 +232,21 @@ class OwnerOpenApi:
         """
         standing = [one for one in await self.list() if one.on]
         tools = [tool for one in standing for tool in one.tools if tool.operation.name not in one.off]
-        if not any(tool.operation.files for tool in tools):
-            return tools
-        given = await self._given.of(conversation_id) if self._given is not None and conversation_id else {}
-        return [tool.with_files(given) for tool in tools]
+        return await with_given(tools, self._given, conversation_id)
 
     async def secrets(self) -> list[str]:
         """The keys of the owner's services, for whoever must not repeat them; one that cannot be read is none."""
+        return [key for one in await self._ids() for key in await self.secrets_of(one)]
+
+    async def secrets_of(self, service_id: str) -> list[str]:
+        """Those of one service."""
         found: list[str] = []
-        for one in await self._ids():
-            with suppress(StorageError, NotFoundError):  # NotFoundError: removed meanwhile
-                row = await self._row(one)
-                found += [key for name in ("url", "server", "address") for key in in_address(str(row.get(name) or ""))]
-                key = self._key(one, row)
-                found += [key.value, *in_address(key.token_url)]
-        return found
+        with suppress(StorageError, NotFoundError):  # NotFoundError: removed meanwhile
+            row = await self._row(service_id)
+            found += [key for name in ("url", "server", "address") for key in in_address(str(row.get(name) or ""))]
+            key = self._key(service_id, row)
+            found += [key.value, *in_address(key.token_url)]
+        return [one for one in found if one]
 
     async def draft(self, source: str, server: str = "") -> Draft:
         """What a document says, before anything is set up.
@@ -334,7 +334,7 @@ class OwnerOpenApi:
             choices.put(_ALL, [*ids, service_id])
 
         await self._choices.change_together(added)
-        self._known[_known_as(self._owner, service_id, row)] = made
+        self._known[self._place_of(service_id, row)] = made
         return self._standing_as(service_id, row, made)
 
     async def set_key(self, service_id: str, key: ServiceKey) -> None:
@@ -369,6 +369,7 @@ class OwnerOpenApi:
             ids = _ids(choices.get(_ALL))
             choices.put(_ALL, [one for one in ids if one != service_id] or None)
             choices.put(_place(service_id), None)
+            choices.end_loans("service", service_id)
 
         await self._choices.change_together(removed)
 
@@ -404,7 +405,8 @@ class OwnerOpenApi:
     async def _change(self, service_id: str, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
         await self._choices.change(_place(service_id), lambda kept: change(_row(kept)))
 
-    async def _standing(self, service_id: str) -> OwnService | None:
+    async def standing(self, service_id: str) -> OwnService | None:
+        """One of them as it stands; `None` for none. Raises StorageError."""
         try:
             row = await self._row(service_id)
         except NotFoundError:
@@ -418,13 +420,17 @@ class OwnerOpenApi:
 
     async def _made(self, service_id: str, row: Mapping[str, Any], *, keep: bool = True) -> _Made:
         """The tools of what is kept. Raises SettingsError, StorageError."""
-        place = _known_as(self._owner, service_id, row)
+        place = self._place_of(service_id, row)
         made = self._known.get(place)
         if made is None:
             made = await asyncio.to_thread(self._read_again, service_id, row)
             if keep:
                 self._known[place] = made
         return made
+
+    def _place_of(self, service_id: str, row: Mapping[str, Any]) -> tuple[str, ...]:
+        """Where what came of a service is remembered: who is at home no more has another reach."""
+        return self._owner, service_id, json.dumps(row.get("key")), str(self._at_home)
 
     def _read_again(self, service_id: str, row: Mapping[str, Any]) -> _Made:
         document = Document(parsed(str(row.get("document") or "")), str(row.get("url") or ""))
@@ -460,6 +466,14 @@ class OwnerOpenApi:
         )
 
 
+async def with_given(tools: list[ApiTool], given: GivenFiles | None, conversation_id: str) -> list[ApiTool]:
+    """Tools that may send the files of a conversation, and no other. Raises StorageError."""
+    if not any(tool.operation.files for tool in tools):
+        return tools
+    files = await given.of(conversation_id) if given is not None and conversation_id else {}
+    return [tool.with_files(files) for tool in tools]
+
+
 def _ids(kept: object) -> list[str]:
     return [str(one) for one in cast("list[object]", kept)] if isinstance(kept, list) else []
 
@@ -490,10 +504,6 @@ def _may_be_inside(row: Mapping[str, Any]) -> bool:
     url = str(row.get("url") or "")
     host = urlsplit(url).hostname or ""
     return bool(row.get("server")) or not url or host == "localhost" or is_own(host)
-
-
-def _known_as(owner: str, service_id: str, row: Mapping[str, Any]) -> tuple[str, str, str]:
-    return owner, service_id, json.dumps(row.get("key"))
 
 
 def _place(service_id: str) -> str:

@@ -43,6 +43,7 @@ class Usable:
         inner: The tools of a server, or the skills.
         tool: The tool itself, where it is one.
         state: Of a server that has no tools now.
+        label: What a server is called, where that is not its name.
     """
 
     kind: Kind
@@ -52,6 +53,7 @@ class Usable:
     inner: tuple[Usable, ...] = ()
     tool: BaseTool | None = None
     state: State = "ready"
+    label: str = ""
 
     @property
     def tokens_now(self) -> int:
@@ -83,7 +85,8 @@ async def usable(
             del listed[name]  # without an account it would be left out
     servers = [one for one in await tools.servers.list() if one.kept.enabled]
     offered = [tool.tool for one in servers for tool in one.tools if tool.on and not tool.mark]
-    brought = [*offered, *await tools.openapi.tools(conversation_id)]
+    lent = [one for one in await tools.lent.list() if one.on]
+    brought = [*offered, *await tools.openapi.tools(conversation_id), *[tool for one in lent for tool in one.tools]]
     costs = await asyncio.to_thread(_counted, [*listed.values(), *brought], counter or counter_for(""))
     documents = await asyncio.to_thread(documents_row, counter or counter_for(""), on=steering.uses_documents)
     web = [name for name in WEB if name in listed]
@@ -104,18 +107,40 @@ async def usable(
         for one in servers
         if not any(tool.on and not tool.mark for tool in one.tools)
     ]
-    return [*rows, *_servers(brought, here, costs), *silent]
+    labels = {f"{'mcp' if one.kind == 'server' else 'api'}:{one.rules}": one.shown for one in lent}
+    silent += [
+        Usable(
+            "server",
+            (name,),
+            0,
+            on=here.get(name, True),
+            state="failed" if one.state == "failed" else "off",
+            label=one.shown,
+        )
+        for one, name in zip(lent, labels, strict=True)
+        if not one.tools
+    ]
+    return [*rows, *_servers(brought, here, costs, labels), *silent]
 
 
-def _servers(brought: Sequence[BaseTool], here: Mapping[str, bool], costs: Mapping[str, int]) -> list[Usable]:
-    """Servers with their tools, by who brings them."""
+def _servers(
+    brought: Sequence[BaseTool], here: Mapping[str, bool], costs: Mapping[str, int], labels: Mapping[str, str]
+) -> list[Usable]:
+    """Servers with their tools, by who brings them; those of others have labels."""
     groups: dict[str, list[Usable]] = {}
     for tool in brought:
         name = tool.full_name
         inner = Usable("tool", (name,), costs[name], is_wanted(name, here), tool=tool)
         groups.setdefault(bringer(name), []).append(inner)
     return [
-        Usable("server", (name,), sum(one.tokens for one in inner), any(one.on for one in inner), tuple(inner))
+        Usable(
+            "server",
+            (name,),
+            sum(one.tokens for one in inner),
+            any(one.on for one in inner),
+            tuple(inner),
+            label=labels.get(name, ""),
+        )
         for name, inner in groups.items()
     ]
 

@@ -59,7 +59,16 @@ def _back_up(given: argparse.Namespace, settings: Settings, words: Words) -> lis
         about = "backup.with_secret"
     else:
         about = "backup.secret_elsewhere" if given.with_secret else "backup.without_secret"
-    return [words("backup.made", file=str(file), size=megabytes, **manifest.counts), words(about)]
+    return [words("backup.made", file=str(file), size=megabytes, **_counted(manifest, words)), words(about)]
+
+
+def _counted(manifest: Manifest, words: Words) -> dict[str, str]:
+    """How much is in a backup, each as "1 file" or "3 files"."""
+    return {
+        name: words(f"backup.{name}_one" if n == 1 else f"backup.{name}", n=n)
+        for name, n in manifest.counts.items()
+        if f"backup.{name}" in words
+    }
 
 
 def _grown_rows(settings: Settings) -> Callable[[Path], None] | None:
@@ -96,7 +105,7 @@ def restore(arguments: Sequence[str]) -> int:
 def _restore(given: argparse.Namespace, settings: Settings, words: Words) -> list[str]:
     done = restore_backup(given.file, settings.home, replace=given.replace)
     made = datetime.fromtimestamp(done.manifest.made).astimezone().strftime("%Y-%m-%d %H:%M")
-    said = [words("restore.done", home=str(settings.home), made=made, **done.manifest.counts)]
+    said = [words("restore.done", home=str(settings.home), made=made, **_counted(done.manifest, words))]
     if done.aside is not None:
         said.append(words("restore.aside", folder=str(done.aside)))
     if settings.store is not None:

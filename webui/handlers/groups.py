@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from starlette.responses import RedirectResponse
 from starlette.routing import Route
 
-from core.errors import NotFoundError, ParlourError
-from core.storage.lending import KINDS
+from core.errors import ParlourError
+from webui.handlers.lending import checked_kind
 from webui.panels.lending import Borrowed, Shareable, ShownLending, lending_page
 from webui.panels.model_menu import kept_label
 
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from core.engine import Engine
     from core.people.people import Known
-    from core.storage.lending import Kind
     from core.workspace.workspace import Workspace
     from webui.words import Words
 
@@ -128,7 +127,7 @@ class GroupRoutes:
     async def lend(self, request: Request, known: Known, form: Form) -> Response:
         """Share something with a group to read or to write, or no more."""
         del request
-        kind = _kind(form.get("kind", ""))
+        kind = checked_kind(form.get("kind", ""))
         thing, group, how = (form.get(name, "") for name in ("thing", "group", "how"))
         lending = self._engine.stores.of(known.person.id).lending
         reached = set(await lending.borrowers(kind, thing))
@@ -158,6 +157,8 @@ async def _mine(workspace: Workspace, words: Words, *, keeps: bool) -> list[Shar
     lending = workspace.stores.lending
     found = [Shareable("library", one.id, one.name) for one in await workspace.libraries.list()]
     found += [Shareable("persona", one.id, one.name) for one in await workspace.steering.personas.list()]
+    found += [Shareable("server", one.id, one.name) for one in await workspace.stores.mcp_servers.list()]
+    found += [Shareable("service", one.id, one.name) for one in await workspace.tools.openapi.list()]
     if keeps:
         found += [Shareable("model", one.service, kept_label(one, words)) for one in await workspace.models.kept()]
     return [replace(one, loans=await lending.loans(one.kind, one.thing)) for one in found]
@@ -171,14 +172,8 @@ async def _borrowed(workspace: Workspace, words: Words) -> list[Borrowed]:
             Borrowed("model", kept_label(one.service, words), one.lender, writes=False)
             for one in await workspace.models.others.list()
         ),
+        *(Borrowed(one.kind, one.name, one.lender, writes=False) for one in await workspace.tools.lent.list()),
     ]
-
-
-def _kind(given: str) -> Kind:
-    found: Kind | None = next((one for one in KINDS if one == given), None)
-    if found is None:
-        raise NotFoundError("Nothing of this kind can be shared.", hint=f"Known: {', '.join(KINDS)}.")
-    return found
 
 
 def _to(place: str) -> RedirectResponse:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 from hashlib import sha256
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from itsdangerous import BadSignature, URLSafeSerializer
 from starlette.responses import JSONResponse, Response
@@ -17,7 +17,7 @@ from webui.auth import host_of
 from webui.context import json_body
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Mapping
 
     from starlette.requests import Request
     from starlette.routing import BaseRoute
@@ -60,9 +60,8 @@ class PasskeyRoutes:
 
     async def begin_adding(self, request: Request) -> Response:
         """What the browser makes a passkey of, for who knows the password: a browser left open is not enough."""
-        password = (await json_body(request) or {}).get("password")
+        typed = _password(await json_body(request) or {})
         people, known = self._pages.people_here, request.scope["known"]
-        typed = password if isinstance(password, str) else ""
         person = await people.check_password_of(known, typed, address=self._pages.address_of(request))
         options, challenge = await self._passkeys.to_add(person, _place(request))
         return self._asked(request, options, challenge)
@@ -74,10 +73,11 @@ class PasskeyRoutes:
         return self._over(request, JSONResponse({"to": "./account"}, headers=_PRIVATE))
 
     async def remove(self, request: Request) -> Response:
-        """Forget one of one's own."""
+        """Forget one of one's own, for who knows the password or signed in within the last ten minutes."""
         given = await json_body(request) or {}
-        people, person = self._pages.people_here, request.scope["known"].person
-        await people.store.remove_sign_in(ISSUER, str(given.get("id", "")), person.id)
+        people, known = self._pages.people_here, request.scope["known"]
+        await people.check_there(known, _password(given), address=self._pages.address_of(request))
+        await people.store.remove_sign_in(ISSUER, str(given.get("id", "")), known.person.id)
         return JSONResponse({"to": "./account"}, headers=_PRIVATE)
 
     async def begin(self, request: Request) -> Response:
@@ -131,6 +131,11 @@ class PasskeyRoutes:
                 return self._over(request, JSONResponse({"failed": said}, status, _PRIVATE))
 
         return answer
+
+
+def _password(given: Mapping[str, Any]) -> str:
+    password = given.get("password")
+    return password if isinstance(password, str) else ""
 
 
 def _place(request: Request) -> Place:

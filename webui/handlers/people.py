@@ -74,6 +74,7 @@ class PeopleRoutes:
         self._newcomers = newcomers
         self.people_here = self._people
         self._settings = context.settings
+        self._warned = False  # that a proxy is not named
         service = service_of(context.settings)
         self._outside = OpenIdRoutes(service, context.settings, self, owners.cookies) if service is not None else None
 
@@ -310,13 +311,22 @@ class PeopleRoutes:
         return await self._door(request, status, problem=self.words_of(request).error(error))
 
     def address_of(self, request: Request) -> str:
-        """What wrong passwords of a browser are counted by besides its name; "" where many share their address.
+        """What wrong passwords of a browser are counted by besides its name; "" in a Space, where all have one address.
 
-        A proxy that is not trusted stands for everybody behind it: a few wrong passwords of one would shut out all.
+        It is the address that a trusted proxy saw, else that of whoever connects: what a header of anybody else says
+        changes nothing, so that nobody has a limit of their own for each address that they make up.
         """
-        behind = bool(self._settings.space_hosts and not self._settings.trusted_proxies)
-        shared = behind or request.scope.get("relayed") == "unknown"
-        return "" if shared else counted_as(client_address(request))
+        if self._settings.space_hosts and not self._settings.trusted_proxies:
+            return ""
+        address = client_address(request)
+        if request.scope.get("relayed") == "unknown" and not self._warned:
+            self._warned = True
+            _log.warning(
+                "Somebody signs in through %s, which PARLOUR_TRUSTED_PROXIES does not name: if that is a proxy, wrong "
+                "passwords of everybody behind it are counted as one's, until it is named.",
+                address,
+            )
+        return counted_as(address)
 
     def of_browser(self, request: Request) -> dict[str, str]:
         """What the browser says that it is, and the session that it has."""

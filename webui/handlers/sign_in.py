@@ -23,7 +23,7 @@ class SignInPages(Protocol):
         ...
 
     def address_of(self, request: Request) -> str:
-        """What wrong passwords of a browser are counted by besides its name; "" where many share their address."""
+        """What wrong passwords of a browser are counted by besides its name; "" in a Space, where all have one."""
         ...
 
     def of_browser(self, request: Request) -> dict[str, str]:

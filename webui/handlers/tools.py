@@ -14,7 +14,7 @@ from core.toolbox.choices import SEARCH, TOOL_SERVICES, search_services
 from core.toolbox.server_form import pasted
 from core.toolbox.toolbox import ListedTool
 from webui.context import json_body, log_text, text_of
-from webui.panels.servers import answered_page, server_data, server_row
+from webui.panels.servers import answered_page, lent_data, server_data, server_row
 from webui.panels.tools import (
     account_data,
     allowed_data,
@@ -111,6 +111,7 @@ class ToolRoutes:
             "patterns": self.patterns,
             "take_back": self.take_back,
             "switch": self.switch,
+            "lent": self.lent,
             "account": self.account,
             "forget": self.forget,
             "change_note": self.change_note,
@@ -164,6 +165,11 @@ class ToolRoutes:
         """Offer a tool, or no more."""
         del words
         await workspace.tools.switch(text_of(asked.get("tool")), on=asked.get("on") is True)
+
+    async def lent(self, workspace: Workspace, asked: Asked, words: Words) -> None:
+        """Use something that others share, or no more."""
+        del words
+        await workspace.tools.lent.use(text_of(asked.get("lent")), on=asked.get("on") is True)
 
     async def account(self, workspace: Workspace, asked: Asked, words: Words) -> dict[str, Any]:
         """Which service a tool asks, and with which key."""
@@ -315,6 +321,8 @@ class ToolRoutes:
             "accounts": accounts,
             "notes": notes_data(await tools.notes.list()),
             "servers": [server_row(server, words) for server in servers],
+            "lent": [lent_data(one, words) for one in await tools.lent.list()],
+            "shares": bool(await workspace.stores.lending.groups()),
             "opened": server_data(one, words, local=local) if one is not None else None,
             "access": {"path": PATH, "made": token.made if token is not None else 0},
         }

@@ -46,6 +46,7 @@ class Scene:
         follow_ups: Questions that were proposed after the last reply.
         switched: What the chips of the composer show; `None` on the page of a program, whose agents bring their own.
         demo: The demonstration that is played in place of a conversation.
+        role: Of the reader; "" without an account.
     """
 
     words: Words
@@ -68,6 +69,7 @@ class Scene:
     follow_ups: Sequence[str] = ()
     switched: Switched | None = None
     demo: Watched | None = None
+    role: str = ""
 
 
 class Panel(NamedTuple):
@@ -100,6 +102,7 @@ def _status(scene: Scene) -> str:
         model=scene.model,
         second=scene.second,
         demo=scene.demo.demonstration.name if scene.demo is not None else "",
+        role=scene.role,
     )
 
 

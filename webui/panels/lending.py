@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING
 
-from core.storage.lending import KINDS
+from core.storage.lending import KINDS, WRITABLE
 from webui.panels.people import house_page, told_html
 
 if TYPE_CHECKING:
@@ -73,8 +73,9 @@ def lending_page(shown: ShownLending, words: Words) -> str:
 
 
 def _row(one: Shareable, groups: Sequence[Loan], words: Words) -> str:
+    to_read = "lending.to_read" if one.kind in WRITABLE else "lending.to_use"
     said = words("lang.comma").join(
-        words("lending.to_write" if loan.writes else "lending.to_read", group=loan.group) for loan in one.loans
+        words("lending.to_write" if loan.writes else to_read, group=loan.group) for loan in one.loans
     )
     forms = "".join(_form(one, group, words) for group in groups)
     opened = " open" if one.loans else ""
@@ -89,10 +90,11 @@ def _row(one: Shareable, groups: Sequence[Loan], words: Words) -> str:
 def _form(one: Shareable, group: Loan, words: Words) -> str:
     loan = next((known for known in one.loans if known.group_id == group.group_id), None)
     chosen = "none" if loan is None else "write" if loan.writes else "read"
-    ways = ("none", "read") if one.kind == "model" else ("none", "read", "write")
+    ways = ("none", "read", "write") if one.kind in WRITABLE else ("none", "read")
+    labels = {way: words(f"lending.way_{'use' if way == 'read' and len(ways) == 2 else way}") for way in ways}
     options = "".join(
-        f'<option value="{way}"{" selected" if way == chosen else ""}>{escape(words(f"lending.way_{way}"))}</option>'
-        for way in ways
+        f'<option value="{way}"{" selected" if way == chosen else ""}>{escape(label)}</option>'
+        for way, label in labels.items()
     )
     hidden = "".join(
         f'<input type="hidden" name="{name}" value="{escape(value)}">'
@@ -107,6 +109,7 @@ def _form(one: Shareable, group: Loan, words: Words) -> str:
 
 
 def _borrowed(one: Borrowed, words: Words) -> str:
-    whose = words("lending.of_writes" if one.writes else "lending.of", lender=one.lender)
+    of = "lending.of" if one.kind in WRITABLE else "lending.of_use"
+    whose = words("lending.of_writes" if one.writes else of, lender=one.lender)
     kind = words(f"lending.one_{one.kind}")
     return f'<tr><td><span dir="auto">{escape(one.name)}</span><small>{escape(f"{kind} · {whose}")}</small></td></tr>'

@@ -181,7 +181,7 @@ def _passkeys(shown: ShownAccount, words: Words) -> str:
         for one, data in shown.passkeys.items()
     )
     typed = "type='password' id='passkey-password' autocomplete='current-password'"
-    label = f"<div class='form'><label>{escape(words('account.old'))}<input {typed}></label></div>"
+    label = f"<div class='form'><label>{escape(words('account.passkey_password'))}<input {typed}></label></div>"
     password = label if shown.me.password else ""
     return (
         f"<section id='passkeys' hidden><h2>{escape(words('account.passkeys'))}</h2>"

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from core.errors import ParlourError
     from core.mcp.settings import ServerSettings
+    from core.toolbox.lent_tools import LentTools
     from core.toolbox.server_form import OfferedTool, OwnServer
     from core.toolbox.user_openapi import Draft, OwnService, ServiceKey
     from core.tools.openapi.as_tools import ApiTool, Trial
@@ -163,6 +164,28 @@ def _server_tool(one: OfferedTool, words: Words) -> dict[str, Any]:
         "mark": one.mark,
         "mark_said": words(f"tools.mark_{one.mark}") if one.mark else "",
         "print": one.print,
+    }
+
+
+def lent_data(lent: LentTools, words: Words) -> dict[str, Any]:
+    """A server or service that somebody shares, with its tools; nothing of how it is reached, and no log."""
+    count = len(lent.tools)
+    if lent.state == "ready":
+        told = words("tools.state_ready_one" if count == 1 else "tools.state_ready", n=count)
+    else:
+        told = words("lent.waits", lender=lent.lender) if lent.state == "waits" else words(f"lent.{lent.state}")
+    kind = words(f"lending.one_{lent.kind}")
+    return {
+        "id": lent.mark,
+        "name": lent.name,
+        "whose": words("lending.of_use", lender=lent.lender),
+        "said": f"{kind} · {told}",
+        "shape": "ask" if lent.state == "waits" else _SHAPES[lent.state],
+        "on": lent.on,
+        "moves": lent.state == "connecting",
+        "tools": [
+            {"id": tool.full_name, "label": tool.label(words.spoken), "may": may(tool, words)} for tool in lent.tools
+        ],
     }
 
 

@@ -78,8 +78,9 @@ PASSKEYS: Final = """<script>
       }
     });
   };
+  const password = () => document.getElementById('passkey-password')?.value ?? '';
   for (const button of document.querySelectorAll('[data-forget]')) {
-    press(button, () => ask('./account/passkey/remove', { id: button.dataset.forget }));
+    press(button, () => ask('./account/passkey/remove', { id: button.dataset.forget, password: password() }));
   }
   const named = !/^[\\d.]+$|:/.test(location.hostname);
   if (!named || !window.PublicKeyCredential?.parseCreationOptionsFromJSON) return;
@@ -87,8 +88,7 @@ PASSKEYS: Final = """<script>
   const add = document.getElementById('add-passkey'), use = document.getElementById('use-passkey');
   if (add) {
     press(add, async () => {
-      const password = document.getElementById('passkey-password')?.value ?? '';
-      const options = await ask('./account/passkey/begin', { password });
+      const options = await ask('./account/passkey/begin', { password: password() });
       const publicKey = PublicKeyCredential.parseCreationOptionsFromJSON(options);
       return ask('./account/passkey/add', (await navigator.credentials.create({ publicKey })).toJSON());
     });

@@ -137,7 +137,7 @@ def _persona(shown: Shown, words: Words) -> str:
     remove = (
         f'<a class="p-quiet" href="./steering/personas/{quote(current, safe="")}" download>'
         f"{escaped(words('steer.export'))}</a>"
-        f"{_lend(shown, current, words)}"
+        f"{_lend(shown, chosen, words)}"
         f'<button type="button" class="p-quiet p-forget" data-do="persona-forget" data-id="{escaped(current)}" '
         f'title="{escaped(words("steer.delete", name=chosen.name))}">{escaped(words("steer.forget"))}</button>'
         if chosen is not None and not chosen.lent and any(one.id == current for one in shown.personas)
@@ -155,12 +155,14 @@ def _persona(shown: Shown, words: Words) -> str:
     )
 
 
-def _lend(shown: Shown, persona_id: str, words: Words) -> str:
+def _lend(shown: Shown, persona: Persona, words: Words) -> str:
     """The way to share a persona with a group, where there is one."""
     if not shown.shares:
         return ""
-    to = f"./lending#persona-{quote(persona_id, safe='')}"
-    return f'<a class="p-quiet" href="{to}">{escaped(words("js.libraries_share"))}</a>'
+    return (
+        f'<button type="button" class="p-quiet" data-do="lend" data-kind="persona" data-thing="{escaped(persona.id)}" '
+        f'data-name="{escaped(persona.name)}" aria-haspopup="dialog">{escaped(words("js.lend"))}</button>'
+    )
 
 
 def _details(persona: Persona | None, here: ModelName | None, words: Words) -> str:
@@ -328,7 +330,7 @@ def _called(one: Usable, shown: Shown, words: Words) -> tuple[str, str]:
         return words("steer.skills"), words("steer.of_skills", n=used, total=len(one.inner))
     if one.kind == "server":
         used = sum(tool.on for tool in one.inner)
-        return one.names[0].partition(":")[2], words("steer.of_tools", n=used, total=len(one.inner))
+        return one.label or one.names[0].partition(":")[2], words("steer.of_tools", n=used, total=len(one.inner))
     return label_of(one.names[0], words) or one.names[0], ""
 
 

@@ -287,6 +287,7 @@ def status_html(  # noqa: PLR0913 - each is an attribute of its own
     model: ModelName = INSTALLED,
     second: str = "",
     demo: str = "",
+    role: str = "",
 ) -> str:
     """Markup for `#status`.
 
@@ -300,6 +301,7 @@ def status_html(  # noqa: PLR0913 - each is an attribute of its own
         model: Which one the next question will be answered by.
         second: The label of the one that answers beside it, if one does.
         demo: The name of the demonstration that is played.
+        role: Of the reader; "" without an account.
     """
     room = "empty" if empty else "full"
     said = (asks or _heard(state, ended, lang)) if conversation_id and not empty else ""
@@ -307,6 +309,7 @@ def status_html(  # noqa: PLR0913 - each is an attribute of its own
     attributes += f' data-room="{room}" data-hears="{int(hears)}"'
     attributes += f' data-service="{exact(model.service)}" data-model="{exact(model.model)}"'
     attributes += f' data-second="{exact(second)}" data-demo="{exact(demo)}"'
+    attributes += f' data-role="{exact(role)}"' if role else ""
     return f'<div class="p-status" role="status" {attributes}>{escaped(said)}</div>'
 
 

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from core.languages import Lang
     from core.messages.message import Message
     from core.tools.given_files import GivenFile
+    from core.tools.through import Through
 
 
 _KNOWN: Final = frozenset({"openapi", "credentials", "name", "server", "only", "own_network", "timeout"})
@@ -76,6 +77,7 @@ class ApiTool(BaseTool):
         self._reach = reach
         self._tokens = tokens or Tokens()
         self._files: Mapping[str, GivenFile] | None = None
+        self._through: Through | None = None
         self._full_name = f"api:{service or _NOT_IN_NAMES.sub('_', title).strip('_') or 'service'}:{operation.name}"
         self.name = f"{service}-{operation.name}"[:64] if service else operation.name
         self.description = operation.description
@@ -124,6 +126,19 @@ class ApiTool(BaseTool):
         other._files = files  # noqa: SLF001 - its own
         return other
 
+    def lent(self, title: str, through: Through) -> ApiTool:
+        """The same tool for whom its owner shares it with.
+
+        Args:
+            title: What they call the service.
+            through: What each call passes; rules know the tool by what this stands for.
+        """
+        other = copy(self)
+        other.title = title
+        other._through = through  # noqa: SLF001 - its own
+        other._full_name = f"api:{through.rules}:{self.operation.name}"  # noqa: SLF001
+        return other
+
     async def call(
         self, params: str | dict[str, Any], *, messages: Sequence[Message] = (), **kwargs: Any
     ) -> ToolResult:
@@ -140,6 +155,11 @@ class ApiTool(BaseTool):
             ToolError: The service refuses.
         """
         del kwargs
+        if self._through is not None:
+            return await self._through(lambda: self._called(params, messages))
+        return await self._called(params, messages)
+
+    async def _called(self, params: str | dict[str, Any], messages: Sequence[Message]) -> ToolResult:
         arguments = self._verify_json_format_args(params)
         files: Mapping[str, GivenFile] = {}
         if self.operation.files:

@@ -20,7 +20,7 @@ def test_a_data_folder_goes_into_a_file_and_comes_out_of_it(tmp_path: Path, caps
     file, there = str(tmp_path / "b.zip"), str(tmp_path / "there")
     assert main(["backup", file, "--home", str(tmp_path / "home"), "--lang", "en"]) == 0
     told = said(capsys)
-    assert "1 conversations, 1 messages, 0 files" in told
+    assert "1 conversation, 1 message, 0 files" in told
     assert "The secret is not in it" in told
     assert main(["restore", file, "--home", there, "--lang", "en"]) == 0
     told = said(capsys)

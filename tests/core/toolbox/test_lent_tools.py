@@ -1,0 +1,264 @@
+"""Tools that somebody shares with a group: used with her settings by each alone, and gone at once where that ends."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.engine import Engine
+from core.errors import NotFoundError, ParlourError, ToolError
+from core.export.redaction import Redaction
+from core.people.people import checked_role, new_person
+from core.settings import Settings
+from core.storage.lending import Kind
+from core.testing.scripted_model import ScriptedModel
+from core.tools.approval import Policy
+from core.tools.base import BaseTool
+from core.tools.taint import Taint
+from core.toolbox.lent_tools import LentTools
+
+pytestmark = pytest.mark.anyio
+SERVER = Path(__file__).with_name("shared_server.py")
+KEY, ARGUMENT = "CANARY-key-0123456789", "CANARY-argument-987654321"
+
+
+@dataclass
+class Group:
+    """A house with a group: Mara administers and shares her server, Jan and Kim get it, Eve is in no group."""
+
+    engine: Engine
+    folder: Path
+    id: str
+    mara: str
+    jan: str
+    kim: str
+    eve: str
+    server: str = ""
+
+    async def lend(self, kind: Kind = "server", thing: str = "") -> None:
+        await self.engine.stores.of(self.mara).lending.lend(self.id, kind, thing or self.server, writes=True)
+
+    async def listed(self, who: str) -> list[LentTools]:
+        return await self.engine.toolbox.of(who).lent.list()
+
+    async def used(self, who: str) -> dict[str, BaseTool]:
+        """The tools that somebody has of it once she switched it on, by the server's own names."""
+        lent = self.engine.toolbox.of(who).lent
+        (one,) = await lent.list()
+        await lent.use(one.mark, on=True)
+        return {getattr(tool, "own_name", tool.name): tool for tool in await lent.tools("talk")}
+
+    async def started(self) -> list[str]:
+        starts = self.folder / "starts"
+        return starts.read_text().split() if starts.exists() else []
+
+
+@pytest.fixture
+async def group(tmp_path: Path) -> AsyncIterator[Group]:
+    settings = Settings.load(home=tmp_path / "home", retrieval="keyword", titles=False, check_claims=False)
+    async with Engine(settings, model=ScriptedModel("So it is.")) as engine:
+        ids: list[str] = []
+        for name, role in (("Mara", "administrator"), ("Jan", "member"), ("Kim", "member"), ("Eve", "owner")):
+            ids.append((await engine.people.store.add(new_person(name, checked_role(role)), "terminal")).id)
+        made = await engine.groups.make(None, "Research")
+        for one in ids[:3]:
+            await engine.groups.add(None, made.id, one)
+        group = Group(engine, tmp_path, made.id, *ids)
+        servers = engine.toolbox.of(group.mara).servers
+        args = [str(SERVER), str(tmp_path), "--api-key", ARGUMENT]
+        kept = await servers.add("notes", {"command": sys.executable, "args": args, "env": {"API_KEY": KEY}})
+        (one,) = await servers.list()
+        await servers.confirm(kept.id, one.print)
+        group.server = kept.id
+        yield group
+
+
+async def gone(pid: int) -> None:
+    """Wait until a process has ended."""
+    while True:
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return
+        with suppress(FileNotFoundError, ProcessLookupError):
+            if Path(f"/proc/{pid}/stat").read_text().split(") ")[-1][0] == "Z":
+                return
+        await asyncio.sleep(0)
+
+
+async def called(tool: BaseTool, **given: Any) -> str:
+    result: Any = await tool.call(given)  # pyright: ignore[reportGeneralTypeIssues]
+    return str(result.text)
+
+
+async def test_only_who_is_in_the_group_has_it_and_nothing_runs_before_she_switched_it_on(group: Group) -> None:
+    assert await group.listed(group.jan) == []
+    await group.lend()
+    (one,) = await group.listed(group.jan)
+    assert (one.kind, one.name, one.lender, one.on, one.state, one.tools) == ("server", "notes", "Mara", False, "off", ())
+    assert await group.listed(group.eve) == []
+    assert await group.listed(group.mara) == [], "her own is not lent to her"
+    before = await group.started()
+    assert await group.engine.toolbox.of(group.jan).lent.tools("talk") == []
+    assert await group.started() == before
+    tools = await group.used(group.jan)
+    assert {"note", "recall", "tell"} <= set(tools)
+    assert tools["note"].name == "notes_Mara-note"
+    for who in (group.eve, group.mara):
+        with pytest.raises(NotFoundError):
+            await group.engine.toolbox.of(who).lent.use(one.mark, on=True)
+    with pytest.raises(NotFoundError):
+        await group.engine.toolbox.of(group.jan).lent.use("0123456789", on=True)
+    for act in ("remove", "connect", "check"):
+        with pytest.raises(NotFoundError):
+            await getattr(group.engine.toolbox.of(group.jan).servers, act)(group.server)
+    with pytest.raises(NotFoundError):
+        await group.engine.toolbox.of(group.jan).servers.change(group.server, "mine", {"url": "https://evil.example"})
+
+
+async def test_each_has_a_session_of_her_own_and_hears_nothing_of_anothers(group: Group) -> None:
+    await group.lend()
+    jan, kim = await group.used(group.jan), await group.used(group.kim)
+    assert await called(jan["note"], text="jans") == "kept"
+    assert await called(kim["note"], text="kims") == "kept"
+    (jans, said), (kims, other) = [(await called(one["recall"])).split(": ") for one in (jan, kim)]
+    assert (said, other) == ("jans", "kims")
+    assert jans != kims
+    mine = {getattr(tool, "own_name", ""): tool for tool in await group.engine.toolbox.of(group.mara).servers.tools()}
+    assert (await called(mine["recall"])).endswith(": ")
+
+
+async def test_its_secrets_are_told_to_nobody_in_results_errors_logs_pages_and_exports(
+    group: Group, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    await group.lend()
+    jan = await group.used(group.jan)
+    heard = [await called(jan["tell"])]
+    assert heard[0].startswith("the key is …, given as …")
+    for name in ("fail", "die"):
+        with pytest.raises(ParlourError) as failed:
+            await called(jan[name])
+        heard += [str(failed.value), repr(failed.value.details), repr(failed.value.__cause__)]
+    assert "Mara" in str(failed.value), "it says whom to ask"
+    heard += [repr(one) for one in await group.listed(group.jan)]
+    heard += [tool.wants({}) + str(tool.function) for tool in jan.values()]
+    heard += [record.getMessage() for record in caplog.records]
+    for secret in (KEY, ARGUMENT):
+        assert [one for one in heard if secret in one] == []
+    assert [one for one in heard if str(SERVER) in one and "the key" not in one and "DEBUG" in one] == []
+    assert sys.executable not in str(failed.value)
+    tools = group.engine.toolbox.of(group.jan)
+    assert {KEY, ARGUMENT} <= set(await tools.secrets())
+    assert KEY not in Redaction(await tools.secrets()).said(f"somebody wrote {KEY} down")
+
+
+async def test_she_is_asked_by_her_own_rules_whatever_its_owner_believes(group: Group) -> None:
+    await group.lend()
+    await group.engine.toolbox.of(group.mara).servers.trust(group.server, on=True)
+    jan = await group.used(group.jan)
+    assert Policy().verdict(jan["recall"], {}, Taint()) == "writes", "it says that it only reads, and is not believed"
+    hers = await group.engine.toolbox.of(group.jan).servers.paste('{"notes": {"url": "https://mcp.example/mcp"}}')
+    assert [one.name for one in hers] == ["notes"]
+    for rule in ("mcp:notes:*", "mcp:notes:recall", "mcp:notes*"):
+        assert Policy(allow=(rule,)).verdict(jan["recall"], {}, Taint()) == "writes", rule
+    assert Policy(deny=("mcp:*",)).verdict(jan["recall"], {}, Taint()) == "refuse"
+    assert Policy(lasting=(jan["recall"].full_name,)).verdict(jan["recall"], {}, Taint()) == "run"
+
+
+async def test_what_was_allowed_of_one_command_is_not_allowed_of_another(group: Group) -> None:
+    await group.lend()
+    before = (await group.used(group.jan))["recall"].full_name
+    servers = group.engine.toolbox.of(group.mara).servers
+    args = [str(SERVER), str(group.folder), "another"]
+    await servers.change(group.server, "notes", {"command": sys.executable, "args": args, "env": {"API_KEY": None}})
+    (one,) = await group.listed(group.jan)
+    assert not one.on, "it is switched on anew, too"
+    await servers.confirm(group.server, (await servers.list())[0].print)
+    after = (await group.used(group.jan))["recall"].full_name
+    assert before != after
+
+
+async def test_a_server_that_its_owner_has_not_confirmed_waits_for_her(group: Group) -> None:
+    await group.lend()
+    await group.engine.stores.of(group.mara).mcp_servers.set(group.server, confirmed="another")
+    assert await group.used(group.jan) == {}
+    (one,) = await group.listed(group.jan)
+    assert one.state == "waits"
+
+
+async def take_back(group: Group) -> None:
+    await group.engine.stores.of(group.mara).lending.take_back(group.id, "server", group.server)
+
+
+ENDS: dict[str, Callable[[Group], Awaitable[Any]]] = {
+    "taken back": take_back,
+    "member removed": lambda g: g.engine.groups.take_out(None, g.id, g.jan),
+    "group deleted": lambda g: g.engine.groups.delete(None, g.id),
+    "lender deleted": lambda g: g.engine.people.remove(None, g.mara),
+    "lender demoted": lambda g: g.engine.people.set_role(None, g.mara, "member"),
+    "server switched off": lambda g: g.engine.toolbox.of(g.mara).servers.enable(g.server, on=False),
+    "server removed": lambda g: g.engine.toolbox.of(g.mara).servers.remove(g.server),
+    "borrower deleted": lambda g: g.engine.people.remove(None, g.jan),
+}
+
+
+@pytest.mark.parametrize("end", ENDS.values(), ids=ENDS)
+async def test_what_ends_ends_at_once_in_the_middle_of_a_call_with_its_process(
+    group: Group, end: Callable[[Group], Awaitable[Any]]
+) -> None:
+    await group.lend()
+    jan = await group.used(group.jan)
+    waits = asyncio.create_task(called(jan["wait"]))
+    while not (place := group.folder / "waits").exists() or not place.read_text():
+        await asyncio.sleep(0)
+    async with asyncio.timeout(10):
+        await end(group)
+        with pytest.raises(ToolError) as over:
+            await waits
+        assert over.value.words_key == "tool_taken_back"
+        assert "notes · Mara" in str(over.value)
+        await gone(int(place.read_text()))
+        with pytest.raises(ToolError, match="not shared with you any more"):
+            await called(jan["recall"])
+    assert await group.engine.toolbox.of(group.jan).lent.tools("talk") == []
+
+
+async def test_another_process_that_takes_it_back_ends_it_too(group: Group, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("core.toolbox.loans._LOOKS", 0.05)
+    await group.lend()
+    jan = await group.used(group.jan)
+    waits = asyncio.create_task(called(jan["wait"]))
+    while not (group.folder / "waits").exists():
+        await asyncio.sleep(0)
+    from sqlalchemy import text
+
+    await group.engine.stores.database.write(lambda c: c.execute(text("DELETE FROM lent")))
+    async with asyncio.timeout(10):
+        with pytest.raises(ToolError, match="not shared with you any more"):
+            await waits
+
+
+async def test_programs_of_the_borrower_and_other_conversations_get_it_only_as_she_chose(group: Group) -> None:
+    await group.lend()
+    await group.used(group.jan)
+    tools = group.engine.toolbox.of(group.jan)
+    offered = {tool.full_name for tool in await tools.for_model("talk")}
+    mine = {name for name in offered if name.startswith("mcp:@Mara/notes#")}
+    assert len(mine) == 6
+    assert {tool.full_name for tool in await tools.for_model("")}.isdisjoint(mine)
+    bringer = next(iter(mine)).rpartition(":")[0]
+    here = {tool.full_name for tool in await tools.for_model("talk", here={bringer: False})}
+    assert here.isdisjoint(mine)
+    (one,) = await tools.lent.list()
+    await tools.lent.use(one.mark, on=False)
+    assert {tool.full_name for tool in await tools.for_model("talk")}.isdisjoint(mine)
