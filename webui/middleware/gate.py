@@ -34,7 +34,7 @@ _PAGES = frozenset(
     {"/", "/config", "/theme.css", "/favicon.ico", "/manifest.json", "/robots.txt", "/mcp", "/mcp/signed-in"}
     | {"/search", "/search/passages", "/meter", "/meter/save", "/offline.js", "/embed", "/embed.js"}
 )
-_PAGES_OF_PEOPLE = frozenset({"/sign-in", "/sign-out", "/guest", "/account", "/people", "/lending"})
+_PAGES_OF_PEOPLE = frozenset({"/sign-in", "/sign-out", "/guest", "/account", "/people", "/lending", "/standing"})
 _OURS = (
     *("models", "documents", "libraries", "tools", "calls", "conversations", "uploads", "inspect", "preferences"),
     *("shares", "shared", "dictation", "keys", "v1", "embed"),

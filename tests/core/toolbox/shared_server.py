@@ -47,7 +47,9 @@ for line in sys.stdin:
             starts.write(f"{os.getpid()}\n")
         names = ("note", "recall", "tell", "fail", "die", "wait")
         reads = {"readOnlyHint": True}
-        found = [{"name": n, "description": f"{n}.", "inputSchema": {"type": "object"}, "annotations": reads} for n in names]
+        found = [
+            {"name": n, "description": f"{n}.", "inputSchema": {"type": "object"}, "annotations": reads} for n in names
+        ]
         say(id=number, result={"tools": found})
     elif method == "tools/call":
         call(number, request["params"]["name"], request["params"].get("arguments") or {})

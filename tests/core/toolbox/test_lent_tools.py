@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import os
 import sys
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import text
 
 from core.engine import Engine
 from core.errors import NotFoundError, ParlourError, ToolError
@@ -25,6 +27,7 @@ from core.tools.approval import Policy
 from core.tools.base import BaseTool
 from core.tools.taint import Taint
 from core.toolbox.lent_tools import LentTools
+from core.toolbox.user_openapi import ServiceKey
 
 pytestmark = pytest.mark.anyio
 SERVER = Path(__file__).with_name("shared_server.py")
@@ -104,7 +107,14 @@ async def test_only_who_is_in_the_group_has_it_and_nothing_runs_before_she_switc
     assert await group.listed(group.jan) == []
     await group.lend()
     (one,) = await group.listed(group.jan)
-    assert (one.kind, one.name, one.lender, one.on, one.state, one.tools) == ("server", "notes", "Mara", False, "off", ())
+    assert (one.kind, one.name, one.lender, one.on, one.state, one.tools) == (
+        "server",
+        "notes",
+        "Mara",
+        False,
+        "off",
+        (),
+    )
     assert await group.listed(group.eve) == []
     assert await group.listed(group.mara) == [], "her own is not lent to her"
     before = await group.started()
@@ -240,8 +250,6 @@ async def test_another_process_that_takes_it_back_ends_it_too(group: Group, monk
     waits = asyncio.create_task(called(jan["wait"]))
     while not (group.folder / "waits").exists():
         await asyncio.sleep(0)
-    from sqlalchemy import text
-
     await group.engine.stores.database.write(lambda c: c.execute(text("DELETE FROM lent")))
     async with asyncio.timeout(10):
         with pytest.raises(ToolError, match="not shared with you any more"):
@@ -262,3 +270,99 @@ async def test_programs_of_the_borrower_and_other_conversations_get_it_only_as_s
     (one,) = await tools.lent.list()
     await tools.lent.use(one.mark, on=False)
     assert {tool.full_name for tool in await tools.for_model("talk")}.isdisjoint(mine)
+
+
+class Shop:
+    """A web service on this machine that echoes what it is sent, or never answers."""
+
+    def __init__(self) -> None:
+        self.heard: list[str] = []
+        self.waiting = asyncio.Event()
+        self.port = 0
+
+    async def answered(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked = (await reader.readuntil(b"\r\n\r\n")).decode()
+        self.heard.append(asked)
+        if "/wait" in asked:
+            self.waiting.set()
+            await reader.read()  # until the other side leaves
+        body = f"you sent {asked}".encode()
+        status = b"403 Forbidden" if "/refused" in asked else b"200 OK"
+        head = b"HTTP/1.1 %b\r\ncontent-type: text/plain\r\nconnection: close\r\ncontent-length: %d\r\n\r\n"
+        writer.write(head % (status, len(body)) + body)
+        with suppress(ConnectionError):
+            await writer.drain()
+        writer.close()
+
+    @property
+    def document(self) -> str:
+        paths = {f"/{name}": {"get": {"operationId": name}} for name in ("echo", "wait", "refused")}
+        servers = [{"url": f"http://127.0.0.1:{self.port}"}]
+        return json.dumps({"openapi": "3.1.0", "info": {"title": "Shop"}, "servers": servers, "paths": paths})
+
+
+@pytest.fixture
+async def shop() -> AsyncIterator[Shop]:
+    shop = Shop()
+    served = await asyncio.start_server(shop.answered, "127.0.0.1", 0)
+    shop.port = served.sockets[0].getsockname()[1]
+    yield shop
+    served.close()
+
+
+async def test_a_web_service_is_asked_with_its_owners_key_which_its_borrower_never_sees(
+    group: Group, shop: Shop
+) -> None:
+    mara = group.engine.toolbox.of(group.mara).openapi
+    made = await mara.add(shop.document, key=ServiceKey("bearer", value=KEY))
+    await group.lend("service", made.id)
+    assert await group.engine.toolbox.of(group.jan).lent.tools("talk") == []
+    jan = await group.used(group.jan)
+    assert sorted(jan) == ["Shop-echo", "Shop-refused", "Shop-wait"]
+    said = await called(jan["Shop-echo"])
+    assert f"authorization: bearer {KEY}".casefold() in shop.heard[-1].casefold()
+    assert KEY not in said
+    with pytest.raises(ParlourError) as refused:
+        await called(jan["Shop-refused"])
+    assert KEY not in str(refused.value) + repr(refused.value.details) + repr(await group.listed(group.jan))
+    for act in ("remove", "try_key"):
+        with pytest.raises(NotFoundError):
+            await getattr(group.engine.toolbox.of(group.jan).openapi, act)(made.id)
+    waits = asyncio.create_task(called(jan["Shop-wait"]))
+    await shop.waiting.wait()
+    async with asyncio.timeout(10):
+        await group.engine.stores.of(group.mara).lending.take_back(group.id, "service", made.id)
+        with pytest.raises(ToolError, match="not shared with you any more"):
+            await waits
+    heard = len(shop.heard)
+    with pytest.raises(ToolError, match="not shared with you any more"):
+        await called(jan["Shop-echo"])
+    assert len(shop.heard) == heard, "it was not asked"
+
+
+async def test_a_service_of_who_looks_after_the_house_no_more_reaches_no_machine_of_it(
+    group: Group, shop: Shop
+) -> None:
+    made = await group.engine.toolbox.of(group.mara).openapi.add(shop.document, key=ServiceKey("bearer", value=KEY))
+    await group.lend("service", made.id)
+    assert "you sent" in await called((await group.used(group.jan))["Shop-echo"])
+    heard = len(shop.heard)
+    await group.engine.people.set_role(None, group.mara, "member")
+    with pytest.raises(ParlourError):
+        await called((await group.used(group.jan))["Shop-echo"])
+    assert len(shop.heard) == heard
+
+
+async def test_a_thing_that_is_deleted_or_guessed_is_shared_with_nobody(group: Group, shop: Shop) -> None:
+    lending = group.engine.stores.of(group.mara).lending
+    made = await group.engine.toolbox.of(group.mara).openapi.add(shop.document)
+    for kind, thing in (("server", group.server), ("service", made.id)):
+        for who in (group.jan, group.eve):
+            with pytest.raises(NotFoundError):
+                await group.engine.stores.of(who).lending.lend(group.id, kind, thing, writes=False)  # pyright: ignore[reportArgumentType]
+        await group.lend(kind, thing)  # pyright: ignore[reportArgumentType]
+        assert [one.writes for one in await lending.loans(kind, thing)] == [False], "nobody else says where keys go"  # pyright: ignore[reportArgumentType]
+    await group.engine.toolbox.of(group.mara).servers.remove(group.server)
+    await group.engine.toolbox.of(group.mara).openapi.remove(made.id)
+    assert await group.listed(group.jan) == []
+    assert await lending.loans("server", group.server) == await lending.loans("service", made.id) == []

@@ -24,7 +24,7 @@ def test_a_data_folder_goes_into_a_file_and_comes_out_of_it(tmp_path: Path, caps
     assert "The secret is not in it" in told
     assert main(["restore", file, "--home", there, "--lang", "en"]) == 0
     told = said(capsys)
-    assert "1 conversations" in told
+    assert "1 conversation," in told
     assert "The backup has no secret" in told
     assert main(["export", "--home", there]) == 0
     assert "A trip" in said(capsys)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import pytest
 from starlette.types import Receive, Scope, Send
 
 from core.errors import StorageError
-from core.people.people import hash_of
+from core.people.people import FRESH, hash_of
 from core.people.tries import OF_ADDRESS, OF_BOTH
 from core.storage.base import folder_name
 from core.workspace.personas import Persona
@@ -302,14 +303,84 @@ async def test_below_a_path_sessions_and_links_are_below_it(tmp_path: Path) -> N
         assert (await here.id_of(secure)).startswith("b-"), "the cookie that was written is the one that is read"
 
 
-@pytest.mark.parametrize(("proxied", "status"), [(True, 401), (False, 429)])
-async def test_wrong_passwords_shut_out_an_address_but_none_that_a_proxy_has_for_everybody(
-    here: House, proxied: bool, status: int
+def forged(number: int) -> dict[str, str]:
+    """What somebody writes who wants to look like another each time."""
+    return {"x-forwarded-for": f"1.2.3.{number}", "x-real-ip": f"1.2.3.{number}", "forwarded": f"for=1.2.3.{number}"}
+
+
+@pytest.mark.parametrize("forges", [False, True])
+async def test_a_header_of_a_client_that_is_no_trusted_proxy_changes_nothing_about_its_limit(
+    here: House, forges: bool
 ) -> None:
-    client = here.browser(**({"x-forwarded-for": "1.2.3.4"} if proxied else {}))
+    client = here.browser()
     for number in range(OF_ADDRESS):
+        client.headers.update(forged(number) if forges else {})
         assert (await signed_in(client, f"name {number}", "wrong")).status_code == 401
-    assert (await signed_in(client, "another", "wrong")).status_code == status
+    client.headers.update(forged(200) if forges else {})
+    assert (await signed_in(client, "another", "wrong")).status_code == 429
+    assert (await signed_in(here.browser("10.0.0.10"), "another", "wrong")).status_code == 401
+
+
+async def test_behind_a_trusted_proxy_the_address_that_it_saw_is_counted_and_none_that_its_client_wrote(
+    tmp_path: Path,
+) -> None:
+    async with house(tmp_path, trusted_proxies=("10.0.0.9",)) as here:
+
+        def through(seen: str, number: int) -> dict[str, str]:
+            return {"x-forwarded-for": f"1.2.3.{number}, {seen}"}
+
+        proxy = here.browser("10.0.0.9")
+        for number in range(OF_ADDRESS):
+            proxy.headers.update(through("203.0.113.7", number))
+            assert (await signed_in(proxy, f"name {number}", "wrong")).status_code == 401
+        proxy.headers.update(through("203.0.113.7", 200))
+        assert (await signed_in(proxy, "another", "wrong")).status_code == 429
+        proxy.headers.update(through("203.0.113.8", 200))
+        assert (await signed_in(proxy, "another", "wrong")).status_code == 401
+
+
+async def test_a_passkey_is_removed_by_who_signed_in_a_moment_ago_or_knows_the_password(
+    here: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    owner, store = await here.owner(), here.engine.people.store
+    me = await here.id_of(owner)
+
+    async def left() -> list[str]:
+        return list(await store.sign_ins_of(me, "passkey"))
+
+    for name in ("one", "two", "three"):
+        await store.add_sign_in("passkey", name, me, {})
+    removing = "/account/passkey/remove"
+    assert (await owner.post(removing, json={"id": "one"})).status_code == 200
+    now = time.time
+    monkeypatch.setattr("core.people.people.time.time", lambda: now() + FRESH)
+    for typed in ({}, {"password": "wrong"}, {"password": ["x"]}):
+        answer = await owner.post(removing, json={"id": "two", **typed})
+        assert (answer.status_code, answer.json()["failed"]) == (
+            400,
+            "The present password is wrong. Nothing was changed.",
+        )
+    assert await left() == ["two", "three"]
+    assert (await owner.post(removing, json={"id": "two", "password": GOOD})).status_code == 200
+    assert (await owner.post(removing, json={"id": "three"})).status_code == 200, "it was typed a moment ago"
+    assert await left() == []
+
+
+async def test_who_has_no_password_signs_in_again_before_a_way_in_is_changed(
+    here: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mara = await here.person("Mara")
+    me = await here.id_of(mara)
+    await here.engine.people.store.add_sign_in("passkey", "one", me, {})
+    assert (await mara.post("/account/passkey/begin", json={})).status_code == 200
+    now = time.time
+    monkeypatch.setattr("core.people.people.time.time", lambda: now() + FRESH)
+    for path in ("remove", "begin"):
+        answer = await mara.post(f"/account/passkey/{path}", json={"id": "one"})
+        assert (answer.status_code, "more than ten minutes ago" in answer.json()["failed"]) == (400, True)
+    gone = await mara.post("/account/delete", data={"password": ""})
+    assert (gone.status_code, "more than ten minutes ago" in gone.text) == (400, True)
+    assert list(await here.engine.people.store.sign_ins_of(me, "passkey")) == ["one"]
 
 
 async def test_a_passkey_is_added_by_who_knows_the_password(here: House) -> None:

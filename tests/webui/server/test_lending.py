@@ -1,0 +1,176 @@
+"""Sharing in a thing's own dialog, and what is shared in the dialog of tools, asked over HTTP by everybody."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.webui.server.people_app import House, house
+from webui.handlers import lending
+
+pytestmark = pytest.mark.anyio
+SERVER = Path(__file__).parents[2] / "core" / "toolbox" / "shared_server.py"
+KEY, ARGUMENT = "CANARY-key-0123456789", "CANARY-argument-987654321"
+
+
+@dataclass
+class Shared:
+    """A house where Mara, who administers it, has a server and a library: Jan is in her group, Eve is not."""
+
+    here: House
+    mara: httpx.AsyncClient
+    jan: httpx.AsyncClient
+    eve: httpx.AsyncClient
+    group: str
+    server: str
+    library: str
+
+    async def change(self, who: httpx.AsyncClient, kind: str, thing: str, how: str, group: str = "") -> dict[str, Any]:
+        asked = {"kind": kind, "thing": thing, "group": group or self.group, "how": how}
+        return dict((await who.post("/lending/change", json=asked)).json())
+
+
+@pytest.fixture
+async def shared(tmp_path: Path) -> AsyncIterator[Shared]:
+    async with house(tmp_path, retrieval="keyword", guests=True) as here:
+        await here.owner("Ada")
+        mara, jan, eve = await here.person("Mara", "administrator"), await here.person("Jan"), await here.person("Eve")
+        await mara.post("/people/group-make", data={"name": "Research"})
+        (group,) = await here.engine.stores.groups.list()
+        for one in (mara, jan):
+            await mara.post("/people/group-add", data={"group": group.id, "person": await here.id_of(one)})
+        tools = here.engine.toolbox.of(await here.id_of(mara))
+        args = [str(SERVER), str(tmp_path), "--api-key", ARGUMENT]
+        kept = await tools.servers.add("notes", {"command": sys.executable, "args": args, "env": {"API_KEY": KEY}})
+        await tools.servers.confirm(kept.id, (await tools.servers.list())[0].print)
+        library = (await mara.post("/libraries/create", json={"name": "Towers"})).json()["opened"]["id"]
+        yield Shared(here, mara, jan, eve, group.id, kept.id, library)
+
+
+async def test_the_dialog_of_a_thing_says_who_has_it_and_changes_that(shared: Shared) -> None:
+    told = (await shared.mara.get("/lending/of", params={"kind": "library", "thing": shared.library})).json()
+    assert told["groups"] == [{"id": shared.group, "name": "Research", "people": "Jan", "how": "none"}]
+    assert [one["value"] for one in told["ways"]] == ["none", "read", "write"]
+    assert told["said"] == "shared with nobody"
+    told = await shared.change(shared.mara, "library", shared.library, "write")
+    assert (told["groups"][0]["how"], told["said"]) == ("write", "Shared with Research.")
+    told = await shared.change(shared.mara, "server", shared.server, "write")
+    assert [one["value"] for one in told["ways"]] == ["none", "read"]
+    assert told["groups"][0]["how"] == "read", "what holds keys is shared to be used alone"
+    assert "with your settings and keys" in told["note"]
+    chinese = await shared.mara.get(
+        "/lending/of", params={"kind": "server", "thing": shared.server}, headers={"accept-language": "zh"}
+    )
+    assert chinese.json()["said"] == "已与Research共享。"
+    told = await shared.change(shared.mara, "server", shared.server, "none")
+    assert told["said"] == "shared with nobody"
+
+
+async def test_nobody_looks_at_or_shares_what_is_anothers_by_its_id_or_by_a_guess(shared: Shared) -> None:
+    await shared.change(shared.mara, "server", shared.server, "read")
+    eves = await shared.eve.post("/libraries/create", json={"name": "Eve's"})
+    eves = eves.json()["opened"]["id"]
+    for who in (shared.jan, shared.eve):
+        for kind, thing in (("server", shared.server), ("library", shared.library), ("service", "0" * 32), ("x", "y")):
+            asked = (await who.get("/lending/of", params={"kind": kind, "thing": thing})).json()
+            assert set(asked) == {"failed"}, asked
+            assert set(await shared.change(who, kind, thing, "read")) == {"failed"}
+            assert set(await shared.change(who, kind, thing, "none")) == {"failed"}
+    assert set(await shared.change(shared.eve, "library", eves, "read")) == {"failed"}, "she is not in that group"
+    assert set(await shared.change(shared.mara, "library", shared.library, "read", "guess")) == {"failed"}
+    (one,) = (await shared.jan.get("/tools/state")).json()["lent"]
+    assert one["name"] == "notes"
+    for path in ("/lending/of", "/lending/change", "/standing", "/tools/lent"):
+        nobody = shared.here.browser()
+        assert (await nobody.request("GET" if path != "/lending/change" else "POST", path)).status_code in {401, 405}
+
+
+async def test_the_dialog_of_tools_shows_what_is_shared_and_nothing_of_how_it_is_reached(shared: Shared) -> None:
+    await shared.change(shared.mara, "server", shared.server, "read")
+    heard = [await shared.jan.get("/tools/state")]
+    (one,) = heard[0].json()["lent"]
+    assert (one["whose"], one["on"], one["tools"]) == ("of Mara, to use", False, [])
+    heard.append(await shared.jan.post("/tools/lent", json={"lent": one["id"], "on": True}))
+    while (now := heard[-1].json()["lent"][0])["moves"]:
+        heard.append(await shared.jan.get("/tools/state"))
+        await asyncio.sleep(0)
+    assert (now["on"], now["said"], len(now["tools"])) == (True, "MCP server · ready, 6 tools", 6)
+    assert now["tools"][0]["id"].startswith("mcp:@Mara/notes#")
+    heard += [
+        await shared.jan.get(path, params={"server": shared.server}) for path in ("/tools/state", "/lending", "/meter")
+    ]
+    exported = await shared.jan.get("/conversations/export", params={"as": "bundle"})
+    for answer in (*heard, exported):
+        for secret in (KEY, ARGUMENT, str(SERVER), sys.executable):
+            assert secret.encode() not in answer.content, answer.url
+    assert heard[0].json()["opened"] is None
+    for act in ("remove", "connect", "check", "enable", "confirm", "trust", "let_ask", "sign_in"):
+        assert "failed" in (await shared.jan.post(f"/tools/{act}", json={"server": shared.server})).json(), act
+    assert (await shared.eve.get("/tools/state")).json()["lent"] == []
+    assert "failed" in (await shared.eve.post("/tools/lent", json={"lent": one["id"], "on": True})).json()
+
+
+async def test_a_page_that_is_open_is_told_at_once_and_shows_a_removed_member_nothing(shared: Shared) -> None:
+    async def news(seen: str) -> str:
+        answer = await shared.jan.get("/standing", params={"seen": seen})
+        assert answer.status_code == 200, answer.text
+        return str(answer.json()["standing"])
+
+    seen = await news("")
+    member = {"group": shared.group, "person": await shared.here.id_of(shared.jan)}
+    boss = shared.mara
+    changes = [
+        lambda: shared.change(boss, "server", shared.server, "read"),
+        lambda: shared.change(boss, "library", shared.library, "read"),
+        lambda: shared.change(boss, "library", shared.library, "write"),
+        lambda: boss.post("/people/role", data={"person": member["person"], "role": "guest"}),
+        lambda: boss.post("/people/role", data={"person": member["person"], "role": "member"}),
+        lambda: boss.post("/people/group-remove", data=member),
+    ]
+    async with asyncio.timeout(10):
+        for change in changes:
+            waits = asyncio.create_task(news(seen))
+            await asyncio.sleep(0)
+            await change()
+            now = await waits
+            assert now != seen
+            seen = now
+    assert (await shared.jan.get("/tools/state")).json()["lent"] == []
+    assert (
+        "failed" in (await shared.jan.post("/libraries/try", json={"library": shared.library, "question": "x"})).json()
+    )
+
+
+async def test_who_waits_for_news_is_answered_in_the_end_and_hears_of_another_process(
+    shared: Shared, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lending, "_LOOKS", 0.01)
+    monkeypatch.setattr(lending, "_WAITS", 0.02)
+    asked = {"params": {"seen": (await shared.jan.get("/standing")).json()["standing"]}}
+    assert (await shared.jan.get("/standing", **asked)).json()["standing"] == asked["params"]["seen"]
+    monkeypatch.setattr(lending, "_WAITS", 60.0)
+    waits = asyncio.create_task(shared.jan.get("/standing", **asked))
+    await asyncio.sleep(0)
+    shared.here.engine.stores.standing._callbacks.clear()  # pyright: ignore[reportPrivateUsage]
+    await shared.change(shared.mara, "library", shared.library, "read")
+    async with asyncio.timeout(10):
+        assert (await waits).json()["standing"] != asked["params"]["seen"]
+
+
+async def test_the_page_of_all_that_is_shared_has_tools_too(shared: Shared) -> None:
+    page = (await shared.mara.get("/lending")).text
+    assert "Your MCP servers" in page
+    await shared.mara.post(
+        "/lending/set", data={"kind": "server", "thing": shared.server, "group": shared.group, "how": "write"}
+    )
+    assert "Research, to use" in (await shared.mara.get("/lending")).text
+    theirs = (await shared.jan.get("/lending")).text
+    assert "of Mara, to use" in theirs
+    assert "Mara shares an MCP server with Research." in (await shared.mara.get("/people")).text
