@@ -40,11 +40,11 @@ function opened() {
   const hint = make('p', { className: 'p-about p-said', textContent: say('libraries_try_hint'), attributes: { role: 'status' } });
   const found = make('ol', { className: 'p-found', attributes: { role: 'list' } });
   const whose = make('p', { className: 'p-about p-whose', hidden: true, attributes: { dir: 'auto' } });
-  const share = button('p-lend-open', say('lend'));
+  const share = icon('p-share', say('lend'));
   share.hidden = true;
   const drop = make('div', { className: 'p-drop' }, add, make('span', { textContent: say('libraries_drop') }), files);
   const section = make('section', { hidden: true },
-    make('div', { className: 'p-head' }, name, rename, remove), whose, share,
+    make('div', { className: 'p-head' }, name, share, rename, remove), whose,
     make('label', { className: 'p-switch', htmlFor: use.id }, use, make('span', { textContent: say('libraries_use') })),
     make('h4', { textContent: say('libraries_documents') }),
     drop,

@@ -135,7 +135,7 @@ class LendingRoutes:
         return {
             "groups": groups,
             "ways": [{"value": way, "label": labels[way]} for way in ways],
-            "said": said or words("lending.with_nobody"),
+            "said": said or words("lending.has_nobody"),
             "note": words("lending.note_keys" if known in _KEYS else "lending.note_yours"),
         }
 

@@ -23,11 +23,11 @@ from core.people.people import checked_role, new_person
 from core.settings import Settings
 from core.storage.lending import Kind
 from core.testing.scripted_model import ScriptedModel
+from core.toolbox.lent_tools import LentTools
+from core.toolbox.user_openapi import ServiceKey
 from core.tools.approval import Policy
 from core.tools.base import BaseTool
 from core.tools.taint import Taint
-from core.toolbox.lent_tools import LentTools
-from core.toolbox.user_openapi import ServiceKey
 
 pytestmark = pytest.mark.anyio
 SERVER = Path(__file__).with_name("shared_server.py")

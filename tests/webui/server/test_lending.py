@@ -58,7 +58,7 @@ async def test_the_dialog_of_a_thing_says_who_has_it_and_changes_that(shared: Sh
     told = (await shared.mara.get("/lending/of", params={"kind": "library", "thing": shared.library})).json()
     assert told["groups"] == [{"id": shared.group, "name": "Research", "people": "Jan", "how": "none"}]
     assert [one["value"] for one in told["ways"]] == ["none", "read", "write"]
-    assert told["said"] == "shared with nobody"
+    assert told["said"] == "Shared with nobody."
     told = await shared.change(shared.mara, "library", shared.library, "write")
     assert (told["groups"][0]["how"], told["said"]) == ("write", "Shared with Research.")
     told = await shared.change(shared.mara, "server", shared.server, "write")
@@ -68,9 +68,9 @@ async def test_the_dialog_of_a_thing_says_who_has_it_and_changes_that(shared: Sh
     chinese = await shared.mara.get(
         "/lending/of", params={"kind": "server", "thing": shared.server}, headers={"accept-language": "zh"}
     )
-    assert chinese.json()["said"] == "已与Research共享。"
+    assert chinese.json()["said"] == "已与 Research 共享。"
     told = await shared.change(shared.mara, "server", shared.server, "none")
-    assert told["said"] == "shared with nobody"
+    assert told["said"] == "Shared with nobody."
 
 
 async def test_nobody_looks_at_or_shares_what_is_anothers_by_its_id_or_by_a_guess(shared: Shared) -> None:
