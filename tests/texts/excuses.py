@@ -131,6 +131,7 @@ _LISTED: Mapping[str, str] = {
         core.toolbox.choices: Rules.change ToolAccounts.* ToolChoices.*
         core.toolbox.server_form: state_of
         core.toolbox.toolbox: OwnerTools.switch is_wanted
+        core.toolbox.lent_tools: RunningLent.* BorrowersSessions.* OwnerLentTools.*
         core.toolbox.user_mcp_servers: OwnerMcpServers.* SignIns.* PendingSignIn.ask
         core.toolbox.user_openapi: OwnerOpenApi.*
         core.storage.message_texts: keep_text
@@ -183,7 +184,7 @@ _LISTED: Mapping[str, str] = {
         core.tools.approval: Guard.decide NestedGuard.decide LoopBoundGuard.decide BothGuards.decide OneQuestion.decide
         core.tools.base: BaseTool.call BaseToolWithFileAccess.call
         core.tools.from_function: FunctionTool.call
-        core.tools.openapi.as_tools: ApiTool.call
+        core.tools.openapi.as_tools: ApiTool.call ApiTool.lent
         core.tools.runner: ToolRunner.run call_fingerprint
         core.tools.threads: ToolThreads.run
         webui.handlers.act: act

@@ -153,15 +153,15 @@ async def test_who_waits_for_news_is_answered_in_the_end_and_hears_of_another_pr
 ) -> None:
     monkeypatch.setattr(lending, "_LOOKS", 0.01)
     monkeypatch.setattr(lending, "_WAITS", 0.02)
-    asked = {"params": {"seen": (await shared.jan.get("/standing")).json()["standing"]}}
-    assert (await shared.jan.get("/standing", **asked)).json()["standing"] == asked["params"]["seen"]
+    seen = {"seen": str((await shared.jan.get("/standing")).json()["standing"])}
+    assert (await shared.jan.get("/standing", params=seen)).json()["standing"] == seen["seen"]
     monkeypatch.setattr(lending, "_WAITS", 60.0)
-    waits = asyncio.create_task(shared.jan.get("/standing", **asked))
+    waits = asyncio.create_task(shared.jan.get("/standing", params=seen))
     await asyncio.sleep(0)
     shared.here.engine.stores.standing._callbacks.clear()  # pyright: ignore[reportPrivateUsage]
     await shared.change(shared.mara, "library", shared.library, "read")
     async with asyncio.timeout(10):
-        assert (await waits).json()["standing"] != asked["params"]["seen"]
+        assert (await waits).json()["standing"] != seen["seen"]
 
 
 async def test_the_page_of_all_that_is_shared_has_tools_too(shared: Shared) -> None:
