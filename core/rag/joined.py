@@ -243,6 +243,14 @@ class JoinedLibrary(Library):
         del text, name, page
         raise _only_read()
 
+    def take(self, *_: Any, **__: Any) -> NoReturn:
+        """Raises NotFoundError."""
+        raise _only_read()
+
+    def prepared_vectors(self) -> NoReturn:
+        """Raises NotFoundError."""
+        raise _only_read()
+
     def remove(self, document_id: str) -> NoReturn:
         """Raises NotFoundError."""
         del document_id
