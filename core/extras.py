@@ -33,6 +33,7 @@ PACKAGES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "observed": ("prometheus_client",),
         "bulk": ("ray",),
         "grown": ("obstore", "pgvector", "psycopg", "psycopg_pool", "redis"),
+        "bedrock": ("botocore",),
         "transformers": ("accelerate", "gguf", "jinja2", "tokenizers", "torch", "tqdm", "transformers"),
     }
 )

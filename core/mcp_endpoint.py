@@ -17,7 +17,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Self, cast
 
 from core.errors import ConflictError, NotFoundError, ToolError, ToolTimeoutError
-from core.messages.message import ASSISTANT, FUNCTION, Message
+from core.messages.message import ASSISTANT, Message
 from core.messages.transcript import Transcript
 from core.runs.approvals import RunGuard
 from core.storage.base import LOCAL_OWNER
@@ -259,12 +259,7 @@ async def _documents(workspace: Workspace, library: str | None) -> list[str]:
 
 def _sources(reply: list[Message], text: str) -> str:
     """The places that the answer cites, by their numbers."""
-    passages = [
-        passage
-        for message in reply
-        if message.role == FUNCTION
-        for passage in (message.extra or {}).get("passages", [])
-    ]
+    passages = [passage for message in reply for passage in (message.extra or {}).get("passages", [])]
     lines: list[str] = []
     for number, passage in enumerate(passages, 1):
         if f"[{number}]" in text:

@@ -33,7 +33,6 @@ from core.rag.attached import in_library, listed
 from core.rag.config import RAGConfig
 from core.tools.base import files_of
 from core.tools.builtin.ask_documents import AskDocuments
-from core.tools.builtin.ask_tables import AskTables
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Sequence
@@ -324,7 +323,11 @@ class Assistant(FnCallAgent):
         except StorageError:  # the answer can do without
             _log.exception("The tables of documents cannot be read.")
             return {}
-        return {AskTables.name: AskTables(tables, partial(library.tables.ask, documents))} if tables else {}
+        if not tables:
+            return {}
+        from core.tools.builtin.ask_tables import AskTables  # brings SQL
+
+        return {AskTables.name: AskTables(tables, partial(library.tables.ask, documents))}
 
     def _search(
         self, messages: list[Message], library: Library, documents: Collection[str], lang: Lang, fits: int = 0

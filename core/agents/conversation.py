@@ -91,8 +91,12 @@ def passages_found(messages: Sequence[Message]) -> list[Passage]:
     """The passages that were found in this turn, in the order of their numbers."""
     from core.rag.document import Passage  # brings the document readers with it
 
-    results = [message for message in this_turn(messages) if message.role == FUNCTION]
-    rows = [row for message in results for row in (message.extra or {}).get("passages") or ()]
+    rows = [
+        row
+        for message in this_turn(messages)
+        for row in (message.extra or {}).get("passages") or ()
+        if message.role == FUNCTION or row.get("number")  # what a model cites outside of an agent has none
+    ]
     numbered = {int(row.get("number") or 0): row for row in rows}  # the last one found under a number counts
     return [Passage.from_dict(numbered[number]) for number in sorted(numbered)]
 

@@ -33,7 +33,6 @@ from core.errors import (
 )
 from core.messages.message import USER
 from core.rag.document import ReadingProgress
-from core.rag.library import Library
 from core.rag.sources import is_web_address, path_given
 from core.tools.threads import ProgressReporter
 
@@ -43,6 +42,7 @@ if TYPE_CHECKING:
     from core.languages import Lang
     from core.messages.message import Message
     from core.rag.config import RAGConfig
+    from core.rag.library import Library
 
 _log = logging.getLogger(__name__)
 _AT_A_TIME = min(4, os.cpu_count() or 1)  # files that are read: each has a process of its own
@@ -209,6 +209,8 @@ class FileLibrary:
 
     def _open(self) -> Library:
         if self._library is None:
+            from core.rag.library import Library  # brings the reading of documents, which only files need
+
             folder = self._folder()
             library = self._library = Library.open(folder, self._config)
             weakref.finalize(self, _close, library, self._brought)

@@ -165,12 +165,17 @@ class Reply(Generic[Output_co]):
 
     @property
     def citations(self) -> list[Citation]:
-        """The marks of the answer in order, each once, with the passages they lead to."""
+        """The marks of the answer in order, each once, with the passages they lead to.
+
+        What the model's service cites by itself (documents it was given, pages that it searched) is among them.
+        """
         from core.rag.citations import cited_numbers, sentence_of
 
         text, passages = self.text, self.passages
+        rows = [row for one in self.messages for row in (one.extra or {}).get("passages") or ()]
+        told = {int(row.get("number") or 0): str(row.get("said") or "") for row in rows}
         marks = [one for one in dict.fromkeys(cited_numbers(text)) if 0 < one <= len(passages)]
-        return [Citation(one, passages[one - 1], sentence_of(text, one)) for one in marks]
+        return [Citation(one, passages[one - 1], told.get(one) or sentence_of(text, one)) for one in marks]
 
     @property
     def claims(self) -> list[Claim]:
@@ -181,7 +186,8 @@ class Reply(Generic[Output_co]):
         from core.rag.claims.check import check_claims
 
         passages = self.passages
-        return check_claims(self.text, passages, self.question) if passages else []
+        known = any(one.text for one in passages)  # a service names pages by their titles alone
+        return check_claims(self.text, passages, self.question) if known else []
 
     @property
     def calls(self) -> list[ToolCall]:

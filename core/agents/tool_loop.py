@@ -23,6 +23,7 @@ from core.messages.events import (
     Event,
     MessageFinished,
     MessageStarted,
+    SourceCited,
     TextDelta,
     ToolFinished,
     ToolStarted,
@@ -196,19 +197,19 @@ class ToolLoop:
         runner = ToolRunner(self.tools, guard=guard)
         async with aclosing(self._before_model(opening, may_have_run, runner, guard, state)) as events:
             async for event in events:
-                if isinstance(event, ToolFinished):
-                    state.budget.pay(spent(event.message))
                 yield event
         for asked in count(1):
-            if budget is not None and asked > 1:
-                budget.check(calls=asked - 1, most_calls=self.most_calls)
+            _check(budget, asked - 1, self.most_calls)
             last = budget is None and asked == self.most_calls
             turn = Transcript()
             async with aclosing(self._model_turn(state, last=last)) as events:
                 async for event in events:
                     kind = type(event)
-                    if kind is MessageStarted or kind is CallStarted:
-                        event = self._with_name(event)  # noqa: PLW2901 - the same event, with a name
+                    if kind is MessageStarted or kind is CallStarted or kind is SourceCited:
+                        for own in self._own(event, state):
+                            turn.apply(own)
+                            yield own
+                        continue
                     turn.apply(event)
                     yield event
             if calls := await self._ended(turn, state):
@@ -231,6 +232,7 @@ class ToolLoop:
         if may_have_run is not None:
             async with aclosing(self._resume_calls(may_have_run, runner, state)) as events:
                 async for event in events:
+                    _pay(event, state)
                     yield event
         while opening is not None:
             decides = guard if opening.asks else _without_asking(guard)
@@ -238,6 +240,7 @@ class ToolLoop:
             async with aclosing(self._make_opening_call(made, ToolRunner(self.tools, guard=decides), state)) as events:
                 async for event in events:
                     failed = failed or (isinstance(event, ToolFinished) and _has_failed(event.message))
+                    _pay(event, state)
                     yield event
             if not failed:
                 return
@@ -397,12 +400,16 @@ class ToolLoop:
         if found or (opening.told_if_empty and not opening.quiet):
             state.history += turn.messages()
 
-    def _with_name(self, event: Event) -> Event:
-        if isinstance(event, CallStarted) and not event.name.strip():
-            return CallStarted(event.call_id, UNREADABLE, event.proof)
-        if isinstance(event, MessageStarted) and event.name is None:
-            return MessageStarted(self.speaker)
-        return event
+    def _own(self, event: Event, state: _State) -> Iterator[Event]:
+        """The event with a name, or with the numbers of what is cited."""
+        if isinstance(event, SourceCited):
+            yield from _marked(event, state)
+        elif isinstance(event, CallStarted) and not event.name.strip():
+            yield CallStarted(event.call_id, UNREADABLE, event.proof)
+        elif isinstance(event, MessageStarted) and event.name is None:
+            yield MessageStarted(self.speaker)
+        else:
+            yield event
 
     def _refuse_calls(self, calls: Sequence[Message], state: _State) -> Iterator[Event]:
         """Answer calls beyond the limit with a refusal, and tell the user."""
@@ -427,6 +434,46 @@ def _without_asking(guard: Guard | None) -> Guard | None:
     free = Guard(Policy("never", deny=guard.policy.deny))
     free.outer = guard
     return free
+
+
+def _check(budget: Budget | None, calls: int, most_calls: int) -> None:
+    """Raises LimitReachedError: the budget is used up."""
+    if budget is not None and calls:
+        budget.check(calls=calls, most_calls=most_calls)
+
+
+def _pay(event: Event, state: _State) -> None:
+    """What models cost that a tool has asked."""
+    if isinstance(event, ToolFinished):
+        state.budget.pay(spent(event.message))
+
+
+def _marked(event: SourceCited, state: _State) -> Iterator[Event]:
+    """The marks of what the model's service cites, and those of its passages that had no number yet."""
+    from core.rag.document import Passage  # brings the document readers with it
+
+    numbers: dict[int, None] = {}
+    new: list[dict[str, Any]] = []
+    # What a program's own tools found has numbers, too.
+    state.evidence += passages_found(state.history)[len(state.evidence) :]
+    known = {_identity(one): number for number, one in enumerate(state.evidence, 1)}
+    for row in event.passages:
+        passage = Passage.from_dict(row)
+        number = known.get(_identity(passage), 0)
+        if not number:
+            state.evidence.append(passage)
+            number = known[_identity(passage)] = len(state.evidence)
+            new.append({**row, "number": number})
+        numbers[number] = None
+    run = state_of(state.context)
+    if not (run is not None and run.output is not None and run.output.is_data):
+        yield TextDelta("".join(f" [{number}]" for number in numbers))
+    if new:
+        yield SourceCited(tuple(new))
+
+
+def _identity(passage: Passage) -> tuple[Any, ...]:
+    return passage.document_id, passage.chunk_id, passage.page, passage.text
 
 
 def _text(turn: Transcript) -> str:

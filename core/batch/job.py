@@ -231,7 +231,7 @@ def _answer(question: BatchQuestion, answer: Answer) -> dict[str, Any]:
         row["refused"] = refused
     if any(why == "call_limit" for _, why in failures):
         row["stopped"] = "call_limit"
-    passages = [passage for message in results for passage in (message.extra or {}).get("passages") or ()]
+    passages = [passage for message in answer.messages for passage in (message.extra or {}).get("passages") or ()]
     if passages:
         places = [{"document": one.get("document"), "page": one.get("page")} for one in passages]
         row["sources"] = [place for n, place in enumerate(places) if place not in places[:n]]

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from core.messages.message import FUNCTION
-
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -24,12 +22,7 @@ def cited_places(reply: Sequence[Message], text: str, files: Mapping[str, str]) 
         text: What the program is given; places in it count from 0.
         files: The ids of files that the program brought, by the ids of their documents.
     """
-    rows = [
-        cast("Mapping[str, Any]", row)
-        for message in reply
-        if message.role == FUNCTION
-        for row in (message.extra or {}).get("passages") or ()
-    ]
+    rows = [cast("Mapping[str, Any]", row) for message in reply for row in (message.extra or {}).get("passages") or ()]
     numbered = {int(row.get("number") or at): row for at, row in enumerate(rows, 1)}
     found: list[dict[str, Any]] = []
     for mark in MARK.finditer(text):

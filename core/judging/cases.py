@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import contextmanager, suppress
+from errno import ENOENT
+from os import strerror
 from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -17,7 +20,7 @@ from core.judging.suite import Suite
 from core.messages.message import USER
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Generator, Iterable, Sequence
 
 _LONGEST: Final = 2_000  # characters of an answer that a judge is shown
 _MOST_ROWS: Final = 10_000
@@ -94,6 +97,8 @@ def cases_from(file: str | Path) -> list[dict[str, Any]]:
 def add_cases(file: str | Path, cases: Iterable[dict[str, Any]]) -> Suite:
     """Put cases behind the tasks of a suite's file in JSON, which is made where it is not there.
 
+    Programs that add at the same time wait for each other.
+
     Args:
         file: Its path, with the ending `.json`.
         cases: As `case_of` makes them. One whose id is there already takes its place.
@@ -105,15 +110,34 @@ def add_cases(file: str | Path, cases: Iterable[dict[str, Any]]) -> Suite:
     path = Path(file)
     if path.suffix.lower() != ".json":
         raise suite_problem("suite_json", file=str(path))
-    there: dict[str, Any] = read_file(path) if path.exists() else {"name": path.stem, "tasks": []}
-    whole = {**there, "tasks": _with(there.get("tasks") or [], cases)}
-    suite = Suite.of({"name": path.stem, **whole})
+    added = list(cases)  # before others wait for us: a program may still make them
     try:
-        _put(path, (json.dumps(whole, ensure_ascii=False, indent=2) + "\n").encode())
+        with _alone(path):
+            there: dict[str, Any] = read_file(path) if path.exists() else {"name": path.stem, "tasks": []}
+            whole = {**there, "tasks": _with(there.get("tasks") or [], added)}
+            suite = Suite.of({"name": path.stem, **whole})
+            _put(path, (json.dumps(whole, ensure_ascii=False, indent=2) + "\n").encode())
     except OSError as error:
         said = f"The suite cannot be written to {path}: {error.strerror or type(error).__name__}."
         raise SettingsError(said, name="file") from error
     return suite
+
+
+@contextmanager
+def _alone(path: Path) -> Generator[None]:
+    """Keep other programs from the file as long as this one reads and writes it. Raises OSError."""
+    from filelock import FileLock
+
+    home = path.resolve()  # two names of one file are one lock
+    if not home.parent.is_dir():
+        raise FileNotFoundError(ENOENT, strerror(ENOENT))  # the lock would make the folder
+    beside = home.with_name(f".{home.name}.lock")
+    with FileLock(beside):
+        try:
+            yield
+        finally:  # still locked: who has opened it meanwhile finds it gone, and makes another
+            with suppress(OSError):
+                beside.unlink()
 
 
 def _put(path: Path, whole: bytes) -> None:

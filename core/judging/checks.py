@@ -12,7 +12,7 @@ from core.agents.basic import BasicAgent
 from core.agents.mapping import ask_agent
 from core.errors import ParlourError
 from core.judging.problems import suite_problem
-from core.messages.message import ASSISTANT, FUNCTION, USER, Message
+from core.messages.message import ASSISTANT, USER, Message
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -70,8 +70,7 @@ def cited_places(answer: Answer) -> list[tuple[str, int | None]]:
     """The places that the marks of an answer point to, each once."""
     passages: list[Mapping[str, Any]] = []
     for message in answer.messages:
-        if message.role == FUNCTION:
-            passages += cast("list[Mapping[str, Any]]", (message.extra or {}).get("passages") or [])
+        passages += cast("list[Mapping[str, Any]]", (message.extra or {}).get("passages") or [])
     numbers = dict.fromkeys(int(mark) for mark in _MARK.findall(answer.text))
     found = [passages[number - 1] for number in numbers if 0 < number <= len(passages)]
     return list(dict.fromkeys((str(one.get("document") or ""), one.get("page")) for one in found))

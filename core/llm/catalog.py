@@ -24,6 +24,7 @@ LLM_REGISTRY: Registry[type[BaseChatModel]] = Registry(
         "mistral": Entry("core.llm.backends.mistral:MistralModel"),
         "gemini": Entry("core.llm.backends.gemini:GeminiModel"),
         "bedrock": Entry("core.llm.backends.openai.variants:BedrockModel"),
+        "bedrock_converse": Entry("core.llm.backends.converse:ConverseModel"),
         "qwen_dashscope": Entry("core.llm.backends.dashscope.model:DashScopeModel"),
         "qwenvl_dashscope": Entry("core.llm.backends.dashscope.model:DashScopeVisionModel"),
         "qwenaudio_dashscope": Entry("core.llm.backends.dashscope.model:DashScopeAudioModel"),

@@ -7,7 +7,7 @@ from base64 import b64encode
 from binascii import a2b_base64
 from io import BytesIO
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from core.errors import ModelRefusedError, extra_for
 from core.llm.local_files import path_of
@@ -98,11 +98,11 @@ def is_document(item: ContentItem) -> bool:
 
 
 def _document(address: str) -> str:
-    """A document as a `data:` address; a remote one stays."""
+    """A document as a `data:` address with its name; a remote one stays."""
     if address.startswith(_ELSEWHERE):
         return address
     if address.startswith("data:"):
-        return _nameless(address)
+        return address
     path = path_of(address)
     try:
         if path.stat().st_size > LARGEST:
@@ -112,7 +112,7 @@ def _document(address: str) -> str:
         raise unread_document(path.name, "cannot be read") from error
     if not raw[:1024].lstrip().startswith(b"%PDF-"):
         raise unread_document(path.name, "is no PDF")
-    return f"data:application/pdf;base64,{b64encode(raw).decode('ascii')}"
+    return f"data:application/pdf;name={quote(path.name, safe='')};base64,{b64encode(raw).decode('ascii')}"
 
 
 def unread_document(name: str, why: str) -> ModelRefusedError:

@@ -30,6 +30,7 @@ from core.messages.events import (
     MessageFinished,
     MessageStarted,
     ReasoningDelta,
+    SourceCited,
     TextDelta,
     ToolFinished,
     ToolStarted,
@@ -56,7 +57,9 @@ _NOT_ASKED: Final = frozenset(  # settings that do not change the reply
         "turn_timeout",
     }
 )
-_NOT_THE_MODEL: Final = frozenset({"api_key", "cache_age", "cache_dir", "cache_size", "generate_cfg", "moderation"})
+_NOT_THE_MODEL: Final = frozenset(
+    {"api_key", "aws_access_key_id", "aws_secret_access_key", "aws_session_token", "profile"}
+) | frozenset({"cache_age", "cache_dir", "cache_size", "generate_cfg", "moderation"})
 
 
 _STORED_NAMES: Final = {
@@ -164,7 +167,8 @@ def packed(events: Iterable[Event]) -> Json | None:
             if event.reason == "content_filter" or not parts:
                 return None
             usage = event.usage.model_dump() if event.usage else None
-            return {"form": FORM, "parts": parts, "reason": event.reason, "usage": usage}
+            signed = {"proof": event.proof} if event.proof else {}
+            return {"form": FORM, "parts": parts, "reason": event.reason, "usage": usage, **signed}
         _add(parts, event)
     return None
 
@@ -183,7 +187,7 @@ def unpacked(stored: object) -> list[Event]:
         for part in cast("Sequence[Sequence[Any]]", stored_reply["parts"]):
             events += _events(part)
         usage = Usage(**stored_reply["usage"]) if stored_reply["usage"] is not None else None
-        return [*events, MessageFinished(stored_reply["reason"], usage)]
+        return [*events, MessageFinished(stored_reply["reason"], usage, proof=str(stored_reply.get("proof") or ""))]
     except (LookupError, TypeError, AttributeError) as error:
         raise ValueError("The reply is broken.") from error
 
@@ -198,6 +202,8 @@ def _events(part: Sequence[Any]) -> list[Event]:
             return [*(ReasoningDelta(piece) for piece in _pieces(text)), ReasoningDelta("", proof)]
         case ["item", item]:
             return [ItemAdded(ContentItem(**item))]
+        case ["cited", *passages]:
+            return [SourceCited(tuple(dict(one) for one in passages))]
         case ["call", str(call_id), str(name)]:
             return [CallStarted(call_id, name)]
         case ["call", str(call_id), str(name), str(proof)]:
@@ -219,6 +225,8 @@ def _add(parts: list[list[Any]], event: Event) -> None:
                 parts.append(["proven", text, event.proof])
         case ItemAdded():
             parts.append(["item", event.item.model_dump()])
+        case SourceCited():
+            parts.append(["cited", *event.passages])
         case CallStarted():
             parts.append(["call", event.call_id, event.name, *([event.proof] if event.proof else [])])
         case CallDelta():

@@ -1,4 +1,4 @@
-"""What happens while a reply comes into being: nine events, each carrying only what is new.
+"""What happens while a reply comes into being: ten events, each carrying only what is new.
 
 Models, agents and runs all speak them. A failure is an exception, never an event.
 """
@@ -6,7 +6,7 @@ Models, agents and runs all speak them. A failure is an exception, never an even
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 if TYPE_CHECKING:
     from core.messages.content import ContentItem
@@ -52,6 +52,18 @@ class ItemAdded:
 
 
 @dataclass(frozen=True, slots=True)
+class SourceCited:
+    """The model's service names what the text before this event comes from.
+
+    `passages` have the form of those of a result (`extra["passages"]`). An agent numbers them, as `number`, and puts
+    the marks into the text; what it numbered before it does not name again.
+    """
+
+    passages: tuple[dict[str, Any], ...]
+    kind: Literal["source_cited"] = "source_cited"
+
+
+@dataclass(frozen=True, slots=True)
 class CallStarted:
     """The model begins to call a tool; `call_id` is unique within the reply, `proof` is as of a thought."""
 
@@ -92,13 +104,14 @@ class MessageFinished:
     """A model ended its reply, or its turn of one.
 
     With `unthought` what was told as its thought turned out to be its answer: the text before this event is all of it.
-    `model` names the one of a chain that answered.
+    `model` names the one of a chain that answered; `proof` is what its service wants back with the text.
     """
 
     reason: FinishReason
     usage: Usage | None = None
     unthought: bool = False
     model: str = ""
+    proof: str = ""
     kind: Literal["message_finished"] = "message_finished"
 
 
@@ -107,6 +120,7 @@ Event: TypeAlias = (
     | TextDelta
     | ReasoningDelta
     | ItemAdded
+    | SourceCited
     | CallStarted
     | CallDelta
     | ToolStarted

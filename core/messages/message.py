@@ -31,8 +31,11 @@ FUNCTION_CALL = "function_call"
 EXTRA = "extra"
 """The field with what goes along: a dict, for programs."""
 
+PASSAGES = "passages"
+"""In the `extra` of a result what was found; in that of an answer what the model's service cites by itself."""
+
 PROOF = "proof"
-"""In the `extra` of a thought or a call: what the model's service wants back with it, as text."""
+"""In the `extra` of a thought, a call or an answer: what the model's service wants back with it, as text."""
 
 _ROLES = (SYSTEM, USER, ASSISTANT, FUNCTION)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, Never, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Never, TypeAlias
 
 from core.messages.content import ContentItem
 from core.messages.events import (
@@ -15,12 +15,13 @@ from core.messages.events import (
     MessageFinished,
     MessageStarted,
     ReasoningDelta,
+    SourceCited,
     TextDelta,
     ToolFinished,
     ToolStarted,
 )
 from core.messages.json_text import compact, read_object
-from core.messages.message import ASSISTANT, PROOF, FunctionCall, Message, Usage
+from core.messages.message import ASSISTANT, PASSAGES, PROOF, FunctionCall, Message, Usage
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -35,26 +36,39 @@ class _Open:
     pieces: list[str] = field(default_factory=list[str])
     items: list[ContentItem] = field(default_factory=list[ContentItem])
     proof: str = ""
+    passages: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     _built: Message | None = None
-    _built_items: int = 0
 
     def message(self) -> Message | None:
         # What was joined once is kept as one piece: a message that has not grown since is the same object.
-        if self._built is not None and len(self.pieces) <= 1 and len(self.items) == self._built_items:
+        if self._built is not None and len(self.pieces) <= 1:
             return self._built
         text = "".join(self.pieces)
         self.pieces[:] = [text]
-        self._built, self._built_items = self._build(text), len(self.items)
+        self._built = self._build(text)
         return self._built
+
+    def add(self, event: ItemAdded | SourceCited | MessageFinished) -> None:
+        """A picture, what the text comes from, or what its service wants back with it."""
+        self._built = None
+        match event:
+            case ItemAdded():
+                self.items.append(event.item)
+            case SourceCited():
+                self.passages.extend(event.passages)
+            case MessageFinished():
+                self.proof = event.proof
 
     def _build(self, text: str) -> Message | None:
         if self.kind == "reasoning":
             extra = {PROOF: self.proof} if self.proof else None
             return Message(ASSISTANT, "", name=self.speaker, reasoning_content=text, extra=extra)
+        kept = {PROOF: self.proof} if self.proof else {}
+        extra = {**kept, **({PASSAGES: list(self.passages)} if self.passages else {})} or None
         if not self.items:
-            return Message(ASSISTANT, text, name=self.speaker) if text else None
+            return Message(ASSISTANT, text, name=self.speaker, extra=extra) if text else None
         content = ([ContentItem(text=text)] if text else []) + self.items
-        return Message(ASSISTANT, content, name=self.speaker)
+        return Message(ASSISTANT, content, name=self.speaker, extra=extra)
 
 
 @dataclass(slots=True)
@@ -173,8 +187,8 @@ class Transcript:
                 self._tail("text").pieces.append(event.text)
             case ReasoningDelta():
                 self._think(event)
-            case ItemAdded():
-                self._tail("text").items.append(event.item)
+            case ItemAdded() | SourceCited():
+                self._tail("text").add(event)
             case CallStarted():
                 self._open.append(_Call(event.call_id, event.name, self._speaker, event.proof))
             case CallDelta():
@@ -249,10 +263,18 @@ class Transcript:
                 entry.finish(mend=event.reason == "calls")  # of a reply that was cut off nothing is mended
         self.reason = event.reason
         self._count(event.usage)
+        if event.proof:
+            self._sign(event)
         if event.unthought:
             self._open = [one for one in self._open if not isinstance(one, _Open) or one.kind != "reasoning"]
         if not any(isinstance(entry, _Call) for entry in self._open):
             self._settle()
+
+    def _sign(self, event: MessageFinished) -> None:
+        """The proof goes with the turn's last text."""
+        text = next((one for one in reversed(self._open) if isinstance(one, _Open) and one.kind == "text"), None)
+        if text is not None:
+            text.add(event)
 
     def _count(self, usage: Usage | None) -> None:
         if usage is not None:

@@ -7,7 +7,6 @@ from collections import Counter
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Literal
 
-from core.rag.attribution import Support, sentences_of, words_of
 from core.rag.document import numbered_as
 from core.rag.prose import Markup, ends_in_abbreviation, goes_on_after, sentence_spans
 
@@ -15,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from core.languages import Lang
+    from core.rag.attribution import Support
     from core.rag.document import Passage
 
 # Tags by which a document could pose as the program that quotes it.
@@ -106,6 +106,14 @@ _TAIL = 40  # letters of a sentence, by which it is known whether a full stop en
 _RUNS = re.compile(r"[^\W_]{2,}+|.", re.DOTALL)  # words and figures as a whole, all else letter by letter
 
 
+def _support(passages: Sequence[Passage], question: str) -> Support:
+    from core.rag.attribution import (
+        Support,
+    )  # brings the reading of tables, which an agent without documents never needs
+
+    return Support(passages, question)
+
+
 class CitingStream:
     """Passes an answer's text through and adds ` [n]` to sentences that passage `n` supports.
 
@@ -121,7 +129,7 @@ class CitingStream:
 
     def __init__(self, passages: Sequence[Passage], question: str = "") -> None:
         self._count = len(passages)
-        self._support = cache(lambda: Support(passages, question))  # of several hundred it takes a while
+        self._support = cache(lambda: _support(passages, question))  # of several hundred it takes a while
         self._markup = Markup()
         self._out: list[str] = []
         self._gap: list[str] = []  # spaces that wait for what follows
@@ -336,6 +344,8 @@ def claim_around(text: str, number: int, occurrence: int = 0) -> str:
     at = _place_of(text, number, occurrence)
     if at is None:
         return ""
+    from core.rag.attribution import sentences_of  # as above
+
     sentence, end = next(((said, end) for said, end in sentences_of(text) if at < end), ("", at))
     return "" if "\n" in text[at:end] else sentence
 
@@ -351,6 +361,8 @@ def supporting_spans(sentence: str, text: str) -> list[tuple[int, int]]:
     Args:
         text: The passage's; a row of a table counts as a sentence.
     """
+    from core.rag.attribution import words_of  # as above
+
     said = words_of(sentence)
     spans = _sentences(text[:_LONGEST])
     shared = [said & words_of(text[start:end]) for start, end in spans]

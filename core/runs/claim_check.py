@@ -88,8 +88,8 @@ class ClaimChecker:
         self, reply: Reply, history: Sequence[Message], record: RunRecord
     ) -> Sequence[Checked | LeftOut]:
         """The sentences that claim something, and what is said beside them; nothing where there are no passages."""
-        if not reply.passages:
-            return ()
+        if not any(passage.get("text") for passage in reply.passages):
+            return ()  # a service names pages by their titles alone
         texts = [(index, block.text) for index, block in enumerate(reply.blocks) if isinstance(block, TextBlock)]
         asked = next((message.get_text_content() for message in reversed(history) if message.role == USER), "")
         told = [_result(block) for block in reply.blocks if isinstance(block, CallBlock)]

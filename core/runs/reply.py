@@ -14,6 +14,7 @@ from core.messages.events import (
     MessageFinished,
     MessageStarted,
     ReasoningDelta,
+    SourceCited,
     TextDelta,
     ToolFinished,
     ToolStarted,
@@ -221,6 +222,7 @@ _Note: TypeAlias = (
     | Queued
     | InputAsked
     | InputGiven
+    | SourceCited
 )
 _OfTheAccount: TypeAlias = ModelAsked | ModelCalled | CallStages | TakenOver
 
@@ -388,7 +390,7 @@ class Reply:
         block.state, block.result, block.input, block.waits = _ended(result), result, None, []
         block.seconds = at - (block.started_at if block.started_at is not None else at)
         block.edited = block.edited or (result.extra or {}).get("arguments")
-        self._number(result)
+        self._number((result.extra or {}).get("passages") or ())
         self._count(spent(result))
         if block.inner is not None:
             status = "stopped" if block.state == "stopped" else "complete" if block.state == "done" else "error"
@@ -403,8 +405,11 @@ class Reply:
             call.inner, call.anew = Reply(within=call.address), False
         inner = replace(event, calls=further) if further else event.event
         call.inner.apply(LoggedEvent(logged.seq, logged.at, inner))
-        if isinstance(event.event, ToolFinished):  # its words may point there before the call is over
-            self._number(event.event.message, early=True)
+        # Its words may point there before the call is over.
+        if isinstance(event.event, ToolFinished):
+            self._number((event.event.message.extra or {}).get("passages") or (), early=True)
+        elif isinstance(event.event, SourceCited):
+            self._number(event.event.passages, early=True)
 
     def call(self, address: str) -> CallBlock | None:
         """The call of this address, also one that an agent has made which is called as a tool; `None` for none."""
@@ -428,16 +433,22 @@ class Reply:
         elif block is not None:
             block.end_form(event)
 
-    def _note(self, event: _Note) -> None:
-        if isinstance(event, InputAsked | InputGiven):
-            self._ask(event)
-        elif isinstance(event, ClaimsChecked):
+    def _claim(self, event: ClaimsChecked | ClaimsJudged) -> None:
+        if isinstance(event, ClaimsChecked):
             self.judged = still_judged(self.judged, self._by_rules, event.claims)
             self._by_rules = event.claims
             self.claims = with_judgement(event.claims, self.judged)
-        elif isinstance(event, ClaimsJudged):
+        else:
             self.judged = event
             self.claims = with_judgement(self._by_rules, event)
+
+    def _note(self, event: _Note) -> None:
+        if isinstance(event, InputAsked | InputGiven):
+            self._ask(event)
+        elif isinstance(event, SourceCited):
+            self._number(event.passages)
+        elif isinstance(event, ClaimsChecked | ClaimsJudged):
+            self._claim(event)
         elif isinstance(event, MoreSaid):
             self.left_out = event.left_out
         elif isinstance(event, Rated):
@@ -467,8 +478,8 @@ class Reply:
         if usage is not None:
             self.usage = usage if self.usage is None else self.usage + usage
 
-    def _number(self, result: Message, *, early: bool = False) -> None:
-        for passage in (result.extra or {}).get("passages") or ():
+    def _number(self, passages: Iterable[dict[str, Any]], *, early: bool = False) -> None:
+        for passage in passages:
             if early and passage.get("number") != len(self.passages) + 1:
                 continue  # it has its number when the call is over that it was found in
             if not self._is_known(passage):

@@ -21,11 +21,12 @@ from core.messages.events import (
     MessageFinished,
     MessageStarted,
     ReasoningDelta,
+    SourceCited,
     TextDelta,
     ToolFinished,
     ToolStarted,
 )
-from core.messages.message import PROOF, Message, Usage
+from core.messages.message import PASSAGES, PROOF, Message, Usage
 from core.rag.claims.omission import LeftOut
 from core.rag.claims.rules import Reason
 from core.runs.log import (
@@ -85,6 +86,10 @@ def borne_out(payload: Mapping[str, Any], claims: Collection[int]) -> dict[str, 
     }
 
 
+def _cited(passages: list[dict[str, Any]]) -> SourceCited:
+    return SourceCited(tuple(passages))
+
+
 def _judged(model: str, said: list[tuple[int, int, bool]], decided: int = 0) -> ClaimsJudged:
     return ClaimsJudged(model, tuple(Judged(*one) for one in said), max(decided, len(said)))
 
@@ -110,6 +115,7 @@ _CLASSES: dict[str, Callable[..., RunEvent]] = {
     "text_delta": TextDelta,
     "reasoning_delta": ReasoningDelta,
     "item_added": ItemAdded,
+    "source_cited": _cited,
     "call_started": CallStarted,
     "call_delta": CallDelta,
     "tool_started": ToolStarted,
@@ -185,6 +191,8 @@ def events_of(messages: Iterable[Message]) -> list[Event]:
         if isinstance(message.reasoning_content, str) and (message.reasoning_content or _proof(message)):
             events.append(ReasoningDelta(message.reasoning_content, _proof(message)))
         events += [TextDelta(item.text) if item.text else ItemAdded(item) for item in message.items]
+        if cited := (message.extra or {}).get(PASSAGES):
+            events.append(SourceCited(tuple(cited)))
         if message.function_call is not None:
             call = message.function_call
             events += [CallStarted(call_id, call.name, _proof(message)), CallDelta(call_id, call.arguments)]

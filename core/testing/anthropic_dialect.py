@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from core.testing.dialect import Answered, Asked
 from core.testing.native_words import Json, dicts, event, extra_field, told, tools_of
-from core.testing.script import arguments_text, pieces, usage
+from core.testing.script import arguments_text, cited_behind, pieces, usage
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from core.testing.script import Reply, Request
 
@@ -87,7 +87,13 @@ class AnthropicDialect:
         if not isinstance(body.get("max_tokens"), int):
             return "max_tokens: Field required"
         messages = dicts(body.get("messages"))
-        return self._of_messages(messages) or _of_thinking(body) or _of_marks(body) or self._of_binding(body, messages)
+        return (
+            self._of_messages(messages)
+            or _of_citations(body)
+            or _of_thinking(body)
+            or _of_marks(body)
+            or self._of_binding(body, messages)
+        )
 
     def _of_binding(self, body: Request, messages: list[Json]) -> str:
         """What the newest models refuse beside."""
@@ -125,6 +131,8 @@ class AnthropicDialect:
         match block.get("type"):
             case "text" if not block.get("text"):
                 return "text content blocks must be non-empty"
+            case "document" if block.get("citations") not in (None, {"enabled": True}, {"enabled": False}):
+                return "document.citations: Input should be a valid dictionary with `enabled`"
             case "tool_use" if not _ID.fullmatch(str(block.get("id"))):
                 return "tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'"
             case "thinking" if self.signed.get(str(block.get("signature"))) != block.get("thinking"):
@@ -161,6 +169,8 @@ class AnthropicDialect:
                 for name in ("text", "thinking", "signature"):
                     if name in delta:
                         block[name] += delta[name]
+                if delta["type"] == "citations_delta":
+                    block["citations"] = [*block.get("citations", []), delta["citation"]]
             if block["type"] == "tool_use":
                 block["input"] = json.loads("".join(delta["partial_json"] for delta in deltas) or "{}")
             content.append(block)
@@ -196,14 +206,31 @@ class AnthropicDialect:
             told = [{"type": "thinking_delta", "thinking": word} for word in thought]
             opening = {"type": "thinking", "thinking": "", "signature": ""}
             blocks.append((opening, [*told, {"type": "signature_delta", "signature": signature}]))
-        if words := pieces(reply.text):
-            blocks.append(({"type": "text", "text": ""}, [{"type": "text_delta", "text": word} for word in words]))
+        deltas: list[Json] = []
+        for at, word in enumerate(pieces(reply.text)):
+            deltas.append({"type": "text_delta", "text": word})
+            if cited := [{"type": "citations_delta", "citation": _citation(one)} for one in cited_behind(reply, at)]:
+                blocks.append(({"type": "text", "text": ""}, [*deltas, *cited]))  # a block is what is borne out
+                deltas = []
+        if deltas:
+            blocks.append(({"type": "text", "text": ""}, deltas))
         for index, (name, arguments) in enumerate(reply.calls):
             text, size = arguments_text(arguments), max(reply.argument_size, 1)
             parts = ["", *(text[at : at + size] for at in range(0, len(text), size))]
             begun: Json = {"type": "tool_use", "id": f"toolu_{reply_id}_{index}", "name": name, "input": {}}
             blocks.append((begun, [{"type": "input_json_delta", "partial_json": part} for part in parts]))
         return blocks
+
+
+def _citation(cited: Mapping[str, Any]) -> Json:
+    text = str(cited.get("text") or "")
+    if cited.get("url"):
+        about = {"url": cited["url"], "title": cited.get("title"), "encrypted_index": "hidden=="}
+        return {"type": "web_search_result_location", **about, "cited_text": text}
+    about = {"document_index": 0, "document_title": cited.get("document"), "cited_text": text}
+    if page := cited.get("page"):
+        return {"type": "page_location", **about, "start_page_number": page, "end_page_number": page + 1}
+    return {"type": "char_location", **about, "start_char_index": 0, "end_char_index": len(text)}
 
 
 def _before(body: Request, messages: list[Json]) -> str:
@@ -224,6 +251,20 @@ def _text(content: Any) -> str:
 
 def _results(message: Json) -> list[Json]:
     return [block for block in dicts(message.get("content")) if block.get("type") == "tool_result"]
+
+
+def _of_citations(body: Request) -> str:
+    """Of all documents or of none, and not together with a schema."""
+    blocks = [block for message in dicts(body.get("messages")) for block in dicts(message.get("content"))]
+    parts = [*blocks, *(part for block in blocks for part in dicts(block.get("content")))]
+    documents = [part for part in parts if part.get("type") == "document"]
+    asked = {bool(cast("Json", one.get("citations") or {}).get("enabled")) for one in documents}
+    if len(asked) > 1:
+        return "Citations must be enabled on all documents in the request or on none of them."
+    config: Json = body.get("output_config") or {}
+    if True in asked and config.get("format"):
+        return "Citations are not supported together with output_config.format."
+    return ""
 
 
 def _of_thinking(body: Request) -> str:

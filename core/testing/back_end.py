@@ -43,6 +43,7 @@ class BackEnd:
         open: From the settings to the model; for a model that all tests share.
         closes: Whether a test closes the model it opened.
         marks: Names of pytest marks, "slow" for one.
+        counts_thoughts: Whether the service tells how many tokens went into thinking.
     """
 
     name: str
@@ -55,3 +56,4 @@ class BackEnd:
     open: Callable[[Settings], BaseChatModel] = opened_by_settings
     closes: bool = True
     marks: tuple[str, ...] = ()
+    counts_thoughts: bool = True

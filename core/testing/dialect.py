@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 DIALECTS = (
     "core.testing.anthropic_dialect:AnthropicDialect",
     "core.testing.gemini_dialect:GeminiDialect",
+    "core.testing.converse_dialect:ConverseDialect",
     "core.testing.responses_dialect:ResponsesDialect",
     "core.testing.mistral_dialect:MistralDialect",
     "core.testing.dialect:AzureDialect",
@@ -48,7 +49,10 @@ class Answered(NamedTuple):
 
 
 class Dialect(Protocol):
-    """One dialect. It keeps what it needs to remember for one server, and no more."""
+    """One dialect. It keeps what it needs to remember for one server, and no more.
+
+    One whose replies are no server-sent events says so with `stream_type`, the media type that they have instead.
+    """
 
     def takes(self, asked: Asked) -> bool:
         """Whether this is a question to the model, to be answered from the script."""

@@ -118,10 +118,10 @@ class GeminiDialect:
                     "parts of the function call turn."
                 )
             waiting = len(calls)
-            signatures = [str(part.get("thoughtSignature") or "") for part in calls]
+            signatures = [str(part.get("thoughtSignature") or "") for part in dicts(content.get("parts"))]
             if unknown := [one for one in signatures if one and one != _UNSIGNED and one not in self.signed]:
                 return f"Thought signature is not valid: {unknown[0]}"
-            if signs and at > turn and calls and not signatures[0]:
+            if signs and at > turn and calls and not calls[0].get("thoughtSignature"):
                 return "Function call is missing a thought_signature in functionCall parts."
         return "Please ensure that function call turn comes before a function response." if waiting else ""
 
@@ -135,7 +135,7 @@ class GeminiDialect:
         chunks: list[Json] = []
         parts = self._parts(reply, reply_id)
         for number, part in enumerate(parts, 1):
-            last = {"finishReason": _reason(reply)} if number == len(parts) else {}
+            last = {"finishReason": _reason(reply), **_grounding(reply)} if number == len(parts) else {}
             candidate = {"content": {"role": "model", "parts": [part]}, "index": 0, **last}
             chunks.append({"candidates": [candidate], **_about(reply, body, reply_id)})
         return [event(chunk, named=False) for chunk in chunks]
@@ -144,6 +144,7 @@ class GeminiDialect:
         """All parts at once."""
         parts = self._parts(reply, reply_id)
         candidate = {"content": {"role": "model", "parts": parts}, "finishReason": _reason(reply), "index": 0}
+        candidate |= _grounding(reply)
         return json.dumps({"candidates": [candidate], **_about(reply, body, reply_id)}, ensure_ascii=False).encode()
 
     def error(self, reply: Reply) -> bytes:
@@ -173,7 +174,29 @@ class GeminiDialect:
                 part["thoughtSignature"] = b64encode(f"signed {reply_id} {len(self.signed)}".encode()).decode()
                 self.signed[part["thoughtSignature"]] = name
             parts.append(part)
-        return [*parts, {"text": ""}]
+        closing: Json = {"text": ""}
+        if reply.text and not reply.calls:
+            closing["thoughtSignature"] = b64encode(f"signed {reply_id} {len(self.signed)}".encode()).decode()
+            self.signed[closing["thoughtSignature"]] = ""
+        return [*parts, closing]
+
+
+def _grounding(reply: Reply) -> Json:
+    """What is cited: the places of the text in bytes, and numbers of chunks."""
+    if not reply.cites:
+        return {}
+    chunks: list[Json] = []
+    supports: list[Json] = []
+    words = pieces(reply.text)
+    for number, (at, one) in enumerate(reply.cites):
+        begun, end = len("".join(words[:at]).encode()), len("".join(words[: at + 1]).encode())
+        segment = {"startIndex": begun, "endIndex": end, "text": "".join(words[at : at + 1])}
+        supports.append({"segment": segment, "groundingChunkIndices": [number]})
+        page = {"pageSpan": {"firstPage": one["page"], "lastPage": one["page"]}} if one.get("page") else {}
+        kept = {"title": one.get("document"), "uri": "", "ragChunk": {"text": one.get("text"), **page}}
+        web = {"web": {"uri": one.get("url"), "title": one.get("title")}}
+        chunks.append(web if one.get("url") else {"retrievedContext": kept})
+    return {"groundingMetadata": {"groundingChunks": chunks, "groundingSupports": supports}}
 
 
 def _text(content: Any) -> str:

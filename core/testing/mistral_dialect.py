@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 from core.testing.dialect import Answered, Asked, OpenAIDialect
 from core.testing.native_words import Json, dicts, event, extra_field, told
-from core.testing.script import arguments_text, pieces, usage
+from core.testing.script import arguments_text, cited_behind, pieces, usage
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from core.testing.script import Reply, Request
 
@@ -70,7 +70,10 @@ class MistralDialect(OpenAIDialect):
         head = {"id": reply_id, "object": "chat.completion.chunk", "created": 1_700_000_000, "model": body.get("model")}
         deltas: list[Json] = [{"role": "assistant", "content": ""}]
         deltas += [{"content": [chunk]} for chunk in self._thinking(reply, reply_id)]
-        deltas += [{"content": word} for word in pieces(reply.text)]
+        for at, word in enumerate(pieces(reply.text)):
+            deltas.append({"content": word})
+            if cited := cited_behind(reply, at):
+                deltas.append({"content": [_reference(one) for one in cited]})
         if calls := _calls(reply, reply_id):
             deltas.append({"tool_calls": calls})
         choices: list[Json] = [{"index": 0, "delta": delta, "finish_reason": None} for delta in deltas]
@@ -87,6 +90,10 @@ class MistralDialect(OpenAIDialect):
         content: Any = text
         if thoughts:
             content = [{**thoughts[-1], "thinking": whole}, *([{"type": "text", "text": text}] if text else [])]
+        elif reply.cites:
+            content = []
+            for at, word in enumerate(pieces(reply.text)):
+                content += [{"type": "text", "text": word}, *(_reference(one) for one in cited_behind(reply, at))]
         message = {"role": "assistant", "content": content, "tool_calls": _calls(reply, reply_id) or None}
         choice = {"index": 0, "message": message, "finish_reason": _reason(reply)}
         said = {"id": reply_id, "object": "chat.completion", "created": 1_700_000_000, "model": body.get("model")}
@@ -110,6 +117,13 @@ class MistralDialect(OpenAIDialect):
             chunks[-1]["signature"] = f"signed {reply_id} {len(self.signed)}"
             self.signed[chunks[-1]["signature"]] = "".join(words)
         return chunks
+
+
+def _reference(cited: Mapping[str, Any]) -> Json:
+    """By the id under which a tool gave it, else as the service's own tools give it."""
+    if "id" in cited:
+        return {"type": "reference", "reference_ids": [cited["id"]]}
+    return {"type": "tool_reference", "tool": "web_search", "title": cited.get("title"), "url": cited.get("url")}
 
 
 def _thought(chunk: Json) -> str:

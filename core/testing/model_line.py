@@ -152,7 +152,8 @@ class Line(asyncio.Protocol):
         elif reply.status >= 400:
             self._whole(Answered(reply.status, dialect.error(reply)), reply)
         elif streamed:
-            await self._stream(reply, _with_faults(self._server.events(reply, exchange, dialect), reply, dialect))
+            events = _with_faults(self._server.events(reply, exchange, dialect), reply, dialect)
+            await self._stream(reply, events, str(getattr(dialect, "stream_type", _EVENTS)))
         else:
             self._whole(Answered(200, dialect.whole(reply, exchange.body, f"reply{self._number}")), reply)
         exchange.end()
@@ -168,8 +169,8 @@ class Line(asyncio.Protocol):
             self._transport.write(raw[at : at + size])
             await asyncio.sleep(reply.pace)
 
-    async def _stream(self, reply: Reply, events: list[bytes]) -> None:
-        self._transport.write(_head(200, _EVENTS, reply, "Transfer-Encoding: chunked"))
+    async def _stream(self, reply: Reply, events: list[bytes], kind: str) -> None:
+        self._transport.write(_head(200, kind, reply, "Transfer-Encoding: chunked"))
         stops = [stop for stop in (reply.cut_after, reply.hang_after, reply.reset_after) if stop is not None]
         kept = events[: min(stops)] if stops else events
         calm = kept if reply.stall_after is None else kept[: reply.stall_after]

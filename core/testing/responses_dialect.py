@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 from core.testing.dialect import Answered, Asked, OpenAIDialect
 from core.testing.native_words import Json, dicts, event, extra_field, told
-from core.testing.script import arguments_text, pieces, usage
+from core.testing.script import arguments_text, cited_behind, pieces, usage
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from core.testing.script import Reply, Request
 
@@ -157,7 +157,7 @@ class ResponsesDialect:
                 self.signed[thought["encrypted_content"]] = thought["id"]
             items += [thought] if words or "encrypted_content" in thought else []
         if text := "".join(pieces(reply.text)):
-            content: list[Json] = [{"type": "output_text", "text": text, "annotations": []}]
+            content: list[Json] = [{"type": "output_text", "text": text, "annotations": _annotations(reply)}]
             message = {"type": "message", "id": f"msg_{reply_id}", "status": "completed", "role": "assistant"}
             items.append({**message, "content": content})
         for index, (name, arguments) in enumerate(reply.calls):
@@ -193,10 +193,12 @@ def _deltas(item: Json, reply: Reply) -> list[Json]:
             ]
         case "message":
             part: Json = {"type": "output_text", "text": "", "annotations": []}
-            grown: list[Json] = [
-                {"type": "response.output_text.delta", "content_index": 0, "delta": one, "logprobs": []}
-                for one in pieces(reply.text)
-            ]
+            grown: list[Json] = []
+            for at, one in enumerate(pieces(reply.text)):
+                grown.append({"type": "response.output_text.delta", "content_index": 0, "delta": one, "logprobs": []})
+                noted = (_annotation(reply, at, cited) for cited in cited_behind(reply, at))
+                added = {"type": "response.output_text.annotation.added", "content_index": 0}
+                grown += [{**added, "annotation": note} for note in noted]
             done = {"type": "response.content_part.done", "content_index": 0, "part": item["content"][0]}
             return [{"type": "response.content_part.added", "content_index": 0, "part": part}, *grown, done]
         case _:
@@ -204,6 +206,18 @@ def _deltas(item: Json, reply: Reply) -> list[Json]:
             parts = [text[at : at + size] for at in range(0, len(text), size)]
             pieced: list[Json] = [{"type": "response.function_call_arguments.delta", "delta": part} for part in parts]
             return [*pieced, {"type": "response.function_call_arguments.done", "arguments": text, "name": item["name"]}]
+
+
+def _annotations(reply: Reply) -> list[Json]:
+    return [_annotation(reply, at, cited) for at, cited in reply.cites]
+
+
+def _annotation(reply: Reply, at: int, cited: Mapping[str, Any]) -> Json:
+    end = len("".join(pieces(reply.text)[: at + 1]))
+    if cited.get("url"):
+        place = {"start_index": max(0, end - 1), "end_index": end}
+        return {"type": "url_citation", **place, "url": cited["url"], "title": cited.get("title", "")}
+    return {"type": "file_citation", "index": end, "file_id": "file-1", "filename": cited.get("document", "")}
 
 
 def _head(body: Request, reply_id: str) -> Json:

@@ -20,6 +20,8 @@ class Reply:
         text: The answer; a string is sent word by word, a list piece by piece.
         reasoning: What comes before it as `reasoning_content`.
         calls: Tool calls: name and arguments (a dict, or text that goes out as it is).
+        cites: What the service cites: behind which piece of the text, from 0, and what: `{"url", "title", "text"}` for
+            a page, `{"document", "page", "text"}` for a document.
         images: Pictures that it draws, as bytes of PNG or as addresses.
         audio: What it says aloud, as bytes of a recording.
         usage: Tokens of question and answer; words are counted where it is left out.
@@ -51,6 +53,7 @@ class Reply:
     text: str | Sequence[str] = ""
     reasoning: str | Sequence[str] = ""
     calls: Sequence[tuple[str, Mapping[str, Any] | str]] = ()
+    cites: Sequence[tuple[int, Mapping[str, Any]]] = ()
     images: Sequence[bytes | str] = ()
     audio: bytes = b""
     usage: tuple[int, int] | None = None
@@ -112,6 +115,16 @@ def pieces(text: str | Sequence[str]) -> list[str]:
     return _WORDS.findall(text) if isinstance(text, str) else list(text)
 
 
+def cited_behind(reply: Reply, at: int) -> list[Mapping[str, Any]]:
+    """What is cited behind one piece of the text."""
+    return [one for piece, one in reply.cites if piece == at]
+
+
+def _annotation(cited: Mapping[str, Any]) -> dict[str, Any]:
+    about = {"url": cited["url"], "title": cited.get("title", ""), "start_index": 0, "end_index": 0}
+    return {"type": "url_citation", "url_citation": about}
+
+
 def chunks(reply: Reply, request: Request, reply_id: str) -> list[bytes]:
     """The reply as server-sent events, one `bytes` each, `[DONE]` last."""
     head = {
@@ -124,7 +137,9 @@ def chunks(reply: Reply, request: Request, reply_id: str) -> list[bytes]:
     finish = reply.finish or ("tool_calls" if reply.calls else "stop")
     deltas: list[dict[str, Any]] = [{"role": "assistant", "content": ""}]
     deltas += [{"reasoning_content": piece} for piece in pieces(reply.reasoning)]
-    deltas += [{"content": piece} for piece in pieces(reply.text)]
+    for at, piece in enumerate(pieces(reply.text)):
+        deltas.append({"content": piece})
+        deltas += [{"annotations": [_annotation(one)]} for one in cited_behind(reply, at) if one.get("url")]
     deltas += [{"images": [_image_part(picture)]} for picture in reply.images]
     deltas += _audio_deltas(reply_id, reply.audio)
     for index, (name, arguments) in enumerate(reply.calls):
@@ -145,6 +160,8 @@ def completion(reply: Reply, request: Request, reply_id: str) -> dict[str, Any]:
     message: dict[str, Any] = {"role": "assistant", "content": "".join(pieces(reply.text))}
     if reply.reasoning:
         message["reasoning_content"] = "".join(pieces(reply.reasoning))
+    if noted := [_annotation(one) for _, one in reply.cites if one.get("url")]:
+        message["annotations"] = noted
     if reply.images:
         message["images"] = [_image_part(picture) for picture in reply.images]
     if reply.audio:

@@ -24,10 +24,13 @@ from core.export.html_page import Cited
 from core.export.redaction import Redaction
 from core.export.schema import ExportedCitation
 from core.importing.tree import Foreign, Node
+from core.llm.backends.amazon import AccessKey
 from core.llm.calling.qwen import MarkedBody
 from core.llm.calling.tag_scanner import TAGGED
 from core.llm.layers.fit_context import Costs
 from core.llm.request import ChatRequest
+from core.llm.wire.anthropic import Manner
+from core.llm.wire.converse import Asking
 from core.llm.wire.openai import Senses
 from core.llm.wire.tools import ToolNames
 from core.mcp.journal import ServerLog
@@ -164,6 +167,7 @@ VALUES: Mapping[str, Callable[[], Any]] = {
     "Figure": lambda: figures_of("12 km")[0],
     "Iterable[File]": lambda: [File("a.txt", 1, lambda: b"a")],
     "Message": lambda: Message("user", "a"),
+    "Sequence[Turn]": list,
     "Sequence[Message]": lambda: [Message("user", "a")],
     "Iterable[Message]": lambda: [Message("user", "a")],
     "list[Message]": lambda: [Message("user", "a")],
@@ -209,6 +213,10 @@ VALUES: Mapping[str, Callable[[], Any]] = {
     "Takes": lambda: lambda item: False,
     "Callable[[ContentItem], bool]": lambda: lambda item: False,
     "Senses": Senses,
+    "Json": lambda: {"max_tokens": 9000},
+    "Manner": Manner,
+    "Asking": Asking,
+    "AccessKey": lambda: AccessKey("AKIA", "secret"),
     "ModelFacts": ScriptedModel,
     "BaseChatModel": ScriptedModel,
     "Cite": lambda: lambda numbers: "",

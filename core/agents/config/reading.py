@@ -235,6 +235,7 @@ class _MemberReader:
 VARIABLE: Final = re.compile(r"\$\{(\w+)\}")
 _SECRET: Final = re.compile(r"key|token|secret|passw|credential|authorization|cookie|^env$|^headers$", re.IGNORECASE)
 _NO_SECRETS: Final = frozenset({"max_tokens", "max_input_tokens", "max_ref_token"})
+_KEYS: Final = frozenset({"api_key", "aws_access_key_id", "aws_secret_access_key", "aws_session_token"})
 _LITERAL_PLACES: Final = frozenset({"env", "headers", "args"})  # of an MCP server, which resolves variables itself
 
 
@@ -257,7 +258,7 @@ def resolve_keys(value: Any, variable: Callable[[str], str], place: str) -> Any:
     for name, item in cast("Mapping[str, Any]", value).items():
         field = f"{place}.{name}"
         filled[name] = resolve_keys(item, variable, field)
-        found = VARIABLE.fullmatch(item) if name == "api_key" and isinstance(item, str) else None
+        found = VARIABLE.fullmatch(item) if name in _KEYS and isinstance(item, str) else None
         if found:
             filled[name] = variable(found[1])
             if not filled[name]:
@@ -275,9 +276,7 @@ def misplaced_variable(value: Any, place: str) -> tuple[str, str] | None:
     if isinstance(value, Mapping):
         items = cast("Mapping[str, Any]", value).items()
         inner = (
-            misplaced_variable(item, f"{place}.{name}")
-            for name, item in items
-            if name not in {"api_key", *_LITERAL_PLACES}
+            misplaced_variable(item, f"{place}.{name}") for name, item in items if name not in _KEYS | _LITERAL_PLACES
         )
         return next((one for one in inner if one), None)
     named = VARIABLE.fullmatch(value) if isinstance(value, str) else None

@@ -9,10 +9,11 @@ from urllib.parse import urlsplit
 from core.errors import SettingsError
 from core.llm.backends.native.model import NativeModel
 from core.llm.backends.native.service import NativeConfig, Sent
-from core.llm.request import named_choice
+from core.llm.request import call_ids, named_choice
 from core.llm.wire.anthropic import (
     SAMPLING,
     AnthropicReader,
+    Manner,
     body_json,
     can_stop_thinking,
     is_adaptive,
@@ -37,6 +38,7 @@ class AnthropicConfig(NativeConfig):
     """The settings of this back end."""
 
     anthropic_version: str | None = None
+    citations: bool = True
 
 
 class AnthropicModel(NativeModel):
@@ -49,7 +51,7 @@ class AnthropicModel(NativeModel):
     Args:
         cfg: As for every service; without `api_key` `ANTHROPIC_API_KEY` counts. `prompt_caching` is true, false,
             `5m` or `1h`: whether the service keeps the beginnings of prompts, and for how long. `anthropic_version`
-            sets the version of the API.
+            sets the version of the API. `citations` is false where Claude is not to cite the documents of a question.
 
     Raises:
         SettingsError: A value is wrong; the message names it and never shows a key.
@@ -82,6 +84,7 @@ class AnthropicModel(NativeModel):
     def __init__(self, cfg: Mapping[str, Any] | None = None) -> None:
         super().__init__(cfg)
         self._forces = True
+        self._cites = isinstance(self._config, AnthropicConfig) and self._config.citations
         if self._config.prompt_caching not in {True, False, "5m", "1h"}:
             said = f"prompt_caching cannot be {self._config.prompt_caching!r}."
             raise SettingsError(said, hint="Give true, false, 5m or 1h.", name="prompt_caching")
@@ -112,18 +115,21 @@ class AnthropicModel(NativeModel):
 
     def _sent(self, request: ChatRequest, names: ToolNames) -> Sent:
         config = self._config
-        caching, forces = config.prompt_caching, self._forces
-        body = body_json(self.model, request, self._takes, names, caching=caching, forces=forces)
+        manner = Manner(config.prompt_caching, self._forces, self._cites)
+        body = body_json(self.model, request, self._takes, names, manner)
         usual = _WITH_SAMPLING if SAMPLING & body.keys() or not is_adaptive(self.model) else _NEWEST
         version = config.anthropic_version if isinstance(config, AnthropicConfig) else None
         return Sent("/v1/messages", body, {"anthropic-version": version or usual})
 
     def _learn(self, refusal: str, asked: ChatRequest, if_taken: tuple[str, ...]) -> bool:
-        """As for every such model; the newest ones cannot be forced to call a tool."""
+        """As for every such model; the newest ones cannot be forced to call a tool, the oldest do not cite."""
+        if self._cites and "citation" in refusal.lower():
+            self._cites = False
+            return True
         if self._forces and "tool_choice" in refusal and named_choice(asked):
             self._forces = False
             return True
         return super()._learn(refusal, asked, if_taken)
 
-    def _reader(self, taken: set[str], names: ToolNames) -> EndingReader:
-        return AnthropicReader(taken, names, model=self.model)
+    def _reader(self, request: ChatRequest, names: ToolNames) -> EndingReader:
+        return AnthropicReader(call_ids(request.messages), names, model=self.model)

@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from core.llm.backends.native.model import NativeModel
 from core.llm.backends.native.service import Sent
-from core.llm.request import is_off
+from core.llm.request import call_ids, is_off
 from core.llm.wire.gemini import GeminiReader, body_json, thinks, version_of
 
 if TYPE_CHECKING:
@@ -88,8 +88,8 @@ class GeminiModel(NativeModel):
         verb = "generateContent" if whole else "streamGenerateContent?alt=sse"
         return Sent(f"/v1beta/models/{model}:{verb}", body_json(self.model, request, self._takes, names))
 
-    def _reader(self, taken: set[str], names: ToolNames) -> EndingReader:
-        return GeminiReader(taken, names, model=self.model)
+    def _reader(self, request: ChatRequest, names: ToolNames) -> EndingReader:
+        return GeminiReader(call_ids(request.messages), names, model=self.model)
 
     def _senses(self) -> None:
         super()._senses()

@@ -35,6 +35,7 @@ DIRECT: Final[Mapping[str, httpx2.AsyncBaseTransport | None]] = MappingProxyType
 )
 """Loopback addresses never go through a proxy, whatever the environment says."""
 
+_STREAMS: Final = ("text/event-stream", "application/vnd.amazon.eventstream")
 _LONGEST_WHOLE: Final = 64 << 20
 _LONGEST_REFUSAL: Final = 256 << 10
 
@@ -46,7 +47,7 @@ async def bounded(response: httpx2.Response) -> None:
     if response.status_code >= 400:
         unpack(response, _LONGEST_REFUSAL, cut=True)
         return
-    is_stream = response.headers.get("content-type", "").lower().startswith("text/event-stream")
+    is_stream = response.headers.get("content-type", "").lower().startswith(_STREAMS)
     unpack(response, None if is_stream else _LONGEST_WHOLE)
 
 

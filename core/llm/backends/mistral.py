@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from core.llm.backends.native.model import NativeModel
 from core.llm.backends.native.service import Sent
+from core.llm.request import call_ids
+from core.llm.wire.cited import sources_of
 from core.llm.wire.mistral import MistralReader, body_json
 
 if TYPE_CHECKING:
@@ -71,5 +73,6 @@ class MistralModel(NativeModel):
     def _sent(self, request: ChatRequest, names: ToolNames) -> Sent:
         return Sent("/chat/completions", body_json(self.model, request, self._takes, names))
 
-    def _reader(self, taken: set[str], names: ToolNames) -> EndingReader:
-        return MistralReader(taken, names, model=self.model)
+    def _reader(self, request: ChatRequest, names: ToolNames) -> EndingReader:
+        taken, sources = call_ids(request.messages), sources_of(request.messages)
+        return MistralReader(taken, names, model=self.model, sources=sources)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from core.llm.backends.native.model import NativeModel
 from core.llm.backends.native.service import Sent
+from core.llm.request import call_ids
 from core.llm.wire.responses import ResponsesReader, body_json
 
 if TYPE_CHECKING:
@@ -67,8 +68,8 @@ class ResponsesModel(NativeModel):
     def _sent(self, request: ChatRequest, names: ToolNames) -> Sent:
         return Sent("/responses", body_json(self.model, request, self._takes, names, tells=self._tells))
 
-    def _reader(self, taken: set[str], names: ToolNames) -> EndingReader:
-        return ResponsesReader(taken, names, model=self.model)
+    def _reader(self, request: ChatRequest, names: ToolNames) -> EndingReader:
+        return ResponsesReader(call_ids(request.messages), names, model=self.model)
 
     def _learn(self, refusal: str, asked: ChatRequest, if_taken: tuple[str, ...]) -> bool:
         """As for every such model; summaries of thoughts are for accounts that were verified."""

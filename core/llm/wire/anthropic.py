@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, cast
 
 from core.llm.request import OUR_KEYS, is_off, is_on
+from core.llm.wire.cited import of_claude
 from core.llm.wire.media_parts import base64_of
 from core.llm.wire.proofs import is_from, opened, sealed
 from core.llm.wire.reading import WholeReader
 from core.llm.wire.tools import ToolNames, checked_functions
-from core.llm.wire.turns import Made, Takes, Thought, Turn, continued, turns
+from core.llm.wire.turns import Made, Takes, Thought, Turn, continued, item_name, turns
 from core.messages.json_text import read_object
 from core.messages.message import Usage
 
@@ -38,6 +39,7 @@ REASONS: Final[Mapping[str, FinishReason]] = {
 _VERSION: Final = re.compile(r"claude-(?:[a-z]+-)?(\d)(?:[-.](\d)(?!\d))?")
 _BUDGETS: Final = {"minimal": 1024, "low": 2048, "medium": 8192, "high": 16_384, "xhigh": 24_576, "max": 32_768}
 _LEAST_BUDGET: Final = 1024
+_LONGEST_TITLE: Final = 500
 _ID: Final = re.compile(r"[^A-Za-z0-9_-]")
 _EFFORTS: Final = {"minimal": "low"}
 _OURS: Final = (OUR_KEYS - {"seed"}) | {
@@ -50,6 +52,20 @@ _OURS: Final = (OUR_KEYS - {"seed"}) | {
 _OURS_TOO: Final = frozenset({"extra_body", "extra_headers", "extra_query", "user"})
 SAMPLING: Final = frozenset({"temperature", "top_p", "top_k"})
 """Parameters that versions of the API from 2026-10-21 on do not have."""
+
+
+class Manner(NamedTuple):
+    """How a model is asked.
+
+    Args:
+        caching: Whether beginnings of prompts are kept at the service, and for how long: `5m` or `1h`.
+        forces: Whether a call can be forced; else the tool is offered alone.
+        cites: Whether it is to cite the documents of questions.
+    """
+
+    caching: bool | str = True
+    forces: bool = True
+    cites: bool = True
 
 
 def version_of(model: str) -> tuple[int, int]:
@@ -82,9 +98,7 @@ def body_json(
     request: ChatRequest,
     takes: Takes,
     names: ToolNames,
-    *,
-    caching: bool | str = True,
-    forces: bool = True,
+    manner: Manner,
 ) -> Json:
     """The body of a request.
 
@@ -93,9 +107,9 @@ def body_json(
         request: Its `generate` becomes the service's fields; unknown ones pass.
         takes: What the model takes beside text.
         names: Tools' names on the wire.
-        caching: Whether beginnings of prompts are kept at the service, and for how long: `5m` or `1h`.
-        forces: Whether a call can be forced; else the tool is offered alone.
+        manner: How it is asked.
     """
+    caching = manner.caching
     generate = request.generate
     proven = turns(
         request.messages, takes, request.lang, proven=lambda p: is_from(p, BY, model), within_results=_within_results
@@ -110,15 +124,29 @@ def body_json(
     if generate.get("user"):
         body["metadata"] = {"user_id": str(generate["user"])}
     if request.functions:
-        _offer(body, request, names, forces=forces)
-    _think(body, model, generate, conversation)
-    if schema := schema_of(generate):
+        _offer(body, request, names, forces=manner.forces)
+    think(body, model, generate, conversation)
+    schema = schema_of(generate)
+    if manner.cites and schema is None:
+        _ask_for_citations(body["messages"])
+    if schema:
         body["output_config"] = {**body.get("output_config", {}), "format": {"type": "json_schema", "schema": schema}}
     body |= cast("Json", generate.get("extra_body") or {})
     if caching and not is_off(caching):
         _mark(body, {"type": "ephemeral", **({"ttl": caching} if isinstance(caching, str) else {})})
     body["stream"] = not is_off(generate.get("stream"))
     return body
+
+
+def _ask_for_citations(messages: Sequence[Json]) -> None:
+    """Of all documents or of none, as the service wants it: those within results cannot be cited."""
+    blocks = [block for message in messages for block in cast("list[Json]", message["content"])]
+    within = [part for block in blocks for part in cast("list[Json]", block.get("content") or ())]
+    if any(part.get("type") == "document" for part in within):
+        return
+    for block in blocks:
+        if block.get("type") == "document":
+            block["citations"] = {"enabled": True}
 
 
 def schema_of(generate: Mapping[str, Any]) -> Json | None:
@@ -160,7 +188,7 @@ def _offer(body: Json, request: ChatRequest, names: ToolNames, *, forces: bool) 
     body["tool_choice"] = chosen
 
 
-def _think(body: Json, model: str, generate: Mapping[str, Any], conversation: Sequence[Turn]) -> None:
+def think(body: Json, model: str, generate: Mapping[str, Any], conversation: Sequence[Turn]) -> None:
     """How long it thinks, and that its thoughts are told. What `generate_cfg` says of `thinking` itself stands."""
     if "thinking" in body:
         return
@@ -192,7 +220,7 @@ def _may_think(conversation: Sequence[Turn]) -> bool:
     if last is None or last.role != "assistant":
         return True
     first = next(iter(last.said), None)
-    return isinstance(first, Thought) and bool(_thought(first))
+    return isinstance(first, Thought) and bool(opened(first.proof, first.text))
 
 
 def _mark(body: Json, control: Json) -> None:
@@ -284,13 +312,15 @@ def item_json(item: ContentItem) -> Json | None:
     """Text, a picture or a document as the service's block; `None` for an empty text."""
     if item.type == "text":
         return {"type": "text", "text": item.text} if (item.text or "").strip() else None
-    kind = "document" if item.type == "file" else "image"
     address = str(item.value)
     inside = base64_of(address)
-    if inside is None:
-        return {"type": kind, "source": {"type": "url", "url": address}}
-    media, data = inside
-    return {"type": kind, "source": {"type": "base64", "media_type": media, "data": data}}
+    source = {"type": "url", "url": address}
+    if inside is not None:
+        source = {"type": "base64", "media_type": inside[0], "data": inside[1]}
+    if item.type != "file":
+        return {"type": "image", "source": source}
+    name = item_name(item)[:_LONGEST_TITLE]
+    return {"type": "document", "source": source, **({"title": name} if name else {})}
 
 
 @dataclass(slots=True)
@@ -300,6 +330,7 @@ class AnthropicReader(WholeReader):
     _counts: Json = field(default_factory=dict[str, Any])
     _thought: list[str] = field(default_factory=list[str])
     _signature: str = ""
+    _citations: list[Json] = field(default_factory=list[Json])
 
     def _chunk(self, chunk: Json, text: list[str], events: list[Event]) -> None:
         match chunk.get("type"):
@@ -341,8 +372,10 @@ class AnthropicReader(WholeReader):
 
     def _block(self, index: Any, block: Json, text: list[str], events: list[Event]) -> None:
         match block.get("type"):
-            case "text" if block.get("text"):
-                text.append(str(block["text"]))
+            case "text":
+                if block.get("text"):
+                    text.append(str(block["text"]))
+                self._citations += cast("list[Json]", block.get("citations") or [])
             case "thinking":
                 self._more(str(block.get("thinking") or ""), text, events)
                 self._signature = str(block.get("signature") or "")
@@ -365,6 +398,8 @@ class AnthropicReader(WholeReader):
                 self._more(str(delta["thinking"]), text, events)
             case "signature_delta":
                 self._signature += str(delta["signature"])
+            case "citations_delta":
+                self._citations.append(delta["citation"])
             case _:
                 pass
 
@@ -374,7 +409,9 @@ class AnthropicReader(WholeReader):
             self._think(thought, text, events)
 
     def _ended(self, text: list[str], events: list[Event]) -> None:
-        """A block is over: a thought gets its proof."""
+        """A block is over: a thought gets its proof, a text what it comes from."""
+        citations, self._citations = self._citations, []
+        self._cite([row for one in citations for row in of_claude(one)], text, events)
         thought, self._thought = "".join(self._thought), []
         if self._signature:
             self._prove(sealed(BY, self.model, {"signature": self._signature}, thought), text, events)

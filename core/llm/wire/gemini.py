@@ -5,18 +5,19 @@ from __future__ import annotations
 import json
 import mimetypes
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from core.llm.request import OUR_KEYS
 from core.llm.wire.anthropic import schema_of
+from core.llm.wire.cited import of_gemini, of_page
 from core.llm.wire.media_parts import base64_of
 from core.llm.wire.proofs import is_from, opened, sealed
 from core.llm.wire.reading import WholeReader
 from core.llm.wire.tools import ToolNames, checked_functions
 from core.llm.wire.turns import Made, Takes, Thought, Turn, continued, turns
 from core.messages.content import ContentItem
-from core.messages.events import Event, FinishReason, ItemAdded
+from core.messages.events import Event, FinishReason, ItemAdded, MessageFinished
 from core.messages.json_text import read_object
 from core.messages.message import Usage
 
@@ -195,13 +196,21 @@ def _parts(turn: Turn, names: ToolNames, *, signs: bool) -> list[Json]:
                 signature = opened(proof).get("signature") or (NO_PROOF if unsigned else "")
                 parts.append({"functionCall": called, **({"thoughtSignature": signature} if signature else {})})
                 unsigned = False  # of calls that are made at once only the first is signed
-            case Thought():
-                pass  # summaries do not go back
+            case Thought():  # summaries do not go back, what signs the text before does
+                _sign(parts, str(opened(piece.proof).get("signature") or ""))
             case _ if piece:
                 parts.append({"text": piece})
             case _:
                 pass
     return parts
+
+
+def _sign(parts: list[Json], signature: str) -> None:
+    """Put the signature of a text to it; one that came without text goes back so."""
+    if signature and parts and parts[-1].keys() == {"text"}:
+        parts[-1]["thoughtSignature"] = signature
+    elif signature:
+        parts.append({"text": "", "thoughtSignature": signature})
 
 
 def _arguments(text: str) -> Json:
@@ -243,6 +252,16 @@ class GeminiReader(WholeReader):
     """Parses one reply of `generateContent`, streamed or whole: both have the same form."""
 
     _made: int = 0
+    _signature: str = ""
+    _written: int = 0  # bytes of text, by which the service counts places
+
+    def close(self) -> list[Event]:
+        """The last events; `done` says whether the reply was complete."""
+        events = WholeReader.close(self)  # `slots=True` recreates the class, which breaks `super()`
+        last = events[-1] if events else None
+        if self._signature and isinstance(last, MessageFinished):
+            events[-1] = replace(last, proof=sealed(BY, self.model, {"signature": self._signature}))
+        return events
 
     def _chunk(self, chunk: Json, text: list[str], events: list[Event]) -> None:
         if error := chunk.get("error"):
@@ -252,8 +271,11 @@ class GeminiReader(WholeReader):
         if candidates:
             self.begun = True
             content = cast("Json", candidates[0].get("content") or {})
+            cited = _cited_places(candidates[0])
             for part in cast("list[Json]", content.get("parts") or []):
-                self._part(part, text, events)
+                self._part(part, cited, text, events)
+            for _, rows in cited:
+                self._cite(rows, text, events)
             self._stopped(str(candidates[0].get("finishReason") or ""))
         elif blocked := cast("Json", chunk.get("promptFeedback") or {}).get("blockReason"):
             self.error = {"status": "content_filter", "message": f"The service blocked the question ({blocked})."}
@@ -263,7 +285,7 @@ class GeminiReader(WholeReader):
         if not self.response_id:
             self.response_id = str(chunk.get("responseId") or "")
 
-    def _part(self, part: Json, text: list[str], events: list[Event]) -> None:
+    def _part(self, part: Json, cited: list[tuple[int, list[Json]]], text: list[str], events: list[Event]) -> None:
         if called := part.get("functionCall"):
             signature = part.get("thoughtSignature")
             proof = sealed(BY, self.model, {"signature": signature}) if signature else ""
@@ -282,11 +304,27 @@ class GeminiReader(WholeReader):
                 self.spoke = True
             else:
                 self._picture(address, text, events)
-        elif said := part.get("text"):
+        elif part.get("text") is not None:
+            said = str(part["text"])
             if part.get("thought"):
-                self._think(str(said), text, events)
-            else:
-                text.append(str(said))
+                if said:
+                    self._think(said, text, events)
+                return
+            self._tell(said, cited, text, events)
+            self._signature = str(part.get("thoughtSignature") or self._signature)
+
+    def _tell(self, said: str, cited: list[tuple[int, list[Json]]], text: list[str], events: list[Event]) -> None:
+        """Text; what is cited within it stands behind its own place."""
+        raw = said.encode("utf-8", "replace")
+        begun, self._written = self._written, self._written + len(raw)
+        while cited and begun < cited[0][0] <= self._written:
+            end, rows = cited.pop(0)
+            head, raw = raw[: end - begun], raw[end - begun :]
+            begun = end
+            text.append(head.decode("utf-8", "ignore"))
+            self._cite(rows, text, events)
+        if raw:
+            text.append(raw.decode("utf-8", "ignore"))
 
     def _stopped(self, reason: str) -> None:
         if not reason:
@@ -294,6 +332,29 @@ class GeminiReader(WholeReader):
         if _BROKEN.search(reason):
             self.error = {"status": reason, "message": "The model wrote a call that its service cannot read."}
         self.reason = "content_filter" if _FILTERED.search(reason) else _REASONS.get(reason, "stop")
+
+
+def _cited_places(candidate: Json) -> list[tuple[int, list[Json]]]:
+    """What a candidate cites: where the text ends that it bears out, in bytes, and the passages."""
+    told: Any = candidate.get("groundingMetadata")
+    grounding = cast("Json", told) if isinstance(told, dict) else {}
+    chunks = cast("list[Json]", grounding.get("groundingChunks") or [])
+    places: list[tuple[int, list[Json]]] = []
+    for support in cast("list[Json]", grounding.get("groundingSupports") or []):
+        segment = cast("Json", support.get("segment") or {})
+        numbers = [at for at in cast("list[Any]", support.get("groundingChunkIndices") or []) if type(at) is int]
+        rows = [row for at in numbers if 0 <= at < len(chunks) for row in of_gemini(chunks[at], segment.get("text"))]
+        places.append((_number(segment, "endIndex"), rows))
+    if not places:
+        places = [(0, [row for chunk in chunks for row in of_gemini(chunk)])]
+    told = candidate.get("citationMetadata")
+    recited = cast("Json", told) if isinstance(told, dict) else {}
+    for one in cast("list[Json]", recited.get("citationSources") or recited.get("citations") or []):
+        places.append((_number(one, "endIndex"), of_page(one.get("uri"), one.get("title"))))
+    by_end: dict[int, list[Json]] = {}
+    for end, rows in places:
+        by_end.setdefault(end, []).extend(rows)
+    return sorted((end, rows) for end, rows in by_end.items() if rows)
 
 
 def usage_of(counts: Mapping[str, Any]) -> Usage:

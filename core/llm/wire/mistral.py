@@ -8,6 +8,8 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from core.llm.request import is_off
+from core.llm.wire.cited import of_mistral
+from core.llm.wire.media_parts import nameless
 from core.llm.wire.openai import ChunkReader, settings_json
 from core.llm.wire.proofs import is_from, opened, sealed
 from core.llm.wire.turns import Thought, Turn, is_partial, item_name, turns
@@ -112,7 +114,7 @@ def item_json(item: ContentItem) -> Json:
         case "file":
             return {
                 "type": "document_url",
-                "document_url": str(item.file),
+                "document_url": nameless(str(item.file)),
                 "document_name": item_name(item) or "document.pdf",
             }
         case _:
@@ -123,12 +125,19 @@ def item_json(item: ContentItem) -> Json:
 
 @dataclass
 class MistralReader(ChunkReader):
-    """Parses one reply of Mistral's: a thought ends where text or a call begins."""
+    """Parses one reply of Mistral's: a thought ends where text or a call begins.
+
+    Args:
+        model: Which model answers.
+        response_id: Not told by this service.
+        sources: What tools gave, by the ids by which a reply cites it.
+    """
 
     model: str = ""
     response_id: str = ""
     _thoughts: list[str] = field(default_factory=list[str])
     _signature: str = ""
+    sources: dict[str, Json] = field(default_factory=dict[str, Json])
 
     def close(self) -> list[Event]:
         """The last events; `done` says whether the reply was complete."""
@@ -144,10 +153,15 @@ class MistralReader(ChunkReader):
         super()._delta(choice, text, events)
 
     def _content(self, content: object, text: list[str], events: list[Event]) -> None:
-        parts: list[Json] = cast("list[Json]", content) if isinstance(content, list) else []
-        for part in parts:
+        if not isinstance(content, list):
+            super()._content(content, text, events)
+            return
+        for part in cast("list[Json]", content):
             self._signature = str(part.get("signature") or self._signature)
-        super()._content(parts or cast("str", content), text, events)
+            if part.get("type") in {"reference", "tool_reference"}:
+                self._cite(of_mistral(part, self.sources), text, events)
+            else:
+                super()._content([part], text, events)
 
     def _think(self, reasoning: str, text: list[str], events: list[Event]) -> None:
         super()._think(reasoning, text, events)

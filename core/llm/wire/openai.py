@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from core.llm.request import OUR_KEYS, ChatRequest, is_on
 from core.llm.usage import usage_from
+from core.llm.wire.cited import of_openai
 from core.llm.wire.reading import REASONS, ReplyReader
 from core.llm.wire.tools import ToolNames, checked_functions
 from core.llm.wire.turns import Turn, continued, turns
@@ -236,6 +237,8 @@ class ChunkReader(ReplyReader):
             self._content(content, text, events)
         if audio := delta.get("audio"):
             self._speak(audio, text)
+        for note in cast("Sequence[Json]", delta.get("annotations") or ()):
+            self._cite(of_openai(note), text, events)
         for picture in cast("Sequence[Any]", delta.get("images") or ()):
             self._show(picture, text, events)
         old = delta.get("function_call")  # the older form, of a single call

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, cast
 from pydantic_core import from_json
 
 from core.errors import ModelMisbehavedError
+from core.llm.wire.cited import MOST_CITED
 from core.llm.wire.tools import ToolNames
 from core.messages.content import ContentItem
 from core.messages.events import (
@@ -21,6 +22,7 @@ from core.messages.events import (
     ItemAdded,
     MessageFinished,
     ReasoningDelta,
+    SourceCited,
     TextDelta,
 )
 
@@ -210,6 +212,7 @@ class ReplyReader:
     empty: bool = True
     begun: bool = False
     _silent: int = 0
+    _cited: int = 0
     _lines: EventLines = field(default_factory=EventLines)
     _surrogates: Surrogates = field(default_factory=Surrogates)
     _calls: CallPieces = field(init=False)
@@ -312,6 +315,14 @@ class ReplyReader:
         if self._calls and self.reason != "length":
             return "calls"
         return self.reason or "stop"
+
+    def _cite(self, passages: list[Json], text: list[str], events: list[Event]) -> None:
+        """The service names what the text so far comes from."""
+        kept = passages[: max(0, MOST_CITED - self._cited)]
+        self._cited += len(kept)
+        if kept:
+            self._say(text, events)
+            events.append(SourceCited(tuple(kept)))
 
     def _picture(self, address: str, text: list[str], events: list[Event]) -> None:
         """A generated picture: an address or a `data:` URI."""

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from core.llm.request import OUR_KEYS, is_off, is_on
 from core.llm.usage import usage_from
+from core.llm.wire.cited import end_of, of_openai
+from core.llm.wire.media_parts import nameless
 from core.llm.wire.proofs import is_from, opened, sealed
 from core.llm.wire.reading import WholeReader
 from core.llm.wire.tools import ToolNames, checked_functions
@@ -153,7 +156,11 @@ def item_json(item: ContentItem) -> Json:
         case "file":
             address = str(item.file)
             if address.startswith("data:"):
-                return {"type": "input_file", "filename": item_name(item) or "document.pdf", "file_data": address}
+                return {
+                    "type": "input_file",
+                    "filename": item_name(item) or "document.pdf",
+                    "file_data": nameless(address),
+                }
             return {"type": "input_file", "file_url": address}
         case _:
             from core.llm.wire.openai import item_json as part
@@ -169,6 +176,7 @@ class ResponsesReader(WholeReader):
     _raw: bool = False
     _parts: set[tuple[Any, Any]] = field(default_factory=set[tuple[Any, Any]])
     _told: set[Any] = field(default_factory=set[Any])
+    _noted: set[str] = field(default_factory=set[str])
 
     def _chunk(self, chunk: Json, text: list[str], events: list[Event]) -> None:
         kind = str(chunk.get("type") or "")
@@ -199,8 +207,10 @@ class ResponsesReader(WholeReader):
                 self._whole(chunk, text, events)
 
     def _whole(self, chunk: Json, text: list[str], events: list[Event]) -> None:
-        """A reply that came at once, or an event that says nothing more."""
-        if chunk.get("object") == "response":
+        """What is cited, a reply that came at once, or an event that says nothing more."""
+        if chunk.get("type") == "response.output_text.annotation.added":
+            self._note(chunk.get("output_index"), chunk["annotation"], text, events)
+        elif chunk.get("object") == "response":
             self.begun = True
             self.response_id = str(chunk.get("id") or "")
             for index, item in enumerate(cast("list[Json]", chunk.get("output") or [])):
@@ -239,12 +249,35 @@ class ResponsesReader(WholeReader):
             case "function_call" if index not in self._told:
                 said = {"index": index, "function": {"arguments": item.get("arguments")}}
                 self._call(said, text, events)
-            case "message" if index not in self._told:
-                text.extend(_texts(item.get("content")))
+            case "message":
+                self._message(index, item, text, events)
             case "image_generation_call" if item.get("result"):
                 self._picture(f"data:image/png;base64,{item['result']}", text, events)
             case _:
                 pass
+
+    def _message(self, index: Any, item: Json, text: list[str], events: list[Event]) -> None:
+        """A whole message: its text where it has not come yet, and what it cites."""
+        parts = cast("list[Json]", item.get("content") or [])
+        for part in parts:
+            said = str(part.get("text") or part.get("refusal") or "") if index not in self._told else ""
+            begun = 0
+            noted = cast("list[Any]", part.get("annotations") or [])
+            notes = [cast("Json", one) for one in noted if isinstance(one, dict)]
+            for note in sorted(notes, key=lambda one: end_of(one) or 0):
+                at = end_of(note)
+                end = len(said) if at is None else min(len(said), at)
+                text.append(said[begun:end])
+                begun = max(begun, end)
+                self._note(index, note, text, events)
+            text.append(said[begun:])
+
+    def _note(self, index: Any, note: Json, text: list[str], events: list[Event]) -> None:
+        """What is cited, once: it comes with the text, and again with the whole message."""
+        about = f"{index} {json.dumps(note, sort_keys=True)}"
+        if about not in self._noted:
+            self._noted.add(about)
+            self._cite(of_openai(note), text, events)
 
     def _over(self, response: Json) -> None:
         self.usage = usage_from(response.get("usage")) or self.usage

@@ -46,7 +46,7 @@ class Call(NamedTuple):
 
 
 class Thought(NamedTuple):
-    """What the assistant thought, with the proof of it."""
+    """What the assistant thought, with the proof of it; without text that of the answer before it."""
 
     text: str
     proof: str
@@ -186,6 +186,8 @@ class _Writer:
             turn.said.append(Thought(str(thought), proof))
         if text:
             turn.said.append(text)
+            if proof and not call and not is_proven and self.proven(proof):
+                turn.said.append(Thought("", proof))
             before = turn.text
             turn.items = [ContentItem(text=f"{before}\n{text}" if before and before[-1] != "\n" else before + text)]
         if call:

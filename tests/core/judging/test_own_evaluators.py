@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -150,6 +152,47 @@ def test_a_suite_that_cannot_be_written_whole_stays_as_it_was(tmp_path: Path, mo
         add_cases(file, [{**case, "id": "3"}])
     assert file.read_bytes() == before
     assert [one.name for one in tmp_path.iterdir()] == ["cases.json"]
+
+
+_ADDING = """
+import sys
+from core import add_cases
+
+name, file = sys.argv[1:]
+print("ready", flush=True)
+sys.stdin.readline()
+for at in range(12):
+    add_cases(file, [{"id": f"{name}{at}", "question": "How?", "checks": [{"judged": "It is kind."}]}])
+"""
+
+
+def test_programs_that_add_at_the_same_time_lose_nothing(tmp_path: Path):
+    file = tmp_path / "cases.json"
+    programs = [
+        subprocess.Popen(
+            [sys.executable, "-c", _ADDING, name, str(file)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        for name in "ab"
+    ]
+    for program in programs:
+        assert program.stdout is not None
+        assert program.stdout.readline() == "ready\n"
+    for program in programs:
+        assert program.stdin is not None
+        program.stdin.write("go\n")
+        program.stdin.flush()
+    for program in programs:
+        program.communicate()
+        assert program.returncode == 0
+    assert {one.id for one in Suite.of(file).tasks} == {f"{name}{at}" for name in "ab" for at in range(12)}
+    assert [one.name for one in tmp_path.iterdir()] == ["cases.json"]
+
+
+def test_a_suite_in_a_folder_that_is_not_there_is_told_and_no_folder_made(tmp_path: Path):
+    case = {"id": "1", "question": "How?", "checks": [{"judged": "It is kind."}]}
+    with pytest.raises(SettingsError, match=r"cannot be written to .*: No such file or directory"):
+        add_cases(tmp_path / "none" / "cases.json", [case])
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_line_that_makes_no_case_hides_no_other_and_a_text_may_have_any_end_of_lines(tmp_path: Path):

@@ -10,9 +10,9 @@ import pytest
 from core.messages.events import Event, TextDelta
 
 
-def test_the_nine_events_have_nine_kinds():
+def test_the_ten_events_have_ten_kinds():
     kinds = [event.__dataclass_fields__["kind"].default for event in get_args(Event)]
-    assert len(set(kinds)) == len(kinds) == 9
+    assert len(set(kinds)) == len(kinds) == 10
 
 
 def test_an_event_cannot_be_changed_and_has_no_dict():

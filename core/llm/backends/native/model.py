@@ -22,7 +22,7 @@ from core.llm.layers.call_prompting import native_first
 from core.llm.ledger import wire_of
 from core.llm.media import inlined, is_document
 from core.llm.model_names import hears_by_name, sees_by_name, watches_by_name
-from core.llm.request import ChatRequest, Progress, Stream, call_ids, is_on
+from core.llm.request import ChatRequest, Progress, Stream, is_on
 from core.llm.service import Service, account_mark, service_of
 from core.llm.validation import read_config
 from core.llm.wire.tools import ToolNames, checked_functions
@@ -98,7 +98,7 @@ class NativeModel(BaseChatModel):
         """The request as it goes out."""
         raise NotImplementedError
 
-    def _reader(self, taken: set[str], names: ToolNames) -> EndingReader:
+    def _reader(self, request: ChatRequest, names: ToolNames) -> EndingReader:
         """What reads the reply."""
         raise NotImplementedError
 
@@ -140,7 +140,7 @@ class NativeModel(BaseChatModel):
 
     async def _stream(self, request: ChatRequest) -> Stream:
         names = ToolNames(str(function.get("name")) for function in checked_functions(request.functions))
-        reader = self._reader(call_ids(request.messages), names)
+        reader = self._reader(request, names)
         yield MessageStarted()
         try:
             self._check_key()

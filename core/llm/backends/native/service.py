@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, cast
 from urllib.parse import urlsplit
 
@@ -20,11 +20,14 @@ from core.llm.wire.reading import one_event
 from core.llm.wire_log import noted_in
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Mapping
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+    from typing import TypeAlias
 
     from core.errors import ModelServiceError
     from core.llm.backends.http_clients import Limits
     from core.llm.wire_log import WireLog
+
+    Sign: TypeAlias = Callable[[str, bytes], Awaitable[Mapping[str, str]]]
 
 _DELAY: Final = re.compile(r"(\d+(?:\.\d+)?)s")
 _STATUS: Final = re.compile(r"[0-9]{3}")
@@ -54,11 +57,17 @@ class NativeService:
         address: Up to what `Sent.path` goes on with.
         headers: Sent with every request; they hold the key.
         translator: Makes errors of refusals.
+        sign: Where requests are signed, makes the headers for an address and a body.
     """
 
     address: str
     headers: Mapping[str, str] = field(repr=False)
     translator: Translator
+    sign: Sign | None = None
+
+    def signing(self, sign: Sign) -> NativeService:
+        """The same, whose requests are signed."""
+        return replace(self, sign=sign)
 
     async def connect(self, path: str) -> None:
         """Open a connection, whatever the service answers.
@@ -83,10 +92,11 @@ class NativeService:
             raise SettingsError(f"generate_cfg cannot be sent: {error}.", hint=hint) from error
         http = await http_pool().client(self)
         headers = {"Content-Type": "application/json", "Accept": "text/event-stream", **self.headers, **sent.headers}
+        address = f"{self.address}{sent.path}"
+        if self.sign is not None:
+            headers |= await self.sign(address, content)
         timeout = httpx2.Timeout(limits.first, connect=CONNECT_SECONDS, read=None)  # `IdleTimeout` limits reading
-        request = http.build_request(
-            "POST", f"{self.address}{sent.path}", content=content, headers=headers, timeout=timeout
-        )
+        request = http.build_request("POST", address, content=content, headers=headers, timeout=timeout)
         with noted_in(wire):
             response = await http.send(request, stream=True)
         if response.status_code != 200:
@@ -122,7 +132,8 @@ def _told(response: httpx2.Response) -> dict[str, Any]:
     if not isinstance(body, dict):
         return {}
     inner: Any = cast("dict[str, Any]", body).get("error")
-    return cast("dict[str, Any]", inner if isinstance(inner, dict) else body)
+    told = cast("dict[str, Any]", inner if isinstance(inner, dict) else body)
+    return {"message": told["Message"], **told} if "Message" in told else told  # Amazon's, of some refusals
 
 
 class Translator(errors.Translator):
@@ -152,7 +163,11 @@ class Translator(errors.Translator):
             return self.html(str(status))
         told = _told(response)
         said = str(
-            told.get("message") or told.get("detail") or ("" if html else response.text) or f"HTTP status {status}"
+            told.get("message")
+            or told.get("detail")
+            or told.get("Message")
+            or ("" if html else response.text)
+            or f"HTTP status {status}"
         )
         code = str(told.get("type") or told.get("status") or told.get("code") or "")
         pause = seconds_until(headers.get("retry-after"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 from urllib.parse import urlsplit
@@ -11,6 +10,7 @@ import openai
 from pydantic import AliasChoices, Field, SecretStr
 
 from core.errors import SettingsError
+from core.llm.backends.amazon import bedrock_address, is_amazon, region_of
 from core.llm.backends.http_clients import HttpPool, public_client
 from core.llm.backends.openai.model import OpenAIModel
 from core.llm.backends.openai.service import DASHSCOPE, NO_KEY, ClientPool, OpenAIConfig, address_of
@@ -108,8 +108,8 @@ class BedrockConfig(OpenAIConfig):
 class BedrockModel(OpenAIModel):
     """A model that Amazon Bedrock serves, by its OpenAI-compatible form.
 
-    Claude on Bedrock thinks and keeps prompts by its own protocol: `model_type` `anthropic` with the address
-    `https://bedrock-mantle.<region>.api.aws/anthropic`.
+    Thoughts, kept prompts and documents are had by Bedrock's own protocol, `model_type` `bedrock_converse`; those of
+    Claude also by Anthropic's, `anthropic` with the address `https://bedrock-mantle.<region>.api.aws/anthropic`.
 
     Args:
         cfg: As for OpenAI's services, and `region` in place of an address, such as `us-east-1` (else `AWS_REGION`).
@@ -129,17 +129,11 @@ class BedrockModel(OpenAIModel):
         """The one that is given, else that of the region."""
         if config.base_url:
             return address_of(config.base_url)
-        given = cast("BedrockConfig", config).region or named_key("AWS_REGION") or named_key("AWS_DEFAULT_REGION")
-        if not re.fullmatch(r"[a-z]{2}(?:-[a-z]+)+-\d", given):
-            said = f"The region {given!r} is none of Amazon's." if given else "Amazon Bedrock needs a region."
-            raise SettingsError(said, hint="Set region, such as us-east-1.", name="region")
-        return f"https://bedrock-runtime.{given}.amazonaws.com/openai/v1"
+        return f"{bedrock_address(region_of(cast('BedrockConfig', config).region))}/openai/v1"
 
     def _default_key(self) -> str | None:
         """The key of Amazon's variable, for Amazon's own addresses alone."""
-        host = urlsplit(self._base_url or "").hostname or ""
-        own = host.endswith((".amazonaws.com", ".api.aws"))
-        return named_key("AWS_BEARER_TOKEN_BEDROCK") if own else NO_KEY
+        return named_key("AWS_BEARER_TOKEN_BEDROCK") if is_amazon(self._base_url or "") else NO_KEY
 
 
 class VisionModel(OpenAIModel):

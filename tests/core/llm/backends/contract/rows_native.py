@@ -31,5 +31,15 @@ ROWS = [
         _settings("openai_responses", "gpt-5-mini", "/v1"),
         leaves_out={"stop": "the protocol has no stop words: Parlour cuts the text itself"},
     ),
+    BackEnd(
+        "bedrock_converse",
+        _settings("bedrock_converse", "anthropic.claude-sonnet-4-5-20250929-v1:0"),
+        counts_thoughts=False,
+    ),
+    BackEnd(
+        "bedrock_converse, another's model",
+        _settings("bedrock_converse", "amazon.nova-lite-v1:0"),
+        counts_thoughts=False,
+    ),
     BackEnd("mistral", _settings("mistral", "mistral-medium-latest", "/mistral/v1")),
 ]

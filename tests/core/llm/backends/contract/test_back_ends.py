@@ -90,7 +90,8 @@ async def test_usage(service):
     assert usage
     if service.row.scripted:
         assert (usage.prompt_tokens, usage.completion_tokens, usage.total_tokens) == (50, 70, 120)
-        assert (usage.reasoning_tokens, usage.cached_tokens, usage.estimated) == (30, 20, False)
+        thought = 30 if service.row.counts_thoughts else 0
+        assert (usage.reasoning_tokens, usage.cached_tokens, usage.estimated) == (thought, 20, False)
     assert usage.total_tokens == usage.prompt_tokens + usage.completion_tokens > 1
 
 

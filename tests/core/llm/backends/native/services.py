@@ -34,6 +34,7 @@ class Kind:
     Args:
         sampling: How its request has `temperature`, `top_p`, `seed` and `max_tokens`; what it has not is left out.
         leaves_out: Promises that its protocol has no room for, with the reason.
+        counts_thoughts: Whether the service tells how many tokens went into thinking.
     """
 
     model_type: str
@@ -41,6 +42,7 @@ class Kind:
     path: str = ""
     sampling: dict[str, str] = field(default_factory=dict)
     leaves_out: dict[str, str] = field(default_factory=dict)
+    counts_thoughts: bool = True
 
 
 SERVICES = [
@@ -76,6 +78,17 @@ SERVICES = [
             "seed": "random_seed",
         },
     ),
+    Kind(
+        "bedrock_converse",
+        "anthropic.claude-sonnet-4-5-20250929-v1:0",
+        sampling={
+            "temperature": "inferenceConfig.temperature",
+            "top_p": "inferenceConfig.topP",
+            "max_tokens": "inferenceConfig.maxTokens",
+        },
+        leaves_out={"lines_may_end_as_windows_ends_them": "its streams are frames, and have no lines"},
+        counts_thoughts=False,
+    ),
 ]
 
 
@@ -99,8 +112,8 @@ class Native:
         self.server.add(*replies)
 
     def sent(self) -> str:
-        """The last request's body as text."""
-        return json.dumps(self.server.requests[-1].body, ensure_ascii=False)
+        """The last request's body as text; JSON within it reads as JSON."""
+        return json.dumps(self.server.requests[-1].body, ensure_ascii=False).replace('\\"', '"')
 
     def body(self) -> dict[str, Any]:
         """The last request's body."""

@@ -131,3 +131,40 @@ def test_it_says_how_long_it_can_think():
     assert efforts(EARLIER) == {"off", "short", "long"}
     assert efforts(LATER) == efforts("gemini-2.5-pro") == {"short", "long"}
     assert efforts("gemini-2.0-flash") == set()
+
+
+async def test_what_signs_an_answer_goes_back_with_it(native):
+    native.play(Reply(text="Oslo."), Reply(text="Rome."))
+    model = native.model(LATER)
+    asked = [Message(USER, "Which city?")]
+    said = await model.achat(asked)
+    assert said[-1].get_text_content() == "Oslo."
+    await model.achat([*asked, *said, Message(USER, "And in Italy?")])
+    (signature,) = [one for one in native.server.dialects[1].signed if one in native.sent()]
+    assert native.body()["contents"][1]["parts"] == [{"text": "Oslo.", "thoughtSignature": signature}]
+
+
+async def test_what_signs_an_answer_is_not_for_another_model(native):
+    native.play(Reply(text="Oslo."), Reply(text="Rome."))
+    asked = [Message(USER, "Which city?")]
+    said = await native.model(LATER).achat(asked)
+    await native.model(EARLIER).achat([*asked, *said, Message(USER, "And in Italy?")])
+    assert "thoughtSignature" not in native.sent()
+
+
+async def test_a_signature_before_calls_stays_with_its_text(native):
+    parts = [
+        {"text": "I look."},
+        {"text": "", "thoughtSignature": "c2lnbmVk"},
+        {"functionCall": {"id": "fc_1", "name": "weather", "args": {"city": "Oslo"}}},
+    ]
+    native.server.dialects[1].signed["c2lnbmVk"] = ""
+    whole = {"candidates": [{"content": {"role": "model", "parts": parts}, "finishReason": "STOP"}]}
+    native.play(Reply(body=json.dumps(whole)), Reply(text="Rain."))
+    model = native.model(LATER)
+    asked = [Message(USER, "q")]
+    said = await model.achat(asked, [WEATHER])
+    result = Message(FUNCTION, "rain", name="weather", extra={"function_id": "fc_1"})
+    await model.achat([*asked, *said, result], [WEATHER])
+    told = native.body()["contents"][1]["parts"]
+    assert told[0] == {"text": "I look.", "thoughtSignature": "c2lnbmVk"}
