@@ -62,6 +62,7 @@ NAMES = (
     "figures_and_forms",
     "second_question",
     "blobs",
+    "replicas",
     "small_model",
     "agents_suite",
 )

@@ -141,7 +141,8 @@ def _wait_for_those_that_ended(*_: object) -> None:
             pass
 
 
-def _origin() -> None:
+def origin() -> None:
+    """Import everything, then fork a page server for each line that is read."""
     prepare(Path())  # each server says its own folder before Gradio asks for it
     with lean_import():
         for name in _IMPORTED:
@@ -165,4 +166,4 @@ def _origin() -> None:
 
 
 if __name__ == "__main__":
-    _origin()
+    origin()

@@ -15,6 +15,26 @@ from tests.e2e.app_process import AppProcess
 from tests.webui.server.raw_page import RawPage
 
 SECRET = "The vault opens with the word heliotrope."
+ROUTES = [
+    "/files/{file}",
+    "/files/{file}?download=1",
+    "/pages/{document}/1.png",
+    "/conversations/{conversation}/export?as=md",
+    "/conversations/{conversation}/export?as=json",
+]
+ACTIONS: list[dict[str, str | int]] = [
+    {"do": "open", "id": "{conversation}"},
+    {"do": "rename", "id": "{conversation}", "title": "Bob was here"},
+    {"do": "delete", "id": "{conversation}"},
+    {"do": "edit", "id": "{question}", "text": "Bob was here"},
+    {"do": "regenerate", "id": "{reply}"},
+    {"do": "continue", "id": "{reply}"},
+    {"do": "cite", "message": "{reply}", "n": 1},
+    {"do": "page", "document": "{document}", "n": 1},
+    {"do": "passages", "n": 0},
+    {"do": "chunk", "n": 1},
+    {"do": "drop", "upload": "{upload}"},
+]
 
 
 def pdf_of(text: str) -> bytes:
@@ -47,8 +67,8 @@ class Hers:
         return RawPage(self.tab.url, self.conversation, self.tab.client).open().painted()[0]
 
 
-@pytest.fixture(scope="module")
-def alice(app: AppProcess) -> Iterator[Hers]:
+def hers_at(app: AppProcess) -> Hers:
+    """What Alice has at an app: a question on a document with its reply, and a draft."""
     tab = RawPage(app.address).open()
     upload = tab.upload("vault.pdf", pdf_of(SECRET))
     tab.send("What opens the vault?", upload)
@@ -60,7 +80,7 @@ def alice(app: AppProcess) -> Iterator[Hers]:
     panel = str(next(event["output"]["data"][0] for event in told if event["msg"] == "process_completed"))
     event = tab.join(tab.number("bus-go", "click"), '{"do": "close"}').json()["event_id"]
     list(tab.listen())
-    yield Hers(
+    return Hers(
         tab=tab,
         conversation=_found(r'data-conversation="([^"]+)"', status),
         question=_found(r"#do-edit-([\w-]+)", chat),
@@ -70,7 +90,13 @@ def alice(app: AppProcess) -> Iterator[Hers]:
         upload=kept,
         event=event,
     )
-    tab.close()
+
+
+@pytest.fixture(scope="module")
+def alice(app: AppProcess) -> Iterator[Hers]:
+    hers = hers_at(app)
+    yield hers
+    hers.tab.close()
 
 
 @pytest.fixture
@@ -105,16 +131,7 @@ def test_alice_reads_her_own_file_page_and_draft(alice: Hers) -> None:
     assert client.get(f"{url}/gradio_api/file={alice.upload}").text == "not sent yet"
 
 
-@pytest.mark.parametrize(
-    "route",
-    [
-        "/files/{file}",
-        "/files/{file}?download=1",
-        "/pages/{document}/1.png",
-        "/conversations/{conversation}/export?as=md",
-        "/conversations/{conversation}/export?as=json",
-    ],
-)
+@pytest.mark.parametrize("route", ROUTES)
 def test_files_and_pages_are_nobody_elses(alice: Hers, bob: RawPage, nobody: httpx.Client, route: str) -> None:
     path = route.format(file=alice.file, document=alice.document, conversation=alice.conversation)
     assert alice.tab.client.get(alice.tab.url + path).status_code == 200
@@ -167,23 +184,7 @@ def test_the_address_of_alices_conversation_shows_bob_an_empty_room(alice: Hers,
     tab.close()
 
 
-@pytest.mark.parametrize(
-    "asked",
-    [
-        {"do": "open", "id": "{conversation}"},
-        {"do": "rename", "id": "{conversation}", "title": "Bob was here"},
-        {"do": "delete", "id": "{conversation}"},
-        {"do": "edit", "id": "{question}", "text": "Bob was here"},
-        {"do": "regenerate", "id": "{reply}"},
-        {"do": "continue", "id": "{reply}"},
-        {"do": "cite", "message": "{reply}", "n": 1},
-        {"do": "page", "document": "{document}", "n": 1},
-        {"do": "passages", "n": 0},
-        {"do": "chunk", "n": 1},
-        {"do": "drop", "upload": "{upload}"},
-    ],
-    ids=lambda asked: asked["do"],
-)
+@pytest.mark.parametrize("asked", ACTIONS, ids=lambda asked: asked["do"])
 def test_nothing_that_the_page_can_ask_for_touches_what_is_alices(
     alice: Hers, bob: RawPage, asked: dict[str, str | int]
 ) -> None:

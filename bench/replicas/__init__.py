@@ -1,0 +1,1 @@
+"""Several Parlours over one PostgreSQL and one Redis: that replies are whole, how quick, what they cost, and kills."""

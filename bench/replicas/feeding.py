@@ -1,0 +1,175 @@
+"""What feed and checkpoint cost: replies written in two processes and followed in two others, without a model.
+
+`python -m bench.replicas.feeding writes|reads|bare …` is one of the processes; it says how much processor it took.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from bench.figures import Figure
+from bench.replicas.place import between, in_words, load
+from core.messages.events import MessageStarted, TextDelta
+from core.messages.message import Message
+from core.runs.followed import FollowedRun, Following
+from core.runs.manager import Runs
+from core.runs.redis_feed import feed_at
+from core.storage.database import Database
+from core.storage.sealing import Sealer
+from core.storage.stores import Stores
+from tests.e2e.app_process import ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+    from bench.replicas.place import Place
+    from core.runs.feed import Feed
+
+REPLIES: Final = 100  # of each process
+EVENTS: Final = 90
+PACE: Final = 1 / 15
+GOAL: Final = 250
+_LONGEST: Final = EVENTS * PACE * 3 + 60
+
+
+class Says:
+    """A reply of so many words, at the pace of a model."""
+
+    async def stream(self, messages: list[Message], **_: Any) -> AsyncGenerator[Any, None]:
+        """Word by word."""
+        del messages
+        yield MessageStarted()
+        began = time.monotonic()
+        for number in range(1, EVENTS):
+            await asyncio.sleep(max(0.0, began + number * PACE - time.monotonic()))
+            yield TextDelta(f"w{number:03d} ")
+
+
+_SAID: Final = "".join(f"w{number:03d} " for number in range(1, EVENTS))
+
+
+async def _writes(runs: Runs, stores: Stores, owner: str) -> str:
+    talks = stores.of(owner).conversations
+    await talks.ensure_owner()
+    asked, made = Message("user", "Count."), [await talks.create(f"{number}") for number in range(REPLIES)]
+    await _together("made")
+    begun = time.process_time()
+
+    async def one(number: int, talk: str) -> str:
+        await asyncio.sleep(number / REPLIES)
+        run = await runs.of(owner).start(talk, Says(), user=asked, parent_id=None, history=[asked])
+        return await run.wait()
+
+    ended = await asyncio.gather(*(one(number, talk.id) for number, talk in enumerate(made)))
+    return json.dumps({"cpu": time.process_time() - begun, "whole": ended.count("complete")})
+
+
+async def _reads(feed: Feed, stores: Stores, owner: str) -> str:
+    await _together("made")
+    begun, followed, known = time.process_time(), list[Following](), set[str]()
+    end = time.monotonic() + _LONGEST
+    while len(followed) < REPLIES and time.monotonic() < end:
+        for record, _ in await stores.run_news.running():
+            if record.owner_id == owner and record.id not in known:
+                known.add(record.id)
+                followed.append(Following(FollowedRun(record), feed, lambda _: None, lambda _: None))
+        await asyncio.sleep(0.25)
+    await asyncio.wait_for(asyncio.gather(*(one.task for one in followed)), _LONGEST)
+    said = [one.run.reply().text for one in followed]
+    return json.dumps({"cpu": time.process_time() - begun, "whole": said.count(_SAID)})
+
+
+async def _bare() -> str:
+    await _together("made")
+    begun = time.process_time()
+
+    async def one(number: int) -> None:
+        await asyncio.sleep(number / REPLIES)
+        async for _ in Says().stream([]):
+            pass
+
+    await asyncio.gather(*(one(number) for number in range(REPLIES)))
+    return json.dumps({"cpu": time.process_time() - begun, "whole": REPLIES})
+
+
+async def _together(said: str) -> None:
+    """Say that it is ready, and wait until all are."""
+    sys.stdout.write(f"{said}\n")
+    sys.stdout.flush()
+    await asyncio.to_thread(sys.stdin.readline)
+
+
+async def _part(role: str, database: str, redis: str, owner: str) -> str:
+    if role == "bare":
+        return await _bare()
+    opened = await Database.open(database)
+    stores = Stores(opened, Path("nothing"), Sealer("bench"))
+    feed = feed_at(redis.removeprefix("none"), stores)
+    runs = Runs(stores, worker=f"{role} {owner}", feed=feed)
+    try:
+        return await (_writes(runs, stores, owner) if role == "writes" else _reads(feed, stores, owner))
+    finally:
+        await runs.aclose()
+        await opened.aclose()
+
+
+def _all(place: Place, redis: str, *, apart: str) -> tuple[dict[str, float], int]:
+    """Seconds of the processor of each, and how many replies were whole both where written and where read."""
+    parts = [(role, f"{apart} {number}") for number in range(2) for role in ("writes", "reads", "bare")]
+    command = [sys.executable, "-m", "bench.replicas.feeding"]
+    begun = [
+        subprocess.Popen(
+            [*command, role, place.database, redis or "none", owner],
+            cwd=ROOT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for role, owner in parts
+        if role != "bare" or owner.endswith("0")
+    ]
+    for one in begun:
+        assert one.stdout is not None
+        one.stdout.readline()
+    before = place.used_by_servers()
+    for one in begun:
+        assert one.stdin is not None
+        one.stdin.write("go\n")
+        one.stdin.flush()
+    told = [json.loads(one.communicate(timeout=_LONGEST * 2)[0].splitlines()[-1]) for one in begun]
+    spent = between(before, place.used_by_servers())
+    roles = [role for role, owner in parts if role != "bare" or owner.endswith("0")]
+    for role, one in zip(roles, told, strict=True):
+        spent[role] = spent.get(role, 0.0) + one["cpu"] * (2 if role == "bare" else 1)
+    both = [(role, one["whole"]) for role, one in zip(roles, told, strict=True)]
+    whole = min(sum(count for role, count in both if role == kind) for kind in ("writes", "reads"))
+    spent["writes"] -= spent.pop("bare")  # what the words alone take
+    return spent, whole
+
+
+def measured(place: Place) -> list[Figure]:
+    """With a Redis, and by the tables alone."""
+    asyncio.run(_made(place.database))
+    figures: list[Figure] = []
+    for how, redis in (("by Redis", place.redis_address), ("by the tables alone", "")):
+        busy = load()
+        spent, whole = _all(place, redis, apart=how)
+        events = 2 * REPLIES * EVENTS
+        total = sum(spent.values()) / events * 1e6
+        said = f"{in_words(spent, events)}; {whole} of {2 * REPLIES} replies whole; {busy}"
+        figures.append(Figure(f"feed and checkpoint {how}, all processes, CPU an event", total, GOAL, "µs", said))
+    return figures
+
+
+async def _made(database: str) -> None:
+    await (await Database.open(database)).aclose()
+
+
+if __name__ == "__main__":
+    sys.stdout.write(asyncio.run(_part(*sys.argv[1:])) + "\n")
