@@ -52,7 +52,7 @@ from core.runs.log import (
     ToolProgress,
     TurnsSummarised,
 )
-from core.storage.base import EventRow
+from core.storage.base import EventRow, WholeLog
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -282,6 +282,7 @@ class Checkpoint:
         self._log = log
         self._gone = gone
         self._stored = stored
+        self._rows = len(rows_of(log.since())) if stored else 0
         self._tried = asyncio.Event()
         self._new = asyncio.Event()
         self._now = asyncio.Event()
@@ -333,6 +334,10 @@ class Checkpoint:
         """The rows that are not in the table yet."""
         return rows_of(self._log.since(self._stored))
 
+    def whole(self) -> WholeLog:
+        """What there is in the table, and what there should be with what is not written yet."""
+        return WholeLog(self._rows, lambda: rows_of(self._log.since()))
+
     def _noticed(self, urgent: bool) -> None:  # noqa: FBT001 - what a log tells its watchers
         self._new.set()
         if urgent:
@@ -353,6 +358,7 @@ class Checkpoint:
             self._new.set()
             return False
         self._stored = last
+        self._rows += len(rows)
         return True
 
 

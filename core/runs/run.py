@@ -493,6 +493,7 @@ class Run:
                     error=error,
                     usage=usage,
                     rows=rows,
+                    whole=self._checkpoint.whole(),
                     thoughts=thoughts,
                 )
             except StorageError:

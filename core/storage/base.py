@@ -15,7 +15,7 @@ from core.errors import ConflictError
 from core.messages.message import Message
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from datetime import datetime
 
     from sqlalchemy import Row
@@ -259,6 +259,19 @@ class EventRow:
     at: float
     kind: str
     payload: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class WholeLog:
+    """What the table holds of a run's events, unless a server that fell back has lost some.
+
+    Args:
+        before: How many rows were stored.
+        rows: All of them anew, the last ones too.
+    """
+
+    before: int
+    rows: Callable[[], Sequence[EventRow]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
     from core.messages.message import Message
-    from core.storage.base import QueuedMessage, RunStatus
+    from core.storage.base import QueuedMessage, RunStatus, WholeLog
     from core.storage.database import Database
 
 
@@ -296,9 +296,14 @@ class RunStore:
         error: dict[str, Any] | None = None,
         usage: Usage | None = None,
         rows: Sequence[EventRow] = (),
+        whole: WholeLog | None = None,
         thoughts: Sequence[AgentThought] = (),
     ) -> None:
         """Store the end: the last events, the whole reply, its steps and the status, all or nothing.
+
+        Args:
+            rows: The last events.
+            whole: Where given, events that are not there any more, or twice, are all stored anew.
 
         Raises:
             LeaseLostError: Another process has taken the run over, or it has ended.
@@ -308,7 +313,10 @@ class RunStore:
         def end(connection: Connection) -> None:
             record = _run_of(connection, self._owner, run_id)
             _refuse_unheld(connection, self._owner, run_id, epoch)
-            _append(connection, self._owner, run_id, rows)
+            known = connection.execute(statements.COUNT_EVENTS, {"run": run_id}).scalar() if whole is not None else None
+            if whole is not None and known != whole.before:
+                connection.execute(delete(run_events).where(run_events.c.run_id == run_id))
+            _append(connection, self._owner, run_id, whole.rows() if whole and known != whole.before else rows)
             spent = usage.model_dump() if usage is not None else None
             values = {"ended": status, "trouble": error, "spent": spent, "time": time.time()}
             connection.execute(statements.END_RUN, {"run": run_id, **values})

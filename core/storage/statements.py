@@ -193,4 +193,5 @@ END_RUN: Final = (
         status=bindparam("ended"), error=bindparam("trouble"), usage=bindparam("spent"), finished_at=bindparam("time")
     )
 )
+COUNT_EVENTS: Final = select(func.count()).select_from(run_events).where(run_events.c.run_id == _run)
 ADD_EVENTS: Final = upsert(run_events).on_conflict_do_nothing()
