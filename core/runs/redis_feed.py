@@ -5,15 +5,16 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import math
 import time
 from collections import deque
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from core.errors import extra_for
+from core.bridge.pool import BoundedDict
 from core.runs.feed import Position, TableFeed, TableLooks
 from core.runs.log import LoggedEvent, RunFinished
+from core.runs.redis_line import RedisLine, packed
 from core.runs.rows import logged_of, rows_of
 from core.storage.base import EventRow
 
@@ -26,15 +27,21 @@ if TYPE_CHECKING:
 
 
 _LOG = logging.getLogger(__name__)
-_MOST: Final = 500  # entries of a stream, about; who comes later reads the tables
-_STAYS: Final = 600  # seconds after the last entry
+_MOST: Final = b"500"  # entries of a stream, about; who comes later reads the tables
+_STAYS: Final = b"600"  # seconds after the last entry
 _LOOKS: Final = 2.0
 """Seconds between two looks at the tables while Redis tells everything."""
 _BESIDE: Final = 0.5
 """The same while it does not."""
-_BLOCK: Final = 100  # milliseconds for which a read waits: who begins to follow meanwhile waits as long
+_BLOCK: Final = b"100"  # milliseconds for which a read waits: who begins to follow meanwhile waits as long
+_MOST_READ: Final = b"100"  # entries of a stream in one read
+_READ: Final = (b"XREAD", b"COUNT", _MOST_READ, b"BLOCK", _BLOCK, b"STREAMS")
 _PAUSE: Final = 0.03  # between two reads, so that several entries come in one
 _TRY_AGAIN: Final = 0.5
+_TICK: Final = 0.1
+"""Seconds between two looks at who has to be woken: a timer for each entry of each would cost more than the entry."""
+_RENEWED: Final = 60.0  # seconds after which a stream is told again how long it stays
+_REMEMBERED: Final = 10_000  # streams of this process of which that is known
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +57,10 @@ class _Frame:
 class _Stream:
     """A stream that is read for one who follows."""
 
-    name: str
-    at: str = "0"
+    name: bytes
+    at: bytes = b"0"
+    place: tuple[int, int] = (0, 0)
+    until: float = math.inf
     frames: deque[_Frame] = field(default_factory=deque[_Frame])
     came: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -70,25 +79,23 @@ class RedisFeed:
     tells = True
 
     def __init__(self, news: RunNews, url: str) -> None:
-        with extra_for("Redis"):
-            from redis.asyncio import Redis
-        made: Any = Redis
-        self._redis = made.from_url(url, protocol=2, socket_connect_timeout=1.0, socket_timeout=5.0)
+        self._writes, self._reads = RedisLine(url), RedisLine(url)
         self._looks = TableLooks(news)
-        self._waiting: list[tuple[str, dict[str, str], asyncio.Future[None]]] = []
+        self._waiting: list[tuple[list[bytes], asyncio.Future[None]]] = []
         self._writing: asyncio.Task[None] | None = None
-        self._streams: set[_Stream] = set()
+        self._renewed = BoundedDict[bytes, float](_REMEMBERED)
+        self._streams: dict[bytes, list[_Stream]] = {}
         self._reading: asyncio.Task[None] | None = None
+        self._waking: asyncio.Task[None] | None = None
         self._is_well = True
 
     async def publish(self, run_id: str, epoch: int, events: Sequence[LoggedEvent]) -> None:
         """As `Feed.publish`; those of one moment go together. What cannot be told is left to the tables."""
         told = [[row.seq, row.at, row.kind, row.payload] for one in events for row in rows_of([one])]
-        fields = {"epoch": str(epoch), "events": json.dumps(told, ensure_ascii=True, separators=(",", ":"))}
-        if events and isinstance(events[-1].event, RunFinished):
-            fields["last"] = "1"
+        is_last = bool(events) and isinstance(events[-1].event, RunFinished)
+        said = json.dumps(told, ensure_ascii=True, separators=(",", ":")).encode()
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.append((_name(run_id), fields, done))
+        self._waiting.append((self._commands(_name(run_id), epoch, said, is_last=is_last), done))
         if self._writing is None or self._writing.done():
             self._writing = asyncio.create_task(self._write(), name="tell runs")
         await done
@@ -111,16 +118,17 @@ class RedisFeed:
                     yield told
                 news = await self._looks.next(run_id, position.base)
         finally:
-            self._streams.discard(stream)
+            self._leave(stream)
 
     async def aclose(self) -> None:
         """Close its connections."""
-        for task in (self._writing, self._reading):
+        for task in (self._writing, self._reading, self._waking):
             if task is not None:
                 task.cancel()
                 await asyncio.gather(task, return_exceptions=True)
         await self._looks.aclose()
-        await self._redis.aclose()
+        await self._writes.aclose()
+        await self._reads.aclose()
 
     async def _until_look(self, stream: _Stream, position: Ahead, end: float) -> AsyncGenerator[Told, None]:
         """What Redis tells, until the tables must be looked at."""
@@ -135,18 +143,36 @@ class RedisFeed:
                 if must_look:
                     return
             stream.came.clear()
-            left = end - time.monotonic()
-            if left <= 0:
-                return
-            with suppress(TimeoutError):
-                await asyncio.wait_for(stream.came.wait(), min(left, _BESIDE))
             if not self._is_well:
                 end = min(end, time.monotonic() + _BESIDE)
+            if end <= time.monotonic():
+                return
+            stream.until = end
+            await stream.came.wait()
 
     def _begin(self, stream: _Stream) -> None:
-        self._streams.add(stream)
+        self._streams.setdefault(stream.name, []).append(stream)
         if self._reading is None or self._reading.done():
             self._reading = asyncio.create_task(self._read(), name="hear of runs")
+        if self._waking is None or self._waking.done():
+            self._waking = asyncio.create_task(self._wake(), name="wake who follow runs")
+
+    def _leave(self, stream: _Stream) -> None:
+        others = [one for one in self._streams.get(stream.name, ()) if one is not stream]
+        if others:
+            self._streams[stream.name] = others
+        else:
+            self._streams.pop(stream.name, None)
+
+    def _commands(self, name: bytes, epoch: int, told: bytes, *, is_last: bool) -> list[bytes]:
+        """What adds an entry to a stream, and says how long that stays."""
+        last = (b"last", b"1") if is_last else ()
+        add = packed(b"XADD", name, b"MAXLEN", b"~", _MOST, b"*", b"epoch", b"%d" % epoch, b"events", told, *last)
+        now = time.monotonic()
+        if not is_last and now - self._renewed.get(name, -math.inf) < _RENEWED:
+            return [add]
+        self._renewed[name] = now
+        return [add, packed(b"EXPIRE", name, _STAYS)]
 
     async def _write(self) -> None:
         from redis.exceptions import RedisError
@@ -154,15 +180,13 @@ class RedisFeed:
         while self._waiting:
             batch, self._waiting = self._waiting, []
             try:
-                async with self._redis.pipeline(transaction=False) as pipe:
-                    for name, fields, _ in batch:
-                        pipe.xadd(name, fields, maxlen=_MOST, approximate=True)
-                        pipe.expire(name, _STAYS)
-                    await pipe.execute()
+                answers = await self._writes.ask([one for commands, _ in batch for one in commands])
+                if refused := next((one for one in answers if isinstance(one, RedisError)), None):
+                    raise refused
             except (RedisError, OSError) as error:
                 _LOG.info("What happens in replies is not told by Redis at present: %s", type(error).__name__)
             finally:
-                for _, _, done in batch:
+                for _, done in batch:
                     if not done.done():
                         done.set_result(None)
 
@@ -170,30 +194,46 @@ class RedisFeed:
         from redis.exceptions import RedisError
 
         while self._streams:
-            places: dict[str, str] = {}
-            for stream in self._streams:  # two who follow one run read it from where the later one is
-                places[stream.name] = min(places.get(stream.name, stream.at), stream.at, key=_place)
+            # Of two who follow one run it is read from where the later one is.
+            places = [min(some, key=_place_of).at if len(some) > 1 else some[0].at for some in self._streams.values()]
             try:
-                found = await self._redis.xread(places, count=100, block=_BLOCK)
+                (found,) = await self._reads.ask([packed(*_READ, *self._streams, *places)])
+                if isinstance(found, RedisError):
+                    raise found
             except (RedisError, OSError) as error:
                 if self._is_well:
                     _LOG.warning("Redis does not tell what happens in replies: %s", type(error).__name__)
                 self._is_well = False
+                for stream in self._every():  # so that each looks at the tables more often
+                    stream.came.set()
                 await asyncio.sleep(_TRY_AGAIN)
                 continue
             self._is_well = True
-            self._hand_out(found)
+            self._hand_out(found or ())
             await asyncio.sleep(_PAUSE if found else 0)
 
+    async def _wake(self) -> None:
+        """Wake those who have to look at the tables."""
+        while self._streams:
+            await asyncio.sleep(min(_TICK, _BESIDE))
+            now = time.monotonic()
+            for stream in self._every():
+                if stream.until <= now:
+                    stream.until = math.inf
+                    stream.came.set()
+
+    def _every(self) -> list[_Stream]:
+        return [stream for some in self._streams.values() for stream in some]
+
     def _hand_out(self, found: Any) -> None:
-        for raw, entries in found:
-            for stream in [one for one in self._streams if one.name == raw.decode()]:
-                for number, fields in entries:
-                    at = number.decode()
-                    if _place(at) > _place(stream.at):
-                        stream.at = at
-                        stream.frames.append(_frame(fields))
-                stream.came.set()
+        for name, entries in found:
+            for number, fields in entries:
+                place, frame = _place(number), _frame(fields)
+                for stream in self._streams.get(name, ()):
+                    if place > stream.place:
+                        stream.at, stream.place = number, place
+                        stream.frames.append(frame)
+                        stream.came.set()
 
 
 class Ahead(Position):
@@ -201,7 +241,7 @@ class Ahead(Position):
 
     def __init__(self, after: int = 0) -> None:
         super().__init__(after)
-        self._ahead: deque[LoggedEvent] = deque(maxlen=_MOST)
+        self._ahead: deque[LoggedEvent] = deque(maxlen=int(_MOST))
         self._owed = 0
 
     @property
@@ -241,20 +281,25 @@ class Ahead(Position):
         return told
 
 
-def _name(run_id: str) -> str:
-    return f"parlour:run:{run_id}"
+def _name(run_id: str) -> bytes:
+    return b"parlour:run:%b" % run_id.encode()
 
 
-def _place(at: str) -> tuple[int, int]:
+def _place(at: bytes) -> tuple[int, int]:
     """Where an entry stands in its stream."""
-    moment, _, number = at.partition("-")
+    moment, _, number = at.partition(b"-")
     return int(moment), int(number or 0)
 
 
-def _frame(fields: dict[bytes, bytes]) -> _Frame:
+def _place_of(stream: _Stream) -> tuple[int, int]:
+    return stream.place
+
+
+def _frame(told: Sequence[bytes]) -> _Frame:
     try:
-        told = logged_of(EventRow(*one) for one in json.loads(fields[b"events"]))
-        return _Frame(int(fields[b"epoch"]), told, b"last" in fields)
+        fields = dict(zip(told[::2], told[1::2], strict=True))
+        events = logged_of(EventRow(*one) for one in json.loads(fields[b"events"]))
+        return _Frame(int(fields[b"epoch"]), events, b"last" in fields)
     except (KeyError, ValueError, TypeError):  # a newer program's: the tables say it
         return _Frame(0, (), is_last=True)
 
