@@ -65,7 +65,8 @@ def _many(place: Place, given: argparse.Namespace) -> list[Figure]:
         place.begin(model)
         goal = 150.0 if "all" in place.roles else 400.0
         first = asyncio.run(many.first_words(place, model, given.pages, goal))
-        return [first, *asyncio.run(many.at_once(place, given.replies, given.rate)), asyncio.run(many.stops(place, given.pages // 2))]
+        together = asyncio.run(many.at_once(place, given.replies, given.rate))
+        return [first, *together, asyncio.run(many.stops(place, given.pages // 2))]
 
 
 def _kills(place: Place, given: argparse.Namespace) -> list[Figure]:
