@@ -32,6 +32,7 @@ def main() -> None:
     """What is asked for, or everything."""
     parser = argparse.ArgumentParser(prog="python -m bench.replicas")
     parser.add_argument("--kills", type=int, default=100, help="of each role")
+    parser.add_argument("--minutes", type=float, default=60.0, help="after which no more is killed")
     parser.add_argument("--replies", type=int, default=200, help="at the same time")
     parser.add_argument("--rate", type=float, default=10.0, help="how many of them begin in a second")
     parser.add_argument("--pages", type=int, default=40, help="that ask in turn, and half as many that stop")
@@ -75,7 +76,7 @@ def _kills(place: Place, given: argparse.Namespace) -> list[Figure]:
     chance.shuffle(kinds)
     with ModelServer(kills.answer) as model:
         place.begin(model.base_url)
-        figures, wrong = asyncio.run(kills.measured(place, kinds, given.seed))
+        figures, wrong = asyncio.run(kills.measured(place, kinds, given.seed, given.minutes))
         place.end()
     sys.stderr.writelines(f"{one}\n" for one in wrong)
     return figures

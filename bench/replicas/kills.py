@@ -84,17 +84,21 @@ class Killing:
     taken: list[float] = field(default_factory=list[float])
     wrong: list[str] = field(default_factory=list[str])
 
-    async def go(self, kinds: Sequence[str]) -> None:
+    async def go(self, kinds: Sequence[str], minutes: float) -> None:
         """Kill one Parlour after the other while people talk.
 
         Args:
             kinds: The role of each that is killed.
+            minutes: After so many, no more is killed.
         """
+        end = time.monotonic() + minutes * 60
         chance = random.Random(self.seed)
         config = await config_of(self.place.serving[0].url)
         people = [asyncio.create_task(self._talks(Functions.read(config), number)) for number in range(PEOPLE)]
         try:
             for kind in kinds:
+                if time.monotonic() > end:
+                    break
                 await asyncio.sleep(chance.random() * _LONGEST)
                 names = [name for name in self.place.parlours if name.rstrip("0123456789") == kind]
                 await self._kill(chance.choice(names), kind)
@@ -187,13 +191,13 @@ class Killing:
         return every, taken, broken
 
 
-async def measured(place: Place, kinds: Sequence[str], seed: int) -> tuple[list[Figure], list[str]]:
+async def measured(place: Place, kinds: Sequence[str], seed: int, minutes: float) -> tuple[list[Figure], list[str]]:
     """The figures, and what went wrong in words."""
     database = await Database.open(place.database)
     try:
         busy, began = load(), time.monotonic()
         killing = Killing(place, database, seed)
-        await killing.go(kinds)
+        await killing.go(kinds, minutes)
         lost, (doubled, made), (every, taken, broken) = await killing.lost(), killing.doubled(), await killing.ends()
     finally:
         await database.aclose()
