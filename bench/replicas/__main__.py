@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import random
+import signal
 import sys
 from typing import TYPE_CHECKING, Final
 
@@ -43,9 +44,14 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", choices=PARTS, action="append", help="this part, and others that are named so")
     given = parser.parse_args()
+    signal.signal(signal.SIGTERM, _end)  # what was started ends too
     roles = [*["web"] * given.web, *["worker"] * given.worker] or [*ALL]
     for part in given.only or PARTS:
         report(_measured(part, roles, given))
+
+
+def _end(*_: object) -> None:
+    raise SystemExit(143)
 
 
 def _measured(part: str, roles: Sequence[str], given: argparse.Namespace) -> list[Figure]:
