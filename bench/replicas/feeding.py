@@ -75,7 +75,7 @@ async def _reads(feed: Feed, stores: Stores, owner: str) -> str:
     begun, followed, known = time.process_time(), list[Following](), set[str]()
     end = time.monotonic() + _LONGEST
     while len(followed) < REPLIES and time.monotonic() < end:
-        for record, _ in await stores.run_news.running():
+        for record, _ in await stores.runs.running():
             if record.owner_id == owner and record.id not in known:
                 known.add(record.id)
                 followed.append(Following(FollowedRun(record), feed, lambda _: None, lambda _: None))
