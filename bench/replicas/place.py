@@ -6,11 +6,12 @@ import os
 import secrets
 import subprocess
 import sys
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final
+from urllib.error import HTTPError
 
 import psutil
 
@@ -49,6 +50,15 @@ class OriginWithTool(Origin):
     def __init__(self, calls: Path) -> None:
         command = [sys.executable, "-m", "bench.replicas.forked", str(calls)]
         self._process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
+class ForkedWorker(ForkedApp):
+    """One that shows no page."""
+
+    def wait_until_ready(self) -> None:
+        """Ask `/readyz` until it answers 200. Raises RuntimeError as of `AppProcess`."""
+        with suppress(HTTPError):  # there is no page to open
+            super().wait_until_ready()
 
 
 @dataclass
@@ -97,7 +107,8 @@ class Place:
             own = {"ROLE": role} if role != "all" else {}
             name = f"{role}{number}"
             given = {**_QUIET, **shared, **own, **settings}
-            self.parlours[name] = ForkedApp(self.folder / name, None, given, origin=self.origin)
+            made = ForkedWorker if role == "worker" else ForkedApp
+            self.parlours[name] = made(self.folder / name, None, given, origin=self.origin)
         for parlour in self.parlours.values():
             parlour.start()
 
