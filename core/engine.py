@@ -145,7 +145,13 @@ class Engine:
         self.intake, self.runs, self.toolbox = self.services.intake, self.services.runs, self.services.toolbox
         agent = self.services.agents.outside
         self.outward = McpAccess(
-            self.stores, self.workspaces, agent=agent, seconds=settings.reply_seconds, people=self.people
+            self.stores,
+            self.workspaces,
+            agent=agent,
+            seconds=settings.reply_seconds,
+            people=self.people,
+            root=settings.root_path,
+            secret=settings.signing_secret(),
         )
         self.doors = Doors(self.services, self.workspaces, self.program, self.people)
         self.chores = Chores(self.services, self.workspaces)

@@ -25,6 +25,7 @@ from webui.doors.embed import embed_routes
 from webui.doors.routes import door_routes
 from webui.handlers.api_keys import ApiKeyRoutes
 from webui.handlers.approval import CallRoutes
+from webui.handlers.apps import AppRoutes
 from webui.handlers.dictation import DictationRoutes
 from webui.handlers.documents import DocumentRoutes, LibraryRoutes
 from webui.handlers.exporting import ExportRoutes
@@ -104,6 +105,7 @@ class Routes:
         self._dictation = DictationRoutes(context)
         self._pictures = PictureRoutes(context)
         self._api_keys = ApiKeyRoutes(context)
+        self._apps = AppRoutes(context)
         self._doors = [*door_routes(context), *embed_routes(context)]
         self._steering = SteeringRoutes(context)
         self._lending = LendingRoutes(context)
@@ -141,6 +143,7 @@ class Routes:
             *self._pictures.table(),
             *self._api_keys.table(),
             *self._lending.table(),
+            *self._apps.table(),
             *self._doors,
             *self._steering.table(),
             *(self._accounts.table() if self._accounts is not None else ()),

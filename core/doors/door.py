@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, Self
 from core.agents.conversation import call_id, language_of, this_turn, unanswered_calls, with_call_id
 from core.agents.limits import Budget
 from core.bridge.pool import BoundedDict
-from core.doors.account import Account
 from core.doors.catalog import Catalog
 from core.doors.guard import ClientTool, DoorGuard
 from core.errors import LimitReachedError, ModelServiceError, NotFoundError, ParlourError
@@ -21,6 +20,7 @@ from core.llm.request import ChatRequest
 from core.messages.events import CallStarted, MessageFinished, TextDelta, ToolFinished
 from core.messages.message import FUNCTION, Message
 from core.messages.transcript import Transcript
+from core.runs.account import Account
 from core.storage.base import LOCAL_OWNER
 from core.workspace.assistants import Steered
 from core.workspace.steering import PERSONA

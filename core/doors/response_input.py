@@ -17,6 +17,17 @@ if TYPE_CHECKING:
 
     from core.storage.api_state import ApiResponseStore
 
+_NUMBER: Final = (int, float)
+_TOLD: Final[Mapping[str, tuple[Any, type | tuple[type, ...]]]] = {
+    **dict.fromkeys(("instructions", "previous_response_id", "safety_identifier", "prompt_cache_key"), (None, str)),
+    **dict.fromkeys(("max_output_tokens", "max_tool_calls"), (None, int)),
+    **dict.fromkeys(("temperature", "top_p"), (1.0, _NUMBER)),
+    **dict.fromkeys(("presence_penalty", "frequency_penalty"), (0.0, _NUMBER)),
+    "top_logprobs": (0, int),
+    "truncation": ("disabled", str),
+    "metadata": ({}, dict),
+}
+"""What is told again of a request: what holds where it says nothing, and of which kind that is."""
 MOST_ITEMS: Final = 5_000
 RESPONSE: Final = "resp_"
 APPROVAL: Final = "mcpr_"
@@ -114,6 +125,35 @@ def as_chat(given: Mapping[str, Any]) -> dict[str, Any]:
     elif isinstance(form, dict) and cast("dict[str, Any]", form).get("type") == "json_object":
         told["response_format"] = {"type": "json_object"}
     return {**told, "reasoning_effort": effort} if isinstance(effort, str) else told
+
+
+def told_again(given: Mapping[str, Any]) -> dict[str, Any]:
+    """What a response says of its request, in full, as the schema of Open Responses wants it."""
+    told = {
+        name: value if isinstance(value := given.get(name), kind) else usual for name, (usual, kind) in _TOLD.items()
+    }
+    reasoning = given.get("reasoning")
+    about = cast("dict[str, Any]", reasoning) if isinstance(reasoning, dict) else {}
+    told["reasoning"] = {"effort": about.get("effort"), "summary": about.get("summary")}
+    tools = cast("list[Any]", given.get("tools")) if isinstance(given.get("tools"), list) else []
+    told["tools"] = [_tool(cast("dict[str, Any]", one)) for one in tools if isinstance(one, dict)]
+    told["tool_choice"] = given.get("tool_choice") or "auto"
+    told["text"] = _text(given.get("text"))
+    return {**told, "parallel_tool_calls": True, "background": False, "service_tier": "default"}
+
+
+def _tool(given: dict[str, Any]) -> dict[str, Any]:
+    usual = dict.fromkeys(("description", "parameters", "strict"))
+    return {**usual, **given} if given.get("type") == "function" else given
+
+
+def _text(given: object) -> dict[str, Any]:
+    text = dict(cast("dict[str, Any]", given)) if isinstance(given, dict) else {}
+    form: object = text.get("format")
+    told = cast("dict[str, Any]", form) if isinstance(form, dict) else {"type": "text"}
+    if told.get("type") == "json_schema":
+        told = {"description": None, "strict": False, **told}
+    return {**text, "format": told}
 
 
 def _output(given: object) -> str:

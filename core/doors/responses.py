@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from core.doors.chat import ReplyText, calls_json
 from core.doors.citations import cited_places
-from core.doors.response_input import APPROVAL, RESPONSE
+from core.doors.response_input import APPROVAL, RESPONSE, told_again
 from core.messages.events import CallDelta, CallStarted, MessageStarted, ReasoningDelta, TextDelta, ToolFinished
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from core.messages.events import Event
     from core.messages.message import Usage
 
-_ECHOED: Final = ("instructions", "metadata", "previous_response_id", "temperature", "top_p", "max_output_tokens")
 _HOUSE: Final = "parlour"
 
 
@@ -222,9 +221,8 @@ class ResponseReply:
         why = "content_filter" if self.answer.reason == "content_filter" else "max_output_tokens"
         about = {"id": self.id, "object": "response", "created_at": self._created, "status": status, "error": None}
         about |= {"incomplete_details": {"reason": why} if status == "incomplete" else None}
-        about |= {name: self._given.get(name) for name in _ECHOED}
-        about |= {"model": self.answer.asked.model, "output": list(self.output), "parallel_tool_calls": True}
-        about |= {"tool_choice": self._given.get("tool_choice") or "auto", "tools": self._given.get("tools") or []}
+        about |= {"completed_at": int(time.time()) if status == "completed" else None, **told_again(self._given)}
+        about |= {"model": self.answer.asked.model, "output": list(self.output)}
         return {**about, "store": self._given.get("store") is not False, "usage": usage}
 
 

@@ -27,8 +27,8 @@ class AgentServing(Serving):
     """
 
     def __init__(self, name: str, about: str, ask: Callable[[str], Awaitable[str]]) -> None:
-        async def let_in(token: str, visitor: bool) -> Any:  # noqa: FBT001 - Serving's
-            del token, visitor
+        async def let_in(token: str, visitor: bool, base: str) -> Any:  # noqa: FBT001 - Serving's
+            del token, visitor, base
             return _Asked()
 
         super().__init__(let_in)
@@ -55,6 +55,8 @@ class AgentServing(Serving):
 
 class _Asked:
     """What `Serving` offers to whoever comes in: here the tool alone, so nothing of this is asked."""
+
+    may = frozenset({"search", "ask"})
 
     async def libraries(self) -> Sequence[str]:
         """None."""

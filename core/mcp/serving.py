@@ -1,6 +1,8 @@
 """Parlour as an MCP server: searching an owner's libraries and asking the assistant, over streamable HTTP.
 
-Every request shows the owner's token; nothing is kept between two requests, so that none can be taken over.
+Every request shows a token of the owner's, or of a program that the owner let in; nothing is kept between two requests,
+so that none can be taken over. The package speaks the revision of 2026-07-28, in which each request says all by itself,
+and the earlier ones, which begin with a handshake.
 """
 
 from __future__ import annotations
@@ -9,18 +11,20 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
+from mcp.server.caching import CacheHint
 from mcp.server.lowlevel import Server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp_types import CallToolResult, ListToolsResult, TextContent, Tool, ToolAnnotations
 
 from core.errors import BadArgumentsError, ParlourError
+from core.mcp.app_addresses import APP_SCOPES, NEEDED, base_of, challenge, needed_for
 from core.mcp.journal import one_line
 from core.tools.arguments import check
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from starlette.types import ASGIApp, Receive, Scope, Send
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 
 _VERSION = "0.1.0"  # the project's: where it runs from a checkout, nothing else tells it
@@ -29,11 +33,19 @@ _LONGEST_QUESTION = 20_000
 _MOST_NAMED = 30
 _BODY = 256 * 1024
 _SERVED = "parlour.served"
+_FRESH = CacheHint(ttl_ms=60_000, scope="private")  # a library's name may change
 _REFUSED = b"This needs the owner's token, as the header Authorization: Bearer ..."
+_NOT_FOR_THAT = b"This token is not for that: let the program in anew."
 
 
 class Served(Protocol):
-    """What is offered to the other programs of one owner."""
+    """What is offered to the other programs of one owner.
+
+    Attributes:
+        may: What for: `search`, `ask`, or both.
+    """
+
+    may: frozenset[str]
 
     async def libraries(self) -> Sequence[str]:
         """The names of the owner's libraries."""
@@ -48,19 +60,23 @@ class Served(Protocol):
         ...
 
 
-LetIn: TypeAlias = Callable[[str, bool], Awaitable[Served | None]]
+LetIn: TypeAlias = Callable[[str, bool, str], Awaitable[Served | None]]
 
 
 class Serving:
     """An ASGI application at one address.
 
     Args:
-        let_in: `await let_in(token, visitor)` gives what is offered to whoever shows a token, `None` where it is
-            nobody's; `visitor` where the request may not be the local owner's.
+        let_in: `await let_in(token, visitor, base)` gives what is offered to whoever shows a token, `None` where it is
+            nobody's; `visitor` where the request may not be the local owner's, `base` the address that was asked at.
+        root: The path that Parlour is shown under; "" for the root of its site.
+        lets_in: Whether programs can be let in here by somebody who agrees to it, so that they are told how.
     """
 
-    def __init__(self, let_in: LetIn) -> None:
+    def __init__(self, let_in: LetIn, root: str = "", *, lets_in: bool = False) -> None:
         self._let_in = let_in
+        self._root = root
+        self._lets_in = lets_in
         self._running: asyncio.Task[None] | None = None
         self._leave = asyncio.Event()
         server: Server[Any] = Server(
@@ -68,6 +84,7 @@ class Serving:
             version=_VERSION,
             title="Parlour",
             instructions="Searches the user's documents, and asks the user's assistant about them.",
+            cache_hints={"tools/list": _FRESH, "server/discover": _FRESH},
             on_list_tools=self._list,
             on_call_tool=self._call,
         )
@@ -79,11 +96,21 @@ class Serving:
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request; 401 without a token that is somebody's."""
-        served = await self._let_in(_token(scope), bool(scope.get("visitor")))
+        """Serve one request; 401 without a token that is somebody's, 403 where it is not for what is asked."""
+        token, base = _token(scope), base_of(scope, self._root)
+        served = await self._let_in(token, bool(scope.get("visitor")), base)
         if served is None:
-            await _refuse(send)
+            await _refuse(send, 401, self._how(base, "invalid_token" if token else ""))
             return
+        if scope["method"] != "POST":  # there are no sessions to end, and no news that nobody asked for
+            await _answer(send, 405, b"Ask by POST.", (b"allow", b"POST"))
+            return
+        if len(served.may) < len(APP_SCOPES):
+            body, receive = await _looked_at(receive)
+            needed = needed_for(body)
+            if needed and needed not in served.may:
+                await _refuse(send, 403, self._how(base, "insufficient_scope", needed))
+                return
         await self._ready()
         handle: ASGIApp = (self._streaming if _takes_streams(scope) else self._whole).handle_request
         await handle({**scope, _SERVED: served}, receive, send)
@@ -95,6 +122,12 @@ class Serving:
             await asyncio.wait({self._running}, timeout=5.0)
 
     # -- inside
+
+    def _how(self, base: str, error: str, *scopes: str) -> str:
+        """What is said of how to be let in."""
+        if self._lets_in:
+            return challenge(base, error=error, scopes=scopes or APP_SCOPES)
+        return 'Bearer realm="parlour"'
 
     async def _ready(self) -> None:
         """The SDK's manager is opened and closed by one task, whichever request comes first."""
@@ -112,12 +145,16 @@ class Serving:
 
     async def _list(self, context: Any, params: Any) -> ListToolsResult:
         del params
-        names = [one_line(name, 60) for name in await _served(context).libraries()]
-        return ListToolsResult(tools=[_search_tool(names), _ASK])
+        served = _served(context)
+        names = [one_line(name, 60) for name in await served.libraries()] if "search" in served.may else []
+        tools = {"search": _search_tool(names), "ask": _ASK}
+        return ListToolsResult(tools=[tool for scope, tool in tools.items() if scope in served.may])
 
     async def _call(self, context: Any, params: Any) -> CallToolResult:
         served, arguments = _served(context), dict(params.arguments or {})
         try:
+            if params.name in NEEDED and NEEDED[params.name] not in served.may:
+                return _said("This program was not let in for that.", failed=True)
             if params.name == _ASK.name:
                 check(arguments, dict(_ASK.input_schema))
                 return _said(await served.ask(arguments["question"]))
@@ -171,12 +208,32 @@ def _search_schema(names: list[str]) -> dict[str, Any]:
     }
 
 
+_FOUND: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "passages": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "properties": {
+                    "document": {"type": "string", "description": "The document's name."},
+                    "text": {"type": "string"},
+                },
+                "required": ["document", "text"],
+            },
+        }
+    },
+    "required": ["passages"],
+}
+
+
 def _search_tool(names: list[str]) -> Tool:
     return Tool(
         name="search_library",
         title="Search the user's documents",
         description="Find the passages of the user's own documents that answer a question, with document and page.",
         input_schema=_search_schema(names),
+        output_schema=_FOUND,
         annotations=ToolAnnotations(read_only_hint=True, open_world_hint=False),
     )
 
@@ -222,12 +279,35 @@ def _takes_streams(scope: Scope) -> bool:
     return any(name.lower() == b"accept" and b"text/event-stream" in value.lower() for name, value in scope["headers"])
 
 
-async def _refuse(send: Send) -> None:
+async def _looked_at(receive: Receive) -> tuple[bytes, Receive]:
+    """The body as far as it may go, and a `receive` that gives it once more."""
+    read: list[Message] = []
+    size = 0
+    while True:
+        message = await receive()
+        read.append(message)
+        size += len(message.get("body", b""))
+        if message["type"] != "http.request" or not message.get("more_body", False) or size > _BODY:
+            break
+    body = b"".join(message.get("body", b"") for message in read)
+
+    async def again() -> Message:
+        return read.pop(0) if read else await receive()
+
+    return body, again
+
+
+async def _refuse(send: Send, status: int, how: str) -> None:
+    said = _REFUSED if status == 401 else _NOT_FOR_THAT
+    await _answer(send, status, said, (b"www-authenticate", how.encode("latin-1")))
+
+
+async def _answer(send: Send, status: int, said: bytes, header: tuple[bytes, bytes]) -> None:
     headers = [
         (b"content-type", b"text/plain; charset=utf-8"),
-        (b"content-length", str(len(_REFUSED)).encode()),
-        (b"www-authenticate", b'Bearer realm="parlour"'),
+        (b"content-length", str(len(said)).encode()),
+        header,
         (b"cache-control", b"no-store"),
     ]
-    await send({"type": "http.response.start", "status": 401, "headers": headers})
-    await send({"type": "http.response.body", "body": _REFUSED})
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": said})

@@ -9,7 +9,7 @@ import re
 import secrets
 import time
 from collections import OrderedDict
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
@@ -31,12 +31,14 @@ if TYPE_CHECKING:
     from core.messages.message import Usage
     from core.storage.database import Database
 
-Scope: TypeAlias = Literal["chat", "files", "embeddings", "embed"]
+Scope: TypeAlias = Literal["chat", "files", "embeddings", "embed", "search", "ask"]
 
 PREFIX: Final = "pk-parlour-"
 """What every key begins with, so that whoever finds one knows what it is for."""
 SCOPES: Final[tuple[Scope, ...]] = ("chat", "files", "embeddings", "embed")
-"""What a key may be for. One for `embed` stands in web pages, where everybody reads it, so it is for nothing else."""
+"""What a key may be for. One for `embed` stands in web pages, where everybody reads it, so it is for nothing else.
+
+`search` and `ask` are what a program is let in for at `/mcp`, which has no key."""
 MOST_KEYS: Final = 100
 """Keys of one owner, revoked ones included; beyond that the oldest revoked one is forgotten."""
 LONGEST_NAME: Final = 60
@@ -49,8 +51,23 @@ _NOTED_EACH: Final = 60.0  # seconds: the time of the last use is no closer than
 
 
 @dataclass(frozen=True, slots=True)
+class App:
+    """A program that somebody let in at a page, which shows tokens in place of a key.
+
+    Args:
+        id: What it is known by: its `client_id`.
+        resource: The address that its tokens are for, and no other.
+        back: Where it was sent back to, as a person reads it: a host, or the name of a scheme.
+    """
+
+    id: str
+    resource: str
+    back: str
+
+
+@dataclass(frozen=True, slots=True)
 class ApiKey:
-    """A key as it is kept.
+    """A key as it is kept, or a program that somebody let in.
 
     Args:
         id: Its own; no secret.
@@ -66,6 +83,7 @@ class ApiKey:
         requests: How many came with it this month.
         tokens: How many they took.
         cost: What they cost, in US dollars, as far as prices are known.
+        app: The program that was let in; `None` for a key.
     """
 
     id: str
@@ -82,6 +100,7 @@ class ApiKey:
     requests: int = 0
     tokens: int = 0
     cost: float = 0.0
+    app: App | None = None
 
     def is_over(self, now: float) -> bool:
         """Whether its time is up."""
@@ -174,20 +193,20 @@ class ApiKeyStore:
 
         def keep(connection: Connection) -> None:
             insert_owner(connection, self._owner)
-            self._make_room(connection, fresh.name)
-            values = {name: getattr(fresh, name) for name in _KEPT}
-            models = list(fresh.models) if fresh.models is not None else None
-            values |= {"scopes": list(fresh.scopes), "models": models, "print": _print(key)}
-            connection.execute(insert(api_keys).values(values))
+            make_room(connection, self._owner, fresh.name)
+            insert_key(connection, fresh, print_of(key))
 
         await self._database.write(keep)
         return key, fresh
 
     async def list(self) -> list[ApiKey]:
-        """All of them with what they used this month, the newest first; revoked ones come last."""
-        query = _with_usage().where(api_keys.c.owner_id == self._owner)
+        """All of them with what they used this month, the newest first; revoked ones come last.
+
+        A program that was let in and has not come for so long that its tokens are over is none of them any more.
+        """
+        query = with_usage().where(api_keys.c.owner_id == self._owner, ~is_stale(time.time()))
         rows = await self._database.read(lambda c: c.execute(query).all())
-        return sorted(map(_record, rows), key=lambda one: (one.revoked_at is not None, -one.created_at))
+        return sorted(map(key_record, rows), key=lambda one: (one.revoked_at is not None, -one.created_at))
 
     async def revoke(self, key_id: str) -> None:
         """Let nobody in with it any more. Raises NotFoundError."""
@@ -231,23 +250,6 @@ class ApiKeyStore:
 
         await self._database.write(note, durable=False)
 
-    def _make_room(self, connection: Connection, name: str) -> None:
-        mine = api_keys.c.owner_id == self._owner
-        there = connection.execute(
-            select(api_keys.c.id, api_keys.c.name, api_keys.c.revoked_at)
-            .where(mine)
-            .order_by(api_keys.c.revoked_at, api_keys.c.created_at)
-        ).all()
-        if any(one.name.casefold() == name.casefold() and one.revoked_at is None for one in there):
-            hint = "Choose another name."
-            raise ConflictError(f"There is a key {name!r} already.", hint=hint, key="api_key_taken", name=name)
-        revoked = [one.id for one in there if one.revoked_at is not None]
-        if len(there) - len(revoked) >= MOST_KEYS:
-            hint = "Revoke one that is not needed any more."
-            raise ConflictError("There are too many keys.", hint=hint, key="api_keys_many", most=MOST_KEYS)
-        if len(there) >= MOST_KEYS:
-            connection.execute(delete(api_keys).where(api_keys.c.id == revoked[0]))
-
 
 class AllApiKeys:
     """The keys of all owners: the one place that knows whose a key is.
@@ -265,13 +267,13 @@ class AllApiKeys:
         """Whose a key is, and what it may do; `None` for one that is nobody's, revoked or over. Raises StorageError."""
         if _FORM.fullmatch(key) is None:
             return None
-        mark, now = _print(key), time.monotonic()
+        mark, now = print_of(key), time.monotonic()
         read, found = self._found.get(mark, (-_TRUE_FOR, None))
         if found is None or now - read >= _TRUE_FOR:
             changes = self._changes
-            query = _with_usage().where(api_keys.c.print == mark)
+            query = with_usage().where(api_keys.c.print == mark)
             row = await self._database.read(lambda c: c.execute(query).first())
-            found = _record(row) if row is not None else None
+            found = key_record(row) if row is not None else None
             if found is not None and changes == self._changes:
                 self._remember(mark, now, found)
         return found if found is not None and found.revoked_at is None and not found.is_over(time.time()) else None
@@ -291,7 +293,46 @@ class AllApiKeys:
 _KEPT: Final = ("id", "owner_id", "name", "key_end", "budget", "created_at", "expires_at", "used_at", "revoked_at")
 
 
-def _print(key: str) -> str:
+def make_room(connection: Connection, person_id: str, name: str = "") -> None:
+    """Make sure that one more key can be kept.
+
+    Args:
+        name: What it is called, which no other key may be; "" for a program, whose names may be the same.
+
+    Raises:
+        ConflictError: key `api_keys_many` or `api_key_taken`.
+    """
+    mine = api_keys.c.owner_id == person_id
+    connection.execute(delete(api_keys).where(mine, is_stale(time.time())))
+    columns = (api_keys.c.id, api_keys.c.name, api_keys.c.revoked_at, api_keys.c.app)
+    query = select(*columns).where(mine).order_by(api_keys.c.revoked_at, api_keys.c.created_at)
+    there = connection.execute(query).all()
+    live = [one for one in there if one.revoked_at is None]
+    if name and any(one.name.casefold() == name.casefold() and one.app is None for one in live):
+        hint = "Choose another name."
+        raise ConflictError(f"There is a key {name!r} already.", hint=hint, key="api_key_taken", name=name)
+    if len(live) >= MOST_KEYS:
+        hint = "Revoke one that is not needed any more."
+        raise ConflictError("There are too many keys.", hint=hint, key="api_keys_many", most=MOST_KEYS)
+    if len(there) >= MOST_KEYS:
+        oldest = next(one.id for one in there if one.revoked_at is not None)
+        connection.execute(delete(api_keys).where(api_keys.c.id == oldest))
+
+
+def insert_key(connection: Connection, key: ApiKey, mark: str) -> None:
+    """Keep a key.
+
+    Args:
+        mark: Its print.
+    """
+    values = {name: getattr(key, name) for name in _KEPT}
+    models = list(key.models) if key.models is not None else None
+    app = asdict(key.app) if key.app is not None else None
+    values |= {"scopes": list(key.scopes), "models": models, "app": app, "print": mark}
+    connection.execute(insert(api_keys).values(values))
+
+
+def print_of(key: str) -> str:
     """Enough for a key of 256 random bits: it cannot be guessed, however fast the function is."""
     return sha256(key.encode("utf-8", "replace")).hexdigest()
 
@@ -300,18 +341,26 @@ def _month(now: float) -> str:
     return datetime.fromtimestamp(now, UTC).strftime("%Y-%m")
 
 
-def _with_usage() -> Any:
+def is_stale(now: float) -> ColumnElement[bool]:
+    """Whether a program that was let in did not fetch its first tokens, or let the last ones run out."""
+    return api_keys.c.app.is_not(None) & (api_keys.c.expires_at <= now) & api_keys.c.revoked_at.is_(None)
+
+
+def with_usage() -> Any:
+    """Keys, each with what was used of it this month."""
     used: ColumnElement[bool] = (api_usage.c.key_id == api_keys.c.id) & (api_usage.c.month == _month(time.time()))
     return select(
         api_keys, api_usage.c.requests, api_usage.c.prompt_tokens, api_usage.c.completion_tokens, api_usage.c.cost
     ).select_from(api_keys.outerjoin(api_usage, used))
 
 
-def _record(row: Row[Any]) -> ApiKey:
+def key_record(row: Row[Any]) -> ApiKey:
+    """A row of these as it is handed out."""
     key = ApiKey(
         **{name: getattr(row, name) for name in _KEPT},
         scopes=tuple(row.scopes),
         models=tuple(row.models) if row.models is not None else None,
+        app=App(**row.app) if row.app is not None else None,
     )
     if row.requests is None:
         return key

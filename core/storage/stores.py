@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from core.bridge.pool import Listeners
 from core.storage.api_keys import AllApiKeys, ApiKeyStore
 from core.storage.api_state import ApiFileStore, ApiResponseStore
+from core.storage.app_tokens import AllApps
 from core.storage.arriving import ArrivingConversations
 from core.storage.blobs import SHARES, files_beside, size_of
 from core.storage.conversation_list import ConversationList
@@ -198,6 +199,7 @@ class Stores:
         queued: The same.
         shares: The same.
         api_keys: The same: they tell which owner a program asks for.
+        apps: Programs that somebody let in at a page, by their codes and tokens.
         people: Who has an account, and with which role.
         groups: Of people.
         standing: Told when this process changed a role, a group, or what is shared with one.
@@ -224,6 +226,7 @@ class Stores:
         self.run_news, self.run_requests = RunNews(database), RunRequests(database)
         self.queued = AllQueuedMessages(database)
         self.api_keys = AllApiKeys(database)
+        self.apps = AllApps(database, self.api_keys)
         self.standing = Listeners[[]]()
         self.people = PeopleStore(database, self.standing)
         self.groups = GroupStore(database, self.standing)

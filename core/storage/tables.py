@@ -361,8 +361,22 @@ api_keys = Table(
     Column("expires_at", Float),
     Column("used_at", Float),
     Column("revoked_at", Float),
+    Column("app", JSON(none_as_null=True)),
 )
 Index("ix_api_keys_print", api_keys.c.print, unique=True)
+
+# What programs show that somebody let in at a page: codes, and tokens for a while. `app` of a key says who they are.
+app_tokens = Table(
+    "app_tokens",
+    metadata,
+    Column("print", String, primary_key=True),
+    Column("key_id", String, ForeignKey("api_keys.id", ondelete="CASCADE"), nullable=False, index=True),
+    _owned(),
+    Column("kind", String, nullable=False),
+    Column("expires_at", Float, nullable=False),
+    Column("spent_at", Float),
+    Column("about", JSON, nullable=False),
+)
 
 # What was used with a key, month by month ("2026-11").
 api_usage = Table(

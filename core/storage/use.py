@@ -12,6 +12,7 @@ from sqlalchemy import bindparam, func, select
 
 from core.errors import TooManyRequestsError
 from core.storage.base import LOCAL_OWNER
+from core.storage.conversations import insert_owner
 from core.storage.dialects import upsert
 from core.storage.tables import files, group_members, groups, people, used
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
+    from core.messages.message import Usage
     from core.storage.database import Database
     from core.storage.people import Role
 
@@ -204,6 +206,17 @@ class UseStore:
         """Whether somebody may ask once more, for what is answered without a run. Raises as `check_use`."""
         if person_id != LOCAL_OWNER:
             await self._database.read(lambda c: check_use(c, person_id, time.time(), self._limits))
+
+    async def add(self, person_id: str, usage: Usage | None, *, questions: int) -> None:
+        """Add to what somebody used, for what is answered without a run. Raises StorageError."""
+        tokens = usage.total_tokens if usage is not None else 0
+        cost = (usage.cost or 0.0) if usage is not None else 0.0
+
+        def note(connection: Connection) -> None:
+            insert_owner(connection, person_id)
+            count_use(connection, person_id, time.time(), messages=questions, tokens=tokens, cost=cost)
+
+        await self._database.write(note, durable=False)
 
     async def since(self, day: str) -> dict[str, Use]:
         """What everybody used from a day on, by id. Raises StorageError."""

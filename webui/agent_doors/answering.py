@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from core.agents.conversation import language_of
-from core.doors.account import Account
 from core.doors.asked import Asked
 from core.doors.guard import DoorGuard
 from core.errors import LimitReachedError
 from core.llm.ledger import recorded_by
 from core.messages.events import MessageFinished, TextDelta
 from core.messages.transcript import Transcript
+from core.runs.account import Account
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -90,7 +90,7 @@ class PasskeyRoutes:
         person = await self._passkeys.signed_in(given, self._challenge(request), _place(request))
         done = await self._pages.people_here.open_session(person, **self._pages.of_browser(request))
         led = await self._pages.come_in(request, done, "./")
-        answer = JSONResponse({"to": "./"}, headers=_PRIVATE)
+        answer = JSONResponse({"to": led.headers["location"]}, headers=_PRIVATE)
         for cookie in led.headers.getlist("set-cookie"):
             answer.headers.append("set-cookie", cookie)
         return self._over(request, answer)

@@ -24,6 +24,7 @@ from webui.middleware.accounts import SESSION
 from webui.middleware.answers import read_body
 from webui.middleware.owner import newcomers_of
 from webui.middleware.proxy import client_address, counted_as
+from webui.middleware.then import forgetting, remembered
 from webui.panels.people import ShownAccount, ShownPeople, account_page, people_page
 from webui.panels.sign_in import SignInView, link_page, sign_in_page, told_page
 
@@ -340,8 +341,11 @@ class PeopleRoutes:
                 await self._engine.belongings.take_along(guest, done.person.id)
             except ParlourError as error:  # the link is spent and the session made; the next sign-in takes it along
                 _log.warning("What a guest has is not taken along yet: %s", error)
-        answer = _to(to)
+        then = remembered(request.scope, self._owners.cookies)  # a program waits for this person's word
+        answer = _to(to + then)
         self._give(request, answer, done.token)
+        if then:
+            answer.headers.append("set-cookie", forgetting(request.scope, self._owners.cookies))
         return answer
 
     def _give(self, request: Request, answer: Response, token: str) -> None:

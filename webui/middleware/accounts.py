@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Final
 from starlette.datastructures import Headers, MutableHeaders
 
 from core.errors import StorageError
+from core.mcp.app_addresses import OPEN_PATHS
 from webui.middleware.answers import answer, refuse, words_of
 from webui.middleware.rights import lets, needed
+from webui.middleware.then import remembering
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -93,7 +95,8 @@ class AccountsMiddleware:
             path = str(scope["path"])
             root = scope.get("base", "./") if path == "/" else "../" * (path.count("/") - 1) or "./"
             place = ("location", root + SIGN_IN)
-            await answer(send, 303, "", headers=[place, ("cache-control", "no-store")])
+            kept = remembering(scope, self._cookies)
+            await answer(send, 303, "", headers=[place, *kept, ("cache-control", "no-store")])
         else:
             await _say(scope, send, 401, "account.needed", page=False)
 
@@ -186,6 +189,6 @@ def _is_ours(scope: Scope, headers: Headers) -> bool:
     An `Origin` of another site was refused before. One that names none comes from no page of ours: browsers name it
     with every such request, and signing in, too, is nothing that another site may do for somebody.
     """
-    if scope["method"] in _SAFE or scope["path"].startswith(_OTHER_PROGRAMS):
+    if scope["method"] in _SAFE or scope["path"].startswith(_OTHER_PROGRAMS) or scope["path"] in OPEN_PATHS:
         return True
     return "origin" in headers or headers.get("sec-fetch-site") == "same-origin"

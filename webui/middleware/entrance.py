@@ -13,6 +13,7 @@ from starlette.datastructures import Headers
 from webui.middleware.answers import answer, read_body, refuse, words_of
 from webui.middleware.headers import OTHER_POLICY
 from webui.middleware.proxy import client_address, counted_as
+from webui.middleware.then import is_asked, page_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -79,6 +80,10 @@ class Entrance:
         """`POST /token`: what was typed in."""
         typed = await _form(receive)
         rest = urlencode([("c", typed["c"])]) if typed.get("c") else ""
+        then = typed.get("then", "")
+        if then.isascii() and then.isprintable() and " " not in then:
+            place, _, rest = page_of(then).partition("?") if then else ("", "", rest)
+            scope = {**scope, **({"place": place} if then else {})}
         await self._shown(scope, send, typed.get("token", ""), rest)
 
     async def ask(self, scope: Scope, send: Send, status: int = 401, problem: str = "") -> None:
@@ -91,11 +96,15 @@ class Entrance:
         words = words_of(scope)
         asked = dict(parse_qsl(scope["query_string"].decode("latin-1")))
         alert = f'<p role="alert" id="problem">{escape(problem)}</p>' if problem else ""
+        is_program = is_asked(scope)  # which the page is about that comes then
+        action = f"../{TOKEN_PATH.removeprefix('/')}" if is_program else _from_here(scope, TOKEN_PATH)
+        then = escape(scope["query_string"].decode("latin-1")) if is_program else ""
         described = ' aria-describedby="problem" aria-invalid="true"' if problem else ""
         body = (
             f"<main><h1>{escape(words('entrance.title'))}</h1><p>{escape(words(self._sentence))}</p>{alert}"
-            f'<form method="post" action="{_from_here(scope, TOKEN_PATH)}">'
+            f'<form method="post" action="{action}">'
             f'<input type="hidden" name="c" value="{escape(asked.get("c", "")[:200])}">'
+            f'<input type="hidden" name="then" value="{then}">'
             f"<label>{escape(words('entrance.field'))}"
             f'<input type="password" name="token" autocomplete="current-password" required autofocus{described}>'
             "</label>"

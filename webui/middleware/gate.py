@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import parse_qs
 
+from core.mcp.app_addresses import AUTHORIZE, OPEN_PATHS
 from webui.middleware.answers import read_body, refuse, replayed
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ _BODIES = frozenset({"queue/join", "cancel", "reset"})
 _PAGES = frozenset(
     {"/", "/config", "/theme.css", "/favicon.ico", "/manifest.json", "/robots.txt", "/mcp", "/mcp/signed-in"}
     | {"/search", "/search/passages", "/meter", "/meter/save", "/offline.js", "/embed", "/embed.js"}
+    | {AUTHORIZE, *OPEN_PATHS}
 )
 _PAGES_OF_PEOPLE = frozenset({"/sign-in", "/sign-out", "/guest", "/account", "/people", "/lending", "/standing"})
 _OURS = (

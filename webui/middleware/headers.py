@@ -102,6 +102,7 @@ class _Clothed:
         )
         page = page.replace(b"<script", f'<script nonce="{nonce}"'.encode())
         headers = self._dress(start, _PAGE_POLICY.format(nonce=nonce, ancestors=self._ancestors))
+        headers["content-security-policy"] = headers["content-security-policy"].replace("{nonce}", nonce)
         coding = coding_for(Headers(scope=self._scope).get("accept-encoding", ""))
         if coding and len(page) > _WORTH:  # it names nothing of its reader's that could be guessed by its length
             page = await to_thread.run_sync(packed, page, coding)

@@ -9,12 +9,14 @@ from urllib.parse import parse_qs
 from starlette.datastructures import Headers, MutableHeaders
 
 from core.errors import TooManyRequestsError
+from core.mcp.app_addresses import OPEN_PATHS
 from core.net.addresses import MARK_HEADER, is_own_request
 from core.storage.base import LOCAL_OWNER
 from webui.auth import PageToken
 from webui.middleware.answers import answer, refuse, words_of
 from webui.middleware.entrance import ANEW_PATH, TOKEN_PATH, Entrance
 from webui.middleware.proxy import client_address, counted_as
+from webui.middleware.then import is_asked
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -34,7 +36,7 @@ VISITOR_PATH = "/visitor"
 _OTHER_PROGRAMS = "/mcp"  # shows a token of its own
 _DOORS = ("/v1/", "/embed/")  # shows a key, by which alone it is known
 EMBED_SCRIPT, EMBED_PAGE = "/embed.js", "/embed"
-_AT_THE_DOORS = frozenset({EMBED_SCRIPT, EMBED_PAGE})
+_AT_THE_DOORS = frozenset({EMBED_SCRIPT, EMBED_PAGE}) | OPEN_PATHS
 
 
 class _Came(NamedTuple):
@@ -138,7 +140,7 @@ class OwnerMiddleware:
             await self._entrance.by_form(scope, receive, send)
         elif asked == ("GET", "/") and _names_token(scope):
             await self._entrance.by_address(scope, send, known=False)
-        elif scope["path"] == "/" and scope["method"] in {"GET", "HEAD"}:
+        elif is_asked(scope) or (scope["path"] == "/" and scope["method"] in {"GET", "HEAD"}):
             await self._entrance.ask(scope, send)
         elif scope["path"] == _OTHER_PROGRAMS or (
             scope["path"].startswith(SHARED) and scope["method"] in {"GET", "HEAD"}

@@ -6,6 +6,7 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
+from core.mcp.app_addresses import AUTHORIZE, OPEN_PATHS
 from core.people.roles import may
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ ROUTES: Final[Mapping[str, Needed]] = {
             ),
             *_below("v1", "ag-ui/{model:path} files files/{file_id} files/{file_id}/content {rest:path}"),
             *_below("gradio_api", "info call/ask call/v2/ask call/ask/{event} call/v2/ask/{event}"),
+            *OPEN_PATHS,
             *("/embed", "/embed.js", *_below("embed", "about ask frame.js frame.css page/{ticket}.png")),
         ),
         "nothing",
@@ -81,6 +83,7 @@ ROUTES: Final[Mapping[str, Needed]] = {
             "/conversations/import",
             "/conversations/import/stop",
             "/mcp/signed-in",
+            AUTHORIZE,
             *_below("models", "menu save save_anyway use remove test offered refresh services"),
             *_below("tools", "account forget paste save confirm connect check enable trust let_ask tool approve"),
             *_below("tools", "sign_in sign_out remove token revoke"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from core.mcp.app_addresses import ABOUT_RESOURCE, ABOUT_SERVER
 from webui.middleware.answers import answer
 
 if TYPE_CHECKING:
@@ -36,4 +37,11 @@ class RootMiddleware:
             raw = raw[len(prefix) :] if raw.startswith(prefix) else inside.encode()
             await self.app({**scope, "path": inside, "raw_path": raw}, receive, send)
         else:
-            await self.app(scope, receive, send)
+            known = next((one for one in (ABOUT_RESOURCE, ABOUT_SERVER) if _is_of(scope, one, self._path)), "")
+            inside = known + scope["path"][len(known) + len(self._path) :] if known else scope["path"]
+            await self.app({**scope, "path": inside}, receive, send)
+
+
+def _is_of(scope: Scope, known: str, path: str) -> bool:
+    """Whether it is a document that stands at the root of the site with our path after it (RFC 8414, 3.1)."""
+    return f"{scope['path']}/".startswith(f"{known}{path}/")

@@ -22,12 +22,15 @@ def key_data(key: ApiKey, words: Words) -> dict[str, Any]:
     scopes = words("attach.comma").join(words(f"api_keys.may_{one}") for one in key.scopes)
     models = words("api_keys.any_model") if key.models is None else words("attach.comma").join(key.models)
     cost = money(key.cost, words)
+    may = words("api_keys.may", scopes=scopes, models=models)
+    if key.app is not None:
+        may = words("api_keys.may_app", scopes=scopes)
     used = words("api_keys.of_budget", cost=cost, budget=money(key.budget, words)) if key.budget is not None else cost
     return {
         "id": key.id,
         "name": key.name,
-        "shown": f"pk-…{key.key_end}",
-        "may": words("api_keys.may", scopes=scopes, models=models),
+        "shown": f"pk-…{key.key_end}" if key.app is None else key.app.back,
+        "may": may,
         "month": used if key.requests or key.budget is not None else words("api_keys.nothing_yet"),
         "requests": key.requests,
         "made": key.created_at,

@@ -101,7 +101,7 @@ PASSKEYS: Final = """<script>
   }
 })();
 </script>"""
-_MARK: Final = (
+MARK: Final = (
     '<svg viewBox="0 0 32 32" fill="none" stroke-width="2.8" stroke-linecap="round" aria-hidden="true">'
     '<path d="M7 28V10.5A6.5 6.5 0 0 1 13.5 4H15a4 4 0 0 1 4 4" stroke="currentColor"/>'
     '<path d="M11 17.2a8 8 0 0 1 16 0z" fill="var(--accent)"/><path d="M13 22.6h12" stroke="#d9ae17"/>'
@@ -205,7 +205,7 @@ def told_page(title: str, sentence: str, words: Words) -> str:
 
 def _page(title: str, sentence: str, body: str, words: Words) -> str:
     said = f"<p>{escape(sentence)}</p>" if sentence else ""
-    main = f'<main class="door">{_MARK}<h1>{escape(title)}</h1>{said}{body}</main>'
+    main = f'<main class="door">{MARK}<h1>{escape(title)}</h1>{said}{body}</main>'
     return plain_page(title, main, words, THEME, LOOK)
 
 

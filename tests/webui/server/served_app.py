@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import uvicorn
 from starlette.applications import Starlette
+from starlette.types import ASGIApp
 
 from core.engine import Engine
 from core.settings import Settings
@@ -20,6 +21,7 @@ from webui.middleware.gate import GateMiddleware
 from webui.middleware.headers import HeadersMiddleware
 from webui.middleware.owner import OwnerMiddleware
 from webui.routes import Routes
+from webui.serving import guarded
 from webui.uploads import Uploads
 from webui.views import Views
 from webui.words import Words
@@ -32,11 +34,18 @@ class Served:
 
 
 @asynccontextmanager
-async def served(engine: Engine, settings: Settings) -> AsyncGenerator[Served]:
+async def served(engine: Engine, settings: Settings, *, whole: bool = False) -> AsyncGenerator[Served]:
+    """Serve until the end.
+
+    Args:
+        whole: By the settings, with the token that they ask for; else anybody of this machine is its owner.
+    """
     uploads = Uploads(settings.home / "tmp", 1024 * 1024)
     inner = Starlette(routes=Routes(WebContext(engine, settings, Words.of), uploads, Views(Words.of)).table())
     owners, hosts = Owners("secret", local=True), Hosts("127.0.0.1", any_address=False)
-    app = HeadersMiddleware(OwnerMiddleware(GateMiddleware(inner, uploads), owners, hosts), ())
+    app: ASGIApp = HeadersMiddleware(OwnerMiddleware(GateMiddleware(inner, uploads), owners, hosts), ())
+    if whole:
+        app = guarded(GateMiddleware(inner, uploads), settings, "secret", settings.page_token())
     with socket.create_server(("127.0.0.1", 0)) as sock:
         config = uvicorn.Config(app, log_level="warning", lifespan="off", timeout_graceful_shutdown=2)
         server = PromptServer(config)
