@@ -141,10 +141,6 @@ class AllApps:
         self._database = database
         self._keys = keys
 
-    def of(self, owner: str) -> AppStore:
-        """The programs of one owner."""
-        return AppStore(self._database, owner)
-
     async def find(self, kind: Kind, token: str) -> KeptToken | None:
         """What is kept of a token; `None` where it is nobody's, its time is up, or its program was shut out."""
         if not token.startswith(_BEGINNINGS[kind]) or len(token) > _LONGEST:

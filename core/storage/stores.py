@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from core.bridge.pool import Listeners
 from core.storage.api_keys import AllApiKeys, ApiKeyStore
 from core.storage.api_state import ApiFileStore, ApiResponseStore
-from core.storage.app_tokens import AllApps
+from core.storage.app_tokens import AllApps, AppStore
 from core.storage.arriving import ArrivingConversations
 from core.storage.blobs import SHARES, files_beside, size_of
 from core.storage.conversation_list import ConversationList
@@ -136,6 +136,11 @@ class OwnerStores:
     def api_keys(self) -> ApiKeyStore:
         """Which let the owner's programs in."""
         return ApiKeyStore(self._database, self.owner, self._api_keys)
+
+    @cached_property
+    def apps(self) -> AppStore:
+        """Programs that the owner lets in at a page."""
+        return AppStore(self._database, self.owner)
 
     @cached_property
     def api_files(self) -> ApiFileStore:

@@ -107,7 +107,8 @@ class AppRoutes:
             self._check(request, base)
             form = parse_qsl((await read_body(request.receive, _FORM_LIMIT) or b"").decode("utf-8", "replace"))
             asked = self._asked(dict(form).get("ticket", ""), request, base)
-            scopes = tuple(one for one in asked.scopes if ("scope", one) in form)
+            ticked = {value for name, value in form if name == "scope"}
+            scopes = tuple(one for one in asked.scopes if one in ticked)
             if ("answer", "yes") not in form:
                 told = {"error": "access_denied", "error_description": "The person did not agree."}
             elif not scopes:
@@ -115,7 +116,7 @@ class AppRoutes:
             else:
                 app = App(asked.client.id, asked.resource, self._back_of(asked))
                 wanted = NewApp(asked.client.name, app, scopes, _asked_again(asked))
-                told = {"code": await self._engine.stores.apps.of(request.scope["owner"]).let_in(wanted)}
+                told = {"code": await self._engine.stores.of(request.scope["owner"]).apps.let_in(wanted)}
         except ParlourError as error:
             return self._refused(error, words)
         headers = {"cache-control": "no-store", "referrer-policy": "no-referrer"}

@@ -35,13 +35,13 @@ async def stores(tmp_path: Path) -> AsyncGenerator[Stores]:
 
 async def let_in(stores: Stores, owner: str = "alice") -> Given:
     """The first tokens of a program."""
-    given = await stores.apps.exchange("code", await stores.apps.of(owner).let_in(EDITOR), ["search", "ask"])
+    given = await stores.apps.exchange("code", await stores.of(owner).apps.let_in(EDITOR), ["search", "ask"])
     assert given is not None
     return given
 
 
 async def test_a_code_is_good_for_tokens_once_and_coming_twice_ends_what_it_was_good_for(stores: Stores) -> None:
-    code = await stores.apps.of("alice").let_in(EDITOR)
+    code = await stores.of("alice").apps.let_in(EDITOR)
     kept = await stores.apps.find("code", code)
     assert kept is not None
     assert (kept.key.owner_id, kept.app, kept.about, kept.is_spent) == ("alice", EDITOR.app, ASKED, False)
@@ -76,7 +76,7 @@ async def test_tokens_are_renewed_by_others_and_never_for_more(stores: Stores) -
 
 
 async def test_each_runs_out_at_its_time(stores: Stores, monkeypatch: pytest.MonkeyPatch) -> None:
-    code = await stores.apps.of("alice").let_in(EDITOR)
+    code = await stores.of("alice").apps.let_in(EDITOR)
     given, now = await let_in(stores), time.time()
     monkeypatch.setattr(app_tokens.time, "time", lambda: now + 61)
     assert await stores.apps.exchange("code", code, ["ask"]) is None
@@ -89,7 +89,7 @@ async def test_each_runs_out_at_its_time(stores: Stores, monkeypatch: pytest.Mon
 
 
 async def test_only_the_right_kind_of_token_is_found_and_none_is_kept_as_it_is(stores: Stores, tmp_path: Path) -> None:
-    code = await stores.apps.of("alice").let_in(EDITOR)
+    code = await stores.of("alice").apps.let_in(EDITOR)
     given = await let_in(stores)
     for kind in ("code", "access", "refresh"):
         for token in (code, given.access, given.refresh):
@@ -119,14 +119,14 @@ async def test_who_does_not_fetch_the_tokens_is_not_listed_and_makes_room(
     stores: Stores, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(api_keys, "MOST_KEYS", 2)
-    await stores.apps.of("alice").let_in(EDITOR)
+    await stores.of("alice").apps.let_in(EDITOR)
     await stores.of("alice").api_keys.create(NewKey("Editor"))  # a program's name is no key's
     with pytest.raises(ConflictError):
-        await stores.apps.of("alice").let_in(EDITOR)
+        await stores.of("alice").apps.let_in(EDITOR)
     now = time.time()
     monkeypatch.setattr(api_keys.time, "time", lambda: now + 61)
     assert [one.app for one in await stores.of("alice").api_keys.list()] == [None]
-    await stores.apps.of("alice").let_in(EDITOR)
+    await stores.of("alice").apps.let_in(EDITOR)
 
 
 async def test_the_owner_deleted_all_is_gone(stores: Stores) -> None:

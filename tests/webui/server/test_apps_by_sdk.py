@@ -157,7 +157,9 @@ async def test_a_program_asks_for_more_where_a_tool_wants_it(here: Served) -> No
 
 
 async def test_the_owner_of_this_machine_shows_the_token_of_the_house_first(tmp_path: Path) -> None:
-    settings = Settings(home=tmp_path / "home", retrieval="keyword", check_claims=False, secret=SecretStr("key"), token=SecretStr(TOKEN))
+    settings = Settings(
+        home=tmp_path / "home", retrieval="keyword", check_claims=False, secret=SecretStr("key"), token=SecretStr(TOKEN)
+    )
     async with (
         Engine(settings, model=ScriptedModel("With heliotrope.")) as engine,
         served(engine, settings, whole=True) as house,
