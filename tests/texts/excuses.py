@@ -29,7 +29,15 @@ _LISTED: Mapping[str, str] = {
         webui.agent_doors.answering: answered
         webui.agent_doors.app: AgentDoors.* serve_agent
     """,
+    "a header or an address of an HTTP request, or a body of at most 256 KB, read once from front to back": """
+        core.mcp.app_addresses: base_of is_safe is_resource about_resource about_server challenge needed_for
+        core.mcp.app_clients: Client.* Clients.* back_of
+        core.mcp.apps: AskedFor.* Apps.* _Provider.*
+        webui.handlers.apps: AppRoutes.*
+        webui.middleware.then: is_asked remembering remembered forgetting page_of
+    """,
     "values go into statements of fixed form; names are cut to their length": """
+        core.storage.app_tokens: AppStore.* AllApps.*
         core.storage.conversations: ConversationStore.* Allowances.* SummaryStore.* freed_files unneeded thread_of
         core.storage.conversations: use_files
         core.storage.documents: LibraryStore.* DocumentStore.*
@@ -67,7 +75,7 @@ _LISTED: Mapping[str, str] = {
         core.storage.dialects: begins
         core.storage.notes: note_of keep_note forget_notes print_of unfinished
         core.storage.postgres_engine: _WithoutNul.*
-        core.storage.api_keys: ApiKey.* ApiKeyStore.* AllApiKeys.*
+        core.storage.api_keys: ApiKey.* ApiKeyStore.* AllApiKeys.* make_room insert_key
         core.storage.api_state: ApiFileStore.* ApiResponseStore.*
         core.rag.search.near_index: count_of
         webui.panels.toolbar: switched
@@ -88,7 +96,7 @@ _LISTED: Mapping[str, str] = {
         core.runs.elsewhere: OwnersElsewhere.*
         core.runs.redis_feed: feed_at
         core.runs.owner_replies: OwnerReplies.rate
-        core.mcp_endpoint: McpAccess.authenticate OwnerMcpAccess.*
+        core.mcp_endpoint: McpAccess.authenticate McpAccess.lets_in OwnerMcpAccess.*
         core.doors.door: Doors.* Door.*
         core.doors.catalog: Catalog.find
         core.doors.storing: store_conversation
