@@ -251,6 +251,11 @@ class JoinedLibrary(Library):
         """Raises NotFoundError."""
         raise _only_read()
 
+    def read_at_once(self, count: int) -> NoReturn:
+        """Raises NotFoundError."""
+        del count
+        raise _only_read()
+
     def remove(self, document_id: str) -> NoReturn:
         """Raises NotFoundError."""
         del document_id
