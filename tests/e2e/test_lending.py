@@ -107,5 +107,11 @@ def test_a_server_is_shared_by_keyboard_and_stands_on_the_borrowers_open_page_un
             choice.select_option("not shared")
             expect(row).to_have_count(0)
             expect(jan.get_by_text("Nobody shares a tool with you.")).to_be_visible()
+
+            people = mara.request.get(f"{app.url}/people").text()
+            (who,) = re.findall(r'<td>Jan</td><td>.*?value="(p-[\w-]+)"', people)
+            expect(jan.locator("#status [data-state]")).to_have_attribute("data-role", "member")
+            house.sent(mara, "/people/role", person=who, role="administrator")
+            expect(jan.locator("#status [data-state]")).to_have_attribute("data-role", "administrator")
         finally:
             app.stop()

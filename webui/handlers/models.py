@@ -206,7 +206,9 @@ class ModelRoutes:
             async def done() -> dict[str, Any]:
                 try:
                     async with self._engine.workspaces.open(owner) as workspace:
-                        return await work(workspace.models, draft, words)
+                        told = await work(workspace.models, draft, words)
+                        shares = workspace.models.is_local and bool(await workspace.stores.lending.groups())
+                        return {**told, "shares": True} if shares and "services" in told else told
                 except ParlourError as error:
                     return {"failed": _told(draft, error, words)}
                 except Exception as error:

@@ -308,9 +308,9 @@ class ToolRoutes:
         own = self._engine.program.own_tools() if self._engine.program is not None else None
         listed = await tools.listed() if own is None else [ListedTool(one, one.full_name, on=True) for one in own]
         policy = await workspace.rules.policy()
-        services = await tools.openapi.list()
-        allowed = allowed_data(allowed, listed, servers, services, words)
-        hints = rule_hints(policy, listed, servers, services, words)
+        services, lent = await tools.openapi.list(), await tools.lent.list()
+        allowed = allowed_data(allowed, listed, servers, services, words, lent)
+        hints = rule_hints(policy, listed, servers, services, words, lent)
         return {
             "local": local,
             "only_local": words("tools.only_local"),
@@ -321,7 +321,7 @@ class ToolRoutes:
             "accounts": accounts,
             "notes": notes_data(await tools.notes.list()),
             "servers": [server_row(server, words) for server in servers],
-            "lent": [lent_data(one, words) for one in await tools.lent.list()],
+            "lent": [lent_data(one, words) for one in lent],
             "shares": bool(await workspace.stores.lending.groups()),
             "opened": server_data(one, words, local=local) if one is not None else None,
             "access": {"path": PATH, "made": token.made if token is not None else 0},

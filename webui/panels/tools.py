@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from core.toolbox.choices import SearchEngine, ToolAccount
+    from core.toolbox.lent_tools import LentTools
     from core.toolbox.server_form import OwnServer
     from core.toolbox.toolbox import ListedTool, OwnerInterpreter
     from core.toolbox.user_openapi import OwnService
@@ -150,13 +151,15 @@ def rule_hints(
     servers: Sequence[OwnServer],
     services: Sequence[OwnService],
     words: Words,
+    lent: Sequence[LentTools] = (),
 ) -> dict[str, list[str]]:
     """Hints about rules that match no tool, by list of rules.
 
     Rules for a server that is not connected are not judged: its tools are unknown.
     """
-    names = _names(listed, servers, services)
+    names = _names(listed, servers, services, lent)
     away = [rule_name(one.kept.name, "") for one in servers if one.state != "ready"]
+    away += [rule_name(one.rules, "") for one in lent if one.kind == "server" and one.state != "ready"]
     lists = {"deny": policy.deny, "ask": policy.ask, "allow": policy.allow}
     return {
         name: [
@@ -172,25 +175,32 @@ def allowed_data(
     servers: Sequence[OwnServer],
     services: Sequence[OwnService],
     words: Words,
+    lent: Sequence[LentTools] = (),
 ) -> list[dict[str, str]]:
     """The tools that run without approval in a conversation: names in rules, and labels."""
     labels = {one.name: _label(one, words) for one in listed}
-    labels |= {tool.full_name: tool.label(words.spoken) for tool in _brought(servers, services)}
+    labels |= {tool.full_name: tool.label(words.spoken) for tool in _brought(servers, services, lent)}
     return [{"id": name, "label": labels.get(name, name.rsplit(":", 1)[-1])} for name in allowed]
 
 
-def _brought(servers: Sequence[OwnServer], services: Sequence[OwnService]) -> Iterable[BaseTool]:
+def _brought(
+    servers: Sequence[OwnServer], services: Sequence[OwnService], lent: Sequence[LentTools]
+) -> Iterable[BaseTool]:
     yield from (each.tool for one in servers for each in one.tools)
+    yield from (tool for one in lent for tool in one.tools)
     yield from (tool for one in services for tool in one.tools)
 
 
 def _names(
-    listed: Sequence[ListedTool], servers: Sequence[OwnServer], services: Sequence[OwnService]
+    listed: Sequence[ListedTool],
+    servers: Sequence[OwnServer],
+    services: Sequence[OwnService],
+    lent: Sequence[LentTools],
 ) -> dict[str, set[str]]:
     """All tools by their name in rules, with their labels in lower case."""
     found = {one.name: _labels(one.tool) for one in listed}
     found |= {one.name: {label.casefold() for label in one.labels.values()} for one in _OVER_DOCUMENTS}
-    return found | {tool.full_name: _labels(tool) for tool in _brought(servers, services)}
+    return found | {tool.full_name: _labels(tool) for tool in _brought(servers, services, lent)}
 
 
 def _labels(tool: BaseTool | None) -> set[str]:

@@ -103,6 +103,9 @@ async def test_the_dialog_of_tools_shows_what_is_shared_and_nothing_of_how_it_is
         await asyncio.sleep(0)
     assert (now["on"], now["said"], len(now["tools"])) == (True, "MCP server · ready, 6 tools", 6)
     assert now["tools"][0]["id"].startswith("mcp:@Mara/notes#")
+    rules = {"deny": [now["tools"][0]["id"], "mcp:@Mara/other:*"]}
+    hints = (await shared.jan.post("/tools/patterns", json=rules)).json()["approval"]["hints"]["deny"]
+    assert len(hints) == 1, "the one that is there is known"
     heard += [
         await shared.jan.get(path, params={"server": shared.server}) for path in ("/tools/state", "/lending", "/meter")
     ]
