@@ -6,6 +6,7 @@ import json
 import math
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from psycopg.conninfo import make_conninfo
 from psycopg.types.string import StrDumper
 from sqlalchemy import create_engine, event
 from sqlalchemy.engine import make_url
@@ -24,8 +25,9 @@ _USUAL: Final = {
     "connect_timeout": "5",
     "keepalives_idle": "30",
     "tcp_user_timeout": "30000",
-    # A transaction whose process is gone must hold nobody up; short statements gain nothing from compiling.
-    "options": "-c idle_in_transaction_session_timeout=60s -c lock_timeout=10s -c jit=off",
+    # A transaction or lock whose process is gone must hold nobody up; short statements gain nothing from compiling.
+    "options": "-c idle_in_transaction_session_timeout=60s -c lock_timeout=10s -c jit=off "
+    "-c tcp_keepalives_idle=30 -c tcp_keepalives_interval=10 -c tcp_keepalives_count=3",
 }
 
 
@@ -45,10 +47,18 @@ def engine_of(address: str, size: int) -> Engine:
         pool_timeout=PATIENCE,
         pool_reset_on_return=None,  # whoever takes one ends what it began
         use_native_hstore=False,
-        connect_args={name: value for name, value in _USUAL.items() if name not in url.query},
+        hide_parameters=True,  # what people wrote stands in no log
+        connect_args=_unsaid(url),
     )
     event.listen(engine, "connect", _set_up)
     return engine
+
+
+def conninfo_of(address: str) -> str:
+    """The same connection for who speaks to the driver alone: an address is read in one way. Raises SettingsError."""
+    url = _read(address)
+    said = url.translate_connect_args(username="user", database="dbname")
+    return make_conninfo(**said, **{name: _last(value) for name, value in url.query.items()}, **_unsaid(url))
 
 
 def named(address: str) -> str:
@@ -58,11 +68,21 @@ def named(address: str) -> str:
     return f"the database {url.database or url.username or ''} at {url.host or 'this machine'}{port}"
 
 
+def _unsaid(url: URL) -> dict[str, str]:
+    """What is usual, and not said in the address."""
+    return {name: value for name, value in _USUAL.items() if name not in url.query}
+
+
+def _last(value: str | tuple[str, ...]) -> str:
+    return value if isinstance(value, str) else value[-1]
+
+
 def _read(address: str) -> URL:
-    hint = "Write it as postgresql://name:password@host:5432/database."
+    hint = "Write it as postgresql://name:password@host:5432/database, with %40 for an @ in the password."
     try:
         url = make_url(address)
-        fine = url.drivername in {"postgresql", "postgres"}
+        # A host with @ is the end of a password, which nobody shall see.
+        fine = url.drivername in {"postgresql", "postgres"} and "@" not in (url.host or "")
     except (ArgumentError, ValueError):
         fine, url = False, None
     if not fine or url is None:

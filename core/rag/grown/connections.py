@@ -12,6 +12,7 @@ import psycopg
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from core.errors import NoSpaceError, StorageError
+from core.storage.postgres_engine import conninfo_of
 from core.storage.shelf_tables import HERE, vector_statements
 
 if TYPE_CHECKING:
@@ -39,7 +40,8 @@ class Connections:
         self._guard = threading.Lock()
         self._has_vectors: bool | None = None
         # Locks are held while others write: out of the same pool they could use up what they wait for.
-        self._pool, self._locks = _pool(address, _MOST), _pool(address, _MOST_LOCKS)
+        how = conninfo_of(address)
+        self._pool, self._locks = _pool(how, _MOST), _pool(how, _MOST_LOCKS)
 
     @contextmanager
     def reading(self) -> Generator[Db]:
@@ -112,9 +114,9 @@ class Connections:
         self._locks.close()
 
 
-def _pool(address: str, most: int) -> ConnectionPool[Db]:
+def _pool(how: str, most: int) -> ConnectionPool[Db]:
     return ConnectionPool(
-        address,
+        how,
         min_size=0,
         max_size=most,
         timeout=_WAIT,
