@@ -20,7 +20,7 @@ from core.storage import data_folder
 from core.storage.message_texts import words_in
 from core.storage.migrations import postgres, upgrade
 from core.storage.migrations.updating import PATIENCE, alone_with
-from core.storage.notes import MOVE, SECRET, forget_notes, keep_note, note_of, print_of, unfinished
+from core.storage.notes import GENERATION, MOVE, SECRET, forget_notes, keep_note, note_of, print_of, unfinished
 from core.storage.postgres_engine import engine_of, finite, named, to_json
 from core.storage.postgres_errors import translated
 from core.storage.tables import Searched, message_agent_thoughts, message_texts, messages, metadata, without_halves
@@ -105,7 +105,7 @@ def copy_grown(address: str, target: Path) -> None:
     upgrade.bring_up_to_date(target)
     engine, file = (
         engine_of(address, 1),
-        create_engine(f"sqlite:///{target}", poolclass=StaticPool, json_serializer=to_json),
+        create_engine(f"sqlite:///{target}", poolclass=StaticPool, json_serializer=to_json, hide_parameters=True),
     )
     try:
         with engine.connect() as source, file.begin() as copy:
@@ -158,6 +158,8 @@ class _Carrying:
         for table in (message_texts, metadata.tables["audit"]):
             newest = f"SELECT setval(pg_get_serial_sequence('{table.name}', 'id'), max(id)) FROM {table.name}"  # noqa: S608
             self._target.execute(text(newest))
+        opened = self._source.exec_driver_sql("PRAGMA user_version").scalar_one()
+        keep_note(self._target, GENERATION, str(opened))  # as it is noted in the data folder, which may be used on
         forget_notes(self._target, MOVE)
         self._target.execute(text("COMMIT"))
         return total
@@ -208,7 +210,8 @@ class _Carrying:
                     batch = []
             if batch:
                 self._target.execute(insert(table), batch)
-            arrived = _of(_sent(table, row) for row in self._target.execute(select(table)))
+            there = self._target.execute(select(table), execution_options={"yield_per": _AT_ONCE})
+            arrived = _of(_sent(table, row) for row in there)
             if arrived != sent:
                 sentence = f"What arrived in the table {table.name} of {self._name} is not what was sent."
                 raise StorageError(sentence, hint="Report this.", key="move_differs", table=table.name)
@@ -260,10 +263,10 @@ def _parents_first(source: Connection) -> list[str]:
     answers: dict[str | None, list[str]] = defaultdict(list)
     for id_, parent in source.execute(select(messages.c.id, messages.c.parent_id).order_by(messages.c.id)):
         answers[parent].append(id_)
-    ordered = list(answers[None])
+    ordered = answers.pop(None, [])
     for one in ordered:  # which grows meanwhile
-        ordered += answers.get(one, ())
-    return ordered
+        ordered += answers.pop(one, ())
+    return ordered + [one for some in answers.values() for one in some]  # what they answer is gone: that is told
 
 
 def _chunks(ids: list[str]) -> Iterator[list[str]]:

@@ -238,6 +238,7 @@ def _engine(path: Path, *, size: int) -> Engine:
         f"sqlite:///{path}",
         isolation_level="AUTOCOMMIT",  # transactions are begun and ended above, by hand
         json_serializer=_json,
+        hide_parameters=True,  # what people wrote stands in no log
         pool_size=size,
         max_overflow=0,
         pool_timeout=_BUSY_TIMEOUT * 2,

@@ -19,6 +19,8 @@ _KEEP: Final = text(
 _FORGET: Final = text("DELETE FROM installation WHERE name LIKE :beginning || '%'")
 SECRET: Final = "secret"  # noqa: S105 - the name of a note
 """The note with the print of the installation's secret."""
+GENERATION: Final = "generation"
+"""The note of how often the database was opened."""
 MOVE: Final = "move"
 """The note that rows are being carried here from a data folder, and the beginning of those of single tables."""
 

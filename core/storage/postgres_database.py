@@ -21,14 +21,14 @@ from core.bridge.cancellation import run_to_end
 from core.errors import StorageError
 from core.observing import record
 from core.storage.migrations.postgres import bring_up_to_date
-from core.storage.notes import keep_note, note_of
+from core.storage.notes import GENERATION, keep_note, note_of
 from core.storage.postgres_engine import PATIENCE, engine_of, named
 from core.storage.postgres_errors import (
     is_conflict,
     is_duplicate,
     is_passing,
     is_undone,
-    translated,
+    met_at_work,
     unsure,
 )
 from core.storage.transactions import DURATION, READ, WRITE, Transactions
@@ -107,11 +107,11 @@ class PostgresDatabase(Transactions):
 
     def counted(self, connection: Connection) -> int:
         """As of `Transactions`."""
-        return int(note_of(connection, "generation") or 0)
+        return int(note_of(connection, GENERATION) or 0)
 
     def count(self, connection: Connection, number: int) -> None:
         """As of `Transactions`."""
-        keep_note(connection, "generation", str(number))
+        keep_note(connection, GENERATION, str(number))
 
     async def _run(
         self, threads: ThreadPoolExecutor, engine: Engine, opening: bytes, work: Callable[[Connection], T]
@@ -136,7 +136,7 @@ class PostgresDatabase(Transactions):
                 met = is_conflict(error)
                 again = met or is_passing(error) or duplicate
                 if not again or self._closing.is_set() or time.monotonic() > until:
-                    raise translated(error, self.name) from error
+                    raise met_at_work(error, self.name) from error
             self._closing.wait(wait * random.random())  # noqa: S311 - so that two do not meet again and again
             wait = min(wait * 2, _LONGEST_WAIT)
 

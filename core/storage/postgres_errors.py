@@ -8,7 +8,7 @@ from typing import Any, Final
 import psycopg
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
-from core.errors import ConflictError, NoSpaceError, SettingsError, StorageError
+from core.errors import ConflictError, NoSpaceError, ParlourError, SettingsError, StorageError
 
 _CONFLICTS: Final = {"40001", "40P01"}  # serialization failure, deadlock
 _DUPLICATE: Final = "23505"
@@ -70,7 +70,7 @@ def unsure(name: str) -> StorageError:
     return StorageError(text, hint="Look whether it is there before you try again.", key="storage_unsure", place=name)
 
 
-def translated(error: BaseException, name: str) -> Exception:
+def translated(error: BaseException, name: str) -> ParlourError:
     """The error of ours that says what a failure of the database means.
 
     Args:
@@ -100,6 +100,19 @@ def translated(error: BaseException, name: str) -> Exception:
         hint = "Start it, or correct PARLOUR_DATABASE; what was stored before is safe."
         return StorageError(f"{name[:1].upper()}{name[1:]} cannot be reached: {said}.", hint=hint, key="storage_gone")
     return StorageError(f"{name[:1].upper()}{name[1:]} failed: {said}.", place=name)
+
+
+def met_at_work(error: BaseException, name: str) -> StorageError:
+    """The same of a database that was opened before: whatever comes between, what works with it waits or tries again.
+
+    Args:
+        error: As of `translated`.
+        name: Likewise.
+    """
+    told = translated(error, name)
+    if isinstance(told, StorageError):
+        return told
+    return StorageError(str(told.args[0]), hint=told.hint, key=told.words_key, **told.details)
 
 
 def _not_let_in(name: str, said: str) -> SettingsError:

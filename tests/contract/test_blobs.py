@@ -417,6 +417,26 @@ async def test_everything_is_carried_once_goes_on_where_it_was_and_is_the_same(s
     assert await keys(back) == await keys(here)
 
 
+async def test_a_snapshot_whose_carrying_was_cut_short_before_its_note_is_found_by_its_link(
+    s3: S3Server, tmp_path: Path
+) -> None:
+    here = FolderBlobs({SHARES: tmp_path / "shares"})
+    there = s3_blobs(s3.make_bucket(), s3.address, tmp_path / "copies")
+    share = key_of("alice", SHARES, "s.zip")
+    await here.put(share, b"a bundle")
+    await there.take(share, _draft_of(there, share, b"a bundle"))  # the bytes alone
+    assert await there.find(SHARES, "s.zip") == []
+    assert await carry_files(here, there) == Carried(1, 8, 0)
+    assert await there.find(SHARES, "s.zip") == [share]
+
+
+def _draft_of(blobs: ObjectBlobs, key: str, data: bytes) -> Path:
+    draft = blobs.draft(key)
+    draft.parent.mkdir(exist_ok=True)
+    draft.write_bytes(data)
+    return draft
+
+
 async def test_what_arrives_as_something_else_is_named_and_stays_where_it_was(
     s3: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -27,7 +27,7 @@ def run_steps(path: Path, last: str = "head") -> None:
     from sqlalchemy.exc import DBAPIError
     from sqlalchemy.pool import NullPool
 
-    engine = create_engine(f"sqlite:///{path}", isolation_level="AUTOCOMMIT", poolclass=NullPool)
+    engine = create_engine(f"sqlite:///{path}", isolation_level="AUTOCOMMIT", poolclass=NullPool, hide_parameters=True)
     try:
         with engine.connect() as connection:
             # All steps or none: killed half way, the file is as it was. A second process waits and finds them done.

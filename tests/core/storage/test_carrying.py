@@ -16,7 +16,7 @@ from core.errors import ConflictError, StorageError
 from core.messages.message import Message
 from core.storage import carrying
 from core.storage.carrying import carry
-from core.storage.database import Database
+from core.storage.database import Database, count_opening
 from core.storage.installation import check_secret
 from core.storage.owner_settings import OwnerSettings
 from core.storage.sealing import Sealer
@@ -83,6 +83,27 @@ async def test_what_arrived_is_found_read_and_gone_on_with(path: Path, postgres:
     reply = await now.conversations.add_message(first.id, "assistant", [Message("assistant", "Dort.")], question.id)
     assert [turn.id for turn in await now.conversations.thread(first.id)] == [question.id, reply.id]
     await after.aclose()
+
+
+async def test_a_parlour_of_the_data_folder_goes_on_with_what_was_carried(
+    path: Path, postgres: str, tmp_path: Path
+) -> None:
+    before = await Database.open(path)
+    for _ in range(3):
+        assert await count_opening(before, tmp_path) is None
+    await before.aclose()
+    carry(path, postgres, SECRET, nobody)
+    after = await Database.open(postgres)
+    assert await count_opening(after, tmp_path) is None, "it is no older copy"
+    await after.aclose()
+
+
+def test_a_message_whose_question_is_gone_is_told_and_not_left_out(path: Path, postgres: str) -> None:
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("UPDATE messages SET parent_id = 'gone' WHERE parent_id IS NOT NULL")
+        connection.commit()
+    with pytest.raises(ConflictError, match="messages"):
+        carry(path, postgres, SECRET, nobody)
 
 
 def test_a_reply_that_is_older_than_its_question_arrives_after_it(path: Path, postgres: str) -> None:

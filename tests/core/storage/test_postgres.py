@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import traceback
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import psycopg
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, insert, text
 
 from core.engine import Engine
 from core.errors import ConflictError, NoSpaceError, ParlourError, SettingsError, StorageError
@@ -27,7 +28,7 @@ from core.storage.owner_settings import OwnerSettings
 from core.storage.postgres_database import PostgresDatabase
 from core.storage.run_news import RunRequest, RunRequests
 from core.storage.runs import AllRuns
-from core.storage.tables import metadata
+from core.storage.tables import metadata, owner_settings
 from core.testing.scripted_model import ScriptedModel
 from tests.grown_postgres import PostgresServer
 
@@ -79,6 +80,41 @@ async def test_a_database_that_cannot_be_used_is_one_sentence(
         await Database.open(address.format(server=f"127.0.0.1:{postgres_server.port}"))
     assert caught.value.words_key == key
     assert "\n" not in str(caught.value).partition("\nMore about it")[0]
+
+
+async def test_who_is_let_in_no_more_meets_a_storage_error_and_goes_on_when_that_is_over(
+    postgres_server: PostgresServer,
+) -> None:
+    admin, address = postgres_server.admin, postgres_server.make("shut")
+    admin.execute("CREATE ROLE once LOGIN")
+    admin.execute("ALTER DATABASE shut OWNER TO once")
+    database = await Database.open(address.replace("postgres@", "once@"))
+    await database.write(add_owner("before"))
+    admin.execute("ALTER ROLE once NOLOGIN")
+    admin.execute("SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE usename = 'once'")
+    for asked in (owner_count(database), database.write(add_owner("meanwhile"))):
+        with pytest.raises(StorageError) as caught:  # what works with it goes on after that, and after nothing else
+            await asked
+        assert caught.value.words_key == "storage_forbidden"
+    admin.execute("ALTER ROLE once LOGIN")
+    assert await owner_count(database) == 1
+    await database.aclose()
+
+
+@pytest.mark.parametrize("address", ["postgresql://parlour:hidden@word@127.0.0.1/parlour", "postgresql://p:hidden"])
+async def test_an_address_that_is_wrong_by_its_password_shows_nothing_of_it(address: str) -> None:
+    with pytest.raises(SettingsError) as caught:
+        await Database.open(address)
+    assert caught.value.words_key == "storage_address"
+    assert "word" not in f"{caught.value}".partition("password")[0]
+    assert "hidden" not in "".join(traceback.format_exception(caught.value))
+
+
+async def test_what_somebody_wrote_stands_in_no_log_of_a_failure(opened: Database) -> None:
+    word = "-".join(("hidden", "word"))
+    with pytest.raises(ConflictError) as caught:
+        await opened.write(lambda c: c.execute(insert(owner_settings).values(owner_id="x", name="n", value=word)))
+    assert word not in "".join(traceback.format_exception(caught.value))
 
 
 async def test_a_password_is_never_shown() -> None:
