@@ -67,7 +67,7 @@ class Elsewhere:
         every: float = _EVERY,
         patience: float = _PATIENCE,
     ) -> None:
-        self._news, self.requests = stores.run_news, stores.run_requests
+        self._runs, self.requests = stores.runs, stores.run_requests
         self._database = stores.database
         self._feed = feed
         self._here = here
@@ -119,7 +119,7 @@ class Elsewhere:
     async def look(self) -> None:
         """See which runs there are. Raises StorageError."""
         before = {*self._here()}
-        found = await self._news.running()
+        found = await self._runs.running()
         own = before | {*self._here()}
         now = {record.conversation_id: record for record, _ in found if record.conversation_id not in own}
         gone = [one for place, one in self._known.items() if place not in now and place not in self._followed]
@@ -331,17 +331,29 @@ class Heeding:
 
     async def _settle(self, run: Run, request: RunRequest) -> None:
         try:
-            try:
-                answer = await _done(run, request)
-            except (ConflictError, NotFoundError) as error:
-                answer = {"error": "gone" if isinstance(error, NotFoundError) else error.words_key}
-            await self._requests.settle(request, answer)
+            await self._tell(run, request, await _answer_to(run, request))
         except ParlourError as error:  # it is asked still
             _LOG.warning("What is asked of run %s could not be done: %s", run.id, error)
         except Exception:  # noqa: BLE001 - logged; whoever asked hears nothing, and asks again
             _LOG.exception("What is asked of run %s could not be done.", run.id)
         finally:
             self._at_work.discard((request.run_id, request.key))
+
+    async def _tell(self, run: Run, request: RunRequest, answer: dict[str, Any]) -> None:
+        """Tell what is done, as soon as that can be stored: it is not done again."""
+        while True:
+            try:
+                return await self._requests.settle(request, answer)
+            except StorageError as error:
+                _LOG.warning("What was asked of run %s is done, and cannot be told yet: %s", run.id, error)
+            await asyncio.sleep(self._every)
+
+
+async def _answer_to(run: Run, request: RunRequest) -> dict[str, Any]:
+    try:
+        return await _done(run, request)
+    except (ConflictError, NotFoundError) as error:
+        return {"error": "gone" if isinstance(error, NotFoundError) else error.words_key}
 
 
 async def _done(run: Run, request: RunRequest) -> dict[str, Any]:

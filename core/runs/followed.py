@@ -102,6 +102,11 @@ class FollowedRun:
         self._end.told.set()
         self._ready.set()
 
+    def leave_off(self) -> None:
+        """Nothing more is told here: who looks at it looks again, and nobody waits for it."""
+        self._ready.set()
+        self.log.leave_off()
+
     def rewound(self, after: int) -> FollowedRun:
         """The same run, known up to a number; this one is left where it is, and who looks at it looks again."""
         kept = [
@@ -113,8 +118,7 @@ class FollowedRun:
         again.used, again._end = self.used, self._end
         if after:
             again._ready.set()
-        self._ready.set()
-        self.log.leave_off()
+        self.leave_off()
         return again
 
     def _at(self) -> float:
@@ -143,7 +147,7 @@ class Following:
     def close(self) -> None:
         """Follow it no more."""
         self.task.cancel()
-        self.run.log.leave_off()
+        self.run.leave_off()
 
     async def _follow(self) -> None:
         while not await self._followed():

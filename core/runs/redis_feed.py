@@ -114,8 +114,9 @@ class RedisFeed:
                     return
                 behind = position.seen > known or position.is_owed  # Redis has not told what the tables have
                 wait = _BESIDE if behind or not self._is_well else _LOOKS
-                async for told in self._until_look(stream, position, time.monotonic() + wait):
-                    yield told
+                if position.epoch:  # else all of it is read anew, and at once
+                    async for told in self._until_look(stream, position, time.monotonic() + wait):
+                        yield told
                 news = await self._looks.next(run_id, position.base)
         finally:
             self._leave(stream)

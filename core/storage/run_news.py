@@ -11,13 +11,12 @@ from sqlalchemy import Connection, bindparam, delete, insert, select, update
 from core.errors import ConflictError
 from core.storage import statements
 from core.storage.base import EventRow
-from core.storage.runs import WITH_LEASES, lease_of, run_record
 from core.storage.tables import run_events, run_requests, runs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from core.storage.base import Lease, RunRecord, RunStatus
+    from core.storage.base import RunRecord, RunStatus
     from core.storage.database import Database
 
 
@@ -64,10 +63,9 @@ _AFTER: Final = (
 _OPEN: Final = (
     select(run_requests)
     .join(runs, runs.c.id == run_requests.c.run_id)
-    .where(runs.c.worker == bindparam("holder"), run_requests.c.answer.is_(None))
+    .where(statements.IS_RUNNING, runs.c.worker == bindparam("holder"), run_requests.c.answer.is_(None))
     .order_by(run_requests.c.at)
 )
-_RUNNING: Final = WITH_LEASES.where(statements.IS_RUNNING).order_by(runs.c.started_at)
 _ANSWERS_STAY: Final = 600.0  # seconds; whoever asked has read them, or is gone
 
 
@@ -96,11 +94,6 @@ class RunNews:
             return found
 
         return await self._database.read(load)
-
-    async def running(self) -> list[tuple[RunRecord, Lease]]:
-        """Every run that is being written, of all owners, each with who holds it. Raises StorageError."""
-        rows = await self._database.read(lambda c: c.execute(_RUNNING).all())
-        return [(run_record(row), lease_of(row)) for row in rows]
 
 
 class RunRequests:

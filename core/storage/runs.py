@@ -9,9 +9,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from sqlalchemy import Connection, Row, bindparam, delete, func, select, update
-from sqlalchemy.exc import IntegrityError
+from sqlalchemy.exc import IntegrityError, StatementError
 
-from core.errors import LeaseLostError, NotFoundError, ParlourError
+from core.errors import LeaseLostError, NotFoundError
 from core.messages.message import Usage
 from core.storage import base, statements
 from core.storage.base import AgentThought, EventRow, Lease, RunRecord, StoredMessage, busy, file_ids, new_id
@@ -74,17 +74,23 @@ class Checkpoints:
             while self._waiting:
                 await asyncio.sleep(0)  # the others of this tick
                 batch, self._waiting = self._waiting, []
-                failed: dict[_Checkpoint, Exception] = {}
-                try:
-                    failed.update(await self._database.write(partial(_store_all, batch), durable=False))
-                except Exception as error:  # noqa: BLE001 - each of those who wait gets it
-                    failed = dict.fromkeys(batch, error)
+                failed = await self._stored(batch)
                 for one in batch:
                     _settle(one.done, failed.get(one))
         finally:
             self._writing = None
             for one in (*batch, *self._waiting):  # the loop is being closed: nobody waits for ever
                 one.done.cancel()
+
+    async def _stored(self, batch: Sequence[_Checkpoint]) -> Mapping[_Checkpoint, Exception]:
+        """Store what may be stored; the errors of the others."""
+        try:
+            return await self._database.write(partial(_store_all, batch), durable=False)
+        except Exception as error:  # noqa: BLE001 - each of those who wait gets it
+            if len(batch) == 1 or not isinstance(error, StatementError):
+                return dict.fromkeys(batch, error)
+        each = [await self._stored([one]) for one in batch]  # something in one of them is no JSON
+        return {one: error for some in each for one, error in some.items()}
 
 
 def _settle(done: asyncio.Future[None], error: Exception | None) -> None:
@@ -96,11 +102,11 @@ def _settle(done: asyncio.Future[None], error: Exception | None) -> None:
         done.set_exception(error)
 
 
-def _store_all(batch: Sequence[_Checkpoint], connection: Connection) -> dict[_Checkpoint, ParlourError]:
+def _store_all(batch: Sequence[_Checkpoint], connection: Connection) -> dict[_Checkpoint, Exception]:
     """Store what may be stored; the errors of the others."""
     rows = connection.execute(statements.RUNS_HELD, {"wanted": [*{one.run_id for one in batch}]}).all()
     held = {row.id: row for row in rows}
-    failed: dict[_Checkpoint, ParlourError] = {}
+    failed: dict[_Checkpoint, Exception] = {}
     values: list[dict[str, Any]] = []
     for one in batch:
         try:
@@ -320,6 +326,7 @@ class RunStore:
             spent = usage.model_dump() if usage is not None else None
             values = {"ended": status, "trouble": error, "spent": spent, "time": time.time()}
             connection.execute(statements.END_RUN, {"run": run_id, **values})
+            connection.execute(statements.FORGET_REQUESTS, {"run": run_id})
             connection.execute(
                 statements.END_MESSAGE, {"message": record.message_id, "said": dumped(parts), "ended": status}
             )
@@ -415,8 +422,9 @@ class AllRuns:
         """
 
         def renewed(connection: Connection) -> set[str]:
-            query = select(runs.c.id, runs.c.epoch).where(_RUNNING)
-            still = {row.id for row in connection.execute(query) if held.get(row.id) == row.epoch}
+            # Those alone: others renew theirs meanwhile.
+            query = select(runs.c.id, runs.c.epoch).where(runs.c.id.in_(held), _RUNNING)
+            still = {row.id for row in connection.execute(query) if held[row.id] == row.epoch}
             if still:
                 change = update(runs).where(runs.c.id == bindparam("run")).values(lease_until=statements.lasting)
                 connection.execute(change, [{"run": run_id, "lasts": lasts} for run_id in still])

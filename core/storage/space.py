@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import func, select
 
 from core.storage.dialects import octets
-from core.storage.tables import conversations, documents, files, messages, run_events
+from core.storage.tables import conversations, documents, files, messages, run_events, runs
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -54,7 +54,9 @@ class SpaceStore:
         mine = files.c.owner_id == self._owner
         read = files.c.id.in_(select(documents.c.file_id).where(documents.c.owner_id == self._owner))
         said = _bytes(messages.c.parts).where(messages.c.owner_id == self._owner)
-        logged = _bytes(run_events.c.payload).where(run_events.c.owner_id == self._owner)
+        # By their runs: events have no index by owner, and there are very many of them.
+        answered = select(runs.c.id).where(runs.c.owner_id == self._owner)
+        logged = _bytes(run_events.c.payload).where(run_events.c.run_id.in_(answered))
         count = select(func.count()).where(conversations.c.owner_id == self._owner)
 
         def load(connection: Connection) -> UsedSpace:

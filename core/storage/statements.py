@@ -42,6 +42,7 @@ from core.storage.tables import (
     people,
     queued_messages,
     run_events,
+    run_requests,
     runs,
 )
 
@@ -194,4 +195,8 @@ END_RUN: Final = (
     )
 )
 COUNT_EVENTS: Final = select(func.count()).select_from(run_events).where(run_events.c.run_id == _run)
+FORGET_REQUESTS: Final = (
+    update(run_requests).where(run_requests.c.run_id == _run, run_requests.c.answer.is_(None)).values(payload={})
+)
+"""What was asked of a run and not done before its end: what somebody typed is kept no longer than that."""
 ADD_EVENTS: Final = upsert(run_events).on_conflict_do_nothing()

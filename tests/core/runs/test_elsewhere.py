@@ -9,10 +9,10 @@ from typing import Any
 import anyio
 import pytest
 
-from core.errors import ConflictError, NotFoundError
+from core.errors import ConflictError, NotFoundError, StorageError
 from core.messages.events import MessageStarted, TextDelta
 from core.messages.message import Message
-from core.runs.followed import FollowedRun
+from core.runs.followed import FollowedRun, Following
 from core.runs.log import ApprovalAsked, InputAsked, RunFinished
 from core.runs.manager import Runs
 from core.runs.redis_feed import RedisFeed
@@ -185,6 +185,49 @@ async def test_what_a_server_wants_to_know_is_answered_from_another_process_and_
         await there.of("alice").give(talk.id, asked[0].input_id, {"name": "Late"})
     rows = await talk.database.read(lambda c: str(c.exec_driver_sql("SELECT * FROM run_requests").all()))
     assert "Secret" not in rows
+
+
+async def test_what_was_done_and_could_not_be_told_is_told_later_and_not_done_again(
+    talk: Any, there: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    requests: Any = talk.runs._heeding._requests
+    settle, failed = requests.settle, list[object]()
+
+    async def fails_once(request: Any, answer: Any) -> None:
+        if not failed:
+            failed.append(answer)
+            raise StorageError("The database is away.")
+        await settle(request, answer)
+
+    monkeypatch.setattr(requests, "settle", fails_once)
+    note = Note()
+    run = await talk.ask(agent_of(note, writes("hi"), writes("ho"), "Done."))
+    with anyio.fail_after(20):
+        call_id = await question(there, talk.id)
+        asked = await there.of("alice").decide(talk.id, call_id, Decision(allowed=True))
+        assert (asked.call_id, len(failed), note.written) == (call_id, 1, ["hi"])
+        await run.stop()
+
+
+class _Silent:
+    """A feed that never says anything."""
+
+    tells = False
+
+    async def follow(self, run_id: str, after: int = 0) -> AsyncGenerator[Any, None]:
+        await asyncio.Event().wait()
+        yield []
+
+
+async def test_who_waits_for_a_reply_that_is_followed_no_more_waits_no_longer(talk: Any) -> None:
+    record, _ = await talk.store.create(talk.id, user=[], parent_id=None, worker="elsewhere")
+    feed: Any = _Silent()
+    following = Following(FollowedRun(record), feed, lambda _: None, lambda _: None)
+    waits = asyncio.create_task(following.run.ready())
+    await asyncio.sleep(0)
+    following.close()
+    with anyio.fail_after(5):
+        await waits
 
 
 async def test_a_second_question_from_another_process_is_busy(talk: Any, there: Runs) -> None:

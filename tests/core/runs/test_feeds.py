@@ -13,6 +13,7 @@ import anyio
 import pytest
 
 from core.messages.events import MessageStarted, TextDelta
+from core.runs import redis_feed
 from core.runs.feed import Feed, Rewound, TableFeed
 from core.runs.log import LoggedEvent, RunFinished
 from core.runs.redis_feed import Ahead, RedisFeed
@@ -156,6 +157,28 @@ async def test_who_follows_goes_back_to_the_table_when_another_process_goes_on(t
         await after.ends()
     assert heard.text == "kept and new"
     assert heard.rewound[-1] == 0
+
+
+async def test_a_reply_that_another_process_has_taken_over_is_read_anew_at_once(
+    talk: Any, redis: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(redis_feed, "_LOOKS", 60.0)  # seconds that it would be empty
+    feed = RedisFeed(talk.stores.run_news, redis)
+    run, heard = await written(talk, feed), Heard()
+    await run.says("kept")
+    await run.stores()
+    following = asyncio.create_task(heard.follow(feed, run.record.id))
+    await heard.until("kept")
+    record = await talk.stores.runs.take_over(run.record, await lease(talk), "third", rows_of(run.log))
+    await feed.publish(run.record.id, record.epoch, [])
+    with anyio.fail_after(10):
+        while not heard.rewound:
+            heard.grown.clear()
+            await heard.grown.wait()
+    await heard.until("kept")
+    following.cancel()
+    await asyncio.wait({following})
+    await feed.aclose()
 
 
 async def lease(talk: Any) -> Lease:

@@ -63,6 +63,15 @@ async def test_checkpoints_of_one_tick_are_one_transaction(house: House) -> None
     assert [len(await house.store("alice").events(run.id)) for run in runs] == [1] * 20
 
 
+async def test_something_that_is_no_json_is_one_runs_trouble_alone(house: House) -> None:
+    good, bad = await house.run(), await house.run()
+    odd = house.store("alice").append(bad.id, [EventRow(1, 0.0, "text_delta", {"text": object()})], epoch=bad.epoch)
+    outcomes = await asyncio.gather(odd, house.append(good), return_exceptions=True)
+    assert isinstance(outcomes[0], Exception)
+    assert outcomes[1] is None
+    assert [len(await house.store("alice").events(run.id)) for run in (good, bad)] == [1, 0]
+
+
 async def test_a_run_that_was_taken_over_or_is_gone_takes_no_other_along(house: House) -> None:
     kept, taken, gone = [await house.run() for _ in range(3)]
     gone = RunRecord(**{**{name: getattr(gone, name) for name in gone.__slots__}, "id": "no-such-run"})
