@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from pydantic import AliasChoices, Field, SecretStr, field_validator
+from pydantic import AliasChoices, Field, SecretStr, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings
 
 if TYPE_CHECKING:
@@ -85,7 +85,8 @@ class GrownSettings(BaseSettings):
 
     @field_validator("files_address", "aws_endpoint_url")
     @classmethod
-    def _check_server(cls, given: str) -> str:
-        if given not in {"", _OFF} and _SERVER.fullmatch(given) is None:
+    def _check_server(cls, given: str, info: ValidationInfo) -> str:
+        is_off = given == _OFF and info.field_name == "files_address"
+        if given and not is_off and _SERVER.fullmatch(given) is None:
             raise ValueError("must be the address of a server, such as https://storage.example.com")
         return given.rstrip("/")

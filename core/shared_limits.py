@@ -35,6 +35,7 @@ local now = redis.call('TIME')
 now = tonumber(now[1]) + tonumber(now[2]) / 1000000
 redis.call('ZADD', KEYS[1], now, ARGV[1])
 redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now - tonumber(ARGV[2]))
+redis.call('EXPIRE', KEYS[1], ARGV[2])
 """
 
 _TAKE: Final = (
@@ -117,10 +118,11 @@ class RedisLimits:
         options = {"socket_timeout": _PATIENCE, "socket_connect_timeout": _PATIENCE, "decode_responses": True}
         try:
             self._redis: Any = cast("Any", redis.Redis).from_url(address, **options)
-        except ValueError as error:
+        except ValueError:
             raise SettingsError(
-                f"PARLOUR_REDIS is no address of a Redis: {error}", hint="Write it as redis://host:6379/0."
-            ) from error
+                "PARLOUR_REDIS is no address of a Redis.",
+                hint="Write it as redis://host:6379/0, with %2F for a / in the password.",
+            ) from None  # which may tell the password
         self._clock = clock
         self._away_until = float("-inf")
         self._parlours = 1

@@ -44,6 +44,7 @@ def test_a_store_and_its_keys_come_from_the_usual_variables(monkeypatch: pytest.
         ("files", "s3://bucket/x?y", "s3://bucket/parlour"),
         ("files_address", "files.example.com", "https://storage.example.com"),
         ("aws_endpoint_url", "ftp://files", "https://storage.example.com"),
+        ("aws_endpoint_url", "off", "https://storage.example.com"),
         ("files_cache_mb", "0", "1"),
     ],
 )
