@@ -20,6 +20,7 @@ ASKED = "says who asks, before there is a workspace"
 NEWS = "news that something of an owner changed, for whoever shows it"
 SHARES = "gives each owner a share of what there is once in the process, and knows nothing else of it"
 MACHINE = "asks whether it is the owner of this machine"
+GONE = "deletes what somebody had who is gone"
 ANOTHER = "means another thing by the word"
 
 ALLOWED = {
@@ -27,6 +28,7 @@ ALLOWED = {
     "core.mcp.session._pass_on": ANOTHER,
     "core.workspace.answering.Answering._index": POOL,
     "core.workspace.demonstrations.Demonstrations.also": POOL,
+    "core.workspace.workspaces.Workspaces.forget": GONE,
     "core.workspace.workspaces.Workspaces.index": POOL,
     "core.workspace.workspaces.Workspaces.open": POOL,
     "core.workspace.workspaces.Workspaces._made": POOL,
@@ -34,6 +36,7 @@ ALLOWED = {
     "core.ingesting.opening.opened_house": FACTORIES,
     "core.mcp.servers.Servers.of": FACTORIES,
     "core.models.own_models.AllModels.of": FACTORIES,
+    "core.rag.grown.shelf.PgShelves.forget": GONE,
     "core.rag.grown.shelf.PgShelves.of": FACTORIES,
     "core.rag.grown.shelf.PgShelf.__init__": BOUND,
     "core.mcp_endpoint.McpAccess.of": FACTORIES,

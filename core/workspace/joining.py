@@ -61,7 +61,10 @@ class Belongings:
             for one in talks:
                 await _rest(workspace, one.id)
         count = await move_conversations(self._stores.database, self._stores.blobs, guest, person_id)
-        await asyncio.to_thread(shutil.rmtree, self._home / "files" / folder_name(guest), ignore_errors=True)
+        with suppress(ParlourError):  # what stays of the index belongs to nobody
+            await self._workspaces.forget(guest)
+        for kind in ("files", "libraries"):
+            await asyncio.to_thread(shutil.rmtree, self._home / kind / folder_name(guest), ignore_errors=True)
         self._begin(self._read(person_id), "documents that came along")
         return count
 
@@ -76,6 +79,7 @@ class Belongings:
             for server in await workspace.tools.servers.list():
                 with suppress(NotFoundError):
                     await workspace.tools.servers.remove(server.kept.id)
+        await self._workspaces.forget(person_id)
         await delete_all(self._stores.blobs, beginning_of(person_id))
         await self._stores.people.forget(person_id)
         self._stores.api_keys.forget()

@@ -105,6 +105,11 @@ class Workspaces:
         async with self.open(owner) as workspace:
             yield await workspace.index()
 
+    async def forget(self, owner: str) -> None:
+        """Delete the passages of somebody who is gone, where they are not in a folder. Raises StorageError."""
+        if self._shelves is not None:
+            await asyncio.to_thread(self._shelves.forget, owner)
+
     async def aclose(self) -> None:
         """Close all of them."""
         self._is_closed = True

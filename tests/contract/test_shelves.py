@@ -275,6 +275,42 @@ def test_what_its_check_forbids_leaves_nothing(shelf: Shelf) -> None:
     assert [one.text for one in shelf.whole(["lamp", "tea"])] == TEXTS["lamp"]
 
 
+def test_letters_are_counted_no_further_than_is_asked_for(shelf: Shelf) -> None:
+    names = [f"document {number}" for number in range(20)]
+    for name in names:
+        put(shelf, name, "ten signs.")
+    assert shelf.letters(names) == shelf.letters(names, 200) == 200
+    assert 15 < shelf.letters(names, 15) < 200
+    assert shelf.letters([], 15) == 0
+
+
+def test_a_check_tells_what_is_so_when_its_turn_has_come(opened: Callable[[], Shelf]) -> None:
+    shelf, other = opened(), opened()
+    put(shelf, "lamp")
+    waits, over, checked = threading.Event(), threading.Event(), list[bool]()
+
+    def slow() -> None:
+        waits.set()
+        assert over.wait(20)
+
+    def late() -> None:
+        checked.append(over.is_set())
+
+    def write(shelf: Shelf, name: str, check: Callable[[], None]) -> None:
+        shelf.put(Piece(Document(name, name, "text/plain", None, 1), [Chunk("x")], []), is_first=True, check=check)
+
+    first = threading.Thread(target=write, args=(shelf, "slow", slow))
+    second = threading.Thread(target=write, args=(other, "late", late))
+    first.start()
+    assert waits.wait(20)
+    second.start()
+    second.join(0.2)  # it waits for its turn, or has looked too early
+    over.set()
+    first.join(20)
+    second.join(20)
+    assert checked == [True]
+
+
 def test_overlapping_passages_are_joined_without_saying_anything_twice(shelf: Shelf) -> None:
     put(shelf, "a", Chunk("One. Two.", page=1), Chunk("Two. Three.", page=1, overlap=5), Chunk("Four.", page=2))
     texts = [one.text for one in ContextBuilder(shelf).whole(["a"])]
@@ -322,6 +358,10 @@ def test_signs_that_no_database_keeps_end_nothing(shelf: Shelf) -> None:
     first = shelf.whole(["odd"])[0].text
     assert first == "before\ufffdafter \ufffd lamp"
     assert found(shelf, "lamp \ud800\0") == [first]
+    assert shelf.first_ids("a\0b", 5) == []
+    assert shelf.last_page("a\0b") == 0
+    shelf.rename("a\0b", "nobody")
+    assert vectors_of(shelf).made(["a\0b"]) == {}
     assert shelf.holding("odd", None, "lamp")
     put(shelf, "tea", *TEXTS["tea"])
     assert len(found(shelf, "绿茶")) == 1
@@ -481,6 +521,24 @@ def test_a_library_that_is_deleted_leaves_nothing(shelves: PgShelves) -> None:
     assert len(found(stays, "lamp")) == 2
 
 
+def test_all_that_an_owner_has_is_forgotten_and_nothing_of_others(shelves: PgShelves) -> None:
+    for owner, library in (("leaves", "documents"), ("leaves", "another"), ("remains", "documents")):
+        put(shelves.of(owner, library), "lamp")
+    shelves.forget("leaves")
+    shelves.forget("nobody")
+    assert shelves.of("leaves").documents() == shelves.of("leaves", "another").documents() == []
+    assert len(found(shelves.of("remains"), "lamp")) == 2
+
+
+def test_an_address_is_read_as_it_is_for_all_other_tables(postgres_server: PostgresServer) -> None:
+    made = PgShelves(postgres_server.address("postgres").replace("postgres@", "postgres:a%2Fb/c@"))
+    with made._server.reading() as db:  # pyright: ignore[reportPrivateUsage]
+        shown = [db.execute(f"SHOW {name}".encode()).fetchone() for name in ("application_name", "lock_timeout")]
+        shown.append(db.execute("SHOW tcp_keepalives_idle").fetchone())
+    assert shown == [("parlour-shelf",), ("30s",), ("30",)]
+    made.close()
+
+
 def test_a_server_without_pgvector_is_searched_by_words_and_says_so_once(
     postgres_server: PostgresServer, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -518,4 +576,7 @@ def test_words_that_are_everywhere_bring_nothing_in_where_the_library_is_very_la
     monkeypatch.setattr(words, "_MANY", 20)
     monkeypatch.setattr(words, "_ENOUGH", 10)
     assert shelf.words(["common", "rare", "word3"], 3) == exact
+    monkeypatch.setattr(words, "_RAREST", 1)
+    ((_, alone),) = shelf.words(["common", "rare", "word3"], 3)
+    assert alone < exact[0][1], "of very many terms the rarest count"
     assert len(shelf.words(["common"], 99)) == 51

@@ -85,8 +85,8 @@ _LISTED: Mapping[str, str] = {
         core.storage.database: Database.open
         core.storage.installation: check_secret
         core.storage.postgres_database: PostgresDatabase.*
-        core.storage.postgres_engine: engine_of named
-        core.storage.postgres_errors: translated unsure
+        core.storage.postgres_engine: conninfo_of engine_of named
+        core.storage.postgres_errors: met_at_work translated unsure
     """,
     "counts it by a hash of it, whatever its length; an address is the settings' own": """
         core.shared_limits: RedisLimits.* RedisRate.* limits_of

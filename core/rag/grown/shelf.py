@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import contextmanager
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ from core.rag.search.terms import terms
 from core.rag.shelf import writable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Collection, Generator, Sequence
 
     from core.rag.document import Chunk
     from core.rag.draft import Piece
@@ -70,6 +71,14 @@ class PgShelves:
                 db.execute("INSERT INTO shelves (owner, library) VALUES (%s, %s) ON CONFLICT DO NOTHING", named)
             return PgShelf(self._server, named[0], one(db, find, named)[0])
 
+    def forget(self, owner: str) -> None:
+        """Delete all libraries of an owner. Raises StorageError."""
+        find = "SELECT id FROM shelves WHERE owner = %s"
+        with self._server.reading() as db:
+            found = db.execute(find, [writable(owner)]).fetchall()
+        for (number,) in found:
+            PgShelf(self._server, writable(owner), number).delete()
+
     def close(self) -> None:
         """Close all connections."""
         self._server.close()
@@ -106,13 +115,11 @@ class PgShelf:
 
     def put(self, piece: Piece, *, is_first: bool, check: Callable[[], None] = lambda: None) -> Document | None:
         """As of `Shelf`."""
-        self._check_open()
         document = piece.document
         values = {name: _kept(getattr(document, name)) for name in _COLUMNS} | self._here
         rows = self._prepared(document, piece.chunks, 0 if is_first else document.chunks - len(piece.chunks))
-        with self._server.writing() as db:
-            check()
-            self._take_turn(db)
+        with self._changing() as db:
+            check()  # what is so now, however long it took until it was our turn
             if is_first:
                 self._delete(db, document.id)  # the remains of a killed reading
                 db.execute(_INSERT.encode(), values)
@@ -184,13 +191,11 @@ class PgShelf:
     def _change(self, query: str, value: str, document_id: str) -> None:
         self._check_open()
         with self._server.writing() as db:
-            db.execute(query.encode(), [value, document_id, self._shelf])
+            db.execute(query.encode(), [value, writable(document_id), self._shelf])
 
     def remove(self, document_id: str) -> None:
         """As of `Shelf`."""
-        self._check_open()
-        with self._server.writing() as db:
-            self._take_turn(db)
+        with self._changing() as db:
             self._delete(db, document_id)
 
     def _delete(self, db: Db, document_id: str) -> None:
@@ -205,10 +210,15 @@ class PgShelf:
             words.take_out(db, self._shelf, [there for there, _ in gone])
             self._count(db, -len(gone), -sum(length for _, length in gone))
 
-    def _take_turn(self, db: Db) -> None:
-        """Until the end of this transaction, nobody else changes the library."""
-        if db.execute("SELECT 1 FROM shelves WHERE id = %(shelf)s FOR UPDATE", self._here).fetchone() is None:
-            raise StorageError("The library was deleted.", key="library_closed")
+    @contextmanager
+    def _changing(self) -> Generator[Db]:
+        """A transaction in which nobody else changes the library."""
+        self._check_open()
+        self._server.has_vectors()  # what is made for that must not wait for what we hold
+        with self._server.writing() as db:
+            if db.execute("SELECT 1 FROM shelves WHERE id = %(shelf)s FOR UPDATE", self._here).fetchone() is None:
+                raise StorageError("The library was deleted.", key="library_closed")
+            yield db
 
     def _count(self, db: Db, passages: int, length: int) -> None:
         db.execute(
@@ -240,7 +250,8 @@ class PgShelf:
 
     def first_ids(self, document_id: str, most: int) -> list[int]:
         """As of `Shelf`."""
-        rows = self._rows(f"SELECT id {_OF} ORDER BY id LIMIT %(most)s", document=document_id, most=max(0, most))
+        given = {"document": writable(document_id), "most": max(0, most)}
+        rows = self._rows(f"SELECT id {_OF} ORDER BY id LIMIT %(most)s", **given)
         return [row[0] for row in rows]
 
     def places(self, chunk_ids: Sequence[int]) -> dict[int, tuple[int, int]]:
@@ -250,9 +261,12 @@ class PgShelf:
 
     def letters(self, documents: Collection[str], most: float | None = None) -> int:
         """As of `Shelf`."""
-        del most  # to count all of it is one question to the server
         query = f"SELECT coalesce(sum(length(text)), 0) {_HERE} AND document_id = ANY(%(documents)s)"
-        return int(self._rows(query, documents=_all(documents))[0][0])
+        wanted, counted, at, step = _all(documents), 0, 0, len(documents) if most is None else _FIRST_COUNTED
+        while at < len(wanted) and (most is None or counted <= most):  # each text is unpacked to be counted
+            counted += int(self._rows(query, documents=wanted[at : at + step])[0][0])
+            at, step = at + step, step * 2
+        return counted
 
     def headings(self, documents: Collection[str]) -> dict[str, list[Heading]]:
         """As of `Shelf`."""
@@ -293,7 +307,7 @@ class PgShelf:
     def last_page(self, document_id: str) -> int:
         """As of `Shelf`."""
         query = "SELECT coalesce(max(page), 0) FROM shelf_pages WHERE shelf = %(shelf)s AND document_id = %(document)s"
-        return int(self._rows(query, document=document_id)[0][0])
+        return int(self._rows(query, document=writable(document_id))[0][0])
 
     def position(self, document_id: str, *, chunk_id: int | None = None, page: int | None = None) -> int:
         """As of `Shelf`."""
@@ -318,7 +332,7 @@ class PgShelf:
         self._check_open()
         wanted = None if documents is None else _all(documents)
         with self._server.reading() as db:
-            return words.find(db, (self._owner, self._shelf), [writable(term) for term in asked], k, wanted)
+            return words.find(db, (self._owner, self._shelf), _all(asked), k, wanted)
 
     def all_words(
         self,
@@ -334,7 +348,8 @@ class PgShelf:
         wanted = None if documents is None else _all(documents)
         here = (self._owner, self._shelf)
         with self._server.reading() as db:
-            return words.find_all(db, here, asked, k, wanted, either=either, begun=writable(begun))
+            either, begun = _all(either), writable(begun)
+            return words.find_all(db, here, _all(asked), k, wanted, either=either, begun=begun)
 
     def terms_of(self, chunk_ids: Sequence[int]) -> dict[int, str]:
         """As of `Shelf`."""
@@ -379,12 +394,11 @@ class PgShelf:
     def lock(self, document_id: str) -> PgLock:
         """As of `Shelf`."""
         self._check_open()
-        return PgLock(self._server, number_of("reading", self._shelf, document_id))
+        return PgLock(self._server, number_of("reading", self._shelf, writable(document_id)))
 
     def delete(self) -> None:
         """Delete the library with all that is in it. Raises StorageError."""
-        with self._server.writing() as db:
-            self._take_turn(db)
+        with self._changing() as db:
             db.execute(f"DELETE {_HERE}".encode(), self._here)
             if self._server.has_vectors():
                 db.execute("DELETE FROM passage_vectors WHERE owner = %(owner)s AND shelf = %(shelf)s", self._here)
@@ -433,6 +447,7 @@ class PgLock:
 
 
 _LARGEST = 2**31 - 1
+_FIRST_COUNTED = 8  # documents whose letters are counted before it is seen whether there are too many already
 
 
 def _fits(number: int) -> bool:
@@ -443,8 +458,8 @@ def _kept(value: Any) -> Any:
     return writable(value) if isinstance(value, str) else value
 
 
-def _all(documents: Collection[str]) -> list[str]:
-    return [writable(one) for one in documents]
+def _all(texts: Collection[str]) -> list[str]:
+    return [writable(one) for one in texts]
 
 
 def _passage(row: tuple[Any, ...], score: float) -> Passage:

@@ -8,7 +8,7 @@ import numpy as np
 
 from core.rag.grown.connections import one
 from core.rag.search.stored_vectors import PARTS, MadeVectors
-from core.rag.shelf import Similarity
+from core.rag.shelf import Similarity, writable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -94,7 +94,7 @@ class PgVectors(MadeVectors):
         if self.most is not None and self._chunks() > self.most:
             return None
         with self._server.reading() as db:
-            found = db.execute(_MADE, {**self._given, "documents": list(documents)}).fetchall()
+            found = db.execute(_MADE, {**self._given, "documents": [writable(one) for one in documents]}).fetchall()
         return {document: (done, total) for document, done, total in found}
 
     def like(
@@ -107,7 +107,7 @@ class PgVectors(MadeVectors):
         given: dict[str, Any] = {**self._given, "asked": _text(asked), "also": list(also)}
         here = _HERE
         if documents is not None:
-            here, given["documents"] = _HERE + _WITHIN, list(documents)
+            here, given["documents"] = _HERE + _WITHIN, [writable(one) for one in documents]
         distance = self._distance(asked)
         query = f"SELECT passage_id, -({distance}) {here}"
         if nearest:

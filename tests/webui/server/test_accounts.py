@@ -145,7 +145,7 @@ async def test_a_guest_who_signs_in_takes_her_conversations_and_files_along(here
         assert await workspace.settings.get("approval") is None, "what a guest's tools did unasked was less"
         assert [(one.key, one.text) for one in await workspace.tools.notes.list()] == [("trips/plan", "By boat.")]
     assert await here.engine.toolbox.of(owner_id).notes.list() == []
-    assert not (tmp_path / "files" / folder_name(owner_id)).exists()
+    assert not [kind for kind in ("files", "libraries") if (tmp_path / kind / folder_name(owner_id)).exists()]
     async with here.engine.workspaces.open(owner_id) as workspace:
         assert await workspace.conversations.list() == []
 
