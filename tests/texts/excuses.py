@@ -95,6 +95,7 @@ _LISTED: Mapping[str, str] = {
     "hands it on to what is fed, or to what is excused itself": """
         core.runs.elsewhere: OwnersElsewhere.*
         core.runs.redis_feed: feed_at
+        core.runs.redis_line: RedisLine.*
         core.runs.owner_replies: OwnerReplies.rate
         core.mcp_endpoint: McpAccess.authenticate McpAccess.lets_in OwnerMcpAccess.*
         core.doors.door: Doors.* Door.*
