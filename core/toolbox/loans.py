@@ -73,11 +73,11 @@ class Loan:
             work.cancel()
         return cast("T", without(found, await self._secrets()))
 
-    async def ended(self, every: float = _LOOKS) -> None:
+    async def ended(self, every: float | None = None) -> None:
         """Returns once it is not shared any more.
 
         Args:
-            every: Seconds between two looks, where nobody says that something changed.
+            every: Seconds between two looks, where nobody says that something changed; two if left out.
         """
         loop, look = asyncio.get_running_loop(), asyncio.Event()
         self._looking.add((loop, look))
@@ -89,7 +89,7 @@ class Loan:
                 except StorageError as error:
                     _LOG.info("It is not known whether something is shared still: %s", error)
                 try:
-                    await asyncio.wait_for(look.wait(), every)
+                    await asyncio.wait_for(look.wait(), _LOOKS if every is None else every)
                 except TimeoutError:
                     continue
                 look.clear()

@@ -10,19 +10,23 @@ import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
 import pytest
 from sqlalchemy import text
 
 from core.engine import Engine
 from core.errors import NotFoundError, ParlourError, ToolError
+from core.export.exporting import Form
 from core.export.redaction import Redaction
 from core.people.people import checked_role, new_person
+from core.runs.run import Run
 from core.settings import Settings
 from core.storage.lending import Kind
-from core.testing.scripted_model import ScriptedModel
+from core.testing.scripted_model import Reply, ScriptedModel
 from core.toolbox.lent_tools import LentTools
 from core.toolbox.user_openapi import ServiceKey
 from core.tools.approval import Policy
@@ -39,6 +43,7 @@ class Group:
     """A house with a group: Mara administers and shares her server, Jan and Kim get it, Eve is in no group."""
 
     engine: Engine
+    model: ScriptedModel
     folder: Path
     id: str
     mara: str
@@ -68,14 +73,15 @@ class Group:
 @pytest.fixture
 async def group(tmp_path: Path) -> AsyncIterator[Group]:
     settings = Settings.load(home=tmp_path / "home", retrieval="keyword", titles=False, check_claims=False)
-    async with Engine(settings, model=ScriptedModel("So it is.")) as engine:
+    model = ScriptedModel("So it is.")
+    async with Engine(settings, model=model) as engine:
         ids: list[str] = []
         for name, role in (("Mara", "administrator"), ("Jan", "member"), ("Kim", "member"), ("Eve", "owner")):
             ids.append((await engine.people.store.add(new_person(name, checked_role(role)), "terminal")).id)
         made = await engine.groups.make(None, "Research")
         for one in ids[:3]:
             await engine.groups.add(None, made.id, one)
-        group = Group(engine, tmp_path, made.id, *ids)
+        group = Group(engine, model, tmp_path, made.id, *ids)
         servers = engine.toolbox.of(group.mara).servers
         args = [str(SERVER), str(tmp_path), "--api-key", ARGUMENT]
         kept = await servers.add("notes", {"command": sys.executable, "args": args, "env": {"API_KEY": KEY}})
@@ -366,3 +372,59 @@ async def test_a_thing_that_is_deleted_or_guessed_is_shared_with_nobody(group: G
     await group.engine.toolbox.of(group.mara).openapi.remove(made.id)
     assert await group.listed(group.jan) == []
     assert await lending.loans("server", group.server) == await lending.loans("service", made.id) == []
+
+
+async def asked(group: Group, *turns: Any) -> tuple[str, Run]:
+    """Jan asks, and the model calls a tool of Mara's: the reply waits for Jan's word."""
+    await group.used(group.jan)
+    group.model._turns[:] = list(turns)  # pyright: ignore[reportPrivateUsage]
+    async with group.engine.workspaces.open(group.jan) as jan:
+        talk = (await jan.conversations.create("")).id
+        run = await jan.conversation(talk).ask("What is the key?")
+        while not run.reply().asking:
+            await asyncio.sleep(0)
+        return talk, run
+
+
+async def test_a_reply_asks_its_borrower_and_keeps_nothing_of_the_secrets_in_any_export(group: Group) -> None:
+    await group.lend()
+    talk, run = await asked(group, Reply(calls=[("notes_Mara-tell", {})]), "There it is.")
+    (call,) = run.reply().asking
+    assert call.asked is not None
+    assert "notes · Mara" in call.asked.wants["en"]
+    async with group.engine.workspaces.open(group.mara) as mara:
+        with pytest.raises(NotFoundError):
+            await mara.conversation(talk).decide(call.call_id, True)
+    async with group.engine.workspaces.open(group.jan) as jan:
+        await jan.conversation(talk).decide(call.call_id, True)
+        assert await run.wait() == "complete"
+        said = str((await jan.conversations.thread(talk))[-1].parts)
+        assert "the key is …" in said
+        forms: tuple[Form, ...] = ("json", "md", "html")
+        kept: list[bytes] = []
+        for form in forms:
+            exported = await jan.conversation(talk).export(form)
+            kept.append("".join([piece async for piece in exported.pieces]).encode())
+        bundle = b"".join([piece async for piece in jan.taking.bundle([talk])])
+        with ZipFile(BytesIO(bundle)) as opened:
+            kept += [opened.read(name) for name in opened.namelist()]
+        assert len(kept) > len(forms) + 1
+        assert any("the key is …".encode() in one or b"the key is \\u2026" in one for one in kept)
+        for one in kept:
+            assert KEY.encode() not in one
+            assert ARGUMENT.encode() not in one
+        told = "\n".join(str(message) for message in group.model.requests[-1].messages)
+        assert "the key is …" in told
+        assert KEY not in told
+
+
+async def test_who_is_taken_out_of_the_group_while_a_reply_waits_for_her_word_calls_nothing_by_it(group: Group) -> None:
+    await group.lend()
+    talk, run = await asked(group, Reply(calls=[("notes_Mara-note", {"text": "too late"})]), "I cannot.")
+    await group.engine.groups.take_out(None, group.id, group.jan)
+    async with group.engine.workspaces.open(group.jan) as jan:
+        await jan.conversation(talk).decide(run.reply().asking[0].call_id, True)
+        assert await run.wait() == "complete"
+        assert "not shared with you any more" in str((await jan.conversations.thread(talk))[-1].parts)
+    mine = {getattr(tool, "own_name", ""): tool for tool in await group.engine.toolbox.of(group.mara).servers.tools()}
+    assert (await called(mine["recall"])).endswith(": ")
