@@ -128,10 +128,11 @@ class LentServer:
     mark: str
 
     def is_as(self, before: LentServer) -> bool:
-        """Whether what was begun with it may go on: it is reached as before, allowed as before, and used."""
-        one, other = self.kept, before.kept
-        same = (one.settings, one.confirmed, one.name) == (other.settings, other.confirmed, other.name)
-        return same and one.enabled and (self.keeps, self.lender) == (before.keeps, before.lender)
+        """Whether what was begun with it may go on: it is reached as before, allowed and signed in to, and used."""
+        (one, other), same = (self.kept, before.kept), ("settings", "confirmed", "name", "signed_in")
+        if not one.enabled or any(getattr(one, name) != getattr(other, name) for name in same):
+            return False
+        return (self.keeps, self.lender) == (before.keeps, before.lender)
 
 
 @dataclass(frozen=True, slots=True)

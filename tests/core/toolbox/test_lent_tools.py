@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 from zipfile import ZipFile
 
 import pytest
@@ -32,6 +33,7 @@ from core.toolbox.user_openapi import ServiceKey
 from core.tools.approval import Policy
 from core.tools.base import BaseTool
 from core.tools.taint import Taint
+from tests.core.mcp.protected_server import protected
 
 pytestmark = pytest.mark.anyio
 SERVER = Path(__file__).with_name("shared_server.py")
@@ -428,3 +430,31 @@ async def test_who_is_taken_out_of_the_group_while_a_reply_waits_for_her_word_ca
         assert "not shared with you any more" in str((await jan.conversations.thread(talk))[-1].parts)
     mine = {getattr(tool, "own_name", ""): tool for tool in await group.engine.toolbox.of(group.mara).servers.tools()}
     assert (await called(mine["recall"])).endswith(": ")
+
+
+async def test_who_gets_a_server_uses_the_sign_in_of_its_owner_and_can_make_none(group: Group) -> None:
+    with protected() as notes:
+        servers = group.engine.toolbox.of(group.mara).servers
+        kept = await servers.add("diary", {"url": notes.url})
+        await group.lend("server", kept.id)
+        assert await group.used(group.jan) == {}
+        async with asyncio.timeout(20):
+            while (one := (await group.listed(group.jan))[0]).state != "waits":
+                await asyncio.sleep(0)
+        assert "sign" not in repr(one)
+        with pytest.raises(NotFoundError):
+            await group.engine.toolbox.of(group.jan).servers.sign_in(kept.id, "http://127.0.0.1:7860/mcp/signed-in")
+        address = await servers.sign_in(kept.id, "http://127.0.0.1:7860/mcp/signed-in")
+        await servers.signed_in(urlsplit(await notes.user_agrees(address)).query)
+        lent = group.engine.toolbox.of(group.jan).lent
+        await lent.use(one.mark, on=False)
+        tools = await group.used(group.jan)
+        assert await called(tools["whose"], word="hello") == "hello: …", "it would have said the token"
+        store = group.engine.stores.of(group.mara).mcp_servers
+        secrets = await store.secrets_of(await store.get(kept.id))
+        assert len(secrets) >= 3
+        assert set(secrets) <= set(await group.engine.toolbox.of(group.jan).secrets())
+        await servers.sign_out(kept.id)
+        assert not await store.sign_in(kept.id)
+        with pytest.raises(ParlourError):
+            await called(tools["whose"], word="again")
