@@ -75,6 +75,14 @@ def messages_of(items: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return found
 
 
+def begun_by_user(messages: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Messages of which the first is the user's: where the assistant spoke first, a sign stands for what was before."""
+    first = next((at for at, one in enumerate(messages) if one.get("role") not in {"system", "developer"}), 0)
+    if not messages or messages[first].get("role") != "assistant":
+        return list(messages)
+    return [*messages[:first], {"role": "user", "content": "…"}, *messages[first:]]
+
+
 def answers_in(items: Sequence[Mapping[str, Any]]) -> dict[str, bool]:
     """What the program says to questions about calls, by the ids of the questions."""
     answers = [one for one in items if one.get("type") == "mcp_approval_response"]

@@ -174,3 +174,41 @@ def test_a_service_that_refuses_is_told_with_its_status(client: OpenAI, house: H
     house.says(refusal(400, "Too hot."))
     with pytest.raises(openai.BadRequestError, match="Too hot"):
         list(client.responses.create(model="installed", input="Hello?", stream=True))
+
+
+def test_a_response_says_all_that_open_responses_asks_of_one(client: OpenAI, house: House) -> None:
+    told = {
+        *("id", "object", "created_at", "completed_at", "status", "incomplete_details", "model", "instructions"),
+        *("previous_response_id", "output", "error", "tools", "tool_choice", "truncation", "parallel_tool_calls"),
+        *("text", "top_p", "presence_penalty", "frequency_penalty", "top_logprobs", "temperature", "reasoning"),
+        *("usage", "max_output_tokens", "max_tool_calls", "store", "background", "service_tier", "metadata"),
+        *("safety_identifier", "prompt_cache_key"),
+    }
+    house.says("Hello.", "Hello.")
+    given: dict[str, Any] = {"truncation": 7, "metadata": [], "tools": [{**WEATHER}]}
+    for more in ({}, {"extra_body": given}):
+        made = client.responses.with_raw_response.create(model="installed", input="Hello?", **more).http_response.json()
+        assert told - set(made) == set()
+        usual = {"temperature": 1.0, "top_p": 1.0, "truncation": "disabled", "metadata": {}, "background": False}
+        assert {name: made[name] for name in usual} == usual, "what cannot be so is told as it is meant"
+        assert made["completed_at"] >= made["created_at"]
+        assert made["text"] == {"format": {"type": "text"}}
+        assert made["reasoning"] == {"effort": None, "summary": None}
+    house.says("Hello.")
+    events = list(client.responses.create(model="installed", input="Hello?", stream=True))
+    begun, over = events[0], events[-1]
+    assert begun.type == "response.created"
+    assert over.type == "response.completed"
+    assert told - set(begun.response.model_dump()) == set()
+    assert begun.response.completed_at is None
+
+
+def test_a_conversation_may_begin_with_what_the_assistant_said(client: OpenAI, house: House) -> None:
+    house.says("Four.")
+    said: Any = [
+        {"type": "message", "role": "assistant", "phase": "final_answer", "content": "The number is four."},
+        {"type": "message", "role": "user", "content": "Repeat only the number."},
+    ]
+    assert client.responses.create(model="installed", input=said).output_text == "Four."
+    told = house.model.requests[0].body["messages"]
+    assert [one["role"] for one in told if one["role"] != "system"] == ["user", "assistant", "user"]

@@ -11,7 +11,7 @@ from core.agents.conversation import call_id, with_call_id
 from core.doors.asked import response_asked
 from core.doors.door import Answer
 from core.doors.parts import Parts
-from core.doors.response_input import answers_in, as_chat, earlier_of, items_of, messages_of
+from core.doors.response_input import answers_in, as_chat, begun_by_user, earlier_of, items_of, messages_of
 from core.doors.responses import ResponseReply
 from core.doors.storing import store_conversation
 from core.errors import LimitReachedError
@@ -58,7 +58,8 @@ async def make(request: Request, door: Door) -> Response:
     async with AsyncExitStack() as opened:
         parts = await opened.enter_async_context(Parts(door))
         earlier = await earlier_of(given, answers, door.stores.api_responses)
-        told = await parts.resolved(messages_of(items))
+        said = messages_of(items) if earlier.messages else begun_by_user(messages_of(items))
+        told = await parts.resolved(said)
         asked = response_asked(as_chat(given), given, earlier.messages, told)
         await door.find(asked.model)
         answer = Answer(door, asked, documents=parts.has_documents, decided=earlier.decided, may_ask=keeps)
