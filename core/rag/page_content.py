@@ -53,6 +53,7 @@ _BLOCKS, _LETTERS = 60, 12_000  # of a text in a part
 ROWS = 100  # of a table in a block of a text
 # Shares of a quotation: practically all of it, enough to stop searching, more than a repeated heading.
 _WHOLE, _SOME, _TRACE = 0.99, 0.3, 0.04
+_RECOGNISED = 4  # scanned pages that are recognised again while somebody waits for a page
 _CLOSE = 8  # rows from the edge of a part, where the neighbouring part is shown too
 
 
@@ -97,6 +98,11 @@ class PageContent:
     def is_numbered(self) -> bool:
         """Whether the first cell of each row is its number."""
         return self.kind in {"sheet", "lines"}
+
+    @property
+    def is_undrawn(self) -> bool:
+        """Whether what it says stands nowhere in the picture of the page: the fields of a form that is XML alone."""
+        return self.kind == "page" and bool(self.blocks) and not any(block.lines for block in self.blocks)
 
 
 @dataclass(slots=True)
@@ -144,11 +150,17 @@ class ContentWriter:
             case _:
                 pass
 
-    def finish(self) -> None:
-        """Put the file in its place."""
+    def finish(self, *, unseen: bool = False) -> None:
+        """Put the file in its place.
+
+        Args:
+            unseen: Whether there are scanned pages whose words were not recognised.
+        """
         self._part()
         at = self._out.tell()
-        index = {"parts": self._index.parts, "shapes": self._index.shapes, "titles": self._index.titles}
+        index: dict[str, Any] = {"parts": self._index.parts, "shapes": self._index.shapes, "titles": self._index.titles}
+        if unseen:
+            index["unseen"] = True
         self._out.write(json.dumps(index, separators=(",", ":")).encode())
         self._out.write(f"{at:{_FOOT}d}".encode())
         self._out.close()
@@ -264,26 +276,32 @@ class Contents:
     def blocks(self, document: Document, original: Path) -> Generator[Block]:
         """All blocks of a document, in its own order; a long table comes in several of up to 100 rows.
 
+        Where what was kept of a scan is lost, its words are recognised again, which takes a while.
+
         Raises:
             DocumentError: It cannot be read, or what was kept of it is damaged.
             NotFoundError: It is still being read.
             NoSpaceError, StorageError: It cannot be kept.
         """
         try:
-            with self._made(document, original).open("rb") as file:
+            with self._made(document, original, whole=True).open("rb") as file:
                 yield from _Reader(file, kind_of(document.media_type), None).every()
         except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
             raise BrokenDocumentError("What was kept of the document is damaged.") from error
 
-    def _made(self, document: Document, original: Path) -> Path:
-        """The file with the content of a document, made where there is none."""
+    def _made(self, document: Document, original: Path, *, whole: bool = False) -> Path:
+        """The file with the content of a document, made where there is none.
+
+        Args:
+            whole: With the words of its scanned pages, however many these are.
+        """
         path, kind = self._folder / document.id / _KEPT, kind_of(document.media_type)
-        if not path.is_file():
+        if not _is_kept(path, whole=whole and document.scanned > 0):
             if kind == "page" and document.status == "reading":  # it is on its way; twice at once helps nobody
                 raise NotFoundError(f"{document.name} is being read.")
             with self._alone(document.id):
-                if not path.is_file():  # somebody else made it meanwhile
-                    self._make(document, original, kind)
+                if not _is_kept(path, whole=whole and document.scanned > 0):  # somebody else made it meanwhile
+                    self._make(document, original, kind, recognises=whole or document.scanned <= _RECOGNISED)
         return path
 
     def _alone(self, document_id: str) -> threading.Lock:
@@ -291,8 +309,8 @@ class Contents:
         with self._guard:
             return self._making.setdefault(document_id, threading.Lock())
 
-    def _make(self, document: Document, original: Path, kind: ContentKind) -> None:
-        """Read the file again, without OCR, which would take too long."""
+    def _make(self, document: Document, original: Path, kind: ContentKind, *, recognises: bool) -> None:
+        """Read the file again; without OCR, which takes long, unless a scan is short or somebody wants all of it."""
         if not original.is_file():
             hint = "Try again; if it stays so, add the file again."
             raise NotFoundError(f"The file of {document.name} is not on this machine.", hint=hint)
@@ -302,11 +320,33 @@ class Contents:
                 parser, _ = parser_for(document.name, file.read(HEAD), self._pdf_reader)
         try:
             with closing(self.writer(document.id, document.media_type)) as writer:
-                for found in stream(original, document.name, parser, self._limits, ParseOptions(pictures=False)):
+                pictures = document.scanned > 0 and recognises
+                for found in stream(original, document.name, parser, self._limits, ParseOptions(pictures=pictures)):
                     writer.take(found)
-                writer.finish()
+                writer.finish(unseen=document.scanned > 0 and not pictures)
         except OSError as error:
             raise translated(error) from error
+
+
+def _index_of(file: BinaryIO) -> dict[str, Any]:
+    """The table of parts at the end of a cached file. Raises OSError, ValueError."""
+    file.seek(-_FOOT, 2)
+    end = file.tell()
+    at = int(file.read(_FOOT))
+    file.seek(at)
+    index: dict[str, Any] = json.loads(file.read(end - at))
+    return index
+
+
+def _is_kept(path: Path, *, whole: bool) -> bool:
+    """Whether there is a cached file; `whole` with the words of scanned pages."""
+    if not path.is_file() or not whole:
+        return path.is_file()
+    try:
+        with path.open("rb") as file:
+            return not _index_of(file).get("unseen")
+    except (OSError, ValueError):
+        return False
 
 
 class _Reader:
@@ -315,11 +355,7 @@ class _Reader:
     def __init__(self, file: BinaryIO, kind: ContentKind, page: int | None) -> None:
         self._file, self._page = file, page
         self._kind: ContentKind = kind
-        file.seek(-_FOOT, 2)
-        end = file.tell()
-        at = int(file.read(_FOOT))
-        file.seek(at)
-        index: dict[str, Any] = json.loads(file.read(end - at))
+        index = _index_of(file)
         self._index = _Index([tuple(one) for one in index["parts"]], index["shapes"], index["titles"])
         self._parts = self._index.of(page)
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 from core.errors import BadArgumentsError, ToolError
 from core.rag.row_numbers import has, joined
 from core.rag.tables.statement import names_in, quoted_names, taken_apart
-from core.rag.tables.store import quoted, select_list
+from core.rag.tables.store import places_of, quoted, select_list
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -34,7 +34,7 @@ _MOST_FILES = 9  # that SQLite attaches
 _STEPS = 5_000  # of SQLite's between two looks at the clock
 _VALUE = 1_000_000  # bytes of one value
 _GATHERED = 5_000  # runs of rows that are kept for a row of the result
-_SHOWN = 40  # rows whose text is kept
+_SHOWN = 80  # rows whose text is kept
 _OF_SQLITE = (
     "abs acos acosh asin asinh atan atan2 atanh avg ceil ceiling char coalesce concat concat_ws cos cosh count "
     "cume_dist current_date current_time current_timestamp date datetime degrees dense_rank exp first_value floor "
@@ -67,13 +67,17 @@ class Named:
 
 @dataclass(frozen=True, slots=True)
 class SourceRow:
-    """A row that went into a result."""
+    """A row that went into a result.
+
+    Args:
+        places: Of the cells that were read, where that is known; else of the row.
+    """
 
     number: int
     page: int | None
     text: str
     total: bool
-    place: Rectangle | None
+    places: tuple[Rectangle, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -397,8 +401,10 @@ class _Database:
             f"SELECT _row, _page, _text, _total, _place FROM {table} "  # noqa: S608 - a name of our own
             f"WHERE {among} ORDER BY _row LIMIT {_SHOWN}"
         )
+        used = self._used(named)
+        cells = [int(one.key[1:]) for one in named.table.columns if one.name in used]
         found = tuple(
-            SourceRow(number, page, text, bool(total), tuple(json.loads(place)) if place else None)
+            SourceRow(number, page, text, bool(total), places_of(place, cells) if place else ())
             for number, page, text, total, place in rows
         )
         totals: list[int] = []

@@ -91,12 +91,24 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row of a table as it stands in the document."""
+    """A row of a table as it stands in the document.
+
+    Args:
+        columns: Where each of its cells begins and ends, in points from the left; none where that is not known.
+    """
 
     number: int
     page: int | None
     cells: tuple[str, ...]
     place: Rectangle | None = None
+    columns: tuple[tuple[float, float], ...] = ()
+
+    @property
+    def placed(self) -> str | None:
+        """Its place as it is kept: its edges, then where each cell begins and ends; `None` where that is not known."""
+        if self.place is None:
+            return None
+        return json.dumps([*self.place, *(edge for column in self.columns for edge in column)])
 
 
 def saved(path: Path) -> tuple[Table, ...]:
@@ -228,8 +240,41 @@ def _placed(block: Block) -> Iterator[Row]:
                 max(one[2] for one in places),
                 max(one[3] for one in places),
             )
-        yield Row(0, block.page, cells, place)
+        yield Row(0, block.page, cells, place, _reached(cells, block.columns))
         start += len(text) + 1
+
+
+def _reached(cells: Sequence[str], columns: Sequence[tuple[float, float]]) -> tuple[tuple[float, float], ...]:
+    """Where the words of each cell of a row may stand: over the empty cells that follow, too, for some are joined."""
+    if len(cells) != len(columns):
+        return ()
+    found: list[tuple[float, float]] = []
+    for at, (begin, end) in enumerate(columns):
+        last = next((other for other in range(at + 1, len(cells)) if cells[other]), len(cells)) - 1
+        found.append((begin, columns[last][1] if cells[at] else end))
+    return tuple(found)
+
+
+def places_of(kept: str, columns: Sequence[int]) -> tuple[Rectangle, ...]:
+    """The places of some cells of a row, those beside each other as one; all of the row where cells have none.
+
+    Args:
+        kept: As of `Row.placed`.
+        columns: Of the cells, from 0, in their order; none for all of the row.
+    """
+    left, top, right, bottom, *edges = json.loads(kept)
+    found: list[Rectangle] = []
+    before = -2
+    for at in columns:
+        if 2 * at + 1 >= len(edges):
+            found = []
+            break
+        begin, end = edges[2 * at : 2 * at + 2]
+        if at == before + 1:
+            begin, *_ = found.pop()
+        found.append((begin, top, end, bottom))
+        before = at
+    return tuple(found) or ((left, top, right, bottom),)
 
 
 class _Writer:
@@ -334,8 +379,8 @@ class _Open:
         self._rows += 1
         total = is_total(row.cells)
         self._totals += total
-        place = json.dumps(row.place) if row.place else None
-        values: list[Any] = [row.number - shift, row.page, int(total), row_text(row.cells)[:_LONGEST_CELL], place]
+        text = row_text(row.cells)[:_LONGEST_CELL]
+        values: list[Any] = [row.number - shift, row.page, int(total), text, row.placed]
         cells = row.cells
         for at in range(self._width):
             cell = cells[at] if at < len(cells) else ""

@@ -17,12 +17,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from core.languages import Lang
+    from core.rag.document import Rectangle
     from core.rag.tables.query import Answer, Named, Source
     from core.rag.tables.store import Column, Table
 
 _ROOM = 3_600  # letters of all tables together: some 900 tokens
 _LONGEST_VALUE = 300
 _TEXT, _LINES = 1_600, 24  # letters and rows of a table in a passage
+_MARKS = 48  # places of cells that are marked one by one
 _LONGEST_NAME = 60
 _DESCRIPTION = (
     "Computes over the tables of the user's documents with one SQL SELECT (SQLite). Use it whenever figures of a "
@@ -264,9 +266,7 @@ def _passage(source: Source, line: str, lang: Lang) -> Passage:
     if source.count > shown:
         lines.append(_WORDS[lang]["more"].format(n=f"{source.count - shown:,}"))
     page = rows[0].page if rows else named.table.page
-    places = tuple(row.place for row in rows if row.place is not None and row.page == page)
-    whole = union(places)
-    rectangles = places if len(places) <= _LINES or whole is None else (whole,)
+    rectangles = _together([place for row in rows if row.page == page for place in row.places])
     return Passage(
         "\n".join(lines),
         1.0,
@@ -277,6 +277,18 @@ def _passage(source: Source, line: str, lang: Lang) -> Passage:
         named.table.title,
         rows=written(source.runs),
     )
+
+
+def _together(places: Sequence[Rectangle]) -> tuple[Rectangle, ...]:
+    """The places of cells; of very many, those below each other as one."""
+    if len(places) <= _MARKS:
+        return tuple(places)
+    columns: dict[tuple[float, float], list[Rectangle]] = {}
+    for place in places:
+        columns.setdefault((place[0], place[2]), []).append(place)
+    found = tuple(one for some in columns.values() if (one := union(tuple(some))))
+    whole = union(tuple(places))
+    return found if len(found) <= _MARKS or whole is None else (whole,)
 
 
 def _whole(named: Named, text: str) -> Passage:

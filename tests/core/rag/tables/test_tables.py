@@ -175,8 +175,7 @@ def test_tables_on_pages_are_asked_and_their_rows_have_places_on_the_page(librar
     ((source,),) = answer.sources
     (row,) = source.rows
     assert (row.number, row.page) == (2, 1)
-    assert row.place is not None
-    left, top, right, bottom = row.place
+    ((left, top, right, bottom),) = row.places
     assert 59 <= left < right <= 301
     assert 197 <= top < bottom <= 223
 
