@@ -18,7 +18,7 @@ from core.rag.row_numbers import read
 from core.reading.senses import is_heard
 from core.storage.kept_pages import kept_pages
 from webui.panels.evidence import Listing, Lists, ShownPage, ShownText, evidence_html
-from webui.panels.evidence_text import Found
+from webui.panels.evidence_text import Found, form_rows
 from webui.panels.player import player_html, second_of
 from webui.render.citations import BESIDE, claimed_sentences, marked_text
 from webui.views import EVIDENCE, Place, ShownReply
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from core.rag.document import Document, Rectangle
     from core.rag.library import Library
+    from core.rag.page_content import PageContent
     from core.runs.reply import Reply
     from core.storage.base import FileRecord
     from core.storage.kept_pages import PagePlace
@@ -332,7 +333,9 @@ def _shown(library: Library, reply: ShownReply, place: Place) -> tuple[Shown | N
     try:
         document = library.document(place.document_id)
         if kind_of(document.media_type) == "page":
-            return _page(library, document, place, opened, said), cited_in_text
+            content = _content(library, place)
+            if content is None or not content.is_undrawn:
+                return _page(library, document, place, opened, said, content), cited_in_text
         return _text(library, document, reply, place, opened, cited_in_text), cited_in_text
     except _NOWHERE:
         return None, cited_in_text
@@ -393,13 +396,19 @@ def _opened(library: Library, reply: ShownReply, place: Place) -> Passage | None
         return None
 
 
-def _page(library: Library, document: Document, place: Place, opened: Passage | None, said: str) -> ShownPage | None:
+def _content(library: Library, place: Place) -> PageContent | None:
+    """What stands on a page; `None` where that cannot be known."""
+    try:
+        return library.pages.content(place.document_id, place.page)
+    except _NOWHERE:
+        return None
+
+
+def _page(
+    library: Library, document: Document, place: Place, opened: Passage | None, said: str, content: PageContent | None
+) -> ShownPage | None:
     if place.page is None:
         return None
-    try:
-        letters = letters_of(library.pages.content(document.id, place.page).blocks)
-    except _NOWHERE:
-        letters = 0.0
     return ShownPage(
         document_id=document.id,
         document=document.name,
@@ -407,21 +416,17 @@ def _page(library: Library, document: Document, place: Place, opened: Passage | 
         pages=document.pages,
         size=library.page_size(document.id, place.page),
         text_box=library.text_box(document.id, place.page),
-        cited=_printed(library, opened, said) if opened and said else (),
+        cited=_printed(opened, said, content) if opened and said else (),
         opened=opened.rectangles if opened and place.chunk is not None else (),
-        letters=letters,
+        letters=letters_of(content.blocks) if content else 0.0,
     )
 
 
-def _printed(library: Library, opened: Passage, said: str) -> tuple[Rectangle, ...]:
+def _printed(opened: Passage, said: str, content: PageContent | None) -> tuple[Rectangle, ...]:
     """Where what bears the sentence out stands on the page; nothing where that cannot be known."""
     if opened.rows:  # computed from rows whose places are known: the sentence is nowhere on the page
         return opened.rectangles
-    try:
-        content = library.pages.content(opened.document_id, opened.page)
-    except _NOWHERE:
-        return ()
-    return proof_on_page([said], opened.text, content.blocks)
+    return proof_on_page([said], opened.text, content.blocks) if content else ()
 
 
 def _text(
@@ -434,6 +439,8 @@ def _text(
 ) -> ShownText:
     passage = opened if opened and place.part is None else None
     content = library.pages.content(document.id, place.page, place.part, passage=passage)
+    if content.is_undrawn:
+        content = replace(content, blocks=form_rows(content.blocks))
     found = [
         Found(
             one["number"],

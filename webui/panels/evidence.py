@@ -119,7 +119,7 @@ def _turner(page: Shown, words: Words) -> str:
     whole = escaped(words("evidence.whole"))
     fit = (
         f'<button type="button" class="p-icon p-whole" data-do="whole" aria-label="{whole}" title="{whole}"></button>'
-        if kind in {"page", "slide"}
+        if kind == "slide" or isinstance(page, ShownPage)
         else ""
     )
     zoom = "".join(

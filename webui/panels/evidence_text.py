@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import re
+from dataclasses import dataclass, field, replace
 from itertools import groupby, pairwise
 from math import ceil
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
+from core.rag.document import Block, row_text
 from core.rag.figure_labels import caption_in
 from core.rag.parsers.text import PROSE
 from core.rag.places import Places, Span, text_width, units_of
@@ -18,7 +20,7 @@ from webui.render.markup import escaped, verbatim
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from core.rag.document import Block, Rectangle
+    from core.rag.document import Rectangle
     from core.rag.page_content import PageContent
     from core.rag.places import Unit
     from core.rag.row_numbers import Runs
@@ -30,6 +32,7 @@ _TITLE = 40.0
 _LINE = 1.28
 _WIDEST_CELL = 300
 _SLIDE = (960.0, 540.0)
+_FIELD = re.compile(r"([^:：]{1,200}[:：]) *(.+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +127,8 @@ def text_page(
         return _slide(sheet, here)
     body = {"sheet": _grid, "lines": _lines}.get(content.kind, _paragraphs)(sheet)
     before, after = (_more(sheet, way) for way in ("before", "after"))
+    if content.kind == "page":
+        before = f'<p class="p-read-from">{escaped(words("evidence.form"))}</p>'
     return (
         f'<div class="p-desk p-read p-of-{content.kind}" tabindex="0" role="region" '
         f'aria-label="{escaped(shown.document)}">{before}{body}{after}</div>'
@@ -167,6 +172,26 @@ def _with_marks(text: str, ranges: Sequence[tuple[int, int, int]]) -> str:
 
 
 # ---- lines and paragraphs
+
+
+def form_rows(blocks: Iterable[Block]) -> tuple[Block, ...]:
+    """The texts and fields of a form that is drawn nowhere; fields that follow each other as rows: label, value."""
+    found: list[Block] = []
+    rows: list[tuple[str, str]] = []
+    for block in blocks:
+        for line in block.text.split("\n"):
+            field = _FIELD.match(line)
+            if field:
+                rows.append((field[1], field[2]))
+                continue
+            found += _as_table(rows, block.page)
+            rows = []
+            found.append(replace(block, text=line))
+    return (*found, *_as_table(rows, None))
+
+
+def _as_table(rows: list[tuple[str, str]], page: int | None) -> list[Block]:
+    return [Block("table", "\n".join(map(row_text, rows)), page, cells=tuple(rows))] if rows else []
 
 
 def _lines(sheet: _Sheet) -> str:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import re
 import sys
+import zlib
 from collections import Counter
 from contextlib import contextmanager
 from functools import partial
 from importlib import import_module
-from math import atan2, pi
+from math import atan2, pi, prod
 from typing import TYPE_CHECKING, Any, cast
 
 from core.errors import BrokenDocumentError, NotFoundError
 from core.rag.parsers.base import clean
 from core.rag.parsers.pdf_page import (
     MOST_FIELDS,
+    MOST_XFA_BYTES,
     XFA_PARTS,
     Field,
     Line,
@@ -34,6 +36,9 @@ if TYPE_CHECKING:
     from core.rag.parsers.pdf_page import FieldKind, Runs, Source, Word
 
 _PIXELS = 20_000_000  # a picture; a poster's zoom is lowered until it fits
+# How many bytes one byte of a stream can become; those of text need not be unfolded to be bounded.
+_GROWTH = {"ASCIIHexDecode": 1, "ASCII85Decode": 4, "RunLengthDecode": 128}
+_GROWTH_UNKNOWN = 1_500
 
 
 def pymupdf() -> Any:
@@ -441,5 +446,20 @@ def _form_packets(document: Any) -> dict[str, bytes]:
     streams: dict[str, bytes] = {}
     for name, reference in zip(names, references, strict=False):
         if name in XFA_PARTS:
-            streams[name] = bytes(document.xref_stream(reference) or b"")
+            streams[name] = _unfolded(document, reference)
     return streams
+
+
+def _unfolded(document: Any, reference: int) -> bytes:
+    """The bytes of a stream; none where they are more than a part of a form may have, which is known before."""
+    _, told = document.xref_get_key(reference, "Filter")
+    filters = re.findall(r"/(\w+)", told)
+    raw = bytes(document.xref_stream_raw(reference) or b"")
+    if filters == ["FlateDecode"] and document.xref_get_key(reference, "DecodeParms")[0] == "null":
+        try:
+            found = zlib.decompressobj().decompress(raw, MOST_XFA_BYTES + 1)
+        except zlib.error:
+            return b""
+        return found if len(found) <= MOST_XFA_BYTES else b""
+    growth = prod(_GROWTH.get(one, _GROWTH_UNKNOWN) for one in filters)
+    return bytes(document.xref_stream(reference) or b"") if growth * len(raw) <= MOST_XFA_BYTES else b""

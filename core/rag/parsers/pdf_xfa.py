@@ -26,9 +26,9 @@ _MOST_LINES = 5_000
 _DEEPEST = 60
 _MOST_REPEATED = 200  # times that one part of a form is filled in
 _MOST_PARTS = 20_000  # parts that are gone into, however often each is filled in
+_MOST_STEPS = 1_000_000  # elements of the template that are looked at, however often each
 _NOTICE = 2_500  # letters that a page has at most which only says to wait
 _UNSEEN = frozenset({"hidden", "invisible", "inactive"})
-_USED = "parlour-used"  # an attribute of data that a field has taken
 _NOWHERE = (0.0, 0.0, 0.0, 0.0)
 _STEPS = re.compile(r"[.\[\]*#0-9]+")
 
@@ -103,7 +103,10 @@ class _Reader:
 
     def __init__(self) -> None:
         self._items: list[tuple[Field | None, str]] = []  # a field with its label, or a text of the form
-        self._parts = 0
+        self._parts = self._steps = 0
+        # The elements stay in these, so that each is the same object whenever it is met.
+        self._named: dict[_Node, dict[str, list[_Node]]] = {}
+        self._taken: dict[tuple[_Node, str], int] = {}
 
     def told(self, number: int) -> Iterator[Block]:
         """What was found: texts as paragraphs, fields that follow each other as lines of one."""
@@ -148,7 +151,8 @@ class _Reader:
     def _inside(self, node: _Node, data: list[_Node], depth: int) -> None:
         self._parts += 1
         for child in node:
-            if len(self._items) >= _MOST_LINES:
+            self._steps += 1
+            if len(self._items) >= _MOST_LINES or self._steps > _MOST_STEPS:
                 return
             if _is(child, "subform", "subformSet", "area"):
                 self.part(child, data, depth + 1)
@@ -215,14 +219,23 @@ class _Reader:
     def _found(self, name: str, data: list[_Node], *, once: bool = False) -> list[_Node]:
         """The data of that name in the nearest place that has any; a value is used once, as fields of one name are."""
         for place in data:
-            here = [child for child in place if _is(child, name)]
-            if not once and here:
-                return here
+            here = self._children(place).get(name)
+            if here and once:
+                at = self._taken.get((place, name), 0)
+                self._taken[place, name] = at + 1
+                return [here[min(at, len(here) - 1)]]
             if here:
-                one = next((child for child in here if child.get(_USED) is None), here[-1])
-                one.set(_USED, "1")
-                return [one]
+                return here
         return []
+
+    def _children(self, place: _Node) -> dict[str, list[_Node]]:
+        """The elements right below one, by their names; looked at once."""
+        found = self._named.get(place)
+        if found is None:
+            found = self._named[place] = {}
+            for child in place:
+                found.setdefault(_name(child), []).append(child)
+        return found
 
 
 def _field(kind: FieldKind, name: str, value: str = "", options: tuple[str, ...] = (), *, on: bool = False) -> Field:

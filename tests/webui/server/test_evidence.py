@@ -25,6 +25,7 @@ from core.runs.manager import OwnerRuns
 from core.settings import Settings
 from core.testing.script import Reply
 from core.testing.scripted_model import ScriptedModel
+from tests.core.rag.parsers.test_xfa import DATA, TEMPLATE, pdf
 from tests.core.reading.held_reading import index_of
 from tests.core.talks import libraries_of
 from webui.handlers.act import act
@@ -162,6 +163,26 @@ async def test_a_text_opens_at_the_sentence_that_the_mark_stands_for(house: Hous
     before = await house.does(do="page", document=panel_document(panel), n=0, part=1)
     assert before.css(".p-line .p-no")[0].text() == "1"
     assert not strongest(before)
+
+
+async def test_a_form_that_no_picture_shows_is_shown_by_its_fields_and_said_to_be_so(tmp_path: Path) -> None:
+    def answering(request: Any) -> Reply:
+        asked = "\n".join(message.get_text_content() for message in request.messages)
+        number = re.findall(r"\[(\d+)\] \(form", asked[: asked.find("Family name: Weber")])[-1]
+        return Reply(text=f"The family name is Weber. [{number}]")
+
+    async with opened(tmp_path / "home", answering=answering) as house:
+        form = pdf(tmp_path / "form.pdf", template=TEMPLATE, datasets=DATA)
+        await house.asks(form, question="What is the family name in the form?")
+        panel = await house.cites()
+        assert "Only Adobe's programs draw this form" in (panel.css_first(".p-read-from").text() or "")
+        assert not panel.css(".p-page img"), "what the picture shows is a request to wait"
+        rows = [tuple(cell.text() for cell in row.css("td")) for row in panel.css(".p-desk tr")]
+        assert ("Family name:", "Weber") in rows
+        assert ("Name of the ship:", "Gull") in rows
+        marked = [tuple(cell.text() for cell in row.css("td")) for row in panel.css(".p-desk tr.p-m3")]
+        assert ("Family name:", "Weber") in marked
+        assert not panel.css("[data-do=whole]")
 
 
 def panel_document(panel: LexborHTMLParser) -> str:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import random
+import time
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +13,7 @@ import pytest
 
 from core.errors import BrokenDocumentError
 from core.rag.document import Block
+from core.rag.parsers import pdf_mupdf, pdf_xfa
 from core.rag.parsers.catalog import PARSER_REGISTRY, PDF_READERS
 
 NOTICE = (
@@ -140,3 +144,52 @@ def test_parts_within_parts_that_are_each_filled_in_many_times_are_read_to_a_bou
     filled = DATA.replace("<Ship>", "<Ship/>" * 200 + "<Ship>", 1)
     blocks = read(pdf(tmp_path / "form.pdf", template=template, datasets=filled), reader)
     assert len(blocks) < 50, "it comes to an end"
+
+
+@pytest.mark.parametrize("filters", ["/FlateDecode", "[/FlateDecode/FlateDecode]", "[/ASCIIHexDecode/FlateDecode]"])
+def test_a_part_that_unfolds_to_more_than_its_bound_is_not_unfolded(
+    filters: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bound = 60_000
+    monkeypatch.setattr(pdf_mupdf, "MOST_XFA_BYTES", bound)
+    path = pdf(tmp_path / "form.pdf", template=TEMPLATE, datasets=DATA)
+    document: Any = pymupdf.open(path)
+    kept = b" " * (bound - len(DATA)) + DATA.encode()
+    for content, is_read in ((kept, filters == "/FlateDecode"), (kept + b" ", False)):
+        data = zlib.compress(content, 9)
+        data = zlib.compress(data, 9) if filters.count("Flate") > 1 else data
+        data = data.hex().encode() + b">" if "Hex" in filters else data
+        reference = document.xref_get_key(document.pdf_catalog(), "AcroForm/XFA")[1].split("(datasets)")[1].split()[0]
+        document.update_stream(int(reference), data, compress=0)
+        document.xref_set_key(int(reference), "Filter", filters)
+        document.save(tmp_path / "large.pdf")
+        told = "\n".join(one.text for one in read(tmp_path / "large.pdf", "pymupdf"))
+        assert ("Weber" in told) == is_read
+        assert "Family name" in told, "the template is read all the same"
+
+
+def test_many_fields_and_many_data_of_their_names_take_no_longer_than_both_together(tmp_path: Path) -> None:
+    fields = "".join(field("Town", f"Town {at}") for at in range(4_000))
+    template = TEMPLATE.replace("<pageSet>", f"{fields}<pageSet>", 1)
+    towns = "".join(f"<Town>t{at}</Town>" for at in range(200_000))
+    data = DATA.replace("<form1>", f"<form1>{towns}", 1)
+    begun = time.process_time()
+    told = "\n".join(one.text for one in pdf_xfa.blocks({"template": template.encode(), "datasets": data.encode()}, 1))
+    assert "Town 3999: t3999" in told
+    assert time.process_time() - begun < 5, "looking through all data for each field takes minutes"
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_each_field_takes_the_next_datum_of_its_name_and_the_last_one_stays(seed: int) -> None:
+    """Whatever the order of fields and data, as one would find them by looking through all each time."""
+    dice = random.Random(seed)
+    names = ["A", "B", "C"]
+    asked, given = dice.choices(names, k=30), [(dice.choice(names), f"v{at}") for at in range(dice.randrange(40))]
+    template = f"<template><subform name='f'>{''.join(field(one, one) for one in asked)}</subform></template>"
+    data = "".join(f"<{name}>{value}</{name}>" for name, value in given)
+    packets = {"template": template.encode(), "datasets": f"<d><data><f>{data}</f></data></d>".encode()}
+    expected: list[str] = []
+    for at, name in enumerate(asked):
+        mine = [value for one, value in given if one == name]
+        expected.append(f"{name}: {mine[min(asked[:at].count(name), len(mine) - 1)] if mine else '(empty)'}")
+    assert "\n".join(one.text for one in pdf_xfa.blocks(packets, 1)).splitlines() == expected
