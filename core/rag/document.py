@@ -334,6 +334,8 @@ class ReadingProgress:
         invisible: Invisible characters removed.
         heard: Seconds of a recording that are text already.
         length: All of them, as soon as that is known.
+        row: How far the reading of a long sheet is; 0 where none is being read.
+        rows: All of its rows.
     """
 
     document_id: str
@@ -347,3 +349,5 @@ class ReadingProgress:
     invisible: int = 0
     heard: float = 0.0
     length: float = 0.0
+    row: int = 0
+    rows: int = 0

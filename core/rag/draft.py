@@ -11,7 +11,7 @@ from core.messages.invisible import plain_line, without_invisible
 from core.rag.chunking import Cutter
 from core.rag.document import About, Block, Chunk, Document, Figure, PageShape, ReadingProgress
 from core.rag.figure_labels import caption_in, label_of
-from core.rag.parsers.base import Found, Invisible, Part, clean, ending
+from core.rag.parsers.base import AtRow, Found, Invisible, Part, clean, ending
 from core.rag.parsers.text import MARKDOWN, markdown_blocks, paragraphs
 
 if TYPE_CHECKING:
@@ -64,6 +64,7 @@ class Draft:
         self._numbered = 0  # figures so far; what was read before counts again, so they keep their numbers
         self._page = 0
         self._scanned: list[int] = []  # the pages where words were recognised since reading began
+        self._row = self._rows = 0  # of a long sheet: how far it is, and how many it has
         self._begun = 0  # the page where words are being recognised, or were last
         self._counted_again: list[int] = []
         self._found = 0  # chunks, those that wait among them
@@ -86,11 +87,15 @@ class Draft:
                     yield from self._take(self._cutter.turn(one.page))
                     self._page = max(self._page, one.page)
                 case Block():
+                    if (one.page or 0) > self._page:
+                        self._row = self._rows = 0  # another sheet
                     self._page = max(self._page, one.page or 0)
                     self._count(one)
                     yield from self._take(self._cutter.take(one))
                 case Part():
                     pass
+                case AtRow():
+                    self._row, self._rows = one.row, one.total
                 case Invisible():
                     self._document = replace(self._document, invisible=self._document.invisible + one.removed)
                 case _:  # words are about to be recognised
@@ -165,7 +170,9 @@ class Draft:
         pages = 0 if known.pages is None else self._page if is_stopped else self._whole_pages()
         scanned = known.scanned + sum(page <= pages for page in self._counted_again)
         figures = (known.tables, known.chunks, self._seconds())
-        return ReadingProgress(known.id, pages, known.pages, scanned, *figures, invisible=known.invisible)
+        rows = (self._row, self._rows) if known.status == "reading" else (0, 0)
+        progress = ReadingProgress(known.id, pages, known.pages, scanned, *figures, invisible=known.invisible)
+        return replace(progress, row=rows[0], rows=rows[1])
 
     def _know(self, about: About) -> None:
         self._is_damaged = about.damaged or self._is_damaged

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 FOUND = ("ready", "stopped")
 """States in a library of what was read, all or some of it."""
 
-_PASSING = frozenset({"document_id", "fetching"})  # of no interest afterwards
+_PASSING = frozenset({"document_id", "fetching", "row", "rows"})  # of no interest afterwards
 
 
 def read(document: Document, name: str, progress: ReadingProgress | None, *, known: bool) -> dict[str, Any]:

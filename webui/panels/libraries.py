@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from core.reading.intake import is_locked
 from webui.render.citations import passage_label
-from webui.render.documents import DocumentState, state_line
+from webui.render.documents import DocumentState, share_of, state_line
 from webui.render.markup import escaped
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def library_data(
                 "noted": words.error(record.error) if record.status == "ready" and record.error else "",
                 "locked": is_locked(record),
                 "stopped": record.status == "cancelled" and record.library_id is not None,
-                "share": min(come.pages / come.total, 1.0) if come is not None and come.total else None,
+                "share": share_of(come) if come is not None else None,
             }
         )
     return {**listed_data(opened.library, words, lent), "documents": documents}

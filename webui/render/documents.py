@@ -240,7 +240,16 @@ def _going(name: str, progress: ReadingProgress | None, words: Words) -> str:
     figures = {"scanned": progress.scanned, "tables": progress.tables, "chunks": progress.chunks}
     figures["invisible"] = progress.invisible
     seconds = words.seconds(progress.seconds, whole=True) if progress.seconds >= 1 else ""
-    return _joined([_at(name, progress.pages, progress.total, words), *_found(figures, words), seconds])
+    at = _at(name, progress.pages, progress.total, words) if progress.total or not progress.rows else ""
+    return _joined([at, _at_row(progress, words), *_found(figures, words), seconds])
+
+
+def _at_row(progress: ReadingProgress, words: Words) -> str:
+    """How far the reading of a long sheet is."""
+    if not progress.rows:
+        return ""
+    share = int(100 * min(progress.row / progress.rows, 1.0))
+    return words("reading.at_row", n=f"{progress.row:,}", total=f"{progress.rows:,}", share=share)
 
 
 def _facts(record: DocumentRecord, words: Words) -> list[str]:
@@ -294,11 +303,22 @@ def _number(facts: Mapping[str, Any] | None, name: str) -> int:
 
 def _bar(state: DocumentState) -> str:
     progress = state.progress
-    if state.record.status != "reading" or progress is None or not (progress.total or progress.length):
+    if state.record.status != "reading" or progress is None:
         return ""
-    share = progress.pages / progress.total if progress.total else progress.heard / progress.length
-    share = min(share, 1.0)
+    share = share_of(progress)
+    if share is None:
+        return ""
     return f'<span class="p-bar p-b{round(share * 100 / _STEP) * _STEP}"></span>'
+
+
+def share_of(progress: ReadingProgress) -> float | None:
+    """How much of a document is read, from 0 to 1; `None` where it is not known."""
+    if progress.length:
+        return min(progress.heard / progress.length, 1.0)
+    part = progress.row / progress.rows if progress.rows else 0.0
+    if not progress.total:
+        return min(part, 1.0) if progress.rows else None
+    return min((max(0, progress.pages) + part) / progress.total, 1.0)
 
 
 def _acts(record: DocumentRecord, words: Words) -> str:

@@ -41,7 +41,21 @@ class Invisible:
     removed: int
 
 
-Found: TypeAlias = About | PageShape | Block | Scanned | Part | Invisible
+@dataclass(frozen=True, slots=True)
+class AtRow:
+    """How far the reading of a long sheet is; told now and then.
+
+    Args:
+        total: Rows of the sheet.
+    """
+
+    row: int
+    total: int
+
+
+LONG_SHEET = 10_000
+"""Rows from which on it is told how far the reading of a sheet is."""
+Found: TypeAlias = About | PageShape | Block | Scanned | Part | Invisible | AtRow
 
 # Control characters except tab and line feed, the soft hyphen, zero-width spaces, marks of writing direction (they can
 # make a name or a sentence look like another), and halves of surrogate pairs, which no file can hold.

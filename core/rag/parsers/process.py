@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from core import errors
 from core.child_process import environment
 from core.rag.document import About, Block, PageShape, block_from
-from core.rag.parsers.base import PLAIN, Invisible, ParseOptions, Part, Scanned
+from core.rag.parsers.base import PLAIN, AtRow, Invisible, ParseOptions, Part, Scanned
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping, Sequence
@@ -83,7 +83,7 @@ def parse(path: Path, name: str, parser: str, limits: Limits, options: ParseOpti
                 parsed.scanned += [] if found.figure else [found.page]
             case Invisible():
                 parsed.invisible += found.removed
-            case Part():
+            case Part() | AtRow():
                 pass
     return parsed
 
@@ -124,6 +124,8 @@ def stream(
                     yield Scanned(page, figure)
                 case {"invisible": removed}:
                     yield Invisible(removed)
+                case {"row": [row, total]}:
+                    yield AtRow(row, total)
                 case _:
                     pass
 

@@ -15,7 +15,7 @@ from core.errors import BrokenDocumentError, LockedDocumentError
 from core.rag.document import About, Block, table
 from core.rag.parsers import office_encryption
 from core.rag.parsers.archives import check_zip, is_encrypted_package, zip_kind
-from core.rag.parsers.base import PLAIN, Found, ParseOptions, clean, ending
+from core.rag.parsers.base import LONG_SHEET, PLAIN, AtRow, Found, ParseOptions, clean, ending
 from core.rag.parsers.compound import SIGNATURE
 from core.rag.parsers.text import decode, looks_like_text
 
@@ -147,13 +147,15 @@ def locked_error(*, asks: bool) -> LockedDocumentError:
     )
 
 
-def _sheet(sheet: Any, title: str, number: int) -> Iterator[Block]:
+def _sheet(sheet: Any, title: str, number: int) -> Iterator[Found]:
     if not sheet.height:
         return
     yield Block("heading", clean(title).strip() or str(number), number, level=1)
     header: _Header | None = None
+    told = 0
     for band in bands(filled_down(sheet)):
         headers: list[_Header] = []
+        reached = band.first + len(band.some) - 1
         for rows, columns in side_by_side(band.some):
             titles = titles_above(rows)
             for row in rows[:titles]:
@@ -168,6 +170,10 @@ def _sheet(sheet: Any, title: str, number: int) -> Iterator[Block]:
                 if rows := [row[slice(*one.columns)] for row in more if not is_blank(row[slice(*one.columns)])]:
                     yield from _tables(one, rows, number)
             yield from _beside(more, headers, number)
+            reached += len(more)
+            if reached >= told + LONG_SHEET // 2:
+                yield AtRow(reached, sheet.height)
+                told = reached
 
 
 @dataclass(frozen=True, slots=True)
@@ -347,10 +353,12 @@ class SheetParser:
         header = next(rows, None)
         if header is None:
             return
-        first = True
+        first, lines, reached = True, text.count("\n"), 1
         while (some := list(islice(rows, _ROWS))) or first:
             yield table([header, *some])
-            first = False
+            first, reached = False, reached + len(some)
+            if lines >= LONG_SHEET:  # a cell may have several lines
+                yield AtRow(reached, max(lines, reached))
 
 
 def _filled(rows: Iterator[list[str]]) -> Iterator[tuple[str, ...]]:

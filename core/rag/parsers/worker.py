@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from core.errors import BrokenDocumentError, DocumentError, MissingExtraError, NotFoundError, ParlourError, extra_for
 from core.rag.document import About, Block, PageShape, block_values
-from core.rag.parsers.base import ParseOptions, Part, Scanned, clean, tally
+from core.rag.parsers.base import AtRow, ParseOptions, Part, Scanned, clean, tally
 from core.rag.parsers.catalog import PARSER_REGISTRY
 
 if TYPE_CHECKING:
@@ -89,12 +89,18 @@ def _parse(request: Mapping[str, Any], answer: TextIO, limits: Bounds) -> None:
                 limits.allow()
                 _send(answer, {"scanned": [found.page, found.figure]})
                 answer.flush()
-            case Block():
-                _send(answer, {"block": block_values(_cleaned(found))})
+            case Block() | AtRow():
+                _send(answer, _told(found))
             case _:
                 pass
         if tally.removed:
             _send(answer, {"invisible": tally.take()})
+
+
+def _told(found: Block | AtRow) -> dict[str, Any]:
+    if isinstance(found, AtRow):
+        return {"row": [found.row, found.total]}
+    return {"block": block_values(_cleaned(found))}
 
 
 def _cleaned(block: Block) -> Block:

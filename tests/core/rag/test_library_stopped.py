@@ -11,6 +11,7 @@ from typing import Any
 
 import pymupdf
 import pytest
+import xlsxwriter
 
 from core.errors import DocumentError
 from core.rag.document import Block, Document, ReadingProgress
@@ -213,3 +214,46 @@ def test_the_rest_of_a_pdf_does_not_begin_with_the_head_that_runs_over_its_pages
 
     assert texts(1)[:2] == ["Of lamps and their oil | 1", "Page 1 tells of lamp 1."]
     assert texts(20) == [f"Page {number} tells of lamp {number}." for number in range(20, PAGES + 1)]
+
+
+def rows_of(kind: str, folder: Path, rows: int) -> Path:
+    path = folder / f"long.{kind}"
+    if kind == "csv":
+        path.write_text("Ship,Tons\n" + "".join(f"Heron {at},{at}\n" for at in range(rows)), "utf-8")
+        return path
+    with xlsxwriter.Workbook(str(path), {"constant_memory": True}) as book:
+        sheet = book.add_worksheet("Cargo")
+        for at in range(rows):
+            sheet.write_row(at, 0, [f"Heron {at}", at])
+    return path
+
+
+@pytest.mark.parametrize("kind", ["csv", "xlsx"])
+def test_a_long_sheet_tells_at_which_row_it_is_and_its_reader_ends_when_it_is_called_off(
+    tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[subprocess.Popen[bytes]] = []
+    opened = subprocess.Popen
+
+    def noted(*given: Any, **more: Any) -> Any:
+        started.append(opened(*given, **more))
+        return started[-1]
+
+    monkeypatch.setattr(process.subprocess, "Popen", noted)
+    path, cancelled, said = rows_of(kind, tmp_path, 30_000), threading.Event(), list[ReadingProgress]()
+
+    def progress(now: ReadingProgress) -> None:
+        said.append(now)
+        if now.row >= 15_000:
+            cancelled.set()
+
+    with Library.open(tmp_path / "library") as library:
+        with pytest.raises(DocumentError) as raised:
+            library.add(path, progress=progress, cancelled=cancelled)
+        assert raised.value.words_key == "document_cancelled"
+        assert not library.documents(), "nothing of it stays"
+    rows = [one.row for one in said if one.rows]
+    assert rows == sorted(rows)
+    assert 15_000 <= rows[-1] < 30_000
+    assert {one.rows for one in said if one.rows} == {30_000 + (kind == "csv")}
+    assert all(one.poll() is not None for one in started), "the reader is gone"

@@ -51,6 +51,18 @@ def failed(key: str, name: str = "long.pdf") -> DocumentRecord:
     return replace(LONG, name=name, status="failed", error={"key": key, "details": {"name": name}})
 
 
+def test_a_long_sheet_says_at_which_row_of_how_many_it_is() -> None:
+    sheet = replace(LONG, name="sales.xlsx")
+    come = ReadingProgress("hash", pages=1, total=2, tables=1, chunks=900, seconds=4.0, row=250_000, rows=1_000_000)
+    text = card(sheet, come)
+    assert "sheet 1 of 2 · row 250,000 of 1,000,000 (25%) · 1 table" in text
+    assert "p-bar p-b60" in text, "the first of two sheets is read, and a quarter of the second"
+    lines = card(replace(sheet, name="sales.csv"), replace(come, pages=0, total=None))
+    assert "row 250,000 of 1,000,000 (25%)" in lines
+    assert "p-bar p-b25" in lines
+    assert "第 250,000 行，共 1,000,000 行（25%）" in card(sheet, come, ZH)
+
+
 def test_a_document_that_is_read_says_how_far_it_is_and_can_be_called_off() -> None:
     text = card(LONG, HALF)
     assert "page 12 of 40 · text recognised on 3 pages · 1 table · 34 passages · 12 s" in text

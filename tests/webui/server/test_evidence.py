@@ -175,7 +175,7 @@ async def test_a_form_that_no_picture_shows_is_shown_by_its_fields_and_said_to_b
         form = pdf(tmp_path / "form.pdf", template=TEMPLATE, datasets=DATA)
         await house.asks(form, question="What is the family name in the form?")
         panel = await house.cites()
-        assert "Only Adobe's programs draw this form" in (panel.css_first(".p-read-from").text() or "")
+        assert "Only Adobe's programs draw this form" in (panel.css(".p-read-from")[0].text() or "")
         assert not panel.css(".p-page img"), "what the picture shows is a request to wait"
         rows = [tuple(cell.text() for cell in row.css("td")) for row in panel.css(".p-desk tr")]
         assert ("Family name:", "Weber") in rows
