@@ -6,6 +6,7 @@ import asyncio
 import json
 import logging
 import re
+import threading
 from collections.abc import Iterable, Mapping
 from contextlib import aclosing
 from copy import copy
@@ -318,11 +319,14 @@ class Assistant(FnCallAgent):
     @staticmethod
     async def _queries(library: Library, documents: Collection[str]) -> dict[str, BaseTool]:
         """The tool that computes over the tables of the documents, where there are any."""
+        gone = threading.Event()
         try:
-            tables = await asyncio.to_thread(library.tables.of, documents)
+            tables = await asyncio.to_thread(library.tables.of, documents, gone.is_set)
         except StorageError:  # the answer can do without
             _log.exception("The tables of documents cannot be read.")
             return {}
+        finally:
+            gone.set()  # a long sheet is read no further where the reply is stopped
         if not tables:
             return {}
         from core.tools.builtin.ask_tables import AskTables  # brings SQL

@@ -139,11 +139,11 @@ class _JoinedTables(Tables):
     def __init__(self, lots: Lots) -> None:
         self._lots = lots
 
-    def of(self, document_ids: Collection[str]) -> list[Named]:
+    def of(self, document_ids: Collection[str], stopped: Callable[[], bool] | None = None) -> list[Named]:
         found: list[Named] = []
         for library, ids in self._lots.parts(document_ids):
             taken = {one.name for one in found}
-            for one in library.tables.of(ids or ()):
+            for one in library.tables.of(ids or (), stopped):
                 names = (one.name, *(f"{one.name}_{number}" for number in range(2, len(taken) + 3)))
                 named = next(name for name in names if name not in taken)
                 taken.add(named)

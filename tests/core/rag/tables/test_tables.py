@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import xlsxwriter
 
-from core.errors import BadArgumentsError
+from core.errors import BadArgumentsError, DocumentError
 from core.rag.library import Library
 from core.rag.tables.query import Answer
 
@@ -319,3 +319,15 @@ def test_rows_that_went_in_are_counted_to_the_last_also_where_they_are_too_many_
     answer = asked(library, path, "SELECT Side, count(*) FROM long GROUP BY Side")
     assert [one.count for each in answer.sources for one in each] == [12_000, 12_000]
     assert len(answer.sources[0][0].runs) == 5_000
+
+
+def test_a_reading_of_tables_that_nobody_waits_for_ends_and_is_begun_anew_when_it_is_asked_for(
+    library: Library, tmp_path: Path
+) -> None:
+    path = tmp_path / "long.csv"
+    path.write_text("Ship,Tons\n" + "".join(f"Heron {at},{at}\n" for at in range(60_000)), encoding="utf-8")
+    document = library.add(path).id
+    with pytest.raises(DocumentError) as raised:
+        library.tables.of([document], lambda: True)
+    assert raised.value.words_key == "document_cancelled"
+    assert library.tables.ask([document], "SELECT count(*) FROM long").rows == ((60_000,),)
