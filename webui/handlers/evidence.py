@@ -419,6 +419,9 @@ def _page(
         cited=_printed(opened, said, content) if opened and said else (),
         opened=opened.rectangles if opened and place.chunk is not None else (),
         letters=letters_of(content.blocks) if content else 0.0,
+        figures=tuple(one.lines[0][1] for one in content.blocks if one.kind == "figure" and one.lines)
+        if content
+        else (),
     )
 
 

@@ -18,6 +18,7 @@ _MARGIN = 16.0  # points around the text that the page is cropped to
 _LETTERS = 11.2  # pixels of letters, so that rounding leaves 11
 _WIDEST = 1400.0  # pixels; smaller letters are not meant to be read
 _TAB = 34.0  # pixels of a tab
+_NEAR = 1.0  # points between edges that are the same
 _WIDTH = 350.0  # pixels of the page, about
 
 
@@ -33,6 +34,7 @@ class ShownPage:
         cited: Rectangles of the evidence span, in points.
         opened: Rectangles of a passage that has no number.
         letters: The usual font size, in points; 0 where unknown.
+        figures: Places of its figures, which are framed: under a marker their colours would be others.
         file: The id of its picture, where that is kept without its document: no other page of it can be shown.
     """
 
@@ -45,6 +47,7 @@ class ShownPage:
     cited: tuple[Box, ...] = ()
     opened: tuple[Box, ...] = ()
     letters: float = 0.0
+    figures: tuple[Box, ...] = ()
     file: str = ""
 
     @property
@@ -118,10 +121,16 @@ def _marks(page: ShownPage, rectangles: Sequence[Sequence[float]], state: str) -
     """Highlights, positioned in per cent of the page."""
     width, height = page.size
     return "".join(
-        f'<span class="p-hl{state}" style="left:{x0 / width:.3%};top:{y0 / height:.3%};'
+        f'<span class="p-hl{state}{_framed(page, (x0, y0, x1, y1))}" '
+        f'style="left:{x0 / width:.3%};top:{y0 / height:.3%};'
         f'width:{(x1 - x0) / width:.3%};height:{(y1 - y0) / height:.3%}"></span>'
         for x0, y0, x1, y1 in rectangles
     )
+
+
+def _framed(page: ShownPage, box: Box) -> str:
+    near = (all(abs(a - b) < _NEAR for a, b in zip(box, one, strict=True)) for one in page.figures)
+    return " p-framed" if any(near) else ""
 
 
 def tabs(
