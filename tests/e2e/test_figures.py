@@ -18,7 +18,7 @@ from tests.e2e.app_process import AppProcess
 from tests.e2e.chat_steps import ask, chat, wait_for_state
 
 FIGURE = (90.0, 150.0, 330.0, 330.0)  # points
-CAPTION = (95.0, 340.0, 295.0, 349.0)  # its letters
+CAPTION = (98.0, 341.0, 280.0, 347.0)  # its letters
 SAID = "Figure 3 shows the ships that called at the harbour by year"
 PLACES = """marks => { const sheet = document.querySelector('.p-sheet img').getBoundingClientRect();
   return marks.map(one => one.getBoundingClientRect()).map(box => [

@@ -232,8 +232,8 @@ def rows_of(kind: str, folder: Path, rows: int) -> Path:
 def test_a_long_sheet_tells_at_which_row_it_is_and_its_reader_ends_when_it_is_called_off(
     tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    started: list[subprocess.Popen[bytes]] = []
-    opened = subprocess.Popen
+    started: list[Any] = []
+    opened: Any = subprocess.Popen
 
     def noted(*given: Any, **more: Any) -> Any:
         started.append(opened(*given, **more))
