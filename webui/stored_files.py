@@ -74,33 +74,55 @@ def _about(kind: str, how: str, name: str) -> dict[str, str]:
 
 async def _streamed(request: Request, files: FileStore, record: FileRecord, headers: dict[str, str]) -> Response:
     """A large file piece by piece as it comes from the store: all of it, or the one range that is asked for."""
-    asked = request.headers.get("range", "")
-    place = _range(asked, record.size)
-    if asked and place is None:
-        return Response(status_code=416, headers={"content-range": f"bytes */{record.size}"})
+    if request.method == "HEAD":  # a range is of a GET alone
+        return Response(headers={**headers, "content-length": str(record.size)})
+    place = _range(request.headers.get("range", ""), record.size)
     start, length = place or (0, record.size)
     if place is not None:
+        if not length:
+            return Response(status_code=416, headers={"content-range": f"bytes */{record.size}"})
         headers["content-range"] = f"bytes {start}-{start + length - 1}/{record.size}"
     pieces = files.open(record, start, length)
-    first = await anext(pieces, b"")  # what is gone is told before the answer begins
-
-    async def sent() -> AsyncGenerator[bytes]:
-        async with aclosing(pieces):
-            yield first
-            async for piece in pieces:
-                yield piece
-
+    try:
+        first = await anext(pieces, b"")  # what is gone is told before the answer begins
+    except BaseException:
+        await pieces.aclose()
+        raise
     headers["content-length"] = str(length)
-    return StreamingResponse(sent(), 206 if place is not None else 200, headers=headers)
+    return _Streamed(first, pieces, 206 if place is not None else 200, headers)
+
+
+class _Streamed(StreamingResponse):
+    """The pieces of a file; they are let go of whenever the answer ends, even before it began."""
+
+    def __init__(self, first: bytes, pieces: AsyncGenerator[bytes], status: int, headers: Mapping[str, str]) -> None:
+        super().__init__(self._sent(first, pieces), status, headers=headers)
+        self._pieces = pieces
+
+    @staticmethod
+    async def _sent(first: bytes, pieces: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
+        yield first
+        async for piece in pieces:
+            yield piece
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send them."""
+        async with aclosing(self._pieces):
+            await super().__call__(scope, receive, send)
 
 
 def _range(asked: str, size: int) -> tuple[int, int] | None:
-    """Where the one range of a header begins and how long it is; `None` for none, and for one that cannot be."""
+    """Where the one range of a header begins and how long it is: 0 where there is nothing of it.
+
+    `None` for none, and for what is no single range of bytes: such a header is passed over (RFC 9110, 14.2).
+    """
     found = _RANGE.fullmatch(asked.strip())
     if found is None or found[1] == found[2] == "":
         return None
     if not found[1]:
         length = min(int(found[2]), size)
-        return (size - length, length) if length else None
-    start, end = int(found[1]), min(int(found[2]), size - 1) if found[2] else size - 1
-    return (start, end - start + 1) if start <= end else None
+        return size - length, length
+    start, last = int(found[1]), int(found[2]) if found[2] else size
+    if found[2] and last < start:
+        return None
+    return start, max(0, min(last, size - 1) - start + 1)

@@ -378,6 +378,9 @@ class Uploads:
         """
         if self.shared is None or path in self._held:
             return self.of(owner, path)
+        known = next((one for one in self._held.values() if one.elsewhere == path and one.owner == owner), None)
+        if known is not None:
+            return known
         here = await self.shared.fetch(owner, path, self.folder, harmless_name(path))
         size = await to_thread.run_sync(lambda: here.stat().st_size)
         upload = Upload(owner, here, here.name, size, time.monotonic(), path)

@@ -206,8 +206,7 @@ class FolderBlobs:
         except OSError as error:
             raise translated(error, path.parent.parent) from error
         finally:
-            with suppress(OSError):
-                draft.unlink(missing_ok=True)
+            await asyncio.to_thread(_dropped, draft)
 
     async def open(self, key: str, start: int = 0, length: int | None = None) -> AsyncGenerator[bytes]:
         """As of `Blobs`."""
@@ -227,7 +226,7 @@ class FolderBlobs:
         """As of `Blobs`: the file itself, no copy."""
         del digest
         path = self.path(key)
-        if not path.is_file():
+        if not await asyncio.to_thread(path.is_file):
             raise gone()
         yield path
 
@@ -310,7 +309,17 @@ def _linked(draft: Path, target: Path) -> None:
         raise
     except OSError:  # a file system without links
         os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
-        put_in_place(draft, target)
+        try:
+            put_in_place(draft, target)
+        except BaseException:
+            _dropped(target)  # nothing stands under the name, as nothing was put there
+            raise
+
+
+def _dropped(path: Path) -> None:
+    """Delete a file that may be there; what cannot be deleted stays."""
+    with suppress(OSError):
+        path.unlink(missing_ok=True)
 
 
 def _delete(paths: list[Path]) -> None:
@@ -345,8 +354,15 @@ def _copy(source: Path, target: Path) -> None:
         os.link(source, target)
     except FileNotFoundError:
         raise
-    except OSError:
-        shutil.copy2(source, target)
+    except FileExistsError:  # another was faster
+        return
+    except OSError:  # a file system without links
+        draft = target.with_name(f".{target.name}-{token_hex(4)}.part")
+        try:
+            shutil.copy2(source, draft)
+            put_in_place(draft, target)
+        finally:
+            _dropped(draft)
 
 
 def _listed(kind: str, place: Path, prefix: str) -> list[Blob]:

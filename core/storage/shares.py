@@ -30,6 +30,7 @@ MOST_SHARES: Final = 200
 BUNDLE, PAGE = ".zip", ".html"
 """The endings of what is kept of a snapshot; only pages were, at first."""
 _ABOUT: Final = ".json"
+_DAY: Final = 24 * 3600.0
 _PLACE: Final = "share"
 
 
@@ -163,8 +164,14 @@ class ShareStore:
     async def _known(self) -> tuple[list[Share], int]:
         """What is kept, what is over deleted; and the bytes that it takes."""
         now = time.time()
-        sizes = {blob.key: blob.size async for blob in self._blobs.list(key_of(self._owner, SHARES, ""))}
+        there = [blob async for blob in self._blobs.list(key_of(self._owner, SHARES, ""))]
+        sizes = {blob.key: blob.size for blob in there}
         about = [key for key in sizes if key.endswith(_ABOUT)]
+        named = {_id_in(key) for key in about}
+        left = [one.key for one in there if _id_in(one.key) not in named and one.changed < now - _DAY]
+        if left:  # a process ended between the two writes: no link leads there
+            await self._blobs.delete(left)
+            sizes = {key: size for key, size in sizes.items() if key not in left}
         found = [share for data in await self._blobs.read(about) if (share := _read(data)) is not None]
         over = [one.id for one in found if one.is_over(now)]
         await self._remove(over)

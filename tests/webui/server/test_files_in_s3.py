@@ -76,6 +76,9 @@ async def test_small_and_shown_files_come_from_parlour_and_large_ones_from_the_s
             part = await reader.get(f"/files/{film.id}", headers={"range": asked})
             assert (part.status_code, part.content) == (206, said)
             assert part.headers["content-range"].endswith(f"/{film.size}")
+        for odd in ("bytes=9-2", "bytes=x-", "lines=1-2", "bytes=0-1,4-5", "bytes=-"):
+            whole = await reader.get(f"/files/{film.id}", headers={"range": odd})
+            assert (whole.status_code, len(whole.content)) == (200, film.size), f"{odd} is no range, and passed over"
         past = await reader.get(f"/files/{film.id}", headers={"range": f"bytes={film.size}-"})
         assert (past.status_code, past.headers["content-range"]) == (416, f"bytes */{film.size}")
 
