@@ -80,6 +80,8 @@ def serve(  # noqa: PLR0913 - what is served, and by name how
         failures.append(error)
         server.should_exit = True
 
+    if advice := secret_advice(settings):
+        _log.warning(advice)
     measurements = observing(settings)
     opening = partial(open_app, settings, terminal.tell, engine=engine, look=look, first=terminal.first_owner)
     app = StartupApp(opening, failed, measurements)
@@ -97,6 +99,17 @@ def serve(  # noqa: PLR0913 - what is served, and by name how
             raise failure
         _log.error("Parlour cannot be opened.", exc_info=failure)
     return 1 if failures else 0
+
+
+def secret_advice(settings: Settings) -> str:
+    """A sentence for whoever starts the first of several Parlours with a secret of its folder; "" where all is well."""
+    given = settings.secret is not None or (settings.space_hosts and settings.oauth_client_secret is not None)
+    if settings.database is None or given:
+        return ""
+    return (
+        "PARLOUR_SECRET is not set, so the secret in this data folder is the one of the database. "
+        "Another Parlour that uses the database needs the same: set PARLOUR_SECRET for all of them."
+    )
 
 
 def bring_back(settings: Settings) -> None:

@@ -10,6 +10,7 @@ from core.errors import SettingsError
 from core.settings import Settings
 from core.storage.blobs import FolderBlobs
 from core.storage.opening import bucket_of, opened_blobs
+from webui.serving import secret_advice
 
 SECRET = "wJalrXUtnFEMI"
 
@@ -65,3 +66,10 @@ async def test_left_out_files_are_in_the_data_folder_and_keys_of_others_change_n
     async with opened_blobs(settings) as blobs:
         assert isinstance(blobs, FolderBlobs)
         assert blobs.path("o/local/f/a.txt") == tmp_path / "files" / "local" / "a.txt"
+
+
+def test_who_starts_with_a_database_and_a_secret_of_the_folder_is_told_what_others_will_need(tmp_path: Path) -> None:
+    database = "postgresql://somebody@127.0.0.1:1/parlour"
+    assert "set PARLOUR_SECRET for all of them" in secret_advice(Settings.load(home=tmp_path, database=database))
+    assert secret_advice(Settings.load(home=tmp_path, database=database, secret="the same for all")) == ""
+    assert secret_advice(Settings.load(home=tmp_path)) == ""
