@@ -18,13 +18,17 @@ from core.llm.backends.http_clients import CONNECT_SECONDS
 from core.llm.backends.openai.service import NO_KEY, VENDOR_ERRORS, Translator, client_pool
 from core.llm.backends.openai.variants import public_pool
 from core.llm.service import service_of
-from core.llm.transcription import Heard, Transcriber, cues_of, too_long
+from core.llm.sound_parts import parts_of
+from core.llm.transcription import Cue, Heard, Transcriber, cues_of, too_long
 from core.llm.usage import usage_from
+from core.messages.message import Usage
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from core.llm.ledger import LedgerCall
+    from core.llm.sound_parts import SoundPart
     from core.llm.transcription import Moved, Recording
 
 _SECONDS: Final = 60.0
@@ -32,6 +36,7 @@ _SECONDS_HERE: Final = 600.0  # a local server may load its model first
 _SECONDS_FILE: Final = 1800.0
 _MOST: Final = 25 * 1024 * 1024  # bytes that services of this protocol take at once
 _LONGEST: Final = 2_000_000  # characters
+_MOST_PARTS: Final = 300  # of a recording: two days
 
 
 class ServiceTranscriber(Transcriber):
@@ -54,11 +59,38 @@ class ServiceTranscriber(Transcriber):
         self._translator = Translator(address, key, model)
 
     async def _heard(self, recording: Recording, line: LedgerCall, moved: Moved | None) -> Heard:
+        if moved is None or recording.path is None:
+            return await self._heard_at_once(recording, line, moved)
+        parts = await asyncio.to_thread(parts_of, recording.path, recording.media_type)
+        if len(parts) <= 1:
+            return await self._heard_at_once(await asyncio.to_thread(_loaded, recording, recording.path), line, moved)
+        if len(parts) > _MOST_PARTS:
+            raise too_large()
+        return await self._in_parts(recording, parts, line, moved)
+
+    async def _in_parts(
+        self, recording: Recording, parts: Sequence[SoundPart], line: LedgerCall, moved: Moved
+    ) -> Heard:
+        """One part after the other: it is known how far it is, and no request is larger than a service takes."""
+        length = parts[-1].end
+        texts: list[str] = []
+        cues: list[Cue] = []
+        usage: Usage | None = None
+        moved(0.0, length)
+        for part in parts:
+            data = await asyncio.to_thread(part.read)
+            one = replace(recording, data=data, path=None, seconds=part.end - part.start)
+            heard = await self._heard_at_once(one, line, moved)
+            said = heard.cues or ((Cue(0.0, part.end - part.start, heard.text),) if heard.text else ())
+            cues += (Cue(cue.start + part.start, cue.end + part.start, cue.text) for cue in said)
+            texts.append(heard.text)
+            usage = heard.usage if usage is None else usage + (heard.usage or Usage())
+            moved(part.end, length)
+        return Heard(" ".join(filter(None, texts))[:_LONGEST], usage, length, tuple(cues))
+
+    async def _heard_at_once(self, recording: Recording, line: LedgerCall, moved: Moved | None) -> Heard:
         limit = (_SECONDS_HERE if self.service.here else _SECONDS) + recording.seconds
-        if moved is not None:
-            limit = _SECONDS_FILE
-            if recording.path is not None:
-                recording = await asyncio.to_thread(_loaded, recording, recording.path)
+        limit = limit if moved is None else _SECONDS_FILE
         try:
             async with awake_timeout(limit):
                 client = await self._pool.client(self, ("sound", self._address, self._key), self._client)
@@ -134,7 +166,7 @@ class ServiceTranscriber(Transcriber):
 
 def too_large() -> ParlourError:
     """The error for a recording that is larger than a service takes."""
-    hint = "Save it smaller, such as MP3 with 32 kbit/s, or cut it; Whisper on this machine takes any size."
+    hint = "Save it as MP3 or WAV, which go in parts, or cut it; Whisper on this machine takes any size."
     said = f"The recording is larger than {_MOST >> 20} MB."
     return ParlourError(said, hint=hint, key="recording_too_large", limit=_MOST >> 20)
 
