@@ -54,7 +54,7 @@ async def in_store(here: House, owner: str = "") -> list[str]:
 
 
 async def test_small_and_shown_files_come_from_parlour_and_large_ones_from_the_store(
-    s3: S3Server, tmp_path: Path
+    s3: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with house(tmp_path, **in_s3(s3)) as here:
         reader, other = await here.person("Ada"), await here.person("Bob")
@@ -76,6 +76,10 @@ async def test_small_and_shown_files_come_from_parlour_and_large_ones_from_the_s
             part = await reader.get(f"/files/{film.id}", headers={"range": asked})
             assert (part.status_code, part.content) == (206, said)
             assert part.headers["content-range"].endswith(f"/{film.size}")
+        with monkeypatch.context() as patched:
+            patched.setattr(ObjectBlobs, "open", None)  # nothing is fetched
+            head = await reader.head(f"/files/{film.id}")
+        assert (head.status_code, head.headers["content-length"], head.content) == (200, str(film.size), b"")
         for odd in ("bytes=9-2", "bytes=x-", "lines=1-2", "bytes=0-1,4-5", "bytes=-"):
             whole = await reader.get(f"/files/{film.id}", headers={"range": odd})
             assert (whole.status_code, len(whole.content)) == (200, film.size), f"{odd} is no range, and passed over"
