@@ -192,6 +192,9 @@ class Authorization(OAuthClientProvider):
         attempt, context = self._attempt, self.context
         self._choose_way_to_send_secret()
         if attempt.ask is None:
+            kept = await context.storage.get_tokens()
+            if kept is not None and kept.refresh_token:  # another session with the same sign-in may have renewed it
+                context.current_tokens = kept
             response = await self._beside(await self._refresh_token())
             if await self._handle_refresh_response(response):
                 attempt.renewed, attempt.done = response, True

@@ -450,6 +450,11 @@ async def test_who_gets_a_server_uses_the_sign_in_of_its_owner_and_can_make_none
         await lent.use(one.mark, on=False)
         tools = await group.used(group.jan)
         assert await called(tools["whose"], word="hello") == "hello: …", "it would have said the token"
+        (mine,) = [one for one in await servers.tools() if one.full_name == "mcp:diary:whose"]
+        for _ in range(2):  # each renews the sign-in of both, which counts once
+            notes.accounts.forget(access_alone=True)
+            for tool in (mine, tools["whose"]):
+                assert (await called(tool, word="hello")).startswith("hello: ")
         store = group.engine.stores.of(group.mara).mcp_servers
         secrets = await store.secrets_of(await store.get(kept.id))
         assert len(secrets) >= 3
