@@ -27,7 +27,7 @@ from core.testing.scripted_model import ScriptedModel
 from webui.agent_doors import a2a_task
 from webui.agent_doors.a2a import agent_card
 from webui.agent_doors.answering import Host
-from webui.agent_doors.app import AgentDoors, serve_agent
+from webui.agent_doors.app import AgentDoors, _Front, serve_agent
 from webui.server import Server, address_of, bind
 
 TOKEN = "a-long-token-of-this-test"
@@ -371,3 +371,42 @@ def test_what_makes_no_sense_is_one_sentence(monkeypatch: pytest.MonkeyPatch):
 
 def test_an_assistant_without_a_name_is_called_by_its_kind():
     assert Host(Assistant([], ScriptedModel()), Policy()).name == "Assistant"
+
+
+# ---- the page beside them
+
+
+@pytest.mark.anyio
+async def test_before_a_page_each_request_goes_to_one_of_both_and_both_end_together(monkeypatch: pytest.MonkeyPatch):
+    ended: list[str] = []
+
+    async def page(scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "lifespan":
+            ended.append((await receive())["type"])
+            return
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"the page"})
+
+    doors = AgentDoors(heron("They fish."), token=TOKEN, openai=True, a2a=True)
+    monkeypatch.setattr(doors, "aclose", closing(ended, doors.aclose))
+    front = _Front(doors, page)
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(front), base_url="http://127.0.0.1") as client:
+        assert (await client.get("/")).text == (await client.get("/v1more")).text == "the page"
+        assert (await client.get("/v1/models")).status_code == 401
+        assert (await client.get("/v1/models", headers=shown())).json()["data"][0]["id"] == "Heron"
+        assert (await client.get("/.well-known/agent-card.json")).json()["name"] == "Heron"
+        assert (await client.get("/mcp")).text == "the page"  # that door is not open
+
+    async def shutdown() -> dict[str, str]:
+        return {"type": "lifespan.shutdown"}
+
+    await front({"type": "lifespan"}, shutdown, shutdown)
+    assert ended == ["the doors", "lifespan.shutdown"]
+
+
+def closing(ended: list[str], close: Callable[[], Any]) -> Callable[[], Any]:
+    async def closed() -> None:
+        ended.append("the doors")
+        await close()
+
+    return closed

@@ -24,7 +24,7 @@ from webui.doors.refusals import refusal
 from webui.server import Server, address_of, bind
 
 if TYPE_CHECKING:
-    from starlette.types import ASGIApp, Receive, Scope, Send
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 _MCP: Final = "/mcp"
 _OPENAI: Final = "/v1"
@@ -149,9 +149,21 @@ class _Front:
         self._page = page
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
+        """Answer one request; when the page ends, so do the doors."""
+        if scope["type"] == "lifespan":
+            await self._page(scope, self._ending(receive), send)
+            return
         mine = scope["type"] == "http" and self._doors.serves(str(scope["path"]))
         await (self._doors if mine else self._page)(scope, receive, send)
+
+    def _ending(self, receive: Receive) -> Receive:
+        async def heard() -> Message:
+            message = await receive()
+            if message["type"] == "lifespan.shutdown":
+                await self._doors.aclose()
+            return message
+
+        return heard
 
 
 def serve_agent(  # noqa: PLR0913 - an agent, and by name how it is served
