@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import aclosing
 from copy import copy
 from dataclasses import dataclass
-from secrets import token_hex
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from core.agents.conversation import append_system
@@ -184,8 +184,16 @@ async def _confirmed(asking: Confirm, guard: Guard | None, state: RunState) -> b
     if guard is None:
         return False
     asked = {"question": asking.question}
-    decision = await guard.decide(_Question(asking.question), f"confirm_{token_hex(8)}", asked, state.messages)
+    decision = await guard.decide(_Question(asking.question), _confirm_id(asking, state), asked, state.messages)
     return decision.allowed is True
+
+
+def _confirm_id(asking: Confirm, state: RunState) -> str:
+    """The same for the same question to the same turn, so that an answer is heard after a restart."""
+    turn = sum(one.role == USER for one in state.messages)
+    state.meter.confirmed[asking.question] += 1
+    about = f"{turn} {state.meter.confirmed[asking.question]} {asking.question}"
+    return f"confirm_{sha256(about.encode('utf-8', 'replace')).hexdigest()[:16]}"
 
 
 async def guarded(events: Stream, extras: Extras, state: RunState, whole: RunState, guard: Guard | None) -> Stream:

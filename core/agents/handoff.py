@@ -141,7 +141,9 @@ class Handoff(BaseTool):
             agent = copy(agent)
             agent.function_map = {**agent.function_map, HandBack.name: HandBack()}
         told = [one for one in messages if one.role != SYSTEM]
-        seen = reserve_call_ids(await self._seen(told, run), {one for one in map(call_id, told) if one})
+        begun = self._begun(told) if context.get("may_have_run") is not None else len(told)
+        seen = reserve_call_ids(await self._seen(told[:begun], run), {one for one in map(call_id, told) if one})
+        seen += told[begun:]  # what it did itself before the reply was interrupted
         own = RunState(run.deps, run.meter, output=run.output, data=run.data)
         # What it is told may leave out what was read: its calls are decided about after all of that.
         guard = None if approval is None else NestedGuard(approval, list(messages))
@@ -152,6 +154,12 @@ class Handoff(BaseTool):
                 yield MessageStarted(self.agent.name) if unnamed else event
         if state is not None:
             state.stopped = own.stopped
+
+    def _begun(self, messages: Sequence[Message]) -> int:
+        """Where the messages of who took over begin, in a reply that was interrupted."""
+        name = str(self.agent.name)
+        marks = (at for at, one in enumerate(messages, 1) if (one.extra or {}).get("handoff") == name)
+        return max(marks, default=len(messages))
 
     async def _seen(self, messages: list[Message], run: RunState) -> list[Message]:
         """What the other agent is told. Raises SettingsError where a function gives something else."""

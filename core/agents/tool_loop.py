@@ -10,7 +10,7 @@ from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Protocol
 
 from core.agents.arguments import checked_int
-from core.agents.conversation import call_id, has_called, passages_found, unanswered_calls
+from core.agents.conversation import call_id, has_called, passages_found, this_turn, unanswered_calls
 from core.agents.handoff import HandBack, Handoff
 from core.agents.limits import Budget, Repeats
 from core.errors import BadArgumentsError
@@ -198,7 +198,7 @@ class ToolLoop:
         async with aclosing(self._before_model(opening, may_have_run, runner, guard, state)) as events:
             async for event in events:
                 yield event
-        for asked in count(1):
+        for asked in () if state.over else count(1):  # over, where one who took over went on to the end
             _check(budget, asked - 1, self.most_calls)
             last = budget is None and asked == self.most_calls
             turn = Transcript()
@@ -230,7 +230,11 @@ class ToolLoop:
     ) -> Stream:
         """Resumed calls and the opening call."""
         if may_have_run is not None:
-            async with aclosing(self._resume_calls(may_have_run, runner, state)) as events:
+            taker = self._took_over(state.history)
+            resumed = self._resume_calls(may_have_run, runner, state)
+            if taker is not None:
+                resumed = self._taken(taker, state, may_have_run=may_have_run)
+            async with aclosing(resumed) as events:
                 async for event in events:
                     _pay(event, state)
                     yield event
@@ -313,7 +317,27 @@ class ToolLoop:
         taker = next((one for one in tools if isinstance(one, Handoff)), None)
         if taker is None:
             return
-        reply, context = Transcript(), {key: value for key, value in state.context.items() if key != "run_state"}
+        async with aclosing(self._taken(taker, state)) as events:
+            async for event in events:
+                yield event
+
+    def _took_over(self, history: Sequence[Message]) -> Handoff | None:
+        """Who had the reply when it was interrupted, where that was somebody else."""
+        said = this_turn(history)
+        marks = {call_id(one): str((one.extra or {})["handoff"]) for one in said if "handoff" in (one.extra or {})}
+        held: list[str] = []
+        for name in marks.values():
+            held = [*held, name] if name else held[:-1]
+        made = [one for one in said if one.function_call is not None]
+        if not held or (made and made[-1].name == self.speaker and call_id(made[-1]) not in marks):
+            return None
+        takers = [one for one in self.tools.values() if isinstance(one, Handoff)]
+        return next((one for name in held for one in takers if str(one.agent.name) == name), None)
+
+    async def _taken(self, taker: Handoff, state: _State, **more: Any) -> Stream:
+        """The reply of who takes over."""
+        given = {key: value for key, value in state.context.items() if key != "run_state"}
+        reply, context = Transcript(), {**given, **more}
         events = taker.take_over(
             state.history, state_of(state.context), lang=state.lang, approval=state.guard, **context
         )

@@ -292,9 +292,8 @@ class StoredSession(Session):
         answerer = _Answerer(asking)
         run = await runs.resume(left, answerer, history=list(asking.asked), terms=self._terms(asking))
         self._live, self._left = (run, asking, answerer), None
-        decided, self._decisions = self._decisions, {}
-        for call_id, decision in decided.items():
-            await run.questions.decide(call_id, decision)
+        for call_id in [one.call_id for one in run.questions.open if one.call_id in self._decisions]:
+            await run.questions.decide(call_id, self._decisions.pop(call_id))
         return await self._to_the_end(self._live)
 
     async def _continued(self, options: Mapping[str, Any]) -> tuple[Run, Asking, _Answerer]:
@@ -336,15 +335,22 @@ class StoredSession(Session):
                 async for one in log:
                     yield one
                     # The log is followed from its beginning: some questions in it are decided.
-                    if isinstance(one.event, ApprovalAsked) and self._ask and _still_waits(one.event, run):
-                        decision = await decided_by(self._ask, _request(one.event))
-                        await run.questions.decide(one.event.call_id, decision)
+                    if isinstance(one.event, ApprovalAsked) and _still_waits(one.event, run):
+                        await self._decide_now(one.event, run)
                     waits = isinstance(one.event, ApprovalAsked | ToolFinished) and _only_waits(run.log.since())
                     if waits and one.seq == len(run.log):
                         break
         finally:
             if not waits and not run.log.closed:
                 await run_to_end(run.stop())
+
+    async def _decide_now(self, asked: ApprovalAsked, run: Run) -> None:
+        """What was decided before a guard asks again, after a restart; else whoever is there decides."""
+        decision = self._decisions.pop(asked.call_id, None)
+        if decision is None and self._ask is not None:
+            decision = await decided_by(self._ask, _request(asked))
+        if decision is not None:
+            await run.questions.decide(asked.call_id, decision)
 
     async def _reply(self, live: tuple[Run, Asking, _Answerer]) -> Reply[Any]:
         run, asking, answerer = live

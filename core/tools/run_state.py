@@ -60,6 +60,7 @@ class Meter:
     calls: int = 0
     usage: Usage | None = None
     handoffs: int = 0
+    confirmed: Counter[str] = field(default_factory=Counter[str])
     began: float = field(default_factory=monotonic)
 
     def check(self) -> None:

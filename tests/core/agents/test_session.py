@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from core import Confirm, Guard, Policy, Reply, tool
+from core import Confirm, Guard, Policy, Reply, handoff, tool
 from core.agents.basic import BasicAgent, FnCallAgent
 from core.errors import ConflictError, LimitReachedError, ParlourError, SettingsError
 from core.storage.database import Database
@@ -103,6 +103,74 @@ def test_what_a_guard_wants_to_know_waits_for_somebody_in_a_file(tmp_path: Path,
         assert (asked.text, asked.stop_reason) == ("", "approval")
         session.decide(session.waiting[0].call_id, agreed)
         assert session.resume().text == ("Hello." if agreed else "Nobody agreed.")
+
+
+@pytest.mark.parametrize("agreed", [True, False])
+def test_what_a_guard_wants_to_know_is_answered_in_another_program(tmp_path: Path, agreed: bool):
+    def guarded(*turns: Any) -> BasicAgent:
+        agent = BasicAgent(llm=ScriptedModel(*turns))
+        agent.input_guard(lambda text: Confirm("answer it", "Nobody agreed."))
+        return agent
+
+    with guarded("never said").session(tmp_path / "talks.db") as session:
+        assert session.ask("Hello?").stop_reason == "approval"
+    with guarded("Hello.").session(tmp_path / "talks.db") as session:
+        (asked,) = session.waiting
+        assert "answer it" in str(asked.arguments)
+        session.decide(asked.call_id, agreed)
+        reply = session.resume()
+        assert (reply.text, reply.stop_reason) == (
+            "Hello." if agreed else "Nobody agreed.",
+            "stop" if agreed else "guard",
+        )
+    with guarded("And again.").session(tmp_path / "talks.db") as session:
+        assert session.ask("And now?").stop_reason == "approval"  # each question is asked about anew
+
+
+@pytest.mark.parametrize("agreed", [True, False])
+def test_a_call_of_who_took_over_waits_for_another_program(tmp_path: Path, agreed: bool):
+    RAN.clear()
+
+    def desk(*turns: Any) -> FnCallAgent:
+        model = ScriptedModel(*turns)
+        refunds = FnCallAgent([refund], model, name="refunds", description="Gives money back.")
+        return FnCallAgent([handoff(refunds)], model, name="desk")
+
+    over = Said(calls=[("transfer_to_refunds", {})])
+    with desk(over, CALL).session(tmp_path / "talks.db", approval=Policy()) as session:
+        assert session.ask("My money back.").stop_reason == "approval"
+    with desk("It is done.").session(tmp_path / "talks.db", approval=Policy()) as session:
+        (asked,) = session.waiting
+        assert (asked.name, asked.arguments) == ("refund", {"order": 17})
+        session.decide(asked.call_id, agreed)
+        reply = session.resume()
+        assert (reply.text, reply.messages[-1].name) == ("It is done.", "refunds")
+        assert [one.name for one in reply.calls] == ["transfer_to_refunds", "refund"]
+    assert ([17] if agreed else []) == RAN
+
+
+def test_an_agent_that_is_a_tool_is_answered_call_by_call_in_programs_that_follow(tmp_path: Path):
+    RAN.clear()
+
+    def desk(outer: tuple[Any, ...], inner: tuple[Any, ...]) -> FnCallAgent:
+        refunds = FnCallAgent([refund], ScriptedModel(*inner), name="refunds", description="Gives money back.")
+        return FnCallAgent([refunds], ScriptedModel(*outer), name="desk")
+
+    asks = Said(calls=[("refunds", {"question": "Orders 17 and 18."})])
+    two = Said(calls=[("refund", {"order": 17}), ("refund", {"order": 18})])
+    store = tmp_path / "talks.db"
+    with desk((asks,), (two,)).session(store, approval=Policy()) as session:
+        assert session.ask("My money back, twice.").stop_reason == "approval"
+    for _ in range(4):  # who is asked answers one at a time, each in a program of its own
+        with desk(("Both are done.",), (two, "Done.", "Done.")).session(store, approval=Policy()) as session:
+            waiting = session.waiting
+            assert waiting
+            session.decide(waiting[0].call_id, True)
+            reply = session.resume()
+            if reply.stop_reason == "stop":
+                break
+    assert reply.text == "Both are done."
+    assert sorted(RAN) == [17, 18]
 
 
 CRASHES = """
