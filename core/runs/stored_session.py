@@ -329,7 +329,7 @@ class StoredSession(Session):
 
     async def _followed(self, live: tuple[Run, Asking, _Answerer]) -> AsyncGenerator[LoggedEvent, None]:
         """What happens in the run, until it is over or waits for decisions alone. Leaving early stops it."""
-        run, waits = live[0], False
+        run, waits, asked = live[0], False, False
         try:
             async with aclosing(run.log.follow()) as log:
                 async for one in log:
@@ -337,9 +337,12 @@ class StoredSession(Session):
                     # The log is followed from its beginning: some questions in it are decided.
                     if isinstance(one.event, ApprovalAsked) and _still_waits(one.event, run):
                         await self._decide_now(one.event, run)
-                    waits = isinstance(one.event, ApprovalAsked | ToolFinished) and _only_waits(run.log.since())
-                    if waits and one.seq == len(run.log):
-                        break
+                    asked = asked or isinstance(one.event, ApprovalAsked)
+                    if asked and one.seq == len(run.log):  # whatever was logged last: others write beside a question
+                        so_far = run.log.since()
+                        waits, asked = _only_waits(so_far), bool(_waiting(so_far))
+                        if waits:
+                            break
         finally:
             if not waits and not run.log.closed:
                 await run_to_end(run.stop())

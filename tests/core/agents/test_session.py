@@ -149,28 +149,22 @@ def test_a_call_of_who_took_over_waits_for_another_program(tmp_path: Path, agree
     assert ([17] if agreed else []) == RAN
 
 
-def test_an_agent_that_is_a_tool_is_answered_call_by_call_in_programs_that_follow(tmp_path: Path):
+def test_the_calls_of_an_agent_that_is_a_tool_wait_one_after_the_other(tmp_path: Path):
     RAN.clear()
-
-    def desk(outer: tuple[Any, ...], inner: tuple[Any, ...]) -> FnCallAgent:
-        refunds = FnCallAgent([refund], ScriptedModel(*inner), name="refunds", description="Gives money back.")
-        return FnCallAgent([refunds], ScriptedModel(*outer), name="desk")
-
     asks = Said(calls=[("refunds", {"question": "Orders 17 and 18."})])
     two = Said(calls=[("refund", {"order": 17}), ("refund", {"order": 18})])
-    store = tmp_path / "talks.db"
-    with desk((asks,), (two,)).session(store, approval=Policy()) as session:
-        assert session.ask("My money back, twice.").stop_reason == "approval"
-    for _ in range(4):  # who is asked answers one at a time, each in a program of its own
-        with desk(("Both are done.",), (two, "Done.", "Done.")).session(store, approval=Policy()) as session:
-            waiting = session.waiting
-            assert waiting
-            session.decide(waiting[0].call_id, True)
+    model = ScriptedModel(asks, two, "Done.", "Both are done.")
+    refunds = FnCallAgent([refund], model, name="refunds", description="Gives money back.")
+    desk = FnCallAgent([refunds], model, name="desk")
+    with desk.session(tmp_path / "talks.db", approval=Policy()) as session:
+        reply = session.ask("My money back, twice.")
+        for order in (17, 18):
+            assert reply.stop_reason == "approval"
+            (asked,) = session.waiting
+            assert (asked.name, asked.arguments) == ("refund", {"order": order})
+            session.decide(asked.call_id, True)
             reply = session.resume()
-            if reply.stop_reason == "stop":
-                break
-    assert reply.text == "Both are done."
-    assert sorted(RAN) == [17, 18]
+        assert (reply.text, RAN) == ("Both are done.", [17, 18])
 
 
 CRASHES = """
