@@ -357,6 +357,8 @@ class Vectors(MadeVectors):
         ids = np.fromiter((row[0] for row in found), np.int64, len(found))
         rows = np.frombuffer(b"".join(row[1] for row in found), np.float16).astype(np.float32)
         rows = rows.reshape(len(found), -1) if found else np.zeros((0, 0), np.float32)
+        if len(rows) and len(known.rows) and rows.shape[1] != known.rows.shape[1]:
+            known = _Matrix(*_NOTHING, known.since, known.since)  # none of these has a chunk any more: see `check_size`
         return known.plus(ids, rows, change)
 
 
