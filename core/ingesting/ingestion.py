@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from core.settings import Settings
 
 LOCAL: Final = "local"
+_SOON: Final = 2.0  # seconds that nobody has to be told of
 _APART: Final = 1.0  # seconds between two looks at whether all vectors are made
 _MOST_HERE: Final = 8  # files at the same time, where nothing is said
 
@@ -107,7 +108,7 @@ def _on_ray(ray: object, keeping: Keeping, house: House, source: Source) -> Read
 
 async def _with_vectors(index: Library, told: Told) -> bool:
     """Wait until all vectors are made; whether they are."""
-    if await asyncio.to_thread(index.wait_for_vectors, 0.0):
+    if await asyncio.to_thread(index.wait_for_vectors, _SOON):
         return True
     told.vectors()
     while not await asyncio.to_thread(index.wait_for_vectors, _APART):

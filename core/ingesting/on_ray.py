@@ -41,7 +41,7 @@ def cluster(where: str, workers: int) -> Generator[Any]:
     """The package `ray`, connected to a cluster to the end of the block.
 
     Args:
-        where: `ray`, or the address of a cluster such as `ray://host:10001`.
+        where: `ray`, or the address of a cluster: `host:6379` from one of its machines, `ray://host:10001` from afar.
         workers: How many cores a cluster of this machine has.
 
     Raises:
@@ -61,7 +61,7 @@ def cluster(where: str, workers: int) -> Generator[Any]:
     except (ConnectionError, OSError, ValueError, RuntimeError, TimeoutError) as error:
         raise SettingsError(
             f"There is no Ray cluster at {where}.",
-            hint="Give ray://host:port of its head, or `ray` for one of this machine.",
+            hint="Give host:port or ray://host:port of its head, or `ray` for one of this machine.",
             key="ingest_no_cluster",
             place=where,
         ) from error

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import re
 import sys
 import time
 from typing import TYPE_CHECKING, Final
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from core.settings import Settings
     from webui.words import Words
 
+_CLUSTER: Final = re.compile(r"(?:ray://)?[\w.-]{1,253}:\d{1,5}")
 _OFTEN: Final = 0.2  # seconds between two lines that are rewritten
 _SELDOM: Final = 30.0  # the same, where each stays
 
@@ -46,7 +48,8 @@ def ingest(arguments: Sequence[str]) -> int:
         default="local",
         type=_where,
         metavar="WHERE",
-        help="what reads: local (this machine), ray (a Ray cluster of this machine), or ray://host:port",
+        help="what reads: local (this machine), ray (a Ray cluster of this machine), host:port (a cluster that this "
+        "machine belongs to), or ray://host:port (one elsewhere)",
     )
     parser.add_argument(
         "--resume", action="store_true", help="pass over files that could not be read before and have not changed since"
@@ -56,8 +59,8 @@ def ingest(arguments: Sequence[str]) -> int:
 
 
 def _where(text: str) -> str:
-    if text not in {"local", "ray"} and not text.startswith("ray://"):
-        raise argparse.ArgumentTypeError(f"must be local, ray or ray://host:port, not {text!r}")
+    if text not in {"local", "ray"} and _CLUSTER.fullmatch(text) is None:
+        raise argparse.ArgumentTypeError(f"must be local, ray, host:port or ray://host:port, not {text!r}")
     return text
 
 

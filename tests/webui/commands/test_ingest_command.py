@@ -223,7 +223,7 @@ def test_what_is_no_source_is_said_in_a_sentence(
     with pytest.raises(SystemExit) as ended:
         ingest([str(tmp_path), "--library", "Papers", "--on", "mars"])
     assert ended.value.code == 2
-    assert "local, ray or ray://host:port" in capsys.readouterr().err
+    assert "local, ray, host:port or ray://host:port" in capsys.readouterr().err
 
 
 def test_without_ray_the_extra_that_brings_it_is_named(
