@@ -13,7 +13,7 @@ from zlib import crc32
 import numpy as np
 import pytest
 
-from core.errors import ModelMisbehavedError, NotFoundError, StorageError
+from core.errors import NotFoundError, StorageError
 from core.rag.context_builder import ContextBuilder
 from core.rag.document import Chunk, Document, Figure, Heading, PageShape
 from core.rag.draft import Piece
@@ -145,38 +145,6 @@ def test_passages_come_back_in_their_order_with_their_places(shelf: Shelf) -> No
     assert shelf.letters(["a"]) == len("onetwothree")
     assert shelf.holding("a", 1, "tw") == [(ids[1], "two")]
     assert shelf.headings(["a", "b"]) == {"a": [Heading(1, "A", 1), Heading(2, "B", 1)]}
-
-
-def test_vectors_of_another_length_are_refused_in_a_sentence_and_nothing_is_mixed(shelf: Shelf) -> None:
-    put(shelf, "tea")
-    assert vectors_of(shelf, 16).fill(threading.Event())
-    shorter = vectors_of(shelf, 8)
-    with pytest.raises(ModelMisbehavedError, match="vectors of 8 numbers, and those of this library have 16"):
-        shorter.like("tea")
-    put(shelf, "lamp")
-    with pytest.raises(ModelMisbehavedError, match="vectors of 8 numbers"):
-        shorter.fill(threading.Event())
-    as_before = vectors_of(shelf, 16)
-    assert as_before.made(["tea", "lamp"]) == {"tea": (2, 2), "lamp": (0, 2)}
-    assert as_before.fill(threading.Event())
-    assert as_before.like("tea") is not None
-    shelf.remove("tea")
-    shelf.remove("lamp")
-    put(shelf, "tea")
-    assert shorter.fill(threading.Event()), "where there are none any more, others may come"
-    assert shorter.like("tea") is not None
-
-
-def test_vectors_that_were_made_elsewhere_are_kept_but_those_of_passages_that_are_gone(shelf: Shelf) -> None:
-    put(shelf, "tea")
-    ids = shelf.first_ids("tea", 9)
-    vectors = vectors_of(shelf)
-    rows = ByLot().passages([passage.text for passage in shelf.whole(["tea"])]).astype(np.float16)
-    vectors.keep([(ids[0], rows[0]), (ids[1], rows[1]), (10**9, rows[0])])
-    assert vectors.made(["tea"]) == {"tea": (2, 2)}
-    likeness = vectors.like(TEXTS["tea"][0])
-    assert likeness is not None
-    assert likeness.ids[int(likeness.cosines.argmax())] == ids[0]
 
 
 def test_pages_and_figures_come_back(shelf: Shelf) -> None:
