@@ -32,7 +32,9 @@ STAMP = VENV / "parlour-set-up"
 LOCKS = {"run": "requirements.lock", "test": "requirements-dev.lock"}
 LOCAL_MODELS = "requirements-local.txt"
 # Real MCP servers for the tests, by their environment; `mcp-server-sqlite` asks for an older `mcp` than the others.
+# The client of A2A is beside them.
 MCP_SERVERS = {
+    "a2a-sdk": "requirements-a2a.txt",
     "mcp-server-sqlite": "requirements-sqlite-server.txt",
     "mcp-servers": "requirements-mcp-servers.txt",
 }
@@ -353,7 +355,7 @@ def add_mcp_servers(name: str, requirements: str) -> None:
     wanted = wanted_stamp("test") + hashlib.sha256((ROOT / requirements).read_bytes()).hexdigest()
     if stamp.exists() and stamp.read_text() == wanted:
         return
-    say("Installing {} for the tests of MCP (once)".format(name))
+    say("Installing {} for the tests (once)".format(name))
     shutil.rmtree(place, ignore_errors=True)
     run([str(PYTHON), "-m", "venv", "--without-pip", str(place)])
     python = place / PYTHON.relative_to(VENV)
