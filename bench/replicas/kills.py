@@ -39,7 +39,7 @@ _HELD: Final = text("SELECT id, epoch FROM runs WHERE status = 'running' AND wor
 _NOW: Final = text("SELECT id, epoch, status FROM runs WHERE id = ANY(:wanted)")
 _ASKED: Final = text("SELECT parts::text FROM messages WHERE role = 'user'")
 _REPLIES: Final = text(
-    "SELECT q.parts::text AS asked, a.parts::text AS said, r.status, r.epoch FROM runs r "
+    "SELECT q.parts::text AS asked, a.parts::text AS said, r.status, r.id FROM runs r "
     "JOIN messages a ON a.id = r.message_id JOIN messages q ON q.id = a.parent_id"
 )
 _UNSETTLED: Final = text("SELECT id, worker, epoch FROM runs WHERE status = 'running'")
@@ -80,7 +80,7 @@ class Killing:
     begun: set[str] = field(default_factory=set[str])
     acknowledged: set[str] = field(default_factory=set[str])
     killed: Counter[str] = field(default_factory=Counter[str])
-    held: int = 0
+    held: set[str] = field(default_factory=set[str])
     taken: list[float] = field(default_factory=list[float])
     wrong: list[str] = field(default_factory=list[str])
 
@@ -116,7 +116,7 @@ class Killing:
         rows = await self.database.read(lambda c: c.execute(_HELD, {"worker": worker}).all())
         left = {row.id: row.epoch for row in rows}
         self.killed[kind] += 1
-        self.held += len(left)
+        self.held |= left.keys()
         again = asyncio.create_task(asyncio.to_thread(parlour.start))
         while left and time.monotonic() < began + _SETTLED:
             await asyncio.sleep(_EVERY)
@@ -183,7 +183,7 @@ class Killing:
         every, taken, broken = Counter[str](), Counter[str](), list[str]()
         for row in rows:
             every[row.status] += 1
-            taken[row.status] += row.epoch > 1
+            taken[row.status] += row.id in self.held
             name = "after" if _TOOL in row.asked else "word"
             said = re.findall(rf"\b{name}\d+", row.said)
             if row.status == "complete" and said != [one.strip() for one in _words(name, 40)]:
@@ -206,7 +206,9 @@ async def measured(place: Place, kinds: Sequence[str], seed: int, minutes: float
     said = (
         f"{how}, by SIGKILL, within {time.monotonic() - began:.0f} s; {len(killing.acknowledged)} acknowledged; {busy}"
     )
-    over = f"of {killing.held} replies that were being written; ended {dict(taken)}, all replies {dict(every)}"
+    over = (
+        f"{len(killing.held)} replies were being written by who was killed: {dict(+taken)}; all replies: {dict(every)}"
+    )
     figures = [
         Figure(f"{count} kills: acknowledged messages lost or doubled", len(lost), 0, "", said),
         Figure("of these: calls made twice", len(doubled), 0, "", f"{made} calls made"),
