@@ -203,14 +203,12 @@ async def measured(place: Place, kinds: Sequence[str], seed: int, minutes: float
         await database.aclose()
     count = sum(killing.killed.values())
     how = ", ".join(f"{number} × {kind}" for kind, number in killing.killed.items())
-    said = (
-        f"{how}, by SIGKILL, within {time.monotonic() - began:.0f} s; {len(killing.acknowledged)} acknowledged; {busy}"
-    )
+    said = f"by SIGKILL, within {time.monotonic() - began:.0f} s; {len(killing.acknowledged)} acknowledged; {busy}"
     over = (
         f"{len(killing.held)} replies were being written by who was killed: {dict(+taken)}; all replies: {dict(every)}"
     )
     figures = [
-        Figure(f"{count} kills: acknowledged messages lost or doubled", len(lost), 0, "", said),
+        Figure(f"{count} kills ({how}): acknowledged messages lost or doubled", len(lost), 0, "", said),
         Figure("of these: calls made twice", len(doubled), 0, "", f"{made} calls made"),
         Figure("of these: replies stuck, or complete and not whole", len(killing.wrong) + len(broken), 0, "", over),
         Figure("of these: until a reply is taken over, p95", p95(killing.taken), 15, "s", middle(killing.taken)),
