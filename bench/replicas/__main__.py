@@ -69,7 +69,7 @@ def _measured(part: str, roles: Sequence[str], given: argparse.Namespace) -> lis
 
 def _many(place: Place, given: argparse.Namespace) -> list[Figure]:
     with service(script=many.SCRIPT) as model:
-        place.begin(model)
+        place.begin(model, REPLIES_AT_ONCE=str(many.EACH))
         goal = 150.0 if "all" in place.roles else 400.0
         first = asyncio.run(many.first_words(place, model, given.pages, goal))
         together = asyncio.run(many.at_once(place, given.replies, given.rate))

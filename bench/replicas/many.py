@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 WORDS: Final = 100
 PACE: Final = 0.1  # seconds between two words
 _FEW: Final = 10
+EACH: Final = 10  # conversations of one person that are answered at the same time, at most
 SCRIPT: Final = {
     "shortly": {"text": [f"w{number:03d} " for number in range(_FEW)], "pace": 0.02, "usage": [10, _FEW]},
     "": {"text": [f"w{number:03d} " for number in range(WORDS)], "pace": PACE, "usage": [10, WORDS]},
@@ -159,14 +160,17 @@ async def at_once(place: Place, count: int, rate: float) -> list[Figure]:
     """So many replies, so many begun in a second, each followed by another process to its end."""
     expected = "".join(f"w{number:03d} " for number in range(WORDS)).strip()
     urls = [one.url for one in place.serving]
-    async with listening(place) as beside, opened(urls, count) as people:
-        before, busy = place.used(), load()
+    new = listener(await config_of(urls[0]), "bus-go", "click")
+    async with listening(place) as beside, opened(urls, -(-count // EACH)) as people:
+        before, busy, began = place.used(), load(), time.monotonic()
 
         async def ask(number: int, person: Person) -> None:
-            await asyncio.sleep(number / rate)
-            tag = secrets.token_hex(8)
-            beside.asked[tag] = time.perf_counter()
-            await person.say(f"[{tag}] Count.")
+            for at in range(number, count, len(people)):
+                await asyncio.sleep(max(0.0, began + at / rate - time.monotonic()))
+                tag = secrets.token_hex(8)
+                beside.asked[tag] = time.perf_counter()
+                await person.say(f"[{tag}] Count.")
+                await person.do(new, do="new")
 
         await asyncio.gather(*(ask(number, person) for number, (person, _) in enumerate(people)))
         await beside.all_over(count, count / rate + WORDS * PACE + 60)
