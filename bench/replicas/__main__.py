@@ -24,7 +24,7 @@ from core.testing.model_server import ModelServer
 from tests.e2e.app_process import AppProcess
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 PARTS: Final = ("feeding", "many", "kills", "soak")
 
@@ -54,26 +54,26 @@ def _end(*_: object) -> None:
     raise SystemExit(143)
 
 
-def _measured(part: str, roles: Sequence[str], given: argparse.Namespace) -> list[Figure]:
+def _measured(part: str, roles: Sequence[str], given: argparse.Namespace) -> Iterator[Figure]:
     with shared(roles) as place:
         match part:
             case "feeding":
-                return feeding.measured(place)
+                yield from feeding.measured(place)
             case "many":
-                return _many(place, given)
+                yield from _many(place, given)
             case "kills":
-                return _kills(place, given)
+                yield from _kills(place, given)
             case _:
-                return _soak(place, given)
+                yield from _soak(place, given)
 
 
-def _many(place: Place, given: argparse.Namespace) -> list[Figure]:
+def _many(place: Place, given: argparse.Namespace) -> Iterator[Figure]:
     with service(script=many.SCRIPT) as model:
         place.begin(model, REPLIES_AT_ONCE=str(many.EACH))
         goal = 150.0 if "all" in place.roles else 400.0
-        first = asyncio.run(many.first_words(place, model, given.pages, goal))
-        together = asyncio.run(many.at_once(place, given.replies, given.rate))
-        return [first, *together, asyncio.run(many.stops(place, given.pages // 2))]
+        yield asyncio.run(many.first_words(place, model, given.pages, goal))
+        yield from asyncio.run(many.at_once(place, given.replies, given.rate))
+        yield asyncio.run(many.stops(place, given.pages // 2))
 
 
 def _kills(place: Place, given: argparse.Namespace) -> list[Figure]:
@@ -88,18 +88,18 @@ def _kills(place: Place, given: argparse.Namespace) -> list[Figure]:
     return figures
 
 
-def _soak(place: Place, given: argparse.Namespace) -> list[Figure]:
+def _soak(place: Place, given: argparse.Namespace) -> Iterator[Figure]:
     with service(script=soak.SCRIPT) as model:
         settings = {"BASE_URL": model, "MODEL": "scripted", "API_KEY": "any", "OWNERS": "cookie", "TOKEN": "off"}
         settings |= {"RETRIEVAL": "keyword", "MESSAGES_PER_DAY": "0,0"}
         alone = AppProcess(place.folder / "alone", None, settings).start()
         try:
-            embedded = soak.measured([alone], given.people, given.soak, "one Parlour alone")
+            yield from soak.measured([alone], given.people, given.soak, "one Parlour alone")
         finally:
             alone.stop()
         place.begin(model)
         every = [*place.parlours.values()]
-        return [*embedded, *soak.measured(every, given.people, given.soak, "the grown form", place.serving)]
+        yield from soak.measured(every, given.people, given.soak, "the grown form", place.serving)
 
 
 if __name__ == "__main__":
