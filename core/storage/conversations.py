@@ -7,7 +7,7 @@ import time
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any, Final
 
-from sqlalchemy import ColumnElement, CompoundSelect, Connection, Row, delete, false, func, select, union, update
+from sqlalchemy import ColumnElement, Connection, Row, and_, delete, exists, false, func, literal, select, update
 
 from core.errors import NotFoundError
 from core.messages.invisible import plain_line
@@ -59,22 +59,22 @@ if TYPE_CHECKING:
     from core.storage.database import Database
 
 
-def needed_files() -> CompoundSelect[Any]:
-    """The ids of all files that a conversation, a named library or a program needs."""
-    shelved = select(documents.c.file_id).where(documents.c.collection_id.is_not(None))
-    return union(select(file_uses.c.file_id), shelved, select(api_files.c.file_id))
+def is_unneeded(file_id: ColumnElement[str]) -> ColumnElement[bool]:
+    """Whether no conversation, named library or program needs a file; looked up, for there are very many."""
+    shelved = (documents.c.file_id == file_id) & documents.c.collection_id.is_not(None)
+    used, given = file_uses.c.file_id == file_id, api_files.c.file_id == file_id
+    return and_(*(~exists().where(one) for one in (used, shelved, given)))
 
 
 def is_needed(connection: Connection, file_id: str) -> bool:
     """Whether anything needs this file, inside a transaction."""
-    needed = needed_files().subquery()
-    return connection.execute(select(needed.c[0]).where(needed.c[0] == file_id)).first() is not None
+    return not connection.execute(select(is_unneeded(literal(file_id)))).scalar_one()
 
 
 def freed_files(connection: Connection, candidates: Sequence[str]) -> list[FileRecord]:
     """Delete the rows of those files that nothing needs any more, inside a transaction, and return them."""
     columns = [files.c[name] for name in FileRecord.__slots__]
-    query = select(*columns).where(files.c.id.in_(candidates), files.c.id.not_in(needed_files()))
+    query = select(*columns).where(files.c.id.in_(candidates), is_unneeded(files.c.id))
     freed = [FileRecord(*row) for row in connection.execute(query).all()]
     connection.execute(delete(files).where(files.c.id.in_([file.id for file in freed])))
     return freed

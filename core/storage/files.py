@@ -20,7 +20,7 @@ from core.errors import NotFoundError, QuotaError, StorageError
 from core.messages.invisible import plain_line
 from core.storage.base import LOCAL_OWNER, FileRecord, is_id, new_id
 from core.storage.blobs import FILES, UPLOADS, FolderBlobs, check_key, copy_bytes, key_of
-from core.storage.conversations import clean, insert_owner, needed_files
+from core.storage.conversations import clean, insert_owner, is_unneeded
 from core.storage.data_folder import translated
 from core.storage.tables import files
 from core.storage.use import given_to
@@ -385,7 +385,7 @@ class AllFiles:
 
     async def delete_unused(self, older_than: float) -> int:
         """Delete uploads that nothing came to need and that were stored before this time (Unix seconds)."""
-        unused = files.c.id.not_in(needed_files()) & (files.c.created_at < older_than)
+        unused = is_unneeded(files.c.id) & (files.c.created_at < older_than)
         some = select(files.c.id).where(unused).limit(_BATCH)
         # Found and deleted in one statement: a file that a message came to need meanwhile stays.
         deletion = delete(files).where(files.c.id.in_(some)).returning(files)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import signal
 import traceback
 from collections.abc import AsyncIterator, Callable
@@ -13,14 +14,14 @@ import psycopg
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from sqlalchemy import Connection, insert, text
+from sqlalchemy import Connection, insert, select, text
 
 from core.engine import Engine
 from core.errors import ConflictError, NoSpaceError, ParlourError, SettingsError, StorageError
 from core.messages.message import Message
 from core.settings import Settings
 from core.storage import postgres_database, postgres_engine
-from core.storage.conversations import ConversationStore
+from core.storage.conversations import ConversationStore, is_unneeded
 from core.storage.database import Database
 from core.storage.migrations.postgres import bring_up_to_date
 from core.storage.migrations.steps import HEAD
@@ -28,7 +29,7 @@ from core.storage.owner_settings import OwnerSettings
 from core.storage.postgres_database import PostgresDatabase
 from core.storage.run_news import RunRequest, RunRequests
 from core.storage.runs import AllRuns
-from core.storage.tables import metadata, owner_settings
+from core.storage.tables import files, metadata, owner_settings
 from core.testing.scripted_model import ScriptedModel
 from tests.grown_postgres import PostgresServer
 
@@ -115,6 +116,16 @@ async def test_what_somebody_wrote_stands_in_no_log_of_a_failure(opened: Databas
     with pytest.raises(ConflictError) as caught:
         await opened.write(lambda c: c.execute(insert(owner_settings).values(owner_id="x", name="n", value=word)))
     assert word not in "".join(traceback.format_exception(caught.value))
+
+
+async def test_whether_a_file_is_needed_is_looked_up_and_nobody_elses_files_are_read(opened: Database) -> None:
+    def plan(connection: Connection) -> str:
+        connection.execute(text("SET LOCAL enable_seqscan = off"))  # as where there are many
+        query = select(files.c.id).where(files.c.id == "one", is_unneeded(files.c.id))
+        said = query.compile(dialect=connection.dialect, compile_kwargs={"literal_binds": True})
+        return "\n".join(connection.exec_driver_sql(f"EXPLAIN {said}").scalars())
+
+    assert len(re.findall(r"Index Cond: \(+file_id", await opened.read(plan))) == 3
 
 
 async def test_a_password_is_never_shown() -> None:
