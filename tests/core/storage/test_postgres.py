@@ -53,7 +53,7 @@ async def owner_count(database: Database) -> int:
 
 async def test_the_steps_make_the_tables_that_the_program_uses(opened: Database) -> None:
     def differences(connection: Connection) -> list[Any]:
-        of_one_form = {"installation", "terms", "ix_message_texts_terms"}
+        of_one_form = {"installation", "terms", "ix_message_texts_terms", "ix_run_events_owner_id"}
         ours = {"include_name": lambda name, kind, _: name not in of_one_form}
         return compare_metadata(MigrationContext.configure(connection, opts={"compare_type": True, **ours}), metadata)
 
@@ -126,6 +126,15 @@ async def test_whether_a_file_is_needed_is_looked_up_and_nobody_elses_files_are_
         return "\n".join(connection.exec_driver_sql(f"EXPLAIN {said}").scalars())
 
     assert len(re.findall(r"Index Cond: \(+file_id", await opened.read(plan))) == 3
+
+
+async def test_where_an_owner_goes_nobody_elses_events_are_read(opened: Database) -> None:
+    def plan(connection: Connection) -> str:
+        connection.execute(text("SET LOCAL enable_seqscan = off"))  # as where there are many
+        gone = "EXPLAIN DELETE FROM ONLY run_events WHERE owner_id = 'alice'"  # as the rule between the tables does
+        return "\n".join(connection.exec_driver_sql(gone).scalars())
+
+    assert "ix_run_events_owner_id" in await opened.write(plan)
 
 
 async def test_a_password_is_never_shown() -> None:
