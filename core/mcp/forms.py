@@ -71,11 +71,13 @@ class Asker:
     Args:
         server: The server's name, for the user.
         elicit: Asks where no call says whom; `None` where servers may not ask at all.
+        hidden: Takes out of a question what who is asked may not know.
     """
 
-    def __init__(self, server: str, elicit: Elicit | None) -> None:
+    def __init__(self, server: str, elicit: Elicit | None, hidden: Callable[[Any], Any] | None = None) -> None:
         self._server = server
         self._elicit = elicit
+        self._hidden: Callable[[Any], Any] = hidden or _as_it_is
         self._clocks: set[asyncio.Timeout] = set()
         self._callers: list[Caller | None] = []
         self._asked: tuple[Caller | None, asyncio.Future[dict[str, Any] | None]] | None = None
@@ -107,8 +109,8 @@ class Asker:
         if whose is None and any(self._callers):
             return ElicitResult(action="decline")
         elicit = whose.elicit if whose is not None else self._elicit
-        question = many_lines(params.message, _LONGEST_QUESTION)
-        asked = asyncio.ensure_future(elicit(self._server, question, schema))
+        question = many_lines(self._hidden(params.message), _LONGEST_QUESTION)
+        asked = asyncio.ensure_future(elicit(self._server, question, self._hidden(schema)))
         self._asked = whose, asked
         try:
             with self.standing():
@@ -140,6 +142,10 @@ class Asker:
             for clock, when in resting.items():
                 if when is not None and clock in self._clocks:
                     clock.reschedule(when + now() - began)
+
+
+def _as_it_is(said: Any) -> Any:
+    return said
 
 
 async def _answered(asked: asyncio.Future[dict[str, Any] | None], server: str) -> ElicitResult:

@@ -7,7 +7,7 @@ import time
 from collections import deque
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 from core.messages.invisible import written_out
 
@@ -101,6 +101,21 @@ class ServerLog:
         """Repeat these no more, either: keys that came later."""
         known = {*self._secrets, *(key for key in secrets if len(key) >= _SHORTEST_KEY)}
         self._secrets = sorted(known, key=len, reverse=True)
+
+    def hidden(self, said: Any) -> Any:
+        """A text, or texts within lists and objects, with "…" in the place of each key."""
+        match said:
+            case str():
+                for secret in self._secrets:
+                    said = said.replace(secret, "…")
+                return said
+            case dict():
+                known = cast("dict[Any, Any]", said)
+                return {self.hidden(name): self.hidden(value) for name, value in known.items()}
+            case list():
+                return [self.hidden(one) for one in cast("list[Any]", said)]
+            case _:
+                return said
 
     @property
     def lines(self) -> tuple[LogLine, ...]:

@@ -163,7 +163,7 @@ class Session:
         self.asks = elicit is not None
         self._reach = reach
         self._complaints = ErrorTranslator(name, settings, self.journal)
-        self._asker = Asker(name, elicit)
+        self._asker = Asker(name, elicit, self.journal.hidden if through is not None else None)
         self._sign_in = sign_in
         self._changed = changed or (lambda: None)
         self._client: Client | None = None

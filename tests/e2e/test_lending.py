@@ -100,7 +100,7 @@ def test_a_server_is_shared_by_keyboard_and_stands_on_the_borrowers_open_page_un
             row = jan.locator(".p-lent-tool")
             expect(row).to_contain_text("of Mara, to use")
             row.get_by_role("switch", name="Use notes · of Mara, to use").click()
-            expect(row.locator(".p-state").first).to_have_text("MCP server · ready, 6 tools")
+            expect(row.locator(".p-state").first).to_have_text("MCP server · ready, 7 tools")
             assert KEY not in jan.content()
 
             share.click()

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 HERE = Path(sys.argv[1])
-KEPT = []
+KEPT, ASKING = [], []
 
 
 def say(**message):
@@ -25,6 +25,13 @@ def call(number, name, given):
         said = f"the key is {os.environ['API_KEY']}, given as {sys.argv[-1]}"
     elif name == "fail":
         say(id=number, error={"code": -32000 - 1, "message": f"refused for {os.environ['API_KEY']}"})
+        return
+    elif name == "ask":
+        ASKING.append(number)
+        field = {"type": "boolean", "title": f"Is it {os.environ['API_KEY']}?"}
+        schema = {"type": "object", "properties": {"yes": field}}
+        asked = {"message": f"The key is {os.environ['API_KEY']}", "requestedSchema": schema}
+        say(id="asked", method="elicitation/create", params=asked)
         return
     elif name == "die":
         print("started with", os.environ["API_KEY"], file=sys.stderr, flush=True)
@@ -45,7 +52,7 @@ for line in sys.stdin:
     elif method == "tools/list":
         with (HERE / "starts").open("a") as starts:
             starts.write(f"{os.getpid()}\n")
-        names = ("note", "recall", "tell", "fail", "die", "wait")
+        names = ("note", "recall", "tell", "fail", "die", "wait", "ask")
         reads = {"readOnlyHint": True}
         found = [
             {"name": n, "description": f"{n}.", "inputSchema": {"type": "object"}, "annotations": reads} for n in names
@@ -53,5 +60,7 @@ for line in sys.stdin:
         say(id=number, result={"tools": found})
     elif method == "tools/call":
         call(number, request["params"]["name"], request["params"].get("arguments") or {})
+    elif number == "asked":
+        say(id=ASKING.pop(), result={"content": [{"type": "text", "text": json.dumps(request["result"])}]})
     elif number is not None:
         say(id=number, error={"code": -32601, "message": "no such method"})

@@ -270,7 +270,7 @@ async def test_programs_of_the_borrower_and_other_conversations_get_it_only_as_s
     tools = group.engine.toolbox.of(group.jan)
     offered = {tool.full_name for tool in await tools.for_model("talk")}
     mine = {name for name in offered if name.startswith("mcp:@Mara/notes#")}
-    assert len(mine) == 6
+    assert len(mine) == 7
     assert {tool.full_name for tool in await tools.for_model("")}.isdisjoint(mine)
     bringer = next(iter(mine)).rpartition(":")[0]
     here = {tool.full_name for tool in await tools.for_model("talk", here={bringer: False})}
@@ -463,3 +463,21 @@ async def test_who_gets_a_server_uses_the_sign_in_of_its_owner_and_can_make_none
         assert not await store.sign_in(kept.id)
         with pytest.raises(ParlourError):
             await called(tools["whose"], word="again")
+
+
+async def test_what_a_server_asks_it_asks_its_borrower_without_its_owners_secrets(group: Group) -> None:
+    await group.lend()
+    await group.engine.toolbox.of(group.mara).servers.let_ask(group.server, on=True)
+    heard: list[str] = []
+
+    async def answers(*asked: Any) -> dict[str, Any]:
+        heard.append(repr(asked))
+        return {"yes": True}
+
+    tools = await group.used(group.jan)
+    result: Any = await tools["ask"].call({}, ask_user=answers)  # pyright: ignore[reportGeneralTypeIssues]
+    assert '"yes": true' in result.text
+    (question,) = heard
+    assert "The key is …" in question
+    assert "Is it …?" in question
+    assert KEY not in question

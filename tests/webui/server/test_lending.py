@@ -101,7 +101,7 @@ async def test_the_dialog_of_tools_shows_what_is_shared_and_nothing_of_how_it_is
     while (now := heard[-1].json()["lent"][0])["moves"]:
         heard.append(await shared.jan.get("/tools/state"))
         await asyncio.sleep(0)
-    assert (now["on"], now["said"], len(now["tools"])) == (True, "MCP server · ready, 6 tools", 6)
+    assert (now["on"], now["said"], len(now["tools"])) == (True, "MCP server · ready, 7 tools", 7)
     assert now["tools"][0]["id"].startswith("mcp:@Mara/notes#")
     rules = {"deny": [now["tools"][0]["id"], "mcp:@Mara/other:*"]}
     hints = (await shared.jan.post("/tools/patterns", json=rules)).json()["approval"]["hints"]["deny"]
