@@ -6,6 +6,7 @@ value holds a text of a message, whose it is, or a secret; what only a trace tha
 
 from __future__ import annotations
 
+import logging
 import sys
 from asyncio import CancelledError
 from contextlib import contextmanager, nullcontext
@@ -24,6 +25,7 @@ SpanKind: TypeAlias = Literal["run", "agent", "model", "tool", ""]
 Value: TypeAlias = str | int | float | bool
 Kind: TypeAlias = Literal["counter", "histogram"]
 
+_LOG: Final = logging.getLogger(__name__)
 SCOPE: Final = "parlour"
 _TRACE: Final = "opentelemetry.trace"
 _METRICS: Final = "opentelemetry.metrics"
@@ -94,23 +96,23 @@ class Finished(NamedTuple):
     details: Mapping[str, Any]
 
 
-_keepers: list[Callable[[Finished], None]] = []
+_keepers: dict[object, Callable[[Finished], None]] = {}
 
 
 def keep_spans(keep: Callable[[Finished], None]) -> Callable[[], None]:
     """Have every span of this process kept from now on, once it is over.
 
     Args:
-        keep: Called with each, in whatever thread it ends; it must not fail.
+        keep: Called with each, in whatever thread it ends. What it fails with is logged once, and disturbs nobody.
 
     Returns:
         What ends that.
     """
-    _keepers.append(keep)
+    mark = object()  # somebody else may keep them in the same way
+    _keepers[mark] = keep
 
     def end() -> None:
-        if keep in _keepers:
-            _keepers.remove(keep)
+        _keepers.pop(mark, None)
 
     return end
 
@@ -196,10 +198,22 @@ class Span:
             seconds = perf_counter() - self._clock
             ids, what = (self.trace, self.id, self.parent), (self.name, self._began, seconds, self._error)
             over = Finished(*ids, self.kind, *what, self._said, self._details)
-            for keep in tuple(_keepers):
-                keep(over)
+            for keep in tuple(_keepers.values()):
+                _kept(keep, over)
 
 
+def _kept(keep: Callable[[Finished], None], over: Finished) -> None:
+    """Hand a span over; a trace that cannot be kept is no reason for the work itself to fail."""
+    global _complained  # noqa: PLW0603 - said once in this process
+    try:
+        keep(over)
+    except Exception as error:  # noqa: BLE001 - whatever it is, it is not the work's
+        if not _complained:
+            _complained = True
+            _LOG.warning("A span cannot be kept: %s.", type(error).__name__)
+
+
+_complained = False
 _CURRENT: ContextVar[Span | None] = ContextVar("the current span", default=None)
 _RUN: ContextVar[tuple[str, str]] = ContextVar("the run and its conversation")
 
@@ -286,10 +300,12 @@ async def spanned(begin: Callable[[], Span | None], events: AsyncGenerator[T, No
         _left(made, error)
         raise
     finally:
-        with within():
-            await events.aclose()
-        if made is not None:
-            made.end()
+        try:
+            with within():
+                await events.aclose()
+        finally:
+            if made is not None:
+                made.end()
 
 
 def spanned_items(begin: Callable[[], Span | None], items: Generator[T, None, None]) -> Generator[T, None, None]:
@@ -308,10 +324,12 @@ def spanned_items(begin: Callable[[], Span | None], items: Generator[T, None, No
         _left(made, error)
         raise
     finally:
-        with within():
-            items.close()
-        if made is not None:
-            made.end()
+        try:
+            with within():
+                items.close()
+        finally:
+            if made is not None:
+                made.end()
 
 
 def _left(made: Span | None, error: BaseException) -> None:

@@ -1,0 +1,81 @@
+"""Spans disturb nobody: what keeps them may fail, streams may break at their end, and each keeper ends for itself."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncGenerator, Generator, Iterator
+
+import pytest
+
+from core import observing
+from core.observing import Finished, begun, keep_spans, span, spanned, spanned_items
+
+
+@pytest.fixture
+def kept() -> Iterator[list[Finished]]:
+    found: list[Finished] = []
+    end = keep_spans(found.append)
+    yield found
+    end()
+
+
+def test_a_trace_that_cannot_be_kept_lets_the_work_go_on(
+    kept: list[Finished], caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(observing, "_complained", False)
+
+    def full(_: Finished) -> None:
+        raise OSError(28, "No space left on device")
+
+    end = keep_spans(full)
+    try:
+        with caplog.at_level(logging.WARNING), span("one"), span("two"):
+            pass
+        with pytest.raises(ValueError, match="its own"), span("three"):
+            raise ValueError("its own")
+    finally:
+        end()
+    assert [one.name for one in kept] == ["two", "one", "three"]
+    assert caplog.text.count("A span cannot be kept: OSError") == 1
+
+
+def test_who_keeps_them_ends_its_own_keeping_alone() -> None:
+    found: list[Finished] = []
+    first, second = keep_spans(found.append), keep_spans(found.append)
+    first()
+    first()
+    with span("one"):
+        pass
+    second()
+    assert [one.name for one in found] == ["one"]
+
+
+@pytest.mark.anyio
+async def test_a_stream_that_breaks_while_it_is_closed_ends_its_span(kept: list[Finished]) -> None:
+    async def events() -> AsyncGenerator[int, None]:
+        try:
+            yield 1
+            yield 2
+        finally:
+            raise RuntimeError("broken")
+
+    stream = spanned(lambda: begun("stream"), events())
+    assert await anext(stream) == 1
+    with pytest.raises(RuntimeError, match="broken"):
+        await stream.aclose()
+    assert [one.name for one in kept] == ["stream"]
+
+
+def test_items_that_break_while_they_are_closed_end_their_span(kept: list[Finished]) -> None:
+    def items() -> Generator[int, None, None]:
+        try:
+            yield 1
+            yield 2
+        finally:
+            raise RuntimeError("broken")
+
+    made = spanned_items(lambda: begun("items"), items())
+    assert next(made) == 1
+    with pytest.raises(RuntimeError, match="broken"):
+        made.close()
+    assert [one.name for one in kept] == ["items"]
