@@ -58,6 +58,7 @@ docs: ## Write the documentation as a site into build/docs
 reference: ## Write docs/reference, the reference as plain Markdown
 	$(call SET_UP,test)
 	@$(VENV)/python .ci/reference.py
+	@$(VENV)/python .ci/recipes.py
 
 format: ## Format, and mend what can be mended by itself
 	$(call SET_UP,test)
