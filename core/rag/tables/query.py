@@ -404,7 +404,7 @@ class _Database:
         used = self._used(named)
         cells = [int(one.key[1:]) for one in named.table.columns if one.name in used]
         found = tuple(
-            SourceRow(number, page, text, bool(total), places_of(place, cells) if place else ())
+            SourceRow(number, page, text, bool(total), places_of(json.loads(place), cells) if place else ())
             for number, page, text, total, place in rows
         )
         totals: list[int] = []

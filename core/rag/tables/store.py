@@ -255,14 +255,14 @@ def _reached(cells: Sequence[str], columns: Sequence[tuple[float, float]]) -> tu
     return tuple(found)
 
 
-def places_of(kept: str, columns: Sequence[int]) -> tuple[Rectangle, ...]:
+def places_of(kept: Sequence[float], columns: Sequence[int]) -> tuple[Rectangle, ...]:
     """The places of some cells of a row, those beside each other as one; all of the row where cells have none.
 
     Args:
-        kept: As of `Row.placed`.
+        kept: What `Row.placed` wrote.
         columns: Of the cells, from 0, in their order; none for all of the row.
     """
-    left, top, right, bottom, *edges = json.loads(kept)
+    left, top, right, bottom, *edges = kept
     found: list[Rectangle] = []
     before = -2
     for at in columns:
