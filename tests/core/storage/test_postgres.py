@@ -19,6 +19,9 @@ from sqlalchemy import Connection, insert, select, text
 from core.engine import Engine
 from core.errors import ConflictError, NoSpaceError, ParlourError, SettingsError, StorageError
 from core.messages.message import Message
+from core.rag.document import Chunk, Document
+from core.rag.draft import Piece
+from core.rag.grown.shelf import PgShelves
 from core.settings import Settings
 from core.storage import postgres_database, postgres_engine
 from core.storage.conversations import ConversationStore, is_unneeded
@@ -369,6 +372,23 @@ async def test_a_parlour_with_another_secret_does_not_start(postgres: str, tmp_p
         await started("three", "another secret of some length")
     assert caught.value.words_key == "storage_secret"
     assert "PARLOUR_SECRET" in str(caught.value)
+
+
+async def test_who_is_deleted_leaves_no_passages(postgres: str, tmp_path: Path) -> None:
+    def counted() -> tuple[Any, ...] | None:
+        with psycopg.connect(postgres) as connection:
+            kept = "SELECT (SELECT count(*) FROM libraries.passages), (SELECT count(*) FROM libraries.shelves)"
+            return connection.execute(kept).fetchone()
+
+    shelves = PgShelves(postgres)
+    piece = Piece(Document("tea", "tea", "text/plain", None, 1), [Chunk("Green tea.")], [])
+    shelves.of("p-gone").put(piece, is_first=True)
+    shelves.close()
+    assert counted() == (1, 1)
+    settings = Settings.load(database=postgres, secret="a secret of some length", home=tmp_path)
+    async with Engine(settings, model=ScriptedModel()) as house:
+        await house.belongings.delete("p-gone")
+    assert counted() == (0, 0)
 
 
 async def test_numbers_that_json_has_no_word_for_are_kept_as_null(opened: Database) -> None:
