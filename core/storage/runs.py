@@ -315,14 +315,14 @@ class RunStore:
             LeaseLostError: Another process has taken the run over, or it has ended.
             NotFoundError: The run is gone, with its conversation, or is not the owner's.
         """
+        anew = await self._anew(run_id, whole) if whole is not None else None
 
         def end(connection: Connection) -> None:
             record = _run_of(connection, self._owner, run_id)
             _refuse_unheld(connection, self._owner, run_id, epoch)
-            known = connection.execute(statements.COUNT_EVENTS, {"run": run_id}).scalar() if whole is not None else None
-            if whole is not None and known != whole.before:
+            if anew is not None:
                 connection.execute(delete(run_events).where(run_events.c.run_id == run_id))
-            _append(connection, self._owner, run_id, whole.rows() if whole and known != whole.before else rows)
+            _append(connection, self._owner, run_id, rows if anew is None else anew)
             spent = usage.model_dump() if usage is not None else None
             values = {"ended": status, "trouble": error, "spent": spent, "time": time.time()}
             connection.execute(statements.END_RUN, {"run": run_id, **values})
@@ -337,6 +337,11 @@ class RunStore:
                 count_use(connection, self._owner, time.time(), tokens=usage.total_tokens, cost=usage.cost or 0.0)
 
         await self._database.write(end)
+
+    async def _anew(self, run_id: str, whole: WholeLog) -> Sequence[EventRow] | None:
+        """All events of a run, if not all are there. Counted within a change, they would let those of others fail."""
+        known = await self._database.read(lambda c: c.execute(statements.COUNT_EVENTS, {"run": run_id}).scalar())
+        return whole.rows() if known != whole.before else None
 
     async def revise(self, run_id: str, kind: str, revised: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
         """Add an event to a run that is over, made from its last one of that kind; without one, nothing happens.
