@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from pydantic import AliasChoices, Field, SecretStr, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings
@@ -16,6 +16,7 @@ _STORE: Final = re.compile(
 )
 _SERVER: Final = re.compile(r"https?://[\w.-]{1,253}(?::\d{1,5})?/?")
 _OFF: Final = "off"
+Role: TypeAlias = Literal["all", "web", "worker"]
 
 
 def _usual(name: str) -> AliasChoices:
@@ -43,6 +44,9 @@ class GrownSettings(BaseSettings):
         embedding_batch: How many texts that service takes in a request.
         drain_seconds: How long it goes on serving after SIGTERM, while `/readyz` says 503, so that a proxy sends nobody
             here any more and replies come to their end; it ends sooner when nobody is served.
+        role: What this process does of what several on one database do together: `all`, serve pages and programs alone
+            (`web`), or write replies alone (`worker`).
+        replies_per_worker: How many replies that were asked for elsewhere this process writes at the same time.
     """
 
     database: SecretStr | None = None
@@ -60,6 +64,8 @@ class GrownSettings(BaseSettings):
     embedding_api_key: SecretStr | None = None
     embedding_batch: int = Field(default=10, ge=1, le=2048)
     drain_seconds: float = Field(default=0.0, ge=0, le=3600, allow_inf_nan=False)
+    role: Role = "all"
+    replies_per_worker: int = Field(default=50, ge=1)
 
     def database_in(self, home: Path) -> Path | str:
         """Where the rows are: the address that was given, else a file in the data folder."""
@@ -75,6 +81,13 @@ class GrownSettings(BaseSettings):
         """The bucket of files and the prefix in it; `None` where they are in the data folder."""
         found = _STORE.fullmatch(self.files)
         return (found["bucket"], found["prefix"].strip("/")) if found is not None else None
+
+    @field_validator("role")
+    @classmethod
+    def _check_role(cls, given: Role, info: ValidationInfo) -> Role:
+        if given != "all" and info.data.get("database") is None:
+            raise ValueError("must be all without PARLOUR_DATABASE: what one does alone, nobody else goes on with")
+        return given
 
     @field_validator("files")
     @classmethod

@@ -18,7 +18,8 @@ from core.errors import TooManyRequestsError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_LONGEST_QUEUE = 20
+LONGEST_QUEUE = 20
+"""Replies of one owner that may wait for their turn."""
 _MOST_KEYS = 10_000
 _LATER = "Try again later."
 
@@ -131,7 +132,7 @@ class Slots:
         queue: How many may wait for each key.
     """
 
-    def __init__(self, limit: int | None = None, *, queue: int = _LONGEST_QUEUE) -> None:
+    def __init__(self, limit: int | None = None, *, queue: int = LONGEST_QUEUE) -> None:
         self._limit = limit
         self._longest = queue
         self._taken: dict[str, set[_Slot]] = {}
@@ -150,9 +151,7 @@ class Slots:
             return slot
         queue = self._queues.setdefault(key, deque())
         if len(queue) >= self._longest:
-            message = f"{len(queue)} replies are waiting already."
-            hint = "Wait until one of them is finished, or stop one."
-            raise TooManyRequestsError(message, hint=hint, key="queue_full", waiting=len(queue))
+            raise queue_full(len(queue))
         queue.append(slot)
         return slot
 
@@ -170,6 +169,12 @@ class Slots:
             self._queues.pop(key, None)
         if not taken:
             self._taken.pop(key, None)
+
+
+def queue_full(waiting: int) -> TooManyRequestsError:
+    """The error for whose queue is full, with so many in it."""
+    message, hint = f"{waiting} replies are waiting already.", "Wait until one of them is finished, or stop one."
+    return TooManyRequestsError(message, hint=hint, key="queue_full", waiting=waiting)
 
 
 class _Slot:

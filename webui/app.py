@@ -19,6 +19,7 @@ from webui.bundles import assets_folder
 from webui.context import WebContext
 from webui.gradio_patches import lean_import, prepare
 from webui.middleware.accounts import AccountsMiddleware
+from webui.middleware.answers import refuse
 from webui.middleware.gate import GateMiddleware
 from webui.observing import gauges
 from webui.page_look import Look
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
 
     from fastapi import FastAPI, Request
-    from starlette.types import ASGIApp
+    from starlette.types import ASGIApp, Receive, Scope, Send
 
     from core.engine import Engine
     from core.importing.recording import About
@@ -79,6 +80,10 @@ async def open_app(
                 uploads.shared = SharedUploads(opened.stores.blobs)
             gauges(opened)
             opened.on_change(partial(_pass_on, tell, opened.readiness))
+            if settings.role == "worker":
+                with watched(asyncio.get_running_loop()):
+                    yield no_pages
+                return
             context = WebContext(opened, settings, Words.of, look)
             # In a thread: Gradio takes seconds to import, and readiness is answered meanwhile.
             app, forget, functions = await to_thread.run_sync(build_app, context, uploads)
@@ -93,6 +98,12 @@ async def open_app(
                 with watched(asyncio.get_running_loop()):
                     yield await with_accounts(gate, context, first) if accounts else gate
                 await asyncio.wait({warming})
+
+
+async def no_pages(scope: Scope, receive: Receive, send: Send) -> None:
+    """What one that writes replies alone serves beside its health."""
+    del receive
+    await refuse(scope, send, 404, "refused.worker")
 
 
 async def with_accounts(app: ASGIApp, context: WebContext, first: Callable[[str], None] | None) -> AccountsMiddleware:

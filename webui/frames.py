@@ -32,6 +32,7 @@ from webui.panels.toolbar import Switched, switched
 from webui.panels.top import speakers
 from webui.render.comparing import Compared
 from webui.render.conversation import Rendered, conversation_entries, text_length
+from webui.render.reply import waits_for
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
@@ -334,7 +335,7 @@ class Frames:
             empty=not shown.thread,
             state=self._state(view, shown, run),
             ended=_ended(shown),
-            queued=run is not None and run.reply().queued,
+            waits_for=waits_for(run.reply()) if run is not None else "",
             asking=shown.replies[run.message_id].asking if run is not None else (),
             hears=shown.hears,
             model=shown.answers,

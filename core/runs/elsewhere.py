@@ -12,12 +12,12 @@ from core.errors import ConflictError, NotFoundError, ParlourError, StorageError
 from core.runs.approvals import already_decided
 from core.runs.followed import FollowedRun, Following
 from core.runs.lease import seems_held
-from core.storage.base import WAITING
+from core.storage.base import QUEUED, WAITING
 from core.storage.run_news import RunRequest
 from core.tools.approval import Decision
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Sequence
 
     from core.runs.feed import Feed
     from core.runs.log import ApprovalAsked
@@ -38,6 +38,8 @@ _HEEDS_EVERY: Final = 0.25
 """Seconds between two looks at what is asked here; they go on only while a reply is written here."""
 _IDLE: Final = 60.0
 """Seconds after which a run is not followed any more that nobody asked for."""
+_TOLD_AFTER: Final = 3.0
+"""Seconds for which nobody may write a reply before its reader is told so."""
 
 
 class Elsewhere:
@@ -76,6 +78,7 @@ class Elsewhere:
         self.patience = patience
         self._known: dict[str, RunRecord] = {}
         self._followed: dict[str, Following] = {}
+        self._unwritten: dict[str, float] = {}
         self.answered = asyncio.Event()
         self._looking: asyncio.Task[None] | None = None
 
@@ -111,10 +114,16 @@ class Elsewhere:
         """A run that is being written, with what was written before; `None` where it is this process's, or over."""
         if record.conversation_id in self._here():
             return None
+        run = await self.handed_over(record)
+        return run if record.conversation_id in self._followed else None
+
+    async def handed_over(self, record: RunRecord) -> FollowedRun:
+        """The same of a run that was asked for here, and that another process writes."""
         self._know(record)
-        await self._follow(record).ready()
+        run = self._follow(record)
+        await run.ready()
         following = self._followed.get(record.conversation_id)
-        return following.run if following is not None else None
+        return following.run if following is not None else run
 
     async def look(self) -> None:
         """See which runs there are. Raises StorageError."""
@@ -128,7 +137,23 @@ class Elsewhere:
         for record in gone:
             del self._known[record.conversation_id]
             self._changed(record.owner_id, record.conversation_id)
+        self._tell_unwritten(found)
         self._rest()
+
+    def _tell_unwritten(self, found: Sequence[tuple[RunRecord, Lease]]) -> None:
+        """Let who reads a reply that nobody writes know it, after a few seconds."""
+        now, before = time.monotonic(), self._unwritten
+        leases = {record.id: lease for record, lease in found}
+        left = {one for one, lease in leases.items() if lease.worker != WAITING and not _is_written(lease)}
+        self._unwritten = {one: before.get(one, now) for one in left}
+        somebody = any(map(_is_written, leases.values()))
+        for run in [one.run for one in self._followed.values()]:
+            if now - self._unwritten.get(run.id, now) < _TOLD_AFTER:
+                run.stand("")
+            elif not somebody:
+                run.stand("nobody")
+            else:  # what somebody has left is taken over in a moment
+                run.stand("busy" if leases[run.id].worker == QUEUED else "")
 
     def _know(self, record: RunRecord) -> None:
         former = self._known.get(record.conversation_id)
@@ -271,6 +296,11 @@ class OwnersElsewhere:
         found = await self._store.running(conversation_id)
         if found is not None and not seems_held(found[1]):
             raise _left_alone()
+
+
+def _is_written(lease: Lease) -> bool:
+    """Whether a process holds the run."""
+    return lease.worker not in {QUEUED, WAITING} and lease.until is not None and not lease.over
 
 
 def _left_alone() -> ConflictError:

@@ -7,11 +7,11 @@ import logging
 import time
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from core.errors import StorageError
 from core.runs.feed import Rewound
-from core.runs.log import LoggedEvent, RunFinished, RunLog
+from core.runs.log import LoggedEvent, RunFinished, RunLog, Unwritten
 from core.runs.reply import Reply
 
 if TYPE_CHECKING:
@@ -93,6 +93,12 @@ class FollowedRun:
                 self._seen.append(one.seq)
                 self.log.append(one.event, one.at)
         self._ready.set()
+
+    def stand(self, why: Literal["", "nobody", "busy"]) -> None:
+        """Show whether nobody writes it at present, as `Unwritten` says; whoever goes on with it takes that back."""
+        if self.reply().unwritten != why:
+            self._seen.append(self._seen[-1] if self._seen else 0)
+            self.log.append(Unwritten(why), self._at())
 
     def end(self, status: RunStatus, error: dict[str, Any] | None = None) -> None:
         """It is over, or gone."""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import psutil
 
 from core.errors import StorageError
+from core.storage.base import QUEUED
 from core.storage.runs import LEASE_SECONDS
 
 if TYPE_CHECKING:
@@ -95,10 +96,16 @@ class Sharing:
     Args:
         lease: Seconds for which a process holds a reply whose lease it does not renew, by the database's clock.
         beat: Seconds between two renewals, and between two looks at what others hold.
+        writes: Whether this process writes replies; one that does not leaves what is asked there to others.
+        most: How many it writes at the same time of those that were asked for elsewhere.
+        each: How many of one owner all processes write at the same time of these; no limit if left out.
     """
 
     lease: float = 8.0
     beat: float = 2.0
+    writes: bool = True
+    most: int = 50
+    each: int | None = None
 
 
 class Renewing:
@@ -212,5 +219,7 @@ def seems_held(lease: Lease) -> bool:
     """
     if lease.until is None:
         return False
+    if lease.worker == QUEUED:  # it is nobody's yet, and lost by nobody
+        return True
     state = standing(lease.worker)
     return state == "alive" or (state == "unknown" and not lease.over)

@@ -12,6 +12,7 @@ from core.messages.events import Event
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
 
+    from core.languages import Lang
     from core.messages.message import Usage
     from core.rag.claims.omission import LeftOut
     from core.rag.claims.rules import Reason
@@ -28,6 +29,7 @@ _URGENT = {"call_started", "tool_started", "tool_finished", "message_finished", 
     "input_given",
     "turns_summarised",
     "queued",
+    "unwritten",
     "claims_checked",
     "more_said",
     "run_finished",
@@ -329,6 +331,36 @@ class Queued:
 
 
 @dataclass(frozen=True, slots=True)
+class AskedFor:
+    """How a reply was asked for: what whoever writes it must know, be it another process.
+
+    Args:
+        lang: The language of the page.
+        model: The name of the model that writes it, as JSON.
+        beside: That of a second one that answers the question as well.
+        goes_on: Whether its calls without a result are made before the model is asked.
+    """
+
+    lang: Lang
+    model: dict[str, Any]
+    beside: dict[str, Any] | None = None
+    goes_on: bool = False
+    kind: Literal["asked_for"] = "asked_for"
+
+
+@dataclass(frozen=True, slots=True)
+class Unwritten:
+    """Nobody writes the reply at present, as a process sees it that shows it: never in a table.
+
+    Args:
+        why: `nobody` where no process is there that could, `busy` where all have enough to do, "" where it is written.
+    """
+
+    why: Literal["", "nobody", "busy"]
+    kind: Literal["unwritten"] = "unwritten"
+
+
+@dataclass(frozen=True, slots=True)
 class TakenOver:
     """The process that wrote the run died at work, and another one goes on with it."""
 
@@ -361,6 +393,8 @@ RunOwn: TypeAlias = (
     | ModelCalled
     | CallStages
     | Queued
+    | AskedFor
+    | Unwritten
     | TakenOver
     | NestedEvent
     | ClaimsChecked

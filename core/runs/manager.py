@@ -7,41 +7,40 @@ import logging
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from random import sample
-from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias
 from weakref import WeakSet
 
 from core.bridge.cancellation import run_shielded
 from core.bridge.pool import Listeners
 from core.errors import ConflictError, NotFoundError
 from core.limits import Slots
-from core.runs.approvals import already_decided
-from core.runs.elsewhere import Elsewhere, Heeding, OwnersElsewhere, heard
+from core.runs.elsewhere import Elsewhere, Heeding, OwnersElsewhere
 from core.runs.feed import TableFeed
 from core.runs.lease import BEAT, LeaseWatch, Renewing, this_worker
-from core.runs.log import ApprovalAsked
-from core.runs.owner_replies import OwnerReplies
-from core.runs.picking_up import Resume, interrupt, pick_up
+from core.runs.picking_up import Resume, begin, interrupt, pick_up
 from core.runs.publishing import Publishing
 from core.runs.rows import prune_daily, rows_of
 from core.runs.run import Answerer, Beginning, Run, RunOptions
+from core.runs.said_to_runs import SaidToRuns
 from core.runs.table import Reservation, RunTable
-from core.storage.base import WAITING, busy
+from core.runs.taking import Taking, begun_with, check_queue
+from core.storage.base import QUEUED, WAITING, busy
 from core.storage.runs import LEASE_SECONDS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Generator, Iterable, Sequence
 
     from core.limits import ConcurrencyLimiter, Slot
     from core.messages.message import Message
     from core.runs.feed import Feed
     from core.runs.followed import FollowedRun
     from core.runs.lease import Sharing
+    from core.runs.log import AskedFor
     from core.runs.resumable import ResumableRun
     from core.runs.run import Check
-    from core.storage.base import Lease, QueuedMessage, RunRecord
+    from core.storage.base import Lease, QueuedMessage, RunRecord, StoredMessage
     from core.storage.runs import RunStore
     from core.storage.stores import Stores
-    from core.tools.approval import Decision
 
 Live: TypeAlias = "Run | FollowedRun"
 """A run that is being written, by this process or by another one."""
@@ -50,7 +49,7 @@ _LOG = logging.getLogger(__name__)
 _PICKED_UP_AT_ONCE: Final = 8
 
 
-class OwnerRuns(OwnerReplies):
+class OwnerRuns(SaidToRuns):
     """The runs of one owner, this process's and those of others. What is somebody else's does not exist.
 
     Args:
@@ -104,6 +103,7 @@ class OwnerRuns(OwnerReplies):
         beginning: Beginning = Beginning(),  # noqa: B008 - frozen
         terms: RunOptions | None = None,
         queued: QueuedMessage | None = None,
+        asked: AskedFor | None = None,
     ) -> Run:
         """Commit the user's message and the reply's place, then start to answer, as soon as it is the run's turn.
 
@@ -121,6 +121,7 @@ class OwnerRuns(OwnerReplies):
             beginning: What a continued reply begins with.
             terms: What the run may do; the tools that change something ask, if it is left out.
             queued: The waiting message that becomes the question.
+            asked: What another process would have to know to write the reply.
 
         Raises:
             ConflictError: key `busy`: the conversation has a live run; `queue_changed`: what waits was changed.
@@ -132,7 +133,8 @@ class OwnerRuns(OwnerReplies):
         if late is not None and late.owner == self._owner:
             await late.settle()
             self._table.unsettled.pop(conversation_id, None)
-        asked = [user] if user is not None else None
+        if asked is not None and self._every.sharing is not None:
+            beginning = replace(beginning, logged=begun_with(asked, beginning.logged))
         slot = self._every.at_once.take(self._owner)
 
         async def begin() -> Run:
@@ -140,7 +142,7 @@ class OwnerRuns(OwnerReplies):
                 try:
                     record, _ = await self._store.create(
                         conversation_id,
-                        user=asked,
+                        user=[user] if user is not None else None,
                         parent_id=parent_id,
                         model=model,
                         worker=self._every.worker,
@@ -155,6 +157,50 @@ class OwnerRuns(OwnerReplies):
                 return self._every.launch(record, agent, history, beginning, terms, slot)
 
         return await run_shielded(begin())
+
+    @property
+    def hands_over(self) -> bool:
+        """Whether other processes write what is asked here."""
+        return self._every.hands_over
+
+    async def hand_over(  # noqa: PLR0913 - as of `start`
+        self,
+        conversation_id: str,
+        asked: AskedFor,
+        user: Message | None,
+        parent_id: str | None,
+        *,
+        model: str = "",
+        title: str = "",
+        retitled: Sequence[str] = (),
+        beginning: Beginning = Beginning(),  # noqa: B008 - frozen
+        queued: QueuedMessage | None = None,
+    ) -> FollowedRun:
+        """As `start`, for another process to write the reply, as soon as one has room for it.
+
+        Args:
+            asked: What that one has to know; the rest as of `start`.
+
+        Raises:
+            ConflictError: As `start`.
+            NotFoundError: As `start`.
+            TooManyRequestsError: As `start`.
+        """
+        every = self._every
+        check_queue(self._owner, every.elsewhere.running(), every.sharing)
+        create = self._store.create(
+            conversation_id,
+            user=[user] if user is not None else None,
+            parent_id=parent_id,
+            model=model,
+            worker=QUEUED,
+            title=title,
+            retitled=retitled,
+            queued=queued,
+            lasts=0.0,
+            rows=rows_of(begun_with(asked, beginning.logged)),
+        )
+        return await run_shielded(every.handed_over(create))
 
     async def resume(
         self,
@@ -231,83 +277,12 @@ class OwnerRuns(OwnerReplies):
             NotFoundError: The run is somebody else's.
         """
         run = self._mine(conversation_id)
-        if run is None:
-            await self._elsewhere.stop(conversation_id)
-        else:
+        if run is not None:
             await run.stop()
-
-    async def ask_again(self, conversation_id: str, tool: str) -> None:
-        """Let the conversation's run ask for a tool that was let run in it. Raises StorageError."""
-        run = self._mine(conversation_id)
-        if run is not None:
-            run.questions.ask_again(tool)
-        elif self._elsewhere.live(conversation_id) is not None:
-            with suppress(ConflictError):  # it is over, or the tool is asked for anew by whoever goes on with it
-                await self._elsewhere.ask(conversation_id, "ask_again", f"again {tool}", {"tool": tool})
-
-    async def enough(self, conversation_id: str) -> None:
-        """Let the conversation's run answer with what it has read by now. Raises StorageError."""
-        run = self._mine(conversation_id)
-        if run is not None:
-            run.enough.set()
-        elif self._elsewhere.live(conversation_id) is not None:
-            with suppress(ConflictError):  # it is over, or was told so
-                await self._elsewhere.ask(conversation_id, "enough", "enough", {})
-
-    async def decide(
-        self, conversation_id: str, call_id: str, decision: Decision, *, always: bool = False
-    ) -> ApprovalAsked:
-        """Answer the question whether a call may run; the first answer counts, in whichever process it is given.
-
-        Args:
-            always: Whether the tool may run unasked in this run from now on.
-
-        Returns:
-            What was asked; `may_be_always` says whether `always` was heeded.
-
-        Raises:
-            ConflictError: key `already_decided`: it is answered, or its call or the whole run is over; `elsewhere`:
-                another process writes the reply, and does not answer. It stays decided.
-            NotFoundError: There is no such call, or the run is somebody else's.
-        """
-        run = self._mine(conversation_id)
-        if run is not None:
-            return await run.questions.decide(call_id, decision, always=always)
-        followed = await self._elsewhere.find(conversation_id)
-        asked = [one.asked for one in (followed.reply().asking if followed is not None else ()) if one.asked]
-        question = next((one for one in asked if one.call_id == call_id), None)
-        if question is None:
-            raise already_decided()
-        arguments = dict(decision.arguments) if decision.arguments is not None else None
-        given = {"call_id": call_id, "allowed": decision.allowed is True, "arguments": arguments, "always": always}
-        key = f"decide {call_id} {question.until}"  # a call may be asked about again
-        answer = heard(await self._elsewhere.ask(conversation_id, "decide", key, given))
-        return ApprovalAsked(**answer["asked"])
-
-    async def give(self, conversation_id: str, input_id: str, values: Mapping[str, Any] | None) -> None:
-        """Answer what a server wants to know during a call; the first answer counts.
-
-        Args:
-            values: By name; `None` for a no.
-
-        Raises:
-            ConflictError: key `already_decided`: it is answered, or its call or the whole run is over; `elsewhere`:
-                another process writes the reply, and does not answer.
-            NotFoundError: The run is somebody else's.
-        """
-        run = self._mine(conversation_id)
-        if run is not None:
-            run.inputs.give(input_id, values)
             return
-        given = {"input_id": input_id, "values": dict(values) if values is not None else None}
-        heard(await self._elsewhere.ask(conversation_id, "give", f"give {input_id}", given))
-
-    def _mine(self, conversation_id: str) -> Run | None:
-        """A conversation's live run. Raises NotFoundError where it is somebody else's."""
-        run = self._every.live(conversation_id)
-        if run is not None and run.owner != self._owner:
-            raise NotFoundError("There is no such conversation.", kind="conversation")
-        return run
+        found = await self._store.running(conversation_id)
+        if found is None or not await self._every.called_off(*found):
+            await self._elsewhere.stop(conversation_id)
 
 
 class Runs:
@@ -358,6 +333,8 @@ class Runs:
         self._changed = Listeners[str, str]()
         self._renewing = Renewing(stores.runs, self._held, self._lost, beat=self._beat, lasts=self.lasts)
         self._leases = LeaseWatch(by_clock=sharing is not None)
+        self.hands_over = sharing is not None and not sharing.writes
+        self._taking: Taking | None = None
         self._rests_after = rests_after
         self._heeding = Heeding(stores.run_requests, self.worker, self.table.live)
         feed = feed or TableFeed(stores.run_news)
@@ -394,7 +371,7 @@ class Runs:
         here = {held for runs in list(Runs._open) for held in runs.held_conversations()}
         own = [one for one in running if one[1].worker == self.worker]
         mine = [one for one in own if Reservation(one[0].owner_id, one[0].conversation_id) not in here]
-        others = [one for one in running if one[1].worker not in {self.worker, WAITING}]
+        others = [one for one in running if one[1].worker not in {self.worker, WAITING, QUEUED}]
         left = [*mine, *await self._answered(running), *self._leases.look(others)]
         await self._pick_up(left, resume)
         return len(left)
@@ -408,10 +385,13 @@ class Runs:
             resume: As of `recover`.
             every: Seconds between two looks; as often as leases are renewed, if left out.
         """
-        every = self._beat if every is None else every
-        await self.recover(resume)
         self.elsewhere.begin()
-        self._chores.append(asyncio.create_task(self._watch(resume, every), name="watch leases"))
+        if not self.hands_over:
+            await self.recover(resume)
+            watching = self._watch(resume, self._beat if every is None else every)
+            self._chores.append(asyncio.create_task(watching, name="watch leases"))
+        if resume is not None and self.sharing is not None and self.sharing.writes:
+            self._take_up(resume, self.sharing)
         if self._keep_events is not None:
             pruning = prune_daily(self._stores.runs, self._keep_events)
             self._chores.append(asyncio.create_task(pruning, name="prune events"))
@@ -423,6 +403,8 @@ class Runs:
 
     async def aclose(self) -> None:
         """End all runs as interrupted, their partial replies kept; those that wait for their user wait on."""
+        if self._taking is not None:
+            await self._taking.aclose()
         for chore in self._chores:
             chore.cancel()
         await asyncio.gather(*self._chores, return_exceptions=True)
@@ -441,6 +423,8 @@ class Runs:
 
     async def take_over(self, left: ResumableRun) -> RunRecord:
         """A run that a dead process has left, held by this one from now on. Raises as `AllRuns.take_over`."""
+        if left.lease.worker == QUEUED:  # it was taken before anything was made ready
+            return left.record
         rows = rows_of(left.logged)
         return await self._stores.runs.take_over(
             left.record, left.lease, self.worker, rows, seen=left.seen, lasts=self.lasts
@@ -483,6 +467,38 @@ class Runs:
             return []
         asked = {request.run_id for request in await self._stores.run_requests.open(WAITING)}
         return [one for one in resting if one[0].id in asked or one[1].over]
+
+    async def handed_over(self, create: Awaitable[tuple[RunRecord, StoredMessage]]) -> FollowedRun:
+        """A run that another process is to write, followed. Raises as `create`."""
+        record, _ = await create
+        self._changed(record.owner_id, record.conversation_id)
+        return await self.elsewhere.handed_over(record)
+
+    def _take_up(self, resume: Resume, sharing: Sharing) -> None:
+        """Write what is asked for where nobody writes, from now on."""
+
+        async def take(record: RunRecord, lease: Lease) -> None:
+            with self.reserving(Reservation(record.owner_id, record.conversation_id)):
+                await begin(self._stores, record, lease, self.worker, resume, lasts=self.lasts)
+
+        taking = self._taking = Taking(self._stores, sharing, self.table.live, take)
+        taking.begin(self.elsewhere.answered.set)
+
+        def moved(_of: str, _which: str) -> None:
+            taking.woken.set()
+
+        self._changed.add(moved)
+
+    async def called_off(self, record: RunRecord, lease: Lease) -> bool:
+        """End a run that no process has begun, as stopped; whether that was so."""
+        if lease.worker != QUEUED:
+            return False
+        try:
+            await interrupt(self._stores, record, lease, self.worker, status="stopped")
+        except ConflictError:  # one begins with it at this moment
+            return False
+        self._changed(record.owner_id, record.conversation_id)
+        return True
 
     async def _watch(self, resume: Resume | None, every: float) -> None:
         while True:

@@ -61,6 +61,33 @@ async def pick_up(
     return False
 
 
+async def begin(stores: Stores, record: RunRecord, lease: Lease, worker: str, resume: Resume, *, lasts: float) -> None:
+    """Begin with a run that waits for a process, unless another one is quicker.
+
+    Args:
+        lease: As it waits.
+        worker: This process.
+        resume: Lets it go on.
+        lasts: Seconds of the lease.
+
+    Raises:
+        StorageError: The database failed.
+    """
+    try:
+        taken = await stores.runs.take_over(record, lease, worker, lasts=lasts)
+    except ConflictError:
+        return
+    store = stores.of(record.owner_id).runs
+    try:
+        left = ResumableRun.of(taken, lease, logged_of(await store.events(record.id)))
+        if left is not None and not await _goes_on(resume, left, shared=True):
+            await _end(stores, taken, "interrupted", None)
+    except TooManyRequestsError:
+        await store.append(record.id, [], epoch=taken.epoch, leave=True)
+    except (ConflictError, NotFoundError) as error:
+        _LOG.info("Run %s is not begun: %s", record.id, error)
+
+
 async def _goes_on(resume: Resume, left: ResumableRun, *, shared: bool) -> bool:
     """Let a run go on; whether it does. Raises ConflictError, and TooManyRequestsError where others may take it."""
     try:
@@ -98,7 +125,11 @@ async def interrupt(
         NotFoundError: It is gone with its conversation.
         StorageError: The database failed.
     """
-    taken = await stores.runs.take_over(record, lease, worker)
+    await _end(stores, await stores.runs.take_over(record, lease, worker), status, error)
+
+
+async def _end(stores: Stores, record: RunRecord, status: RunStatus, error: ParlourError | None) -> None:
+    """End a run of this process with what is stored of it."""
     store = stores.of(record.owner_id).runs
     logged = logged_of(await store.events(record.id))  # all of them: the one before can add none any more
     transcript = Transcript(message_events(logged))
@@ -108,7 +139,7 @@ async def interrupt(
     await store.finish(
         record.id,
         status,
-        epoch=taken.epoch,
+        epoch=record.epoch,
         parts=parts,
         error=as_dict(error) if error is not None else None,
         usage=transcript.usage,

@@ -24,6 +24,7 @@ from core.runs.judgement import still_judged, with_judgement
 from core.runs.log import (
     ApprovalAsked,
     ApprovalGiven,
+    AskedFor,
     CallStages,
     ClaimsChecked,
     ClaimsJudged,
@@ -42,6 +43,7 @@ from core.runs.log import (
     TakenOver,
     ToolProgress,
     TurnsSummarised,
+    Unwritten,
 )
 
 if TYPE_CHECKING:
@@ -220,11 +222,12 @@ _Note: TypeAlias = (
     | StepRecorded
     | TurnsSummarised
     | Queued
+    | Unwritten
     | InputAsked
     | InputGiven
     | SourceCited
 )
-_OfTheAccount: TypeAlias = ModelAsked | ModelCalled | CallStages | TakenOver
+_OfTheAccount: TypeAlias = ModelAsked | ModelCalled | CallStages | AskedFor | TakenOver
 
 
 class Reply:
@@ -240,7 +243,8 @@ class Reply:
     where that was made for it. `model_calls` are the model calls for it and beside it that are over, `under_way` those
     that are not, each with the seconds at which it began. `speed` is about how many tokens a second are being written,
     told anew once a second. `speakers` are the names of those who have spoken in it, in order. `queued` says that it
-    has not begun: other replies of its owner are being written.
+    has not begun: other replies of its owner are being written. `unwritten` says that no process writes it at present:
+    `nobody` is there, or all are `busy`.
     """
 
     def __init__(self, events: Iterable[LoggedEvent] = (), *, status: RunStatus = "running", within: str = "") -> None:
@@ -260,6 +264,7 @@ class Reply:
         self.model_calls: list[ModelCalled] = []
         self.under_way: dict[str, tuple[float, ModelAsked]] = {}
         self.queued = False
+        self.unwritten: Literal["", "nobody", "busy"] = ""
         self.speed = 0
         self.speakers: dict[str, None] = {}
         self.seen = 0
@@ -457,10 +462,16 @@ class Reply:
             self.edited = True
         elif isinstance(event, TurnsSummarised):
             self.summary = event.text
-        elif isinstance(event, Queued):
-            self.queued = event.waiting
+        elif isinstance(event, Queued | Unwritten):
+            self._wait(event)
         elif event.call_id in self._calls:
             self._calls[event.call_id].position = event.position
+
+    def _wait(self, event: Queued | Unwritten) -> None:
+        if isinstance(event, Queued):
+            self.queued = event.waiting
+        else:
+            self.unwritten = event.why
 
     def _go_on_thinking(self, event: ReasoningDelta | _OfTheAccount, at: float) -> None:
         """Take in what does not end a thought."""
@@ -494,7 +505,7 @@ class Reply:
         return all(there.get(name) == passage.get(name) for name in ("document_id", "chunk_id", "text"))
 
     def _finish(self, event: RunFinished) -> None:
-        self.status, self.error, self.queued = event.status, event.error, False
+        self.status, self.error, self.queued, self.unwritten = event.status, event.error, False, ""
         for call in self._calls.values():
             if call.state in {"waiting", "asked", "running"}:
                 call.state = "stopped" if event.status in {"stopped", "paused"} else "failed"

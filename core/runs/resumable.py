@@ -13,6 +13,7 @@ from core.runs.ledger import ended_calls
 from core.runs.log import (
     ApprovalAsked,
     ApprovalGiven,
+    AskedFor,
     ClaimsChecked,
     Edited,
     InputAsked,
@@ -29,7 +30,7 @@ from core.runs.log import (
     message_events,
 )
 from core.runs.run import cut_off_result
-from core.storage.base import WAITING
+from core.storage.base import QUEUED, WAITING
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
@@ -96,6 +97,8 @@ class ResumableRun:
             ParlourError: key `taken_over`: it has gone on too often.
         """
         kept = [one for one in logged if not isinstance(one.event, _OF_THE_DEAD_PROCESS)]
+        if lease.worker == QUEUED:
+            return cls._asked_for(record, lease, kept, seen)
         calls = Transcript(message_events(kept)).unanswered()
         if not calls and _is_queued(logged):
             return cls._queued(record, lease, kept, seen)
@@ -110,6 +113,12 @@ class ResumableRun:
         kept += ended_calls(kept)
         kept += [LoggedEvent(0, at, ToolFinished(_id(call), cut_off_result(call, "interrupted"))) for call in spent]
         return cls(record, lease, _numbered(kept), frozenset(map(_id, calls)) - surely_not, seen)
+
+    @classmethod
+    def _asked_for(cls, record: RunRecord, lease: Lease, kept: Sequence[LoggedEvent], seen: int | None) -> Self:
+        """A run that nobody has begun."""
+        goes_on = any(isinstance(one.event, AskedFor) and one.event.goes_on for one in kept)
+        return cls(record, lease, _numbered(kept), frozenset() if goes_on else None, seen)
 
     @classmethod
     def _queued(cls, record: RunRecord, lease: Lease, kept: Sequence[LoggedEvent], seen: int | None) -> Self:
@@ -136,9 +145,9 @@ class ResumableRun:
         return replace(self, logged=logged, may_have_run=may_have_run, whole=False)
 
     @property
-    def has_calls(self) -> bool:
-        """Whether anything was called in it."""
-        return any(isinstance(one.event, ToolFinished | NestedEvent) for one in self.logged)
+    def asked_for(self) -> AskedFor | None:
+        """How it was asked for, where that is known."""
+        return next((one.event for one in self.logged if isinstance(one.event, AskedFor)), None)
 
     def messages(self) -> list[Message]:
         """The reply so far."""
@@ -165,7 +174,7 @@ def too_often(logged: Sequence[LoggedEvent]) -> ParlourError | None:
 
 def _taken_over(kept: Sequence[LoggedEvent], lease: Lease) -> list[LoggedEvent]:
     """That it was, where its process died at work; not where that gave it up, or nobody held it."""
-    if lease.until is None or lease.worker == WAITING:
+    if lease.until is None or lease.worker in {WAITING, QUEUED}:
         return []
     if error := too_often(kept):
         raise error

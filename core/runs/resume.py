@@ -22,6 +22,7 @@ from core.messages.events import (
 )
 from core.messages.transcript import call_message
 from core.runs.log import (
+    AskedFor,
     CallStages,
     ClaimsChecked,
     Edited,
@@ -46,7 +47,8 @@ if TYPE_CHECKING:
 
 # The new run counts its steps itself, keeps an account of its own, and waits for its own turn.
 _OF_THE_OLD_RUN = (
-    CallStages
+    AskedFor
+    | CallStages
     | ClaimsChecked
     | Edited
     | ModelAsked

@@ -32,6 +32,7 @@ from core.rag.claims.rules import Reason
 from core.runs.log import (
     ApprovalAsked,
     ApprovalGiven,
+    AskedFor,
     CallStages,
     Checked,
     ClaimsChecked,
@@ -129,6 +130,7 @@ _CLASSES: dict[str, Callable[..., RunEvent]] = {
     "step_recorded": StepRecorded,
     "turns_summarised": TurnsSummarised,
     "queued": Queued,
+    "asked_for": AskedFor,
     "taken_over": TakenOver,
     "claims_checked": _claims,
     "claims_judged": _judged,

@@ -249,6 +249,8 @@ class Lease:
 
 WAITING: Final = "waiting"
 """In place of a process: nobody holds the run until its user has answered, or `until` is over."""
+QUEUED: Final = "queued"
+"""In place of a process: the run was asked for where no replies are written, and waits for a process that does."""
 
 
 @dataclass(frozen=True, slots=True)

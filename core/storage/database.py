@@ -25,7 +25,7 @@ from core.storage.migrations.upgrade import bring_up_to_date
 from core.storage.transactions import DURATION, READ, WRITE, Transactions
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import AsyncGenerator, Awaitable, Callable
     from pathlib import Path
 
     from sqlalchemy import Connection, Engine
@@ -98,6 +98,10 @@ class Database:
     async def look_for_others(self) -> None:
         """As of `Transactions`."""
         await self._form.look_for_others()
+
+    def notices(self) -> AsyncGenerator[None, None]:
+        """As of `Transactions`."""
+        return self._form.notices()
 
     async def aclose(self) -> None:
         """Close all connections; nothing can be read or written any more."""

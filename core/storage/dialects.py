@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from sqlalchemy import ColumnElement, Float, Integer, func
 from sqlalchemy.dialects.postgresql import Insert
@@ -10,7 +10,7 @@ from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import GenericFunction
 
 if TYPE_CHECKING:
-    from sqlalchemy import Table
+    from sqlalchemy import Connection, Table
 
 
 def upsert(table: Table) -> Insert:
@@ -24,6 +24,18 @@ def upsert(table: Table) -> Insert:
 def begins(column: ColumnElement[str], beginning: str) -> ColumnElement[bool]:
     """Whether a text begins so, to the letter: for `LIKE`, capitals are small letters in one database alone."""
     return func.substr(column, 1, len(beginning)) == beginning
+
+
+CHANNEL: Final = "parlour_runs"
+
+
+def notify(connection: Connection) -> None:
+    """Tell all processes on the database that there is something to be taken up, once the transaction is stored.
+
+    One with SQLite is told nothing: it looks.
+    """
+    if connection.dialect.name != "sqlite":
+        connection.exec_driver_sql(f"NOTIFY {CHANNEL}")
 
 
 class octets(GenericFunction[int]):  # noqa: N801 - a function of SQL

@@ -31,10 +31,11 @@ from core.storage.postgres_errors import (
     met_at_work,
     unsure,
 )
+from core.storage.postgres_notices import notices
 from core.storage.transactions import DURATION, READ, WRITE, Transactions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import AsyncGenerator, Callable
 
     from sqlalchemy import Connection, Engine
 
@@ -97,6 +98,10 @@ class PostgresDatabase(Transactions):
 
     async def look_for_others(self) -> None:
         """As of `Transactions`."""
+
+    def notices(self) -> AsyncGenerator[None, None]:
+        """As of `Transactions`."""
+        return notices(str(self.place))
 
     async def aclose(self) -> None:
         """Close all connections; nothing can be read or written any more."""

@@ -11,6 +11,7 @@ from sqlalchemy import Connection, bindparam, delete, insert, select, update
 from core.errors import ConflictError
 from core.storage import statements
 from core.storage.base import EventRow
+from core.storage.dialects import notify
 from core.storage.tables import run_events, run_requests, runs
 
 if TYPE_CHECKING:
@@ -111,6 +112,7 @@ class RunRequests:
             if connection.execute(known).first() is not None:
                 return False
             connection.execute(insert(run_requests).values(run_id=request.run_id, owner_id=record.owner_id, **values))
+            notify(connection)
             return True
 
         try:

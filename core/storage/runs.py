@@ -16,7 +16,7 @@ from core.messages.message import Usage
 from core.storage import base, statements
 from core.storage.base import AgentThought, EventRow, Lease, RunRecord, StoredMessage, busy, file_ids, new_id
 from core.storage.conversations import clean, dumped, insert_message, message_of, use_files
-from core.storage.dialects import clock
+from core.storage.dialects import clock, notify
 from core.storage.message_texts import keep_text, keep_title
 from core.storage.queued_messages import take_queued
 from core.storage.tables import run_events, runs
@@ -185,6 +185,8 @@ class RunStore:
             insert_message(connection, self._owner, reply)
             _insert_run(connection, record, worker, lasts)
             _append(connection, self._owner, run_id, rows)
+            if worker == base.QUEUED:
+                notify(connection)
             check_use(connection, self._owner, now, self._limits)
             count_use(connection, self._owner, record.started_at, messages=1)
             named = {"conversation": conversation_id, "named": clean(title)}
@@ -414,6 +416,21 @@ class AllRuns:
         query = WITH_LEASES.where(_RUNNING).order_by(runs.c.started_at)
         rows = await self._database.read(lambda c: c.execute(query).all())
         return [(run_record(row), lease_of(row)) for row in rows]
+
+    async def queued(self) -> tuple[list[tuple[RunRecord, Lease]], dict[str, int]]:
+        """The runs that wait for a process, the oldest first, and how many of their owners' are being written."""
+        waits = (runs.c.worker == base.QUEUED) & _RUNNING
+        query = WITH_LEASES.where(waits).order_by(runs.c.started_at)
+        written = runs.c.worker.not_in({base.QUEUED, base.WAITING})
+
+        def load(connection: Connection) -> tuple[list[tuple[RunRecord, Lease]], dict[str, int]]:
+            found = [(run_record(row), lease_of(row)) for row in connection.execute(query).all()]
+            whose = {record.owner_id for record, _ in found}
+            count = select(runs.c.owner_id, func.count()).where(_RUNNING, written, runs.c.owner_id.in_(whose))
+            counts = connection.execute(count.group_by(runs.c.owner_id)).all()
+            return found, {str(owner): int(number) for owner, number in counts}
+
+        return await self._database.read(load)
 
     async def renew(self, held: Mapping[str, int], lasts: float = LEASE_SECONDS) -> set[str]:
         """Renew the leases of runs, all in one transaction.

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Final, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import AsyncGenerator, Callable
     from pathlib import Path
 
     from sqlalchemy import Connection
@@ -64,6 +65,14 @@ class Transactions(ABC):
             ConflictError: A rule of the tables forbids it, or the database is busy (key `storage_busy`).
             StorageError: The database failed otherwise; key `storage_unsure` where it is not known whether it did.
         """
+
+    async def notices(self) -> AsyncGenerator[None, None]:
+        """Each time that another process says that it stored something to be taken up, for ever.
+
+        Where processes do not speak to each other, or cannot at present, nothing comes.
+        """
+        await asyncio.Event().wait()
+        yield
 
     @abstractmethod
     def others(self) -> int:

@@ -85,7 +85,7 @@ class Answering:
             keep_events=settings.keep_events_days * 86_400.0 or None,
             feed=feed_at(settings.redis_address, stores),
             rests_after=_RESTS_AFTER if settings.database is not None or settings.redis_address else None,
-            sharing=Sharing() if settings.database is not None else None,
+            sharing=_sharing(settings) if settings.database is not None else None,
         )
         runs.on_change(changed)
         beside = Beside(runs)
@@ -160,6 +160,11 @@ class Answering:
 
     def _sandbox_known(self) -> None:
         self._installed.readiness.note("code_interpreter", self._code.as_dict())
+
+
+def _sharing(settings: Settings) -> Sharing:
+    writes = settings.role != "web"
+    return Sharing(writes=writes, most=settings.replies_per_worker, each=settings.replies_at_once)
 
 
 async def _indexed(workspace: Workspace, index: Library) -> None:

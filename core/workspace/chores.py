@@ -11,8 +11,8 @@ from core.workspace.sweeping import Sweeping
 from core.workspace.temporary import TemporaryConversations
 
 if TYPE_CHECKING:
+    from core.runs.manager import Live
     from core.runs.resumable import ResumableRun
-    from core.runs.run import Run
     from core.workspace.services import Services
     from core.workspace.workspaces import Workspaces
 
@@ -58,6 +58,6 @@ class Chores:
         """Begin nothing more. Replies and documents end with what makes them."""
         await self._open.aclose()
 
-    async def _resume(self, resumable: ResumableRun) -> Run:
+    async def _resume(self, resumable: ResumableRun) -> Live:
         async with self._workspaces.open(resumable.record.owner_id) as workspace:
             return await workspace.conversation(resumable.record.conversation_id).resume(resumable)

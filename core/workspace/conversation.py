@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -16,23 +16,23 @@ from core.reading.attachments import LONGEST_SHOWN, checked_text, excerpt, kind_
 from core.runs.approvals import with_allowances
 from core.runs.log import LoggedEvent, message_events
 from core.runs.resumable import Said
-from core.runs.resume import answer_in, events_to_continue, events_to_edit, events_to_rerun_call
-from core.runs.rows import events_of, rows_of
+from core.runs.resume import answer_in, events_to_continue, events_to_rerun_call
+from core.runs.rows import events_of
 from core.runs.run import Beginning, RunOptions
-from core.runs.steps import ended_steps, thoughts_of
-from core.storage.base import RunRecord, StoredMessage, file_ids, new_id
+from core.storage.base import QUEUED, StoredMessage
 from core.storage.conversations import TEMPORARY
 from core.storage.second_replies import COMPARED
 from core.tools.approval import Decision
 from core.workspace.comparing import Comparing, asking_nobody, second_model, with_second_model
 from core.workspace.metering import metering
+from core.workspace.rewriting import rewritten
 from core.workspace.saving import choose as choose_saving
 from core.workspace.steering import MODEL, SECOND_MODEL
 from core.workspace.taking import Taking
-from core.workspace.turn import Turn
+from core.workspace.turn import Turn, Who
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from core.export.exporting import Exported, Form
     from core.export.inspecting import Inspecting
@@ -41,10 +41,10 @@ if TYPE_CHECKING:
     from core.messages.message import Message
     from core.models.pool import ModelLoader
     from core.rag.document import Passage
-    from core.runs.manager import Reservation
+    from core.runs.manager import Live, Reservation
     from core.runs.resumable import ResumableRun
     from core.runs.run import Run
-    from core.storage.base import ConversationRecord, DocumentRecord, FileRecord, QueuedMessage
+    from core.storage.base import ConversationRecord, FileRecord, QueuedMessage
     from core.tools.approval import Policy
     from core.workspace.metering import Metering
     from core.workspace.services import OwnerServices
@@ -76,7 +76,7 @@ class Conversation:
         lang: Lang = "en",
         held: Reservation | None = None,
         queued: QueuedMessage | None = None,
-    ) -> Run:
+    ) -> Live:
         """A user's message, and the run that answers it. What it waits for (model, documents) it waits for inside.
 
         Args:
@@ -113,14 +113,14 @@ class Conversation:
 
     async def ask_now(
         self, text: str, file_ids: Sequence[str] = (), lang: Lang = "en", held: Reservation | None = None
-    ) -> Run:
+    ) -> Live:
         """Stop the reply that is being written, and ask at once; what waits, waits on. Raises as `ask` and `stop`."""
         checked_text(text, len(file_ids))
         with self.runs.reserve(self.id, held, stopping=True) as mine:
             await self.stop()
             return await self.ask(text, file_ids, lang, mine)
 
-    async def edit(self, message_id: str, text: str, lang: Lang = "en") -> Run:
+    async def edit(self, message_id: str, text: str, lang: Lang = "en") -> Live:
         """A changed question beside the old one, with its files, and the run that answers it. Raises as `ask`."""
         old = await self._message(message_id)
         if old.role != "user":
@@ -134,7 +134,7 @@ class Conversation:
 
     async def regenerate(
         self, message_id: str, lang: Lang = "en", *, model: ModelName | None = None, beside: ModelName | None = None
-    ) -> Run:
+    ) -> Live:
         """Another reply beside `message_id` (or to it, where it is a question).
 
         Args:
@@ -170,16 +170,7 @@ class Conversation:
             raise NotFoundError("Only a reply can be changed so.", kind="message")
         plain, _ = checked_text(text, 0)
         with self.runs.reserve(self.id):
-            logged = events_to_edit(await self._logged(old), plain)
-            parts = tuple(Transcript(message_events(logged)).messages())
-            logged += ended_steps(parts, logged)
-            now = time.time()
-            place = StoredMessage(new_id(), self.id, old.parent_id, "assistant", parts, new_id(), "complete", now)
-            model = (await self.stores.runs.get(old.run_id)).model if old.run_id else ""
-            record = RunRecord(
-                str(place.run_id), self.owner, self.id, place.id, "complete", None, model, None, now, now
-            )
-            await self.stores.runs.add_whole(record, place, rows_of(logged), thoughts_of(record, parts, logged))
+            place = await rewritten(self.stores, old, await self._logged(old), plain)
         self.services.changed(self.id)
         return place
 
@@ -190,7 +181,7 @@ class Conversation:
             raise NotFoundError("Only a reply can be changed so.", kind="message")
         return answer_in(await self._logged(reply))
 
-    async def continue_(self, message_id: str, lang: Lang = "en") -> Run:
+    async def continue_(self, message_id: str, lang: Lang = "en") -> Live:
         """A reply beside `message_id` that begins with all there is of it and goes on: the button *Continue*.
 
         A run that a dead process left in the middle of its calls goes on by itself (`resume`), and comes here only
@@ -217,7 +208,7 @@ class Conversation:
         """
         return await self.stores.whole.fork(self.id, (await self._message(message_id)).id)
 
-    async def run_again(self, message_id: str, call_id: str, arguments: Mapping[str, Any], lang: Lang = "en") -> Run:
+    async def run_again(self, message_id: str, call_id: str, arguments: Mapping[str, Any], lang: Lang = "en") -> Live:
         """A reply beside `message_id` that makes one of its calls with other arguments, and goes on from there.
 
         What came before that call, and what the other calls of its turn gave, is taken over. Raises as `regenerate`.
@@ -245,14 +236,17 @@ class Conversation:
             resumable = resumable.anew()
         place = await self.stores.conversations.message(resumable.record.message_id)
         thread = await self._thread_to(place.parent_id)
-        history = _said(thread)
-        name, loader = await self._answering()
-        lang = language_of(history)
-        turn = await self._turn(thread, await self._files_of(*history[-1:]), lang, loader)
+        history, terms, asked = _said(thread), await self.terms(), resumable.asked_for
+        model, beside = (ModelName.read(asked.model), ModelName.read(asked.beside)) if asked else (None, None)
+        who = await self._who(model, beside)
+        lang = (asked.lang if asked is not None else None) or language_of(history)
+        make = partial(self._turn, thread, await self._files_of(*history[-1:]), lang)
+        answerer = Said() if resumable.whole else await make(who.loader)
         given = [*history, *resumable.messages()]
-        answerer = Said() if resumable.whole else turn
-        run = await self.runs.resume(resumable, answerer, history=given, terms=await self.terms())
-        return self.services.after(run, loader, lang, name)
+        run = await self.runs.resume(resumable, answerer, history=given, terms=_may(terms, who))
+        # A second reply that was begun is another run.
+        who = who if resumable.lease.worker == QUEUED else replace(who, second=None)
+        return self._after(run, who, make, history, terms, lang)
 
     async def stop(self) -> None:
         """Stop the conversation's run, if one lives; what there is of the reply stays. Raises as `OwnerRuns.stop`."""
@@ -465,22 +459,6 @@ class Conversation:
         async with self.services.within_reach(self.id) as (library, documents):
             return await library.afind(sentence, documents=tuple(documents)) if library is not None else ()
 
-    async def retry_failed_answer(self, record: DocumentRecord, lang: Lang, *, opened: bool = False) -> None:
-        """Answer the last question once more, if a document of it is being read that its answer had to do without.
-
-        Args:
-            lang: The language of the page.
-            opened: Whether a password has opened it: then an answer from the other files is no whole one either.
-        """
-        thread = await self.messages()
-        if len(thread) < 2 or record.file_id not in file_ids(thread[-2].parts):
-            return
-        error = (await self.runs.reply(thread[-1])).error or {}
-        failed = thread[-1].status == "error" and str(error.get("key", "")).startswith(("document_", "fetch_"))
-        if failed or (opened and thread[-1].status == "complete"):
-            with suppress(ConflictError):
-                await self.regenerate(thread[-1].id, lang)
-
     # ---- inside
 
     async def _asked(
@@ -492,38 +470,56 @@ class Conversation:
         made: Sequence[str] = (),
         files: Sequence[FileRecord] | None = None,
         queued: QueuedMessage | None = None,
-    ) -> Run:
+    ) -> Live:
         settings = await self.chosen()
         beside = second_model(settings) if SECOND_MODEL in settings else None
-        second = await self.services.models.loader(beside) if beside is not None else None
-        name, loader = await self._answering(ModelName.read(settings.get(MODEL)) or await self.services.models.usual())
-        if second is None and COMPARED in settings:
+        wanted = ModelName.read(settings.get(MODEL)) or await self.services.models.usual()
+        who = await self._who(wanted, beside)
+        if beside is None and COMPARED in settings:
             await self.stores.conversations.configure(self.id, lambda kept: with_second_model(kept, None))
         came = await self._files_of(message) if files is None else files
         history = [*_said(thread), message]
         terms = await self.terms()
+        parent_id, title, label = thread[-1].id if thread else None, title_of(message), who.loader.label
+        if self.runs.hands_over:
+            return await self.runs.hand_over(
+                self.id, who.asked(lang), message, parent_id, model=label, title=title, retitled=made, queued=queued
+            )
         run = await self.runs.start(
             self.id,
-            await self._turn(thread, came, lang, loader),
+            await self._turn(thread, came, lang, who.loader),
             user=message,
-            parent_id=thread[-1].id if thread else None,
+            parent_id=parent_id,
             history=history,
-            model=loader.label,
-            title=title_of(message),
+            model=label,
+            title=title,
             retitled=made,
-            terms=terms if second is None else asking_nobody(terms),
+            terms=_may(terms, who),
             queued=queued,
+            asked=who.asked(lang),
         )
-        if second is not None and beside is not None:
-            # Nothing is waited for any more: who is cancelled now would take the question back.
-            turn = partial(self._turn, thread, came, lang, second)
-            self.comparing.begin(run, turn, history, (beside, second), terms)
-        return self.services.after(run, loader, lang, name)
+        # Nothing is waited for any more: who is cancelled now would take the question back.
+        return self._after(run, who, partial(self._turn, thread, came, lang), history, terms, lang)
 
-    async def _answering(self, model: ModelName | None = None) -> tuple[ModelName, ModelLoader]:
-        """The model that answers here, or another for once, and what gets it ready."""
+    async def _who(self, model: ModelName | None = None, beside: ModelName | None = None) -> Who:
+        """The model that answers here, or another for once, and what gets it ready; a second one beside it."""
         name = model or await self.model() or await self.services.models.usual()
-        return name, await self.services.models.loader(name)
+        second = (beside, await self.services.models.loader(beside)) if beside is not None else None
+        return Who(name, await self.services.models.loader(name), second)
+
+    def _after(
+        self,
+        run: Run,
+        who: Who,
+        turn: Callable[[ModelLoader], Awaitable[Turn]],
+        history: Sequence[Message],
+        terms: RunOptions,
+        lang: Lang,
+    ) -> Run:
+        """See to what comes with a reply that has begun: a second one, and what follows its end."""
+        if who.second is not None:
+            self.comparing.begin(run, partial(turn, who.second[1]), history, who.second, terms)
+        return self.services.after(run, who.loader, lang, who.name)
 
     async def _titles_beside(self, question: StoredMessage) -> list[str]:
         """What the title may be if it was made from a version of the question, and nobody wrote it."""
@@ -539,26 +535,26 @@ class Conversation:
         *,
         model: ModelName | None = None,
         beside: ModelName | None = None,
-    ) -> Run:
+    ) -> Live:
         thread = await self._thread_to(question_id)
         history, terms = _said(thread), await self.terms()
-        name, loader = await self._answering(model)
-        second = await self.services.models.loader(beside) if beside is not None else None
+        who = await self._who(model, beside)
         files = await self._files_of(*history[-1:])
+        label, asked = who.loader.label, who.asked(lang, goes_on=beginning.may_have_run is not None)
+        if self.runs.hands_over:
+            return await self.runs.hand_over(self.id, asked, None, question_id, model=label, beginning=beginning)
         run = await self.runs.start(
             self.id,
-            await self._turn(thread, files, lang, loader),
+            await self._turn(thread, files, lang, who.loader),
             user=None,
             parent_id=question_id,
             history=[*history, *said],
-            model=loader.label,
+            model=label,
             beginning=beginning,
-            terms=terms if second is None else asking_nobody(terms),
+            terms=_may(terms, who),
+            asked=asked,
         )
-        if second is not None and beside is not None:
-            turn = partial(self._turn, thread, files, lang, second)
-            self.comparing.begin(run, turn, history, (beside, second), terms)
-        return self.services.after(run, loader, lang, name)
+        return self._after(run, who, partial(self._turn, thread, files, lang), history, terms, lang)
 
     async def _turn(
         self, thread: Sequence[StoredMessage], files: Sequence[FileRecord], lang: Lang, loader: ModelLoader
@@ -589,6 +585,10 @@ class Conversation:
 
     async def _thread_to(self, leaf_id: str | None) -> list[StoredMessage]:
         return await self.stores.conversations.thread(self.id, leaf_id) if leaf_id is not None else []
+
+
+def _may(terms: RunOptions, who: Who) -> RunOptions:
+    return asking_nobody(terms) if who.second is not None else terms
 
 
 def _said(thread: Sequence[StoredMessage]) -> list[Message]:

@@ -14,7 +14,7 @@ from core.reading.attachments import checked_text
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from core.runs.run import Run
+    from core.runs.manager import Live
     from core.storage.base import FileRecord, QueuedMessage
     from core.workspace.conversation import Conversation
 
@@ -94,7 +94,7 @@ class ConversationQueue:
             with suppress(NotFoundError):
                 await self._files.delete(file.id)
 
-    async def send(self, message_id: str) -> Run:
+    async def send(self, message_id: str) -> Live:
         """Send one that waits for its owner, before its turn if need be.
 
         Raises:
@@ -103,7 +103,7 @@ class ConversationQueue:
         """
         return await self._send(await self._own(message_id))
 
-    async def send_due(self) -> Run | None:
+    async def send_due(self) -> Live | None:
         """Send the next one, if the reply before it is whole.
 
         Raises:
@@ -116,7 +116,7 @@ class ConversationQueue:
         due = await self._queued.due(self._conversation.id)
         return await self._send(due) if due is not None else None
 
-    async def _send(self, message: QueuedMessage) -> Run:
+    async def _send(self, message: QueuedMessage) -> Live:
         here = [file.id for file in await self._records(message.file_ids)]
         lang = language_of([Message(USER, message.text)])
         run = await self._conversation.ask(message.text, here, lang, queued=message)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AsyncExitStack, aclosing, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from core.agents.conversation import append_system
@@ -13,6 +13,7 @@ from core.messages.events import ToolFinished
 from core.messages.message import USER
 from core.reading.attachments import for_model, kind_of, takes
 from core.reading.senses import can_be_read, is_heard, stead_of, told_in_stead
+from core.runs.log import AskedFor
 from core.storage.base import file_ids
 from core.workspace.steering import Saved
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from core.llm.base import BaseChatModel
     from core.messages.events import Event
     from core.messages.message import Message
+    from core.models.model_name import ModelName
     from core.models.pool import ModelLoader
     from core.reading.senses import Stead
     from core.runs.log import TurnsSummarised
@@ -32,6 +34,24 @@ if TYPE_CHECKING:
 
 _DOCUMENTS_WITHIN = 300.0
 _LOOKED_UP = "ask_documents"
+
+
+@dataclass(frozen=True, slots=True)
+class Who:
+    """Which models answer a question, each by its name and by what gets it ready.
+
+    Args:
+        second: One that answers beside it.
+    """
+
+    name: ModelName
+    loader: ModelLoader
+    second: tuple[ModelName, ModelLoader] | None = None
+
+    def asked(self, lang: Lang, *, goes_on: bool = False) -> AskedFor:
+        """What another process would have to know to write the reply; arguments as of `AskedFor`."""
+        beside = self.second[0].as_json() if self.second is not None else None
+        return AskedFor(lang, self.name.as_json(), beside, goes_on)
 
 
 class Turn:

@@ -13,6 +13,7 @@ from core.reading.senses import is_heard
 from core.workspace.conversation import Conversation
 from core.workspace.looking import DocumentSearch
 from core.workspace.queue import ConversationQueue
+from core.workspace.retrying import retry_failed_answer
 from core.workspace.taking import Taking
 
 if TYPE_CHECKING:
@@ -170,7 +171,7 @@ class Workspace:
         if password:
             record = await self.intake.wait_for_first_pages(document_id, _OPENS_WITHIN)
         if record.conversation_id is not None and record.status != "failed":
-            await self.conversation(record.conversation_id).retry_failed_answer(record, lang, opened=opens)
+            await retry_failed_answer(self.conversation(record.conversation_id), record, lang, opened=opens)
         return record
 
     async def index(self) -> Library:

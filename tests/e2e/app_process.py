@@ -102,7 +102,8 @@ class AppProcess:
             status, _ = self.get("/readyz")
             if status == 200:
                 self._browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
-                self._browser.open(self.at("/"), timeout=60).close()
+                if self.settings.get("ROLE") != "worker":  # which has no pages
+                    self._browser.open(self.at("/"), timeout=60).close()
                 return
             time.sleep(0.1)  # between two questions, not for luck
         raise RuntimeError(f"Parlour was not ready: {self.get('/readyz')}\n{self.log.read_text('utf-8')[-4000:]}")

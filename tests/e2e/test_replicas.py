@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import psycopg
 import pytest
 from playwright.sync_api import Page, expect
 
@@ -92,18 +93,22 @@ def grown_pair(
     request: pytest.FixtureRequest, start_app: Callable[..., AppProcess], proxy: Callable[[str, str, int], Served]
 ) -> Pair:
     """Two Parlours with a data folder each, which share PostgreSQL, Redis and an S3 store."""
+    shared, names = all_shared(request), iter(("one", "two"))
+    return paired("haproxy", proxy, lambda **settings: start_app(name=next(names), **shared, **settings))
+
+
+def all_shared(request: pytest.FixtureRequest) -> dict[str, str]:
+    """What Parlours are set to that share PostgreSQL, Redis and an S3 store."""
     store: S3Server = request.getfixturevalue("s3")
     patch: pytest.MonkeyPatch = request.getfixturevalue("monkeypatch")
     for name, value in {"ACCESS_KEY_ID": "AKIDTEST", "SECRET_ACCESS_KEY": "any", "ENDPOINT_URL": store.address}.items():
         patch.setenv(f"AWS_{name}", value)
-    shared = {
+    return {
         "DATABASE": request.getfixturevalue("postgres"),
         "REDIS": request.getfixturevalue("redis"),
         "FILES": f"s3://{store.make_bucket()}/parlour",
         "SECRET": "the same secret of both Parlours",
     }
-    names = iter(("one", "two"))
-    return paired("haproxy", proxy, lambda **settings: start_app(name=next(names), **shared, **settings))
 
 
 def paired(name: str, proxy: Callable[[str, str, int], Served], start: Callable[..., AppProcess]) -> Pair:
@@ -206,6 +211,42 @@ def test_parlours_that_share_no_folder_have_one_conversation_and_one_file(
     page.reload()
     expect(chat(page)).to_contain_text("The heron lives at lake Zug.")
     assert grown_pair.serving(page) is served
+
+
+@pytest.mark.slow
+def test_a_reply_goes_on_when_the_worker_that_writes_it_is_killed_in_the_middle_of_a_sentence(
+    request: pytest.FixtureRequest, start_app: Callable[..., AppProcess], open_page: Callable[..., Page], postgres: str
+) -> None:
+    shared = {**all_shared(request), "RETRIEVAL": "keyword", "OWNERS": "cookie"}
+    web = start_app(name="web", ROLE="web", **shared)
+    page = open_page(web)
+    ask(page, "count at leisure")
+    expect(chat(page)).to_contain_text("Nobody writes replies at the moment.")
+    workers = [start_app(name=name, ROLE="worker", **shared) for name in ("one", "two")]
+    assert [workers[0].get(path)[0] for path in ("/healthz", "/readyz", "/", "/chat")] == [200, 200, 404, 404]
+    expect(chat(page)).to_contain_text("word20 ")
+    expect(chat(page)).not_to_contain_text("Nobody writes")
+    for _ in range(2):  # as often as a reply is taken over
+        (writes,) = [one for one in workers if one.process is not None and holds(postgres, one.process.pid)]
+        writes.kill()
+        began = time.monotonic()
+        until(lambda: any(one.process is not None and holds(postgres, one.process.pid) for one in workers))
+        assert time.monotonic() - began < 15
+        writes.start()
+        words = words_of(page)
+        assert words == [f"word{number}" for number in range(1, len(words) + 1)]
+    expect(chat(page)).to_contain_text("word20 ")
+    words = words_of(page)
+    assert words == [f"word{number}" for number in range(1, len(words) + 1)]
+    page.get_by_role("button", name="Stop").click()
+    wait_for_state(page, "idle")
+
+
+def holds(database: str, number: int) -> bool:
+    """Whether the process of this number writes the reply."""
+    with psycopg.connect(database) as connection:
+        found = connection.execute("SELECT worker FROM runs WHERE status = 'running'").fetchall()
+    return [name.partition("@")[0].rpartition("/")[2] for (name,) in found] == [str(number)]
 
 
 def came_back(page: Page) -> bool:

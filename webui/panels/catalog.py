@@ -35,7 +35,7 @@ class Scene:
         title: The conversation's; empty for a new one.
         empty: Nothing was said yet.
         ended: The status of the last reply.
-        queued: The run waits for the owner's other replies.
+        waits_for: The key of the sentence that says what the run waits for that nobody writes.
         asking: The calls that wait for the reader.
         waiting: Messages that wait for the end of the reply.
         coming: Whether these are sent by themselves.
@@ -56,7 +56,7 @@ class Scene:
     empty: bool = True
     state: State = "idle"
     ended: str = "complete"
-    queued: bool = False
+    waits_for: str = ""
     asking: Sequence[CallBlock] = field(default_factory=tuple)
     hears: bool = False
     model: ModelName = INSTALLED
@@ -97,7 +97,7 @@ def _status(scene: Scene) -> str:
         lang=words.lang,
         empty=scene.empty,
         ended=scene.ended,
-        asks=words("reply.queued") if scene.queued else announced(scene.asking, words),
+        asks=words(scene.waits_for) if scene.waits_for else announced(scene.asking, words),
         hears=scene.hears,
         model=scene.model,
         second=scene.second,

@@ -84,7 +84,7 @@ def reply_entries(  # noqa: PLR0913 - each is a part of the page, by name
     entries = _block_entries(reply, words, message.id, cast)
     before = [_summary(reply.summary, words)] if reply.summary else []
     if reply.status == "running":
-        if waiting is not None and not entries and not reply.queued:
+        if waiting is not None and not entries and not waits_for(reply):
             return [message_entry("assistant", waiting_line(waiting, message.id, words))]
         return [*before, *entries, *_waiting_entries(reply, words, message.created_at)]
     if reply.status in {"error", "interrupted"} and reply.error is not None:
@@ -142,8 +142,8 @@ def _waiting_entries(reply: Reply, words: Words, began: float) -> list[Entry]:
     Args:
         began: When the reply began, in Unix seconds.
     """
-    if reply.queued:
-        return [_ring(words("reply.queued"))]
+    if waits := waits_for(reply):
+        return [_ring(words(waits))]
     last = reply.blocks[-1] if reply.blocks else None
     growing = isinstance(last, TextBlock | ReasoningBlock) or (
         isinstance(last, CallBlock) and (last.state in {"waiting", "running"} or reply.asking)
@@ -154,6 +154,13 @@ def _waiting_entries(reply: Reply, words: Words, began: float) -> list[Entry]:
     if number:
         return [_ring(words("reply.chapter", n=number, total=chapters))]
     return [_ring(words("reply.speed", n=reply.speed))] if isinstance(last, TextBlock) and reply.speed else []
+
+
+def waits_for(reply: Reply) -> str:
+    """The key of the sentence that says what a reply waits for that nobody writes; "" where it is written."""
+    if reply.unwritten:
+        return {"nobody": "reply.nobody", "busy": "reply.all_busy"}[reply.unwritten]
+    return "reply.queued" if reply.queued else ""
 
 
 def _reading(reply: Reply, words: Words, began: float) -> Entry:

@@ -1,0 +1,30 @@
+"""What processes on one PostgreSQL hear of each other: that there is something to be taken up."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Final
+
+import psycopg
+
+from core.storage.dialects import CHANNEL
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+_LOG = logging.getLogger(__name__)
+_TRY_AGAIN: Final = 5.0
+
+
+async def notices(address: str) -> AsyncGenerator[None, None]:
+    """Each time that somebody says so; it takes a connection of its own, and nothing comes while that is not there."""
+    while True:
+        try:
+            async with await psycopg.AsyncConnection.connect(address, autocommit=True) as connection:
+                await connection.execute(f"LISTEN {CHANNEL}")
+                async for _ in connection.notifies():
+                    yield
+        except psycopg.Error as error:
+            _LOG.info("Other processes are not heard at present: %s", type(error).__name__)
+        await asyncio.sleep(_TRY_AGAIN)
