@@ -120,6 +120,14 @@ def test_the_page_on_several_machines_shows_the_configuration_as_it_is() -> None
     assert shown == ["".join(line for line in text.splitlines(keepends=True) if not line.startswith("#"))]
 
 
+def test_a_worker_is_like_the_parlours_but_for_its_role_its_folder_and_that_it_is_asked_for() -> None:
+    worker, one = compose()["services"]["worker"], parlours()[0]
+    assert (worker.pop("profiles"), worker["environment"].pop("PARLOUR_ROLE")) == (["workers"], "worker")
+    assert worker.pop("volumes") != one.pop("volumes")
+    assert worker == one
+    assert re.search(r"^PARLOUR_ROLE=all$", (GROWN / ".env.example").read_text("utf-8"), re.MULTILINE)
+
+
 # Kubernetes
 
 
@@ -154,6 +162,20 @@ def test_everything_selects_the_pods_of_the_deployment() -> None:
     )
     assert "replicas" not in spec, "each apply would undo what scaling.yaml decided"
     assert manifest("scaling.yaml")["spec"]["minReplicas"] > manifest("disruption.yaml")["spec"]["maxUnavailable"]
+
+
+def test_the_workers_are_like_the_parlours_but_for_their_role_and_no_request_finds_its_way_there() -> None:
+    told, workers = manifest("deployment.yaml"), manifest("workers/deployment.yaml")
+    labels = workers["spec"]["template"]["metadata"]["labels"]
+    assert workers["spec"]["selector"]["matchLabels"] == labels
+    assert manifest("service.yaml")["spec"]["selector"] != labels
+    pod, own = told["spec"]["template"]["spec"], workers["spec"]["template"]["spec"]
+    own["topologySpreadConstraints"] = pod["topologySpreadConstraints"]
+    assert own["containers"][0].pop("env") == [{"name": "PARLOUR_ROLE", "value": "worker"}]
+    (image,) = manifest("kustomization.yaml")["images"]
+    assert own["containers"][0].pop("image") == f"{image['newName']}:{image['newTag']}"
+    pod["containers"][0].pop("image")
+    assert own == pod
 
 
 def test_a_request_finds_its_way_from_the_ingress_to_the_port_of_the_image() -> None:

@@ -62,7 +62,7 @@ class Taking:
         """Look from now on.
 
         Args:
-            heard: Called each time that another process says that something was asked.
+            heard: Called each time that something was asked of a run, which may wait for that.
         """
         self._tasks.append(asyncio.create_task(self._look_on(), name="take up replies"))
         self._tasks.append(asyncio.create_task(self._listen(heard), name="hear of replies"))
@@ -99,9 +99,11 @@ class Taking:
                 await asyncio.sleep(_SPREAD * (random() + len(self._live) / self._sharing.most))  # noqa: S311 - no secret
 
     async def _listen(self, heard: Callable[[], None]) -> None:
-        async for _ in self._database.notices():
-            heard()
-            self.woken.set()
+        async for said in self._database.notices():
+            if said == "asked":
+                heard()
+            else:
+                self.woken.set()
 
 
 def begun_with(asked: AskedFor, logged: Sequence[LoggedEvent]) -> list[LoggedEvent]:

@@ -99,7 +99,7 @@ class Database:
         """As of `Transactions`."""
         await self._form.look_for_others()
 
-    def notices(self) -> AsyncGenerator[None, None]:
+    def notices(self) -> AsyncGenerator[str, None]:
         """As of `Transactions`."""
         return self._form.notices()
 

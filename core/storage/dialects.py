@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from sqlalchemy import ColumnElement, Float, Integer, func
 from sqlalchemy.dialects.postgresql import Insert
@@ -29,13 +29,16 @@ def begins(column: ColumnElement[str], beginning: str) -> ColumnElement[bool]:
 CHANNEL: Final = "parlour_runs"
 
 
-def notify(connection: Connection) -> None:
+def notify(connection: Connection, what: Literal["queued", "asked"]) -> None:
     """Tell all processes on the database that there is something to be taken up, once the transaction is stored.
 
-    One with SQLite is told nothing: it looks.
+    With SQLite nobody is told: each looks.
+
+    Args:
+        what: A run that nobody writes yet, or something that is asked of a run.
     """
     if connection.dialect.name != "sqlite":
-        connection.exec_driver_sql(f"NOTIFY {CHANNEL}")
+        connection.exec_driver_sql(f"NOTIFY {CHANNEL}, '{what}'")
 
 
 class octets(GenericFunction[int]):  # noqa: N801 - a function of SQL

@@ -99,7 +99,7 @@ class PostgresDatabase(Transactions):
     async def look_for_others(self) -> None:
         """As of `Transactions`."""
 
-    def notices(self) -> AsyncGenerator[None, None]:
+    def notices(self) -> AsyncGenerator[str, None]:
         """As of `Transactions`."""
         return notices(str(self.place))
 

@@ -17,14 +17,17 @@ _LOG = logging.getLogger(__name__)
 _TRY_AGAIN: Final = 5.0
 
 
-async def notices(address: str) -> AsyncGenerator[None, None]:
-    """Each time that somebody says so; it takes a connection of its own, and nothing comes while that is not there."""
+async def notices(address: str) -> AsyncGenerator[str, None]:
+    """What `notify` says, each time that somebody does.
+
+    It takes a connection of its own; while that cannot be had, nothing comes.
+    """
     while True:
         try:
             async with await psycopg.AsyncConnection.connect(address, autocommit=True) as connection:
                 await connection.execute(f"LISTEN {CHANNEL}")
-                async for _ in connection.notifies():
-                    yield
+                async for one in connection.notifies():
+                    yield one.payload
         except psycopg.Error as error:
             _LOG.info("Other processes are not heard at present: %s", type(error).__name__)
         await asyncio.sleep(_TRY_AGAIN)

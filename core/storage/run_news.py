@@ -112,7 +112,7 @@ class RunRequests:
             if connection.execute(known).first() is not None:
                 return False
             connection.execute(insert(run_requests).values(run_id=request.run_id, owner_id=record.owner_id, **values))
-            notify(connection)
+            notify(connection, "asked")
             return True
 
         try:

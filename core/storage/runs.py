@@ -186,7 +186,7 @@ class RunStore:
             _insert_run(connection, record, worker, lasts)
             _append(connection, self._owner, run_id, rows)
             if worker == base.QUEUED:
-                notify(connection)
+                notify(connection, "queued")
             check_use(connection, self._owner, now, self._limits)
             count_use(connection, self._owner, record.started_at, messages=1)
             named = {"conversation": conversation_id, "named": clean(title)}

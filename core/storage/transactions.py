@@ -66,13 +66,13 @@ class Transactions(ABC):
             StorageError: The database failed otherwise; key `storage_unsure` where it is not known whether it did.
         """
 
-    async def notices(self) -> AsyncGenerator[None, None]:
-        """Each time that another process says that it stored something to be taken up, for ever.
+    async def notices(self) -> AsyncGenerator[str, None]:
+        """What processes say that have stored something to be taken up (`dialects.notify`), for ever.
 
         Where processes do not speak to each other, or cannot at present, nothing comes.
         """
         await asyncio.Event().wait()
-        yield
+        yield ""
 
     @abstractmethod
     def others(self) -> int:
