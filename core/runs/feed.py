@@ -143,7 +143,8 @@ class TableFeed:
                 yield told
             if position.over:
                 return
-            news = await self._looks.next(run_id, position.base)
+            look = self._looks.at_once if position.is_anew else self._looks.next
+            news = await look(run_id, position.base)
 
     async def aclose(self) -> None:
         """Look no more."""
@@ -166,6 +167,11 @@ class Position:
         self.base = self.seen = after
         self.epoch: int = 0
         self.over = False
+
+    @property
+    def is_anew(self) -> bool:
+        """Whether all of it is to be read again, at once."""
+        return not self.epoch
 
     def looked(self, news: News) -> list[Told]:
         """What a look at the tables tells that is new; the rows are those after `base`."""

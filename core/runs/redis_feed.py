@@ -112,12 +112,15 @@ class RedisFeed:
                     yield told
                 if position.over:
                     return
+                if position.is_anew:
+                    news = await self._looks.at_once(run_id, position.base)
+                    continue
                 behind = position.seen > known or position.is_owed  # Redis has not told what the tables have
                 wait = _BESIDE if behind or not self._is_well else _LOOKS
-                if position.epoch:  # else all of it is read anew, and at once
-                    async for told in self._until_look(stream, position, time.monotonic() + wait):
-                        yield told
-                news = await self._looks.next(run_id, position.base)
+                async for told in self._until_look(stream, position, time.monotonic() + wait):
+                    yield told
+                look = self._looks.at_once if position.is_elsewhere else self._looks.next
+                news = await look(run_id, position.base)
         finally:
             self._leave(stream)
 
@@ -238,12 +241,17 @@ class RedisFeed:
 
 
 class Ahead(Position):
-    """How far somebody has followed a run whose news may be ahead of the tables."""
+    """How far somebody has followed a run whose news may be ahead of the tables.
+
+    Attributes:
+        is_elsewhere: Whether another process has gone on with it since the tables were looked at.
+    """
 
     def __init__(self, after: int = 0) -> None:
         super().__init__(after)
         self._ahead: deque[LoggedEvent] = deque(maxlen=int(_MOST))
-        self._owed = 0
+        self._owed = self._ahead_in = 0
+        self.is_elsewhere = False
 
     @property
     def is_owed(self) -> bool:
@@ -252,6 +260,7 @@ class Ahead(Position):
 
     def looked(self, news: News) -> list[Told]:
         """As `Position.looked`; what is on its way is waited for to the next look, before anything is told anew."""
+        self.is_elsewhere = False
         last = news.rows[-1].seq if news.rows else self.base
         goes_on = news.status == "running" and news.epoch == self.epoch
         if goes_on and last > self.seen > self.base and not self.is_owed:
@@ -262,11 +271,15 @@ class Ahead(Position):
 
     def framed(self, epoch: int, events: Sequence[LoggedEvent]) -> bool:
         """Take in what was told beside the tables; whether these must be looked at."""
-        if epoch != self.epoch:
-            if epoch > self.epoch:  # another process has taken the run over
-                self._ahead.clear()
-            return epoch > self.epoch
+        if epoch < max(self.epoch, self._ahead_in):
+            return False
+        if epoch > self._ahead_in:
+            self._ahead.clear()
+            self._ahead_in = epoch
         self._ahead.extend(events)
+        if epoch > self.epoch:  # another process has taken the run over: what it tells goes on from the tables
+            self.is_elsewhere = True
+            return True
         while self._ahead and self._ahead[0].seq <= self.seen:
             self._ahead.popleft()
         return bool(self._ahead) and self._ahead[0].seq != self.seen + 1
@@ -274,7 +287,7 @@ class Ahead(Position):
     def known(self) -> list[LoggedEvent]:
         """What was told and follows on what is known, without a gap."""
         told: list[LoggedEvent] = []
-        while self._ahead and self._ahead[0].seq <= self.seen + 1:
+        while self._ahead_in == self.epoch and self._ahead and self._ahead[0].seq <= self.seen + 1:
             one = self._ahead.popleft()
             if one.seq == self.seen + 1:
                 told.append(one)

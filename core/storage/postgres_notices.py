@@ -24,7 +24,9 @@ async def notices(address: str) -> AsyncGenerator[str, None]:
     """
     while True:
         try:
-            async with await psycopg.AsyncConnection.connect(address, autocommit=True) as connection:
+            async with await psycopg.AsyncConnection.connect(
+                address, autocommit=True, application_name="parlour", connect_timeout=5, keepalives_idle=30
+            ) as connection:
                 await connection.execute(f"LISTEN {CHANNEL}")
                 async for one in connection.notifies():
                     yield one.payload

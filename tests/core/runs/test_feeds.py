@@ -18,7 +18,7 @@ from core.runs.feed import Feed, Rewound, TableFeed
 from core.runs.log import LoggedEvent, RunFinished
 from core.runs.redis_feed import Ahead, RedisFeed
 from core.runs.rows import rows_of
-from core.storage.base import Lease, RunRecord
+from core.storage.base import EventRow, Lease, RunRecord
 from core.storage.run_news import News
 
 pytestmark = pytest.mark.anyio
@@ -263,3 +263,23 @@ def test_what_is_on_its_way_is_told_once_and_what_is_lost_comes_from_the_table()
     lost.known()
     assert (lost.looked(both), lost.is_owed) == ([], True)
     assert lost.looked(both) == [Rewound(0), [one, two]]  # it was not on its way
+
+
+def test_what_is_told_by_who_took_a_run_over_goes_on_from_what_the_tables_have_of_it_then() -> None:
+    def rows(epoch: int, *numbers: int) -> News:
+        told = [EventRow(one, 0.0, "text_delta", {"text": f"{epoch}/{one} "}) for one in numbers]
+        return News(epoch, "running", None, told)
+
+    position = Ahead()
+    assert position.looked(rows(1, 1, 2))
+    assert position.framed(2, [LoggedEvent(2, 0.0, TextDelta("2/2 ")), LoggedEvent(3, 0.0, TextDelta("2/3 "))])
+    assert position.is_elsewhere  # so the tables are looked at, at once
+    assert position.known() == []
+    assert position.looked(rows(2, 1)) == [Rewound()]
+    assert position.is_anew
+    (told,) = position.looked(rows(2, 1))
+    assert not isinstance(told, Rewound)
+    assert [one.event for one in told] == [TextDelta("2/1 ")]
+    assert [one.event for one in position.known()] == [TextDelta("2/2 "), TextDelta("2/3 ")]
+    assert not position.framed(1, [LoggedEvent(3, 0.0, TextDelta("1/3 "))])  # of one that was held up
+    assert position.known() == []
