@@ -187,7 +187,7 @@ class OwnerRuns(SaidToRuns):
             TooManyRequestsError: As `start`.
         """
         every = self._every
-        check_queue(self._owner, every.elsewhere.running(), every.sharing)
+        check_queue(len(self._elsewhere.conversations()), every.sharing)
         create = self._store.create(
             conversation_id,
             user=[user] if user is not None else None,

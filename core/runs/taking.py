@@ -14,7 +14,7 @@ from core.limits import LONGEST_QUEUE, queue_full
 from core.runs.log import LoggedEvent
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 
     from core.runs.lease import Sharing
     from core.runs.log import AskedFor
@@ -111,16 +111,12 @@ def begun_with(asked: AskedFor, logged: Sequence[LoggedEvent]) -> list[LoggedEve
     return [replace(one, seq=seq) for seq, one in enumerate([LoggedEvent(0, 0.0, asked), *logged], start=1)]
 
 
-def check_queue(owner: str, running: Iterable[RunRecord], sharing: Sharing | None) -> None:
-    """Nothing, where an owner may ask for one reply more.
-
-    Args:
-        running: Those that are known.
+def check_queue(waiting: int, sharing: Sharing | None) -> None:
+    """Nothing, where an owner of whom so many replies are being written, or wait, may ask for one more.
 
     Raises:
         TooManyRequestsError: Too many wait already.
     """
-    waiting = sum(one.owner_id == owner for one in running)
     if sharing is not None and waiting >= (sharing.each or 0) + LONGEST_QUEUE:
         raise queue_full(waiting)
 
