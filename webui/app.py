@@ -81,6 +81,7 @@ async def open_app(
             gauges(opened)
             opened.on_change(partial(_pass_on, tell, opened.readiness))
             if settings.role == "worker":
+                await opened.services.warm_up()
                 with watched(asyncio.get_running_loop()):
                     yield no_pages
                 return

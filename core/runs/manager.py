@@ -385,9 +385,10 @@ class Runs:
             resume: As of `recover`.
             every: Seconds between two looks; as often as leases are renewed, if left out.
         """
-        self.elsewhere.begin()
         if not self.hands_over:
             await self.recover(resume)
+        self.elsewhere.begin()
+        if not self.hands_over:
             watching = self._watch(resume, self._beat if every is None else every)
             self._chores.append(asyncio.create_task(watching, name="watch leases"))
         if resume is not None and self.sharing is not None and self.sharing.writes:

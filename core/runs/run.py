@@ -161,7 +161,7 @@ class Run:
         self.message_id = record.message_id
         self.status: RunStatus = "running"
         self.error: dict[str, Any] | None = None
-        self.stored = self._left_waiting = False
+        self.stored = self._left_waiting = self._is_lost = False
         earlier = beginning.logged
         self.log = RunLog(earlier)
         self._store = store
@@ -224,7 +224,9 @@ class Run:
 
     def lose_lease(self) -> None:
         """End because another process has taken the run over; what is written here no longer counts."""
-        _LOG.warning("Another process has taken run %s over; it ends here.", self.id)
+        if not self._is_lost:
+            _LOG.warning("Another process has taken run %s over; it ends here.", self.id)
+        self._is_lost = True
         self._ask("interrupted")
 
     async def stop(self, status: RunStatus = "stopped") -> None:
@@ -281,7 +283,12 @@ class Run:
         self._ask("interrupted")
 
     async def _add(self, event: RunEvent) -> None:
-        """Store an event behind the end. Raises ConflictError where that is not stored, NotFoundError, StorageError."""
+        """Store an event behind the end. Raises ConflictError where that is not stored, NotFoundError, StorageError.
+
+        Not where another process has taken the run over: that end is not this one's.
+        """
+        if self._is_lost:
+            raise LeaseLostError("Another process has taken this run over.", kind="run")
         (row,) = rows_of([LoggedEvent(0, 0.0, event)])
         await self._store.add(self.id, row.kind, row.payload)
 

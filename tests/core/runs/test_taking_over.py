@@ -252,6 +252,7 @@ async def test_a_process_that_was_only_held_up_wakes_and_changes_nothing_and_cal
         shared.nursery.hold_up()
     run = await shared.taken_over("All of it.")
     assert await run.wait() == "complete"
+    await run.ledger.settled()  # what is stored behind the end is there
     before = await shared.last(), await shared.stores.of("alice").runs.events(run.id)
     shared.nursery.hold_up(signal.SIGCONT)
     with anyio.fail_after(30):
