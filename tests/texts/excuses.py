@@ -87,6 +87,7 @@ _LISTED: Mapping[str, str] = {
         core.storage.postgres_database: PostgresDatabase.*
         core.storage.postgres_engine: conninfo_of engine_of named
         core.storage.postgres_errors: met_at_work translated unsure
+        core.storage.postgres_notices: notices
     """,
     "counts it by a hash of it, whatever its length; an address is the settings' own": """
         core.shared_limits: RedisLimits.* RedisRate.* limits_of
@@ -132,6 +133,10 @@ _LISTED: Mapping[str, str] = {
         core.runs.beside: Beside.*
         core.runs.history_summary: HistorySummarizer.fit
         core.runs.manager: OwnerRuns.* Runs.launch
+        core.runs.said_to_runs: SaidToRuns.*
+        core.runs.resumable: Said.stream
+        core.workspace.rewriting: rewritten
+        core.workspace.retrying: retry_failed_answer
         core.runs.run: Run.*
         core.models.own_models: OwnerModels.*
         core.models.pool: ModelPool.*
