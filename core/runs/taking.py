@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from core.runs.lease import Sharing
     from core.runs.log import AskedFor
     from core.storage.base import Lease, RunRecord
-    from core.storage.runs import AllRuns
     from core.storage.stores import Stores
 
 _LOG = logging.getLogger(__name__)
@@ -50,7 +49,7 @@ class Taking:
         live: Collection[object],
         take: Callable[[RunRecord, Lease], Awaitable[None]],
     ) -> None:
-        self._runs: AllRuns = stores.runs
+        self._news = stores.run_news
         self._database = stores.database
         self._sharing = sharing
         self._live = live
@@ -78,7 +77,7 @@ class Taking:
         room = min(self._sharing.most - len(self._live), _AT_ONCE)
         if room <= 0:
             return 0
-        queued, writing = await self._runs.queued()
+        queued, writing = await self._news.queued()
         taken = chosen(queued, writing, room, self._sharing.each)
         await asyncio.gather(*(self._take(*one) for one in sample(taken, len(taken))))
         return len(taken)

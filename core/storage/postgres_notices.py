@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 import psycopg
 
 from core.storage.dialects import CHANNEL
+from core.storage.postgres_engine import conninfo_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -24,9 +25,7 @@ async def notices(address: str) -> AsyncGenerator[str, None]:
     """
     while True:
         try:
-            async with await psycopg.AsyncConnection.connect(
-                address, autocommit=True, application_name="parlour", connect_timeout=5, keepalives_idle=30
-            ) as connection:
+            async with await psycopg.AsyncConnection.connect(conninfo_of(address), autocommit=True) as connection:
                 await connection.execute(f"LISTEN {CHANNEL}")
                 async for one in connection.notifies():
                     yield one.payload

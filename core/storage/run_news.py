@@ -6,18 +6,19 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from sqlalchemy import Connection, bindparam, delete, insert, select, update
+from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
 
 from core.errors import ConflictError
 from core.storage import statements
-from core.storage.base import EventRow
+from core.storage.base import QUEUED, WAITING, EventRow
 from core.storage.dialects import notify
+from core.storage.runs import WITH_LEASES, lease_of, run_record
 from core.storage.tables import run_events, run_requests, runs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from core.storage.base import RunRecord, RunStatus
+    from core.storage.base import Lease, RunRecord, RunStatus
     from core.storage.database import Database
 
 
@@ -93,6 +94,23 @@ class RunNews:
                 events = [EventRow(row.seq, row.at, row.kind, row.payload) for row in rows]
                 found[state.id] = News(state.epoch, state.status, state.error, events)
             return found
+
+        return await self._database.read(load)
+
+    async def queued(self) -> tuple[list[tuple[RunRecord, Lease]], dict[str, int]]:
+        """The runs that wait for a process, the oldest first, and how many of their owners' are being written."""
+        waits = (runs.c.worker == QUEUED) & statements.IS_RUNNING
+        query = WITH_LEASES.where(waits).order_by(runs.c.started_at)
+        written = runs.c.worker.not_in({QUEUED, WAITING})
+
+        def load(connection: Connection) -> tuple[list[tuple[RunRecord, Lease]], dict[str, int]]:
+            found = [(run_record(row), lease_of(row)) for row in connection.execute(query).all()]
+            whose = {record.owner_id for record, _ in found}
+            count = select(runs.c.owner_id, func.count()).where(
+                statements.IS_RUNNING, written, runs.c.owner_id.in_(whose)
+            )
+            counts = connection.execute(count.group_by(runs.c.owner_id)).all()
+            return found, {str(owner): int(number) for owner, number in counts}
 
         return await self._database.read(load)
 

@@ -417,21 +417,6 @@ class AllRuns:
         rows = await self._database.read(lambda c: c.execute(query).all())
         return [(run_record(row), lease_of(row)) for row in rows]
 
-    async def queued(self) -> tuple[list[tuple[RunRecord, Lease]], dict[str, int]]:
-        """The runs that wait for a process, the oldest first, and how many of their owners' are being written."""
-        waits = (runs.c.worker == base.QUEUED) & _RUNNING
-        query = WITH_LEASES.where(waits).order_by(runs.c.started_at)
-        written = runs.c.worker.not_in({base.QUEUED, base.WAITING})
-
-        def load(connection: Connection) -> tuple[list[tuple[RunRecord, Lease]], dict[str, int]]:
-            found = [(run_record(row), lease_of(row)) for row in connection.execute(query).all()]
-            whose = {record.owner_id for record, _ in found}
-            count = select(runs.c.owner_id, func.count()).where(_RUNNING, written, runs.c.owner_id.in_(whose))
-            counts = connection.execute(count.group_by(runs.c.owner_id)).all()
-            return found, {str(owner): int(number) for owner, number in counts}
-
-        return await self._database.read(load)
-
     async def renew(self, held: Mapping[str, int], lasts: float = LEASE_SECONDS) -> set[str]:
         """Renew the leases of runs, all in one transaction.
 
