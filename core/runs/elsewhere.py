@@ -153,7 +153,8 @@ class Elsewhere:
             elif not somebody:
                 run.stand("nobody")
             else:  # what somebody has left is taken over in a moment
-                run.stand("busy" if leases[run.id].worker == QUEUED else "")
+                lease = leases.get(run.id)
+                run.stand("busy" if lease is not None and lease.worker == QUEUED else "")
 
     def _know(self, record: RunRecord) -> None:
         former = self._known.get(record.conversation_id)
