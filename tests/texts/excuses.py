@@ -34,10 +34,10 @@ _LISTED: Mapping[str, str] = {
         core.mcp.app_clients: Client.* Clients.* back_of
         core.mcp.apps: AskedFor.* Apps.* _Provider.*
         webui.handlers.apps: AppRoutes.*
-        webui.middleware.then: is_asked remembering remembered forgetting page_of
+        webui.middleware.then: page_of
     """,
     "values go into statements of fixed form; names are cut to their length": """
-        core.storage.app_tokens: AppStore.* AllApps.*
+        core.storage.app_tokens: AllApps.*
         core.storage.conversations: ConversationStore.* Allowances.* SummaryStore.* freed_files unneeded thread_of
         core.storage.conversations: use_files
         core.storage.documents: LibraryStore.* DocumentStore.*
