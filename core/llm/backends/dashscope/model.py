@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from contextlib import AsyncExitStack, aclosing
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, SecretStr, field_validator
@@ -24,10 +22,9 @@ from core.llm.backends.dashscope.service import (
 )
 from core.llm.backends.errors import HTTP_ERRORS
 from core.llm.backends.http_clients import Limits, http_pool
-from core.llm.base import BaseChatModel
-from core.llm.layers.call_prompting import native_first
+from core.llm.backends.http_model import HttpModel
 from core.llm.ledger import wire_of
-from core.llm.request import ChatRequest, Progress, Stream, call_ids, is_on
+from core.llm.request import ChatRequest, Stream, call_ids, is_on
 from core.llm.service import Service, account_mark, service_of
 from core.llm.validation import read_config
 from core.llm.wire.dashscope import DashScopeReader, body_json
@@ -35,7 +32,7 @@ from core.llm.wire.tools import ToolNames, checked_functions
 from core.messages.events import MessageStarted
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Mapping
+    from collections.abc import AsyncGenerator, Mapping
 
     from core.messages.content import ContentItem
 
@@ -74,7 +71,7 @@ class DashScopeConfig(BaseModel):
         return value
 
 
-class DashScopeModel(BaseChatModel):
+class DashScopeModel(HttpModel):
     """A Qwen model, or another one that DashScope serves, for text.
 
     Tools go through the service's own calling unless `generate_cfg` says `use_raw_api: False` or names a
@@ -91,6 +88,7 @@ class DashScopeModel(BaseChatModel):
     model_type = "qwen_dashscope"
     default_model = "qwen-plus"
     service_address: ClassVar[str] = "https://dashscope.aliyuncs.com/api/v1"
+    no_calls: ClassVar[re.Pattern[str]] = NO_CALLS
     raw_calls: ClassVar[bool] = True
     takes_kinds: frozenset[str] = frozenset()
 
@@ -120,22 +118,8 @@ class DashScopeModel(BaseChatModel):
         """As for every model, with the key that the SDK may have resolved."""
         return account_mark(self._endpoint.address, self._endpoint.api_key)
 
-    async def prepare(self, progress: Callable[[Progress], None] | None = None) -> None:
-        """Load what the first request needs, in a thread; nothing is sent."""
-        del progress  # nothing is fetched
-        await http_pool().prepare()
-        await asyncio.to_thread(self.count_tokens, self.label)
-
-    async def aclose(self) -> None:
-        """Close this loop's connections, unless another model uses them."""
-        await http_pool().release(self._http)
-
-    def stream(self, request: ChatRequest) -> Stream:
-        """As for every model; tools move into the prompt if the model turns out to have no tool calling."""
-        checked_functions(request.functions)  # before any layer puts them into the prompt
-        if not self.native_calls or not request.functions:
-            return super().stream(request)
-        return native_first(self, partial(super().stream, request), NO_CALLS)
+    def _holder(self) -> object:
+        return self._http
 
     async def _stream(self, request: ChatRequest) -> Stream:
         yield MessageStarted()

@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from contextlib import AsyncExitStack, aclosing
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 from urllib.parse import urlsplit
 
 from core.bridge.watchdog import awake_timeout
 from core.errors import ModelServiceError
 from core.llm.backends.errors import HTTP_ERRORS
-from core.llm.backends.http_clients import IdleTimeout, Limits, drain, http_pool
-from core.llm.backends.meanings import NO_CALLS
+from core.llm.backends.http_clients import IdleTimeout, Limits, drain
+from core.llm.backends.http_model import HttpModel
 from core.llm.backends.native.service import NativeConfig, NativeService, Sent, Translator, id_of
 from core.llm.backends.service_config import whole_address
-from core.llm.base import BaseChatModel
-from core.llm.layers.call_prompting import native_first
 from core.llm.ledger import wire_of
 from core.llm.media import inlined, is_document
 from core.llm.model_names import hears_by_name, sees_by_name, watches_by_name
-from core.llm.request import ChatRequest, Progress, Stream, is_on
+from core.llm.request import ChatRequest, Stream, is_on
 from core.llm.service import Service, account_mark, service_of
 from core.llm.validation import read_config
 from core.llm.wire.tools import ToolNames, checked_functions
@@ -31,7 +27,7 @@ from core.messages.message import PROOF
 from core.settings import named_key
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     import httpx2
 
@@ -47,7 +43,7 @@ _PROOF: Final = re.compile(
 """Refusals of thoughts that were sent back: what stood before them has changed, or they are not the service's."""
 
 
-class NativeModel(BaseChatModel):
+class NativeModel(HttpModel):
     """A model behind a service that is asked in its own protocol.
 
     Tools go through the service's own calling unless `generate_cfg` says `use_raw_api: False` or names a
@@ -122,21 +118,8 @@ class NativeModel(BaseChatModel):
         """As for every model, with the key that a variable may have had."""
         return account_mark(self._address, self._key)
 
-    async def prepare(self, progress: Callable[[Progress], None] | None = None) -> None:
-        """Load what the first request needs, in a thread; nothing is sent."""
-        del progress  # nothing is fetched
-        await http_pool().prepare()
-        await asyncio.to_thread(self.count_tokens, self.label)
-
-    async def aclose(self) -> None:
-        """Close this loop's connections, unless another model uses them."""
-        await http_pool().release(self._http)
-
-    def stream(self, request: ChatRequest) -> Stream:
-        """As for every model; tools move into the prompt if the model turns out to have no tool calling."""
-        checked_functions(request.functions)  # before any layer puts them into the prompt
-        ask = partial(super().stream, request)
-        return native_first(self, ask, NO_CALLS) if self.native_calls and request.functions else ask()
+    def _holder(self) -> object:
+        return self._http
 
     async def _stream(self, request: ChatRequest) -> Stream:
         names = ToolNames(str(function.get("name")) for function in checked_functions(request.functions))
