@@ -136,7 +136,6 @@ _LISTED: Mapping[str, str] = {
         core.runs.said_to_runs: SaidToRuns.*
         core.runs.resumable: Said.stream
         core.workspace.rewriting: rewritten
-        core.workspace.retrying: retry_failed_answer
         core.runs.run: Run.*
         core.models.own_models: OwnerModels.*
         core.models.pool: ModelPool.*
