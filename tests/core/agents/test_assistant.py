@@ -41,7 +41,7 @@ class Shelf:
     def full_text(self, documents: Collection[str], most_tokens: int) -> list[Passage] | None:
         return None
 
-    def of(self, documents: Collection[str]) -> list[Any]:
+    def of(self, documents: Collection[str], stopped: Any = None) -> list[Any]:
         """Tables: it has none."""
         return []
 

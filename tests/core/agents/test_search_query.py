@@ -181,7 +181,7 @@ class KeywordShelf:
         self.asked: list[tuple[str, int]] = []
         self.context = self.retriever = self.tables = self
 
-    def of(self, documents: Collection[str]) -> list[Any]:
+    def of(self, documents: Collection[str], stopped: Any = None) -> list[Any]:
         return []
 
     def vector_progress(self, documents: Collection[str]) -> dict[str, tuple[int, int]]:
