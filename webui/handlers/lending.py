@@ -85,15 +85,18 @@ class LendingRoutes:
         if owner is None:
             return JSONResponse({}, 401, _PRIVATE)
         lent, until = self._engine.stores.of(owner).lent, time.monotonic() + _WAITS
-        changed = asyncio.Event()
+        changed, database = asyncio.Event(), self._engine.stores.database
         self._waiting.add(changed)
         try:
-            while (now := await lent.standing()) == seen and (rest := until - time.monotonic()) > 0:
-                if await request.is_disconnected():
-                    break
+            looked, now = database.others(), await lent.standing()
+            while now == seen and (rest := until - time.monotonic()) > 0 and not await request.is_disconnected():
                 with suppress(TimeoutError):
                     await asyncio.wait_for(changed.wait(), min(rest, _LOOKS))
-                changed.clear()
+                await database.look_for_others()
+                before, looked = looked, database.others()
+                if changed.is_set() or looked != before:
+                    changed.clear()
+                    now = await lent.standing()
         except ParlourError as error:
             _log.info("It is not known what is shared with somebody: %s", error)
             return JSONResponse({}, 503, _PRIVATE)

@@ -12,6 +12,8 @@ from typing import Any
 import httpx
 import pytest
 
+from core.storage.database import Database
+from tests.core.stores import stores_over
 from tests.webui.server.people_app import House, house
 from webui.handlers import lending
 
@@ -161,8 +163,10 @@ async def test_who_waits_for_news_is_answered_in_the_end_and_hears_of_another_pr
     monkeypatch.setattr(lending, "_WAITS", 60.0)
     waits = asyncio.create_task(shared.jan.get("/standing", params=seen))
     await asyncio.sleep(0)
-    shared.here.engine.stores.standing._callbacks.clear()  # pyright: ignore[reportPrivateUsage]
-    await shared.change(shared.mara, "library", shared.library, "read")
+    theirs = await Database.open(shared.here.engine.stores.database.place)
+    mara = stores_over(theirs).of(await shared.here.id_of(shared.mara))
+    await mara.lending.lend(shared.group, "library", shared.library, writes=False)
+    await theirs.aclose()
     async with asyncio.timeout(10):
         assert (await waits).json()["standing"] != seen["seen"]
 
