@@ -8,6 +8,7 @@ from core.engine import Engine
 from core.models.own_models import OwnerModels
 from core.models.pool import ActiveModel
 from core.reading.libraries import Libraries
+from core.runs.run import Run
 from core.storage.base import DocumentRecord
 from core.toolbox.toolbox import OwnerTools
 from core.workspace.conversation import Conversation
@@ -23,6 +24,13 @@ def world_of(engine: Engine, owner: str) -> Workspace:
 def libraries_of(engine: Engine, owner: str) -> Libraries:
     """The named libraries of an owner."""
     return world_of(engine, owner).libraries
+
+
+async def asked_here(engine: Engine, owner: str, conversation_id: str, text: str) -> Run:
+    """The reply to a question, which this process writes."""
+    run = await talk_of(engine, owner, conversation_id).ask(text)
+    assert isinstance(run, Run)
+    return run
 
 
 def talk_of(engine: Engine, owner: str, conversation_id: str) -> Conversation:

@@ -22,7 +22,7 @@ from core.storage.base import Lease, RunRecord, StoredMessage
 from core.testing.script import Reply as Say
 from core.testing.scripted_model import ScriptedModel
 from tests.core.reading.held_reading import index_of
-from tests.core.talks import talk_of, world_of
+from tests.core.talks import asked_here, talk_of, world_of
 from tests.stored_files import stored
 
 pytestmark = pytest.mark.anyio
@@ -141,7 +141,7 @@ async def test_a_megabyte_of_pasted_text_becomes_a_document(engine: Engine, mode
 async def test_two_houses_on_one_data_folder_answer_one_question_at_a_time(tmp_path: Path) -> None:
     async with opened(tmp_path, ScriptedModel(Say(hang=True))) as one:
         talk = await one.stores.of("alice").conversations.create()
-        run = await talk_of(one, "alice", talk.id).ask("first")
+        run = await asked_here(one, "alice", talk.id, "first")
         async with opened(tmp_path, ScriptedModel()) as other:
             assert run.status == "running"
             assert [turn.status for turn in await other.stores.of("alice").conversations.thread(talk.id)] == [
@@ -259,7 +259,7 @@ async def test_a_stopped_reply_goes_on_where_it_stopped(tmp_path: Path) -> None:
     model = ScriptedModel(Say(text="one two three", pace=0.2), Say(text=" and four"))
     async with opened(tmp_path / "home", model) as engine:
         talk = await engine.stores.of("alice").conversations.create()
-        run = await talk_of(engine, "alice", talk.id).ask("Count.")
+        run = await asked_here(engine, "alice", talk.id, "Count.")
         await says(run, "two")
         await talk_of(engine, "alice", talk.id).stop()
         partial = run.reply().text
@@ -274,7 +274,7 @@ async def test_a_reply_that_reached_the_models_longest_says_so_and_goes_on_where
     model = ScriptedModel(Say(text="one two", finish="length"), Say(text=" three"))
     async with opened(tmp_path / "home", model) as engine:
         talk = await engine.stores.of("alice").conversations.create()
-        run = await talk_of(engine, "alice", talk.id).ask("Count.")
+        run = await asked_here(engine, "alice", talk.id, "Count.")
         assert await run.wait() == "complete"
         assert run.reply().cut_short
         again = await talk_of(engine, "alice", run.conversation_id).continue_(run.message_id)
@@ -286,7 +286,7 @@ async def test_a_reply_that_reached_the_models_longest_says_so_and_goes_on_where
 async def test_while_a_reply_is_written_nothing_else_is_sent(tmp_path: Path) -> None:
     async with opened(tmp_path / "home", ScriptedModel(Say(hang=True))) as engine:
         talk = await engine.stores.of("alice").conversations.create()
-        run = await talk_of(engine, "alice", talk.id).ask("one")
+        run = await asked_here(engine, "alice", talk.id, "one")
         question = (await engine.stores.of("alice").conversations.thread(talk.id))[0]
         for again in (
             talk_of(engine, "alice", talk.id).ask("two"),
@@ -307,7 +307,7 @@ async def test_of_questions_at_the_same_moment_one_is_answered_and_the_others_le
     stored = 0
 
     async def ask(number: int) -> Run:
-        return await talk_of(engine, "alice", talk.id).ask(f"{number}: " + "much text " * 5_000)
+        return await asked_here(engine, "alice", talk.id, f"{number}: " + "much text " * 5_000)
 
     put = mine.files.put
 
@@ -372,12 +372,12 @@ async def test_a_run_of_somebody_else_cannot_be_resumed(engine: Engine) -> None:
 async def test_nobody_elses_conversation_is_busy(tmp_path: Path) -> None:
     async with opened(tmp_path / "home", ScriptedModel(Say(hang=True))) as engine:
         talk = await engine.stores.of("alice").conversations.create()
-        run = await talk_of(engine, "alice", talk.id).ask("one")
+        run = await asked_here(engine, "alice", talk.id, "one")
         with pytest.raises(NotFoundError):
             await talk_of(engine, "bob", talk.id).ask("two")
         await run.stop()
         with engine.runs.of("bob").reserve(talk.id):  # nor kept from its owner
-            again = await talk_of(engine, "alice", talk.id).ask("three")
+            again = await asked_here(engine, "alice", talk.id, "three")
         await again.stop()
 
 
@@ -397,7 +397,7 @@ async def test_deleting_a_conversation_takes_everything_along(engine: Engine, tm
 async def test_a_running_conversation_can_be_deleted(tmp_path: Path) -> None:
     async with opened(tmp_path / "home", ScriptedModel(Say(hang=True))) as engine:
         talk = await engine.stores.of("alice").conversations.create()
-        run = await talk_of(engine, "alice", talk.id).ask("one")
+        run = await asked_here(engine, "alice", talk.id, "one")
         await talk_of(engine, "alice", talk.id).delete()
         assert run.status == "stopped"
         assert await engine.stores.of("alice").conversations.list() == []
@@ -426,7 +426,7 @@ async def test_after_a_restart_everything_is_there_and_what_was_unread_is_read(t
     home = tmp_path / "home"
     async with opened(home, ScriptedModel(Say(text="one two three", pace=0.2))) as engine:
         talk = await engine.stores.of("alice").conversations.create()
-        run = await talk_of(engine, "alice", talk.id).ask("Count.")
+        run = await asked_here(engine, "alice", talk.id, "Count.")
         await says(run, "one")
         file = await engine.stores.of("alice").files.put("tower.md", FACTS)
         unread = await engine.stores.of("alice").documents.add(talk.id, file.id, file.name)
