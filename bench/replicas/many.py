@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import re
 import secrets
 import statistics
@@ -253,7 +254,7 @@ async def _conversation(database: Database, run: str) -> str:
 
 def p95(times: Sequence[float]) -> float:
     """What nineteen of twenty do not exceed."""
-    return sorted(times)[max(0, int(len(times) * 0.95) - 1)] if times else float("nan")
+    return sorted(times)[math.ceil(len(times) * 0.95) - 1] if times else float("nan")
 
 
 def middle(times: Sequence[float]) -> str:
