@@ -103,14 +103,14 @@ class Clients:
         Raises:
             ParlourError: key `app_redirect`: it cannot be sent back there; `app_says`: it says too much.
         """
-        checked = _checked(redirects)
-        said = {"n": _named(name), "r": checked, "m": method}
+        called, checked = _named(name), _checked(redirects)
+        said = {"n": called, "r": checked, "m": method}
         raw = json.dumps(said, separators=(",", ":"), ensure_ascii=False).encode()
         if len(raw) > _LONGEST_SAID:
             hint = f"Name fewer or shorter addresses: all of it may have {_LONGEST_SAID} bytes."
             raise ParlourError("The program says too much of itself.", hint=hint, key="app_says")
         body = _letters(raw)
-        return Client(f"{_BEGINNING}{body}.{self._mark(body)}", said["n"], tuple(checked), method)
+        return Client(f"{_BEGINNING}{body}.{self._mark(body)}", called, tuple(checked), method)
 
     def secret_of(self, client: Client) -> str | None:
         """What a program proves by that it is the one that introduced itself; `None` for one that proves nothing."""

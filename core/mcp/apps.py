@@ -130,7 +130,7 @@ class Apps:
         if not all(is_resource(one, base) for one in resources):
             raise wrong("invalid_target", f"The resource must be {base}{MCP_PATH}.")
         named = params.get("scope", "").split()
-        scopes = tuple(one for one in APP_SCOPES if one in named or not named)
+        scopes: tuple[Scope, ...] = tuple(one for one in APP_SCOPES if one in named or not named)
         if not scopes:
             raise wrong("invalid_scope", f"The scopes are {' and '.join(APP_SCOPES)}.")
         return AskedFor(

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from starlette.routing import BaseRoute
 
     from core.mcp.apps import Apps, AskedFor
+    from core.storage.api_keys import Scope
     from webui.context import WebContext
     from webui.words import Words
 
@@ -108,7 +109,7 @@ class AppRoutes:
             form = parse_qsl((await read_body(request.receive, _FORM_LIMIT) or b"").decode("utf-8", "replace"))
             asked = self._asked(dict(form).get("ticket", ""), request, base)
             ticked = {value for name, value in form if name == "scope"}
-            scopes = tuple(one for one in asked.scopes if one in ticked)
+            scopes: tuple[Scope, ...] = tuple(one for one in asked.scopes if one in ticked)
             if ("answer", "yes") not in form:
                 told = {"error": "access_denied", "error_description": "The person did not agree."}
             elif not scopes:
