@@ -28,6 +28,8 @@ from core.storage.use import count_use
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from sqlalchemy.dialects.postgresql import Insert
+
     from core.messages.message import Usage
     from core.storage.database import Database
 
@@ -158,6 +160,16 @@ class NewKey:
         return cls(plain, scopes, models, budget, expires)
 
 
+def _adding_use() -> Insert:
+    adding = upsert(api_usage)
+    counted = ("requests", "prompt_tokens", "completion_tokens", "cost")
+    sums = {name: api_usage.c[name] + adding.excluded[name] for name in counted}
+    return adding.on_conflict_do_update(index_elements=["key_id", "month"], set_=sums)
+
+
+_ADD_USE: Final = _adding_use()  # made once: that takes longer than to run it
+
+
 class ApiKeyStore:
     """The keys of one owner. What is somebody else's does not exist.
 
@@ -234,16 +246,13 @@ class ApiKeyStore:
             "completion_tokens": usage.completion_tokens if usage is not None else 0,
             "cost": (usage.cost or 0.0) if usage is not None else 0.0,
         }
-        adding = upsert(api_usage).values(fresh)
-        counted = ("requests", "prompt_tokens", "completion_tokens", "cost")
-        sums = {name: api_usage.c[name] + adding.excluded[name] for name in counted}
         is_mine = (api_keys.c.id == key_id) & (api_keys.c.owner_id == self._owner)
         old = func.coalesce(api_keys.c.used_at, 0.0) < now - _NOTED_EACH
 
         def note(connection: Connection) -> None:
             if connection.execute(select(api_keys.c.id).where(is_mine)).first() is None:
                 return
-            connection.execute(adding.on_conflict_do_update(index_elements=["key_id", "month"], set_=sums))
+            connection.execute(_ADD_USE, fresh)
             connection.execute(update(api_keys).where(is_mine & old).values(used_at=now))
             tokens = usage.total_tokens if usage is not None else 0
             count_use(connection, self._owner, now, messages=questions, tokens=tokens, cost=fresh["cost"])

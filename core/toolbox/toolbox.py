@@ -178,7 +178,7 @@ class OwnerTools:
             usual = {one.name for one in TOOL_REGISTRY.on_page() if one.small}
             names = [name for name in names if name in usual or name in on]
         skills = {"without": await self.skills_off(chosen)}
-        own = [await self._made(conversation_id, name, skills if name in SKILLS else {}) for name in names]
+        own = await self._all_made(conversation_id, {name: skills if name in SKILLS else {} for name in names})
         brought = await self.servers.tools()
         brought += await self.openapi.tools(conversation_id)
         if conversation_id:  # what somebody shares is for its borrower, whom it asks, and not for her programs
@@ -209,11 +209,10 @@ class OwnerTools:
     async def listed(self) -> list[ListedTool]:
         """All tools of the page, switched on or off. Raises StorageError."""
         off, on = await self.choices.switched()
-        found: list[ListedTool] = []
-        for one in self._on_page():
-            is_on = one.name not in off and (one.name in on or one.on)
-            found.append(ListedTool(await self._made("", one.name, to_show=True), one.name, is_on))
-        return found
+        offered = self._on_page()
+        made = await self._all_made("", {one.name: {} for one in offered}, to_show=True)
+        are_on = [one.name not in off and (one.name in on or one.on) for one in offered]
+        return [ListedTool(tool, one.name, on) for tool, one, on in zip(made, offered, are_on, strict=True)]
 
     async def switch(self, name: str, *, on: bool) -> None:
         """Offer a tool from the next question on, or no more.
@@ -249,37 +248,42 @@ class OwnerTools:
         """What the page offers here: skills, where there is a folder of them."""
         return [one for one in TOOL_REGISTRY.on_page() if one.name not in SKILLS or one.name in self.installed]
 
-    async def _made(
-        self, conversation_id: str, name: str, here: Mapping[str, Any] | None = None, *, to_show: bool = False
-    ) -> BaseTool | None:
-        """A tool with its options and those of the conversation, `here`.
+    async def _made(self, conversation_id: str, name: str, *, to_show: bool = False) -> BaseTool | None:
+        (made,) = await self._all_made(conversation_id, {name: {}}, to_show=to_show)
+        return made
 
+    async def _all_made(
+        self, conversation_id: str, wanted: Mapping[str, Mapping[str, Any]], *, to_show: bool = False
+    ) -> list[BaseTool | None]:
+        """Tools by their names, with their options and those of the conversation; one that fails is left out.
+
+        They are made in a thread, for some look at files: all in one, for a change of threads costs more than most.
         `to_show` leaves out what the owner chose, such as a key that may not be there.
         """
-        try:
-            if name in {CODE, RUN_SKILL}:
-                make = self.interpreter().make
-                interpreter = make(conversation_id) if make is not None else None
-                if name == CODE or interpreter is None:
-                    return interpreter
-                return await asyncio.to_thread(
-                    _skill_runner, {**self.installed[RUN_SKILL], **(here or {})}, interpreter
-                )
-            if name == STORAGE:
-                return OwnerStorage({"notes": self.kept()})
-            chosen = {} if to_show else await self._chosen(name)
-            if chosen is None:
-                return None
-            return await asyncio.to_thread(
-                TOOL_REGISTRY.made, name, {**self.installed.get(name, {}), **chosen, **(here or {})}
-            )
-        except StorageError as error:
-            if error.words_key != "key_unreadable":
-                raise
-            _LOG.warning("The tool %s is left out: %s", name, error)
-        except ParlourError as error:
-            _LOG.warning("The tool %s is left out: %s", name, error)
-        return None
+        making: list[Callable[[], BaseTool | None]] = []
+        for name, here in wanted.items():
+            try:
+                making.append(await self._maker(conversation_id, name, here, to_show=to_show))
+            except ParlourError as error:
+                _leave_out(name, error)
+                making.append(_nothing)
+        return await asyncio.to_thread(lambda: [_tried(name, make) for name, make in zip(wanted, making, strict=True)])
+
+    async def _maker(
+        self, conversation_id: str, name: str, here: Mapping[str, Any], *, to_show: bool
+    ) -> Callable[[], BaseTool | None]:
+        if name in {CODE, RUN_SKILL}:
+            make = self.interpreter().make
+            interpreter = make(conversation_id) if make is not None else None
+            if name == CODE or interpreter is None:
+                return lambda: interpreter
+            return partial(_skill_runner, {**self.installed[RUN_SKILL], **here}, interpreter)
+        if name == STORAGE:
+            return partial(OwnerStorage, {"notes": self.kept()})
+        chosen = {} if to_show else await self._chosen(name)
+        if chosen is None:
+            return _nothing
+        return partial(TOOL_REGISTRY.made, name, {**self.installed.get(name, {}), **chosen, **here})
 
     async def _chosen(self, name: str) -> dict[str, Any] | None:
         """The options of a tool that the owner chose; `None` where it needs an account, and the owner has none."""
@@ -291,6 +295,25 @@ class OwnerTools:
             engine = await self.choices.engine()
             return {"provider": engine.provider, "api_key": engine.key, "base_url": engine.address}
         return {}
+
+
+def _nothing() -> None:
+    return None
+
+
+def _tried(name: str, make: Callable[[], BaseTool | None]) -> BaseTool | None:
+    try:
+        return make()
+    except ParlourError as error:
+        _leave_out(name, error)
+        return None
+
+
+def _leave_out(name: str, error: ParlourError) -> None:
+    """Tell that a tool is missing; raises what is no fault of the tool's."""
+    if isinstance(error, StorageError) and error.words_key != "key_unreadable":
+        raise error
+    _LOG.warning("The tool %s is left out: %s", name, error)
 
 
 def _skill_runner(cfg: Mapping[str, Any], interpreter: BaseTool) -> BaseTool | None:
