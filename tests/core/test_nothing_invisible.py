@@ -248,7 +248,8 @@ def test_of_what_a_server_says_of_its_tools() -> None:
         description=f"Looks{HIDDEN}.",
         input_schema={"type": "object", "properties": {"at": {"type": "string", "description": f"Where{HIDDEN}"}}},
     )
-    session: Any = SimpleNamespace(name="s", settings=SimpleNamespace(timeout=1), asks=False, tool=lambda name: about)
+    settings = SimpleNamespace(timeout=1)
+    session: Any = SimpleNamespace(name="s", rules="s", settings=settings, asks=False, tool=lambda name: about)
     tool = MCPTool(session, about)
     assert tool.description == "Looks."
     assert tool.invisible == 2 * COUNT
