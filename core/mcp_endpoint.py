@@ -263,9 +263,20 @@ class OwnerMcpAccess:
         """
         if self._shared.asking.get(self.owner, 0) >= _AT_ONCE:
             raise ConflictError("The assistant is busy with other questions.", hint="Ask again later.", key="busy")
-        if self.is_counted:
-            await self._shared.stores.use.check(self.owner)
+        # Before anything is waited for: others that come in the same moment find it here.
         self._shared.asking[self.owner] = self._shared.asking.get(self.owner, 0) + 1
+        try:
+            if self.is_counted:
+                await self._shared.stores.use.check(self.owner)
+            return await self._noted_answer(question)
+        finally:
+            self._shared.asking[self.owner] -= 1
+            if not self._shared.asking[self.owner]:
+                del self._shared.asking[self.owner]
+
+    # ---- inside
+
+    async def _noted_answer(self, question: str) -> str:
         account = Account()
         try:
             with recorded_by(account):
@@ -276,11 +287,6 @@ class OwnerMcpAccess:
         finally:
             if self.is_counted:
                 self._shared.later(self._count(account))
-            self._shared.asking[self.owner] -= 1
-            if not self._shared.asking[self.owner]:
-                del self._shared.asking[self.owner]
-
-    # ---- inside
 
     async def _answered(self, question: str) -> str:
         transcript = Transcript()

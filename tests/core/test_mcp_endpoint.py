@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.errors import ConflictError, ToolError, TooManyRequestsError
 from core.mcp_endpoint import McpAccess
 from core.storage.database import Database
 from core.tools.approval import Policy
@@ -49,6 +50,63 @@ async def test_a_rule_set_while_another_program_is_answered_holds_for_the_next_c
     held.released.set()
     assert await answer == "Done."
     assert held.written == ["1"]
+
+
+class Counted:
+    """What owners used, looked up in a database that takes its time.
+
+    Attributes:
+        added: How many questions were counted.
+        over: Whether all that may be used is used.
+    """
+
+    def __init__(self) -> None:
+        self.added = 0
+        self.over = False
+
+    async def check(self, owner: str) -> None:
+        """Whether an owner may ask once more."""
+        del owner
+        await asyncio.sleep(0)
+        if self.over:
+            raise TooManyRequestsError("Enough for today.", hint="Come again tomorrow.", retry_after=60)
+
+    async def add(self, owner: str, usage: Any, *, questions: int) -> None:
+        """Count a question."""
+        del owner, usage
+        self.added += questions
+
+
+async def test_two_questions_of_an_owner_are_answered_at_once_however_many_come_in_one_moment() -> None:
+    use, released = Counted(), asyncio.Event()
+
+    class Workspace:
+        async def __aenter__(self) -> None:
+            await released.wait()
+            raise ToolError("It is closed today.")
+
+        async def __aexit__(self, *told: object) -> None: ...
+
+    workspaces: Any = SimpleNamespace(open=lambda owner: Workspace())
+    stores: Any = SimpleNamespace(of=lambda owner: SimpleNamespace(settings=None), use=use)
+    nothing: Any = None
+    async with McpAccess(stores, workspaces, agent=nothing, seconds=20) as outward:
+        access = outward.of("alice")
+        access.is_counted = True
+        asked = [asyncio.create_task(access.ask("Why?")) for _ in range(5)]
+        async with asyncio.timeout(5):
+            while sum(one.done() for one in asked) < 3:
+                await asyncio.sleep(0)
+        assert outward.asking == {"alice": 2}
+        released.set()
+        came = await asyncio.gather(*asked, return_exceptions=True)
+        assert sum(isinstance(one, ConflictError) for one in came) == 3
+        assert outward.asking == {}
+        use.over = True
+        with pytest.raises(TooManyRequestsError):
+            await access.ask("Why?")
+        assert outward.asking == {}
+    assert use.added == 2, "who is refused has used nothing"
 
 
 @pytest.fixture
