@@ -39,6 +39,8 @@ _MOST_DOCUMENTS: Final = 200
 _FRESH: Final = (60.0, 300.0, 86_400.0)  # seconds: at least, where it does not say, at most
 _AGE: Final = re.compile(r"max-age=(\d{1,9})")
 _SCHEME: Final = re.compile(r"[a-z][a-z0-9+.-]{1,60}")
+_LABEL: Final = r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?"
+_HOST: Final = re.compile(rf"{_LABEL}(?:\.{_LABEL})*\.?")  # it stands in a header of the page where a person agrees
 # Schemes of nobody's program: browsers show, run or fetch what they name, or hand it to mail and telephone.
 _NO_PROGRAMS: Final = frozenset(
     {"about", "blob", "chrome", "data", "file", "filesystem", "ftp", "intent", "javascript", "jar", "mailto", "sms"}
@@ -174,7 +176,7 @@ def back_of(redirect: str) -> str:
         raise _no_way_back()
     scheme = parts.scheme
     if scheme in {"http", "https"}:
-        if not host or (scheme == "http" and host not in THIS_MACHINE):
+        if not (_HOST.fullmatch(host) or ":" in host) or (scheme == "http" and host not in THIS_MACHINE):
             raise _no_way_back()
         shown = f"[{host}]" if ":" in host else host
         return shown if port is None or host in THIS_MACHINE else f"{shown}:{port}"
@@ -224,15 +226,16 @@ def _is_same(known: str, asked: str) -> bool:
     if known == asked:
         return True
     try:
-        one, other = urlsplit(known), urlsplit(asked)
-        here = (one.scheme, other.scheme) == ("http", "http") and one.hostname in THIS_MACHINE
-        return here and _without_port(one) == _without_port(other) and (other.port or 80) > 0 and "#" not in asked
-    except ValueError:
+        back_of(asked)
+    except ParlourError:
         return False
+    one, other = urlsplit(known), urlsplit(asked)
+    here = (one.scheme, other.scheme) == ("http", "http") and one.hostname in THIS_MACHINE
+    return here and _without_port(one) == _without_port(other) and other.port != 0
 
 
-def _without_port(parts: SplitResult) -> tuple[str | None, str, str, bool]:
-    return parts.hostname, parts.path or "/", parts.query, "@" in parts.netloc
+def _without_port(parts: SplitResult) -> tuple[str | None, str, str]:
+    return parts.hostname, parts.path or "/", parts.query
 
 
 def _fresh_for(said: str) -> float:

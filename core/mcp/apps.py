@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from base64 import b64decode
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qsl, unquote, urlencode, urlsplit, urlunsplit
@@ -25,7 +26,7 @@ from mcp.server.auth.provider import (
 from mcp.server.auth.settings import ClientRegistrationOptions
 from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
 from pydantic import AnyUrl
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 
 from core.errors import ParlourError
@@ -108,8 +109,8 @@ class Apps:
             raise ParlourError("The program says too much.", hint="Tell who makes it.", key="app_says")
         pairs = parse_qsl(query, keep_blank_values=True)
         params = dict(pairs)
-        twice = sorted(name for name in params if name != "resource" and [one for one, _ in pairs].count(name) > 1)
-        if twice:
+        counts = Counter(name for name, _ in pairs if name != "resource")
+        if any(count > 1 for count in counts.values()):
             raise ParlourError("The program says something twice.", hint="Tell who makes it.", key="app_twice")
         client = await self.clients.get(params.get("client_id", ""))
         redirect = client.redirect(params.get("redirect_uri"))
@@ -341,12 +342,15 @@ def _named_in_header(request: Request) -> str:
 
 
 async def _body(request: Request) -> bytes | None:
-    """The whole body; `None` where it is too long."""
+    """The whole body; `None` where it is too long, or whoever asked has left."""
     raw = b""
-    async for piece in request.stream():
-        raw += piece
-        if len(raw) > _LONGEST_BODY:
-            return None
+    try:
+        async for piece in request.stream():
+            raw += piece
+            if len(raw) > _LONGEST_BODY:
+                return None
+    except ClientDisconnect:
+        return None
     return raw
 
 

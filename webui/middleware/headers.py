@@ -80,7 +80,7 @@ class _Clothed:
     async def _begin(self, message: Message) -> None:
         headers = Headers(scope=message)
         is_page = headers.get("content-type", "").startswith("text/html") and "content-encoding" not in headers
-        if is_page and "sandbox" not in headers.get("content-security-policy", ""):  # no document of ours: as it is
+        if is_page and not _is_sandboxed(headers.get("content-security-policy", "")):
             self._start = message
             return
         dressed = self._dress(message, OTHER_POLICY)
@@ -123,6 +123,11 @@ class _Clothed:
             headers["referrer-policy"] = stricter
         headers.setdefault("content-security-policy", policy)
         return headers
+
+
+def _is_sandboxed(policy: str) -> bool:
+    """Whether a page is no document of ours, and goes as it is."""
+    return any(part.split()[:1] == ["sandbox"] for part in policy.split(";"))
 
 
 def _unchanged(cache: str) -> str:

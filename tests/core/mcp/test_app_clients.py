@@ -57,6 +57,14 @@ async def test_what_a_program_says_of_itself_is_known_again_and_nobody_can_chang
         *("javascript:alert(1)", "JavaScript:alert(1)", "data:text/html,x", "blob:https://x/1", "file:///etc/passwd"),
         *("https://a.example/#x", "https://u:p@a.example/", "https://a.example\\@b.example/", "https://", "http:///x"),
         *("https://a.example/ x", "https://a.example/\r\nx: y", "https://ä.example/", "https://a.example:x/"),
+        *(
+            "https://a.example;sandbox/",
+            "https://a.example,b/",
+            "https://a'b/",
+            "https://*/",
+            "https://a..b/",
+            "https://-/",
+        ),
         *("about:blank", "view-source:https://x", "mailto:a@b", "https://a.example/" + "x" * 500),
     ],
 )
@@ -93,6 +101,12 @@ def test_only_an_address_that_was_named_will_do_and_at_this_machine_any_port() -
             "http://x@127.0.0.1:9/back",
         ),
         *("https://127.0.0.1:9/back", "http://127.0.0.1:9/back#x", "http://a.example/back", "http://127.0.0.1:x/back"),
+        *(
+            "http://127.0.0.1:9/ba\tck",
+            " http://127.0.0.1:9/back",
+            "http://127.0.0.1:9/back\r\n",
+            "http://127.0.0.1:0/back",
+        ),
     )
     assert [client.redirect(one) for one in wrong] == [None] * len(wrong)
 

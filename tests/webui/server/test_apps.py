@@ -352,6 +352,40 @@ async def test_the_page_stands_in_no_frame_and_leads_to_the_program_alone(here: 
     assert policy.split("'nonce-")[1].split("'")[0] in page.text
 
 
+async def test_the_page_is_the_same_whatever_the_host_that_it_leads_back_to_is_called(here: Here) -> None:
+    back = "https://sandbox.example/back"
+    program, person = await here.program(redirect_uris=[back]), await here.person("Mara")
+    page = await person.get(f"/oauth/authorize?{program.asking(redirect_uri=back)}")
+    policy = page.headers["content-security-policy"]
+    assert "form-action 'self' https://sandbox.example;" in policy
+    assert policy.split("'nonce-")[1].split("'")[0] in page.text
+    assert "{nonce}" not in policy
+
+
+async def test_a_program_that_leaves_in_mid_sentence_is_no_failure_of_the_server(here: Here) -> None:
+    sent_back: list[Any] = []
+
+    async def left() -> Any:
+        return {"type": "http.disconnect"}
+
+    async def send(message: Any) -> None:
+        sent_back.append(message)
+
+    headers = [(b"host", b"10.0.0.5:7860"), (b"content-type", b"application/x-www-form-urlencoded")]
+    for path in ("/oauth/register", "/oauth/token", "/oauth/revoke"):
+        asked = {"type": "http", "method": "POST", "path": path, "raw_path": path.encode(), "query_string": b""}
+        scope = {**asked, "scheme": "https", "headers": headers, "client": ("10.0.0.9", 1), "http_version": "1.1"}
+        await here.house.app(scope, left, send)
+    assert [one["status"] for one in sent_back if one["type"] == "http.response.start"] == [413, 400, 400]
+
+
+async def test_an_address_that_is_written_with_what_cannot_be_seen_is_none_of_the_programs(here: Here) -> None:
+    program, person = await here.program(), await here.person("Mara")
+    for hidden in (f"{BACK}\t", f" {BACK}", f"{BACK}\r\n"):
+        answer = await person.get(f"/oauth/authorize?{program.asking(redirect_uri=hidden)}")
+        assert answer.status_code == 400, hidden
+
+
 async def test_what_a_program_calls_itself_stays_text(here: Here) -> None:
     program = await here.program(client_name="<img src=x onerror=alert(1)>\u202e", redirect_uris=["cursor://a/b"])
     person = await here.person("Mara")
