@@ -27,7 +27,7 @@ def of_page(address: object, title: object = "", text: object = "", said: object
         text: What stands there; "" where the service does not tell.
         said: The sentence of the answer that it bears out, where the mark cannot stand behind it.
     """
-    url = str(address or "")
+    url = str(address or "").encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     host = host_of(url)
     if not host or len(url) > _LONGEST_ADDRESS:
         return []
@@ -56,11 +56,11 @@ def host_of(address: str) -> str:
 
 
 def _row(name: str, document_id: str, text: object, page: int | None = None, said: object = "") -> Json:
-    told = {"said": str(said).strip()[:_LONGEST]} if said else {}
+    told = {"said": _whole(str(said).strip(), _LONGEST)} if said else {}
     return {
-        "text": str(text or "")[:_LONGEST],
+        "text": _whole(str(text or ""), _LONGEST),
         "score": 0.0,
-        "document": name[:_LONGEST_NAME],
+        "document": _whole(name, _LONGEST_NAME),
         "document_id": document_id,
         "page": page,
         "rectangles": [],
@@ -68,6 +68,11 @@ def _row(name: str, document_id: str, text: object, page: int | None = None, sai
         "chunk_id": 0,
         **told,
     }
+
+
+def _whole(text: str, longest: int) -> str:
+    """The beginning of a text; half a character, at which a service has cut it, becomes a sign of its own."""
+    return text[:longest].encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def of_claude(citation: Json) -> list[Json]:

@@ -335,7 +335,10 @@ class ConverseReader(WholeReader):
     def _chunk(self, chunk: Json, text: list[str], events: list[Event]) -> None:
         if "exception" in chunk:
             said = cast("Json", chunk.get("said") or {})
-            self.error = {"type": str(chunk["exception"]), "message": str(said.get("message") or said.get("Message"))}
+            self.error = {
+                "type": str(chunk["exception"]),
+                "message": str(said.get("message") or said.get("Message") or ""),
+            }
         elif "output" in chunk:
             self._whole(chunk, text, events)
         for name, value in chunk.items():

@@ -315,16 +315,17 @@ class GeminiReader(WholeReader):
 
     def _tell(self, said: str, cited: list[tuple[int, list[Json]]], text: list[str], events: list[Event]) -> None:
         """Text; what is cited within it stands behind its own place."""
-        raw = said.encode("utf-8", "replace")
+        raw = said.encode("utf-8", "surrogatepass")  # half a character may come, and its other half after it
         begun, self._written = self._written, self._written + len(raw)
-        while cited and begun < cited[0][0] <= self._written:
-            end, rows = cited.pop(0)
-            head, raw = raw[: end - begun], raw[end - begun :]
-            begun = end
-            text.append(head.decode("utf-8", "ignore"))
-            self._cite(rows, text, events)
-        if raw:
-            text.append(raw.decode("utf-8", "ignore"))
+        told = 0
+        for place in [one for one in cited if begun < one[0] <= self._written]:
+            cited.remove(place)
+            end = _behind_character(raw, place[0] - begun)
+            text.append(raw[told:end].decode("utf-8", "surrogatepass"))
+            self._cite(place[1], text, events)
+            told = end
+        if rest := raw[told:]:
+            text.append(rest.decode("utf-8", "surrogatepass"))
 
     def _stopped(self, reason: str) -> None:
         if not reason:
@@ -332,6 +333,13 @@ class GeminiReader(WholeReader):
         if _BROKEN.search(reason):
             self.error = {"status": reason, "message": "The model wrote a call that its service cannot read."}
         self.reason = "content_filter" if _FILTERED.search(reason) else _REASONS.get(reason, "stop")
+
+
+def _behind_character(raw: bytes, at: int) -> int:
+    """The end of the character in which a place lies, where it lies in one."""
+    while at < len(raw) and raw[at] & 0xC0 == 0x80:
+        at += 1
+    return at
 
 
 def _cited_places(candidate: Json) -> list[tuple[int, list[Json]]]:

@@ -168,7 +168,7 @@ class MistralReader(ChunkReader):
         self._thoughts.append(reasoning)
 
     def _say(self, text: list[str], events: list[Event]) -> None:
-        if text:
+        if any(text):
             self._end(events)
         super()._say(text, events)
 
