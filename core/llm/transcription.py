@@ -153,7 +153,7 @@ def cues_of(given: object) -> tuple[Cue, ...]:
                 "end": int() | float() as end,
                 "text": str() as text,
             } if 0 <= start < 1e6 and text.strip():
-                found.append(Cue(float(start), float(end), text.strip()))
+                found.append(Cue(float(start), float(end if start <= end < 1e6 else start), text.strip()))
             case _:
                 pass
     return tuple(found)
@@ -185,7 +185,7 @@ class Heard:
 
     Args:
         usage: The tokens that the service counted, where it counts those.
-        seconds: How long the recording is, where the service says.
+        seconds: How long the recording is, where the service says; of one in parts, how much of it was sent now.
         cues: What was said when, where that is known.
     """
 

@@ -11,8 +11,10 @@ import pytest
 
 from core.errors import ParlourError
 from core.llm.backends.openai.transcription import ServiceTranscriber
+from core.llm.heard_parts import HeardParts, mark_of
+from core.llm.ledger import LedgerCall, recorded_by
 from core.llm.sound_parts import parts_of
-from core.llm.transcription import recording_in
+from core.llm.transcription import Heard, recording_in
 from tests.transcription_server import TranscriptionServer
 
 pytestmark = pytest.mark.anyio
@@ -95,3 +97,55 @@ async def test_a_service_that_fails_in_the_middle_is_asked_no_further(tmp_path: 
         with pytest.raises(ParlourError):
             await transcriber.transcribe_timed(recording_in(b"", "audio/mpeg", path), moved)
     assert len(server.sent) == 3
+
+
+async def test_what_was_heard_before_a_failure_is_accounted_for_and_not_paid_twice(tmp_path: Path) -> None:
+    path = hours_of(tmp_path / "long.mp3", 0.5)
+    lines: list[LedgerCall] = []
+
+    class Account:
+        def began(self, call: LedgerCall, spoke: object) -> None: ...
+
+        def reads(self, call: LedgerCall, so_far: object) -> None: ...
+
+        def ended(self, call: LedgerCall) -> None:
+            lines.append(call)
+
+    with TranscriptionServer() as server, recorded_by(Account()):
+        server.answer = {"text": "word", "usage": {"input_tokens": 7, "output_tokens": 2, "total_tokens": 9}}
+        recording = recording_in(b"", "audio/mpeg", path)
+
+        def moved(heard: float, length: float) -> None:
+            server.status = 500 if len(server.sent) == 2 else 200
+
+        with pytest.raises(ParlourError):
+            await ServiceTranscriber(server.base_url, server.key, "whisper-1").transcribe_timed(recording, moved)
+        server.status = 200
+        parts = len(parts_of(path, "audio/mpeg"))
+        cues = await ServiceTranscriber(server.base_url, server.key, "whisper-1").transcribe_timed(recording, ignored)
+        assert [cue.text for cue in cues] == ["word"] * parts
+        assert len(server.sent) == parts + 1  # the one that failed was sent again
+        assert [(one.outcome, one.usage and one.usage.prompt_tokens) for one in lines] == [
+            ("failed", 14),
+            ("finished", 7 * (parts - 2)),
+        ]
+        # A recording that came to its end is sent whole again.
+        await ServiceTranscriber(server.base_url, server.key, "whisper-1").transcribe_timed(recording, ignored)
+        assert len(server.sent) == 2 * parts + 1
+        server.sent.clear()
+
+
+def ignored(heard: float, length: float) -> None: ...
+
+
+def test_parts_that_were_heard_are_kept_within_a_bound_and_for_an_hour(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = HeardParts()
+    now = [0.0]
+    monkeypatch.setattr("core.llm.heard_parts.time.monotonic", lambda: now[0])
+    marks = [mark_of(("https://a.example/v1", "key", "m"), bytes([at])) for at in range(5)]
+    assert mark_of(("https://a.example/v1", "other", "m"), b"\0") != marks[0]
+    for mark in marks:
+        kept.put(mark, Heard("x" * 1_000_000))
+    assert [kept.get(mark) is not None for mark in marks] == [False, False, True, True, True]
+    now[0] = 3601.0
+    assert [kept.get(mark) for mark in marks] == [None] * 5

@@ -17,6 +17,7 @@ from core.errors import ModelMisbehavedError, ParlourError
 from core.llm.backends.http_clients import CONNECT_SECONDS
 from core.llm.backends.openai.service import NO_KEY, VENDOR_ERRORS, Translator, client_pool
 from core.llm.backends.openai.variants import public_pool
+from core.llm.heard_parts import HeardParts, mark_of
 from core.llm.service import service_of
 from core.llm.sound_parts import parts_of
 from core.llm.transcription import Cue, Heard, Transcriber, cues_of, too_long
@@ -37,6 +38,7 @@ _SECONDS_FILE: Final = 1800.0
 _MOST: Final = 25 * 1024 * 1024  # bytes that services of this protocol take at once
 _LONGEST: Final = 2_000_000  # characters
 _MOST_PARTS: Final = 300  # of a recording: two days
+_PARTS: Final = HeardParts()
 
 
 class ServiceTranscriber(Transcriber):
@@ -71,22 +73,31 @@ class ServiceTranscriber(Transcriber):
     async def _in_parts(
         self, recording: Recording, parts: Sequence[SoundPart], line: LedgerCall, moved: Moved
     ) -> Heard:
-        """One part after the other: it is known how far it is, and no request is larger than a service takes."""
+        """One part after the other: it is known how far it is, and no request is larger than a service takes.
+
+        What was heard before a failure is in the account, and is kept for whoever asks again.
+        """
         length = parts[-1].end
-        texts: list[str] = []
-        cues: list[Cue] = []
+        heard: list[tuple[SoundPart, Heard]] = []
+        marks: list[bytes] = []
         usage: Usage | None = None
+        sent = 0.0
         moved(0.0, length)
         for part in parts:
             data = await asyncio.to_thread(part.read)
-            one = replace(recording, data=data, path=None, seconds=part.end - part.start)
-            heard = await self._heard_at_once(one, line, moved)
-            said = heard.cues or ((Cue(0.0, part.end - part.start, heard.text),) if heard.text else ())
-            cues += (Cue(cue.start + part.start, cue.end + part.start, cue.text) for cue in said)
-            texts.append(heard.text)
-            usage = heard.usage if usage is None else usage + (heard.usage or Usage())
+            marks.append(await asyncio.to_thread(mark_of, (self._address, self._key, self.model), data))
+            said = _PARTS.get(marks[-1])
+            if said is None:
+                one = replace(recording, data=data, path=None, seconds=part.end - part.start)
+                said = await self._heard_at_once(one, line, moved)
+                _PARTS.put(marks[-1], said)
+                usage, sent = _more(usage, said.usage), sent + one.seconds
+                line.usage = await self._usage(Heard("", usage, sent), recording)
+            heard.append((part, said))
             moved(part.end, length)
-        return Heard(" ".join(filter(None, texts))[:_LONGEST], usage, length, tuple(cues))
+        _PARTS.drop(marks)
+        text = " ".join(filter(None, (said.text for _, said in heard)))[:_LONGEST]
+        return Heard(text, usage, sent, tuple(cue for part, said in heard for cue in _cues(part, said)))
 
     async def _heard_at_once(self, recording: Recording, line: LedgerCall, moved: Moved | None) -> Heard:
         limit = (_SECONDS_HERE if self.service.here else _SECONDS) + recording.seconds
@@ -162,6 +173,16 @@ class ServiceTranscriber(Transcriber):
         counts: dict[str, Any] = cast("dict[str, Any]", usage) if isinstance(usage, dict) else {}
         seconds, cues = _number(counts.get("seconds", found.get("duration"))), cues_of(found.get("segments"))
         return Heard(text[:_LONGEST].strip(), usage_from(counts), seconds, cues)
+
+
+def _more(usage: Usage | None, more: Usage | None) -> Usage | None:
+    return more if usage is None else usage + (more or Usage())
+
+
+def _cues(part: SoundPart, heard: Heard) -> tuple[Cue, ...]:
+    """What was said in a part, with the times of the whole recording."""
+    said = heard.cues or ((Cue(0.0, part.end - part.start, heard.text),) if heard.text else ())
+    return tuple(Cue(cue.start + part.start, cue.end + part.start, cue.text) for cue in said)
 
 
 def too_large() -> ParlourError:

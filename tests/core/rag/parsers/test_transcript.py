@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -75,3 +76,10 @@ def test_of_what_a_service_tells_only_what_makes_sense_is_taken() -> None:
     told = [{"start": 1, "end": 2.5, "text": " a "}, {"start": "1", "end": 2, "text": "b"}, 7, [3, 4, "c"], [5, 6, " "]]
     assert cues_of(told) == (Cue(1.0, 2.5, "a"), Cue(3.0, 4.0, "c"))
     assert cues_of("x") == ()
+
+
+@pytest.mark.parametrize("end", ["1e999", "NaN", "-1", "1" + "0" * 400, "-1e999"])
+def test_a_time_at_which_nothing_can_end_is_that_of_the_beginning(end: str) -> None:
+    (cue,) = cues_of(json.loads(f'[{{"start": 2, "end": {end}, "text": "a"}}]'))
+    assert (cue.start, cue.end) == (2.0, 2.0)
+    assert "00:00:02.000 --> 00:00:02.000" in webvtt([cue])
