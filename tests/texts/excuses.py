@@ -311,6 +311,7 @@ _LISTED: Mapping[str, str] = {
         core.llm.backends.native.service: NativeService.*
         core.llm.backends.moderation: ModerationService.look
         core.llm.backends.openai.service: listed_models offered_models
+        core.llm.heard_parts: HeardParts.* mark_of
         core.llm.transcription: Transcriber.*
         core.net.addresses: system_addresses
         core.net.body: Body.feed
