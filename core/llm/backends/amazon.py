@@ -81,22 +81,30 @@ class ProfileKeys:
         """The keys as they are now; those of a role change. It may ask the network: call it in a thread.
 
         Raises:
-            SettingsError: There are none, or the package is missing.
+            SettingsError: There are none, they cannot be had, or the package is missing.
         """
-        if self._found is None:
-            self._found = self._find()
-        frozen: Any = self._found.get_frozen_credentials()
+        with extra_for("A key of a profile or a role"):
+            from botocore.exceptions import (  # pyright: ignore[reportMissingTypeStubs] - it has none
+                BotoCoreError,
+                ClientError,
+            )
+        try:
+            if self._found is None:
+                self._found = self._find()
+            frozen: Any = self._found.get_frozen_credentials()  # a role is taken on, or a sign-in renewed, only here
+        except (BotoCoreError, ClientError) as error:
+            raise SettingsError(
+                f"No keys of Amazon's can be had: {str(error).rstrip('.')}.",
+                hint="Sign in with `aws sso login`, or set api_key.",
+                name="profile",
+            ) from error
         return AccessKey(str(frozen.access_key), str(frozen.secret_key), str(frozen.token or ""))
 
     def _find(self) -> Any:
-        with extra_for("A key of a profile or a role"):
-            from botocore.exceptions import BotoCoreError  # pyright: ignore[reportMissingTypeStubs] - it has none
-            from botocore.session import Session  # pyright: ignore[reportMissingTypeStubs] - as above
-        try:
-            session: Any = Session(profile=self._profile or None)  # pyright: ignore[reportUnknownVariableType]
-            found: Any = session.get_credentials()
-        except BotoCoreError as error:
-            raise SettingsError(f"No keys of Amazon's can be had: {error}.", name="profile") from error
+        from botocore.session import Session  # pyright: ignore[reportMissingTypeStubs] - as above
+
+        session: Any = Session(profile=self._profile or None)  # pyright: ignore[reportUnknownVariableType]
+        found: Any = session.get_credentials()
         if found is None:
             raise SettingsError(
                 "No keys of Amazon's were found.",

@@ -166,6 +166,19 @@ async def test_keys_of_a_profile_are_found_by_botocore(native, monkeypatch, tmp_
         await native.model(api_key=None, region="us-east-1", profile="nobody").achat([Message(USER, "Hi")])
 
 
+async def test_a_sign_in_that_is_over_is_told_in_a_sentence(native, monkeypatch, tmp_path):
+    file = tmp_path / "config"
+    session = "[sso-session s]\nsso_start_url = https://a.example/start\nsso_region = us-east-1\n"
+    profile = "sso_session = s\nsso_account_id = 123456789012\nsso_role_name = Reader\nregion = us-east-1\n"
+    file.write_text(f"[profile work]\n{profile}{session}")
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(file))
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    model = native.model(api_key=None, region="us-east-1", profile="work")
+    with pytest.raises(SettingsError, match=r"No keys of Amazon's can be had: .*SSO Token[^\n]*[^.]\. Sign in with"):
+        await model.achat([Message(USER, "Hi")])
+
+
 async def test_without_the_package_a_profile_is_told_how_to_get_it(native, monkeypatch):
     for name in [name for name in sys.modules if name.partition(".")[0] == "botocore"]:
         monkeypatch.delitem(sys.modules, name)
