@@ -35,6 +35,7 @@ _BODY = 256 * 1024
 _SERVED = "parlour.served"
 _FRESH = CacheHint(ttl_ms=60_000, scope="private")  # a library's name may change
 _REFUSED = b"This needs the owner's token, as the header Authorization: Bearer ..."
+_NOT_NOW = b"Nobody can look up now whose this token is. Ask again in a moment."
 _NOT_FOR_THAT = b"This token is not for that: let the program in anew."
 
 
@@ -96,9 +97,16 @@ class Serving:
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request; 401 without a token that is somebody's, 403 where it is not for what is asked."""
+        """Serve one request; 401 without a token that is somebody's, 403 where it is not for what is asked.
+
+        503 where nobody knows now whose it is.
+        """
         token, base = _token(scope), base_of(scope, self._root)
-        served = await self._let_in(token, bool(scope.get("visitor")), base)
+        try:
+            served = await self._let_in(token, bool(scope.get("visitor")), base)
+        except ParlourError:
+            await _answer(send, 503, _NOT_NOW, (b"retry-after", b"5"))
+            return
         if served is None:
             await _refuse(send, 401, self._how(base, "invalid_token" if token else ""))
             return

@@ -16,6 +16,7 @@ from urllib.parse import urlencode, urlsplit
 import httpx
 import pytest
 
+from core.errors import StorageError
 from tests.webui.server.consent_pages import BACK, Program, said_yes, sent, ticket_of, told
 from tests.webui.server.people_app import GOOD, House, house
 from webui.auth import Cookies
@@ -377,6 +378,22 @@ async def test_a_program_that_leaves_in_mid_sentence_is_no_failure_of_the_server
         scope = {**asked, "scheme": "https", "headers": headers, "client": ("10.0.0.9", 1), "http_version": "1.1"}
         await here.house.app(scope, left, send)
     assert [one["status"] for one in sent_back if one["type"] == "http.response.start"] == [413, 400, 400]
+
+
+async def test_a_program_that_comes_while_the_database_is_away_is_told_to_come_again(
+    here: Here, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program, person = await here.program(), await here.person("Mara")
+    given = await here.let_in(program, person)
+
+    async def away(*told: object) -> Any:
+        raise StorageError("The database is away.")
+
+    monkeypatch.setattr(here.house.engine.stores.apps, "find", away)
+    answer = await program.listed(given["access_token"])
+    assert (answer.status_code, answer.headers["retry-after"]) == (503, "5")
+    assert "www-authenticate" not in answer.headers, "its token is as good as before"
+    assert (await program.renewed(given["refresh_token"])).status_code == 503
 
 
 async def test_an_address_that_is_written_with_what_cannot_be_seen_is_none_of_the_programs(here: Here) -> None:
