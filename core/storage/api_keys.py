@@ -22,7 +22,7 @@ from core.storage.base import new_id
 from core.storage.conversations import clean, insert_owner
 from core.storage.dialects import upsert
 from core.storage.sealing import end_of
-from core.storage.tables import api_keys, api_usage
+from core.storage.tables import api_keys, api_usage, app_tokens
 from core.storage.use import count_use
 
 if TYPE_CHECKING:
@@ -224,7 +224,13 @@ class ApiKeyStore:
         """Let nobody in with it any more. Raises NotFoundError."""
         mine = (api_keys.c.id == key_id) & (api_keys.c.owner_id == self._owner) & api_keys.c.revoked_at.is_(None)
         change = update(api_keys).where(mine).values(revoked_at=time.time())
-        if not await self._database.write(lambda c: c.execute(change).rowcount):
+        tokens = delete(app_tokens).where(app_tokens.c.key_id == key_id, app_tokens.c.owner_id == self._owner)
+
+        def revoked(connection: Connection) -> int:
+            connection.execute(tokens)
+            return connection.execute(change).rowcount
+
+        if not await self._database.write(revoked):
             raise NotFoundError("There is no such key.", kind="api_key")
         self._every.forget()
 

@@ -38,6 +38,7 @@ _BEGINNINGS: Final[Mapping[Kind, str]] = {
 ACCESS_PREFIX: Final = _BEGINNINGS["access"]
 """What every token begins with that a program asks by."""
 _LONGEST: Final = 100
+_MOST_TOKENS: Final = 1_000  # of one program: one that renews them each hour has some seven hundred in a month
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,8 +165,7 @@ class AllApps:
             if not connection.execute(spending).rowcount:  # it comes a second time
                 _shut_out(connection, found.key.id, now)
                 return None
-            old = app_tokens.c.key_id == found.key.id, app_tokens.c.expires_at <= now
-            connection.execute(delete(app_tokens).where(*old))
+            _make_room(connection, found.key.id, now)
             may = [one for one in found.key.scopes if one in scopes]
             until = now + _UNUSED_SECONDS
             _keep(connection, found.key, "access", fresh.access, now + ACCESS_SECONDS, {"scopes": may})
@@ -193,6 +193,15 @@ def _keep(
 ) -> None:
     values = {"print": print_of(token), "key_id": key.id, "owner_id": key.owner_id, "kind": kind}
     connection.execute(insert(app_tokens).values(**values, expires_at=expires_at, about=dict(about)))
+
+
+def _make_room(connection: Connection, key_id: str, now: float) -> None:
+    """Forget what is over, and of what a program has beyond all reason what would be over first."""
+    mine = app_tokens.c.key_id == key_id
+    connection.execute(delete(app_tokens).where(mine, app_tokens.c.expires_at <= now))
+    last_first = select(app_tokens.c.print).where(mine).order_by(app_tokens.c.expires_at.desc())
+    beyond = last_first.offset(_MOST_TOKENS - 2)  # two come
+    connection.execute(delete(app_tokens).where(app_tokens.c.print.in_(beyond)))
 
 
 def _found(connection: Connection, kind: Kind, token: str, now: float) -> KeptToken | None:

@@ -10,10 +10,11 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from sqlalchemy import func, select
 
 from core.errors import ConflictError
 from core.messages.message import Usage
-from core.storage import api_keys, app_tokens
+from core.storage import api_keys, app_tokens, tables
 from core.storage.api_keys import App, NewKey
 from core.storage.app_tokens import Given, NewApp
 from core.storage.database import Database
@@ -113,6 +114,36 @@ async def test_its_owner_shuts_it_out_among_the_keys_and_nobody_else_can(stores:
     await stores.of("alice").api_keys.revoke(key.id)
     assert await stores.apps.find("access", given.access) is None
     assert await stores.apps.exchange("refresh", given.refresh, ["ask"]) is None
+
+
+async def tokens_in(stores: Stores) -> int:
+    """How many codes and tokens are kept of all."""
+    query = select(func.count()).select_from(tables.app_tokens)
+    return await stores.database.read(lambda connection: int(connection.execute(query).scalar_one()))
+
+
+async def test_a_program_that_is_shut_out_leaves_no_tokens(stores: Stores) -> None:
+    await let_in(stores)
+    (key,) = await stores.of("alice").api_keys.list()
+    await stores.of("alice").api_keys.revoke(key.id)
+    assert await tokens_in(stores) == 0
+
+
+async def test_a_program_that_renews_its_tokens_without_end_fills_no_database(
+    stores: Stores, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(app_tokens, "_MOST_TOKENS", 8)
+    other, given = await let_in(stores, "bob"), await let_in(stores)
+    before = given
+    for _ in range(12):
+        renewed = await stores.apps.exchange("refresh", given.refresh, ["search"])
+        assert renewed is not None
+        assert await stores.apps.find("access", renewed.access) is not None
+        before, given = given, renewed
+    assert await tokens_in(stores) == 8 + 3, "and those of another: a code, and two tokens"
+    assert await stores.apps.find("access", other.access) is not None
+    assert await stores.apps.exchange("refresh", before.refresh, ["search"]) is None
+    assert await stores.apps.find("access", given.access) is None, "one that comes again ends all still"
 
 
 async def test_who_does_not_fetch_the_tokens_is_not_listed_and_makes_room(
