@@ -31,6 +31,7 @@ _PRIVATE: Final = {"cache-control": "no-store"}
 _LONGEST: Final = 8 * 1024
 _WAITS: Final = 25.0  # seconds until who waits for news is answered without any
 _LOOKS: Final = 5.0  # seconds between two looks: another process may have changed it
+_WAYS: Final = frozenset({"none", "read", "write"})
 _KEYS: Final = frozenset({"model", "server", "service"})
 
 
@@ -62,11 +63,13 @@ class LendingRoutes:
         if asked is None:
             return JSONResponse({}, 400, _PRIVATE)
         kind, thing, group, how = (text_of(asked.get(name)) for name in ("kind", "thing", "group", "how"))
+        if how not in _WAYS:
+            return JSONResponse({}, 400, _PRIVATE)
 
         async def changed(lending: Lending, words: Words) -> dict[str, Any]:
             known = checked_kind(kind)
             reached = set(await lending.borrowers(known, thing))
-            if how in {"read", "write"}:
+            if how != "none":
                 await lending.lend(group, known, thing, writes=how == "write")
             else:
                 await lending.take_back(group, known, thing)

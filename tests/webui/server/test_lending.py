@@ -75,6 +75,16 @@ async def test_the_dialog_of_a_thing_says_who_has_it_and_changes_that(shared: Sh
     assert told["said"] == "Shared with nobody."
 
 
+async def test_a_way_that_there_is_none_of_changes_nothing(shared: Shared) -> None:
+    await shared.change(shared.mara, "library", shared.library, "write")
+    asked = {"kind": "library", "thing": shared.library, "group": shared.group}
+    for wrong in ("", "wriet", None, 7):
+        answer = await shared.mara.post("/lending/change", json={**asked, "how": wrong})
+        assert answer.status_code == 400, wrong
+    told = (await shared.mara.get("/lending/of", params={"kind": "library", "thing": shared.library})).json()
+    assert told["groups"][0]["how"] == "write"
+
+
 async def test_nobody_looks_at_or_shares_what_is_anothers_by_its_id_or_by_a_guess(shared: Shared) -> None:
     await shared.change(shared.mara, "server", shared.server, "read")
     eves = await shared.eve.post("/libraries/create", json={"name": "Eve's"})
