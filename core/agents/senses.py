@@ -26,6 +26,7 @@ from core.rag.sources import is_web_address
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from pathlib import Path
 
     from core.agents.file_library import FileLibrary
     from core.languages import Lang
@@ -143,12 +144,13 @@ class Senses:
         if sense == "picture":
             called = name or f"picture.{value[11:16].partition(';')[0]}"
             return await asyncio.to_thread(self.library.hold, data, called, called), called
-        return await self._transcript(data, sense, name or sense, lang)
+        path = None if value.startswith("data:") else local_path(value)  # from a file a long one goes in parts
+        return await self._transcript(data, path, sense, name or sense, lang)
 
-    async def _transcript(self, data: bytes, sense: Sense, name: str, lang: Lang) -> tuple[str, str]:
+    async def _transcript(self, data: bytes, path: Path | None, sense: Sense, name: str, lang: Lang) -> tuple[str, str]:
         key = sha256(data).hexdigest()
         if key not in self._heard and self.hearing is not None:
-            recording = recording_in(data, kind_of_file(data[:64], is_video=sense == "video"))
+            recording = recording_in(data, kind_of_file(data[:64], is_video=sense == "video"), path)
             try:
                 cues = await self.hearing.transcribe_timed(recording, _unfollowed, lang)
             except ParlourError as error:

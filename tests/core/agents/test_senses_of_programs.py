@@ -129,6 +129,20 @@ async def test_where_nothing_is_said_the_model_is_told(tmp_path: Path) -> None:
     assert "[recording silence.m4a: you do not hear it" in model.requests[-1].messages[-1].get_text_content()
 
 
+async def test_a_long_recording_of_a_program_goes_to_the_service_in_parts(tmp_path: Path) -> None:
+    frame = b"\xff\xf3\x18\xc4" + bytes(32)  # 36 ms of MPEG 2, layer III
+    path = tmp_path / "long.mp3"
+    path.write_bytes(b"ID3\x04\0\0\0\0\0\0" + frame * 20_000)
+    with TranscriptionServer({"text": ANSWER}) as service:
+        agent = Assistant(
+            llm=ScriptedModel("150 euros [1]."), hearing={"base_url": service.base_url, "api_key": service.key}
+        )
+        await asked(agent, ContentItem(audio=str(path)))
+    sent = [one.sound for one in service.sent]
+    assert [len(one) // len(frame) for one in sent] == [16_666, 3_334]  # ten minutes, and the rest
+    assert b"".join(sent) == frame * 20_000
+
+
 @pytest.mark.parametrize("settings", [{}, {"base_url": "http://127.0.0.1:1/v1", "modell": "whisper-1"}])
 async def test_settings_that_name_no_service_are_refused(settings: dict[str, Any]) -> None:
     with pytest.raises(SettingsError):
