@@ -271,7 +271,8 @@ def places_of(kept: Sequence[float], columns: Sequence[int]) -> tuple[Rectangle,
             break
         begin, end = edges[2 * at : 2 * at + 2]
         if at == before + 1:
-            begin, *_ = found.pop()
+            begin, _, reached, _ = found.pop()
+            end = max(end, reached)  # the one before may reach over this one, where that is empty
         found.append((begin, top, end, bottom))
         before = at
     return tuple(found) or ((left, top, right, bottom),)

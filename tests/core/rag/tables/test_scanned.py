@@ -14,6 +14,7 @@ import pytest
 from core.rag import page_content
 from core.rag.document import Passage
 from core.rag.library import Library
+from core.rag.tables.store import places_of
 from core.tools.builtin.ask_tables import AskTables
 
 pytestmark = pytest.mark.anyio
@@ -109,3 +110,9 @@ async def test_a_scan_is_asked_when_what_was_kept_of_its_pages_is_gone(
     assert "Tons: 920" in said
     assert any(holds(mark, place_of("920", 4)) for mark in passage.rectangles)
     assert kinds() == before, "and from now on with them"
+
+
+def test_a_cell_that_reaches_over_an_empty_one_is_marked_to_its_end() -> None:
+    kept = [0, 0, 90, 10, *(0, 90), *(30, 60), *(60, 90)]  # the first cell's words stand over all three
+    assert places_of(kept, [0, 1]) == ((0, 0, 90, 10),)
+    assert places_of(kept, [1, 2]) == ((30, 0, 90, 10),)
