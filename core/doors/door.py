@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from core.agents.base import Agent
     from core.doors.asked import Asked
     from core.doors.catalog import Offered
-    from core.doors.guard import Answered
+    from core.doors.guard import Answered, Settled
     from core.languages import Lang
     from core.llm.base import BaseChatModel
     from core.messages.events import Event
@@ -173,6 +173,7 @@ class Answer:
         asked: The question.
         documents: Files that came with it: it is answered from these alone.
         decided: What the program answered to questions about calls; the reply goes on where it asked.
+        settled: What it answered in earlier responses.
         may_ask: Whether the program answers such questions.
 
     Attributes:
@@ -189,6 +190,7 @@ class Answer:
         *,
         documents: bool = False,
         decided: Sequence[Answered] | None = None,
+        settled: Sequence[Settled] = (),
         may_ask: bool = False,
     ) -> None:
         self.door = door
@@ -202,6 +204,7 @@ class Answer:
         self.offered: Offered | None = None
         self._documents = documents
         self._decided = decided
+        self._settled = settled
         self._may_ask = may_ask
         self._ids: dict[str, str] = {}
         self._open: set[str] = set()
@@ -401,7 +404,14 @@ class Answer:
 
     async def _guarded(self, workspace: Workspace) -> None:
         policy = workspace.rules.policy
-        self.guard = DoorGuard(await policy(), policy, parked=self._look, given=self._decided, may_ask=self._may_ask)
+        self.guard = DoorGuard(
+            await policy(),
+            policy,
+            parked=self._look,
+            given=self._decided,
+            before=self._settled,
+            may_ask=self._may_ask,
+        )
 
 
 async def _documents(workspace: Workspace, libraries: Sequence[str] = ()) -> list[str]:

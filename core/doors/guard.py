@@ -57,8 +57,8 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
-    """What the program said to a question about a call.
+class Settled:
+    """What was decided about a call.
 
     Args:
         call_id: The call. Agents that are tools ask under the id of the call that began them, so that it alone does
@@ -66,18 +66,27 @@ class Answered:
         name: The tool.
         arguments: What it was to be called with.
         yes: Whether it may be called.
-        spend: Notes that the answer was used, before the tool runs; whether it was not used before.
     """
 
     call_id: str
     name: str
     arguments: Mapping[str, Any]
     yes: bool
-    spend: Callable[[], Awaitable[bool]]
 
     def is_about(self, asking: ApprovalRequest) -> bool:
         """Whether it answers this question and no other."""
         return (self.call_id, self.name, dict(self.arguments)) == (asking.call_id, asking.name, dict(asking.arguments))
+
+
+@dataclass(frozen=True, slots=True)
+class Answered(Settled):
+    """What the program said to a question about a call.
+
+    Args:
+        spend: Notes that the answer was used, before the tool runs; whether it was not used before.
+    """
+
+    spend: Callable[[], Awaitable[bool]]
 
 
 class DoorGuard(RunGuard):
@@ -87,7 +96,9 @@ class DoorGuard(RunGuard):
         policy: The rules.
         rules: Reads them anew.
         parked: Told whenever one more call waits.
-        given: What the program answered before.
+        given: What the program answers now.
+        before: What it has answered in earlier responses. An agent that is a tool begins anew in each, and comes to
+            the same calls: what was refused stays so, and what was made is not made again.
         may_ask: Whether the program answers questions: else what would be asked is refused.
 
     Attributes:
@@ -96,6 +107,7 @@ class DoorGuard(RunGuard):
         known: What it knows calls by that were handed to it before.
         asking: What the program is asked, by the call.
         refused: What was not run.
+        settled: What the program has answered, in this response or an earlier one.
     """
 
     def __init__(
@@ -105,11 +117,14 @@ class DoorGuard(RunGuard):
         *,
         parked: Callable[[], None],
         given: Sequence[Answered] | None = None,
+        before: Sequence[Settled] = (),
         may_ask: bool = False,
     ) -> None:
         super().__init__(policy, None, rules)
         self._parked = parked
         self._given = list(given or ())
+        self._before = list(before)
+        self.settled = [*before]
         self._may_ask = may_ask
         self._ask = self._asked if may_ask or given else None
         self.handed: dict[str, str] = {}
@@ -130,6 +145,8 @@ class DoorGuard(RunGuard):
             self._parked()
             await asyncio.Event().wait()  # until the reply is closed: the program makes this call
         decision = await super()._decide(tool, call_id, arguments, messages)
+        if decision.why == "made" and tool.idempotent and not (tool.writes or tool.runs_code):
+            return Decision(allowed=True)
         if not decision.allowed:
             self.refused.append(Refusal(tool.name, decision.why))
         return decision
@@ -139,7 +156,12 @@ class DoorGuard(RunGuard):
         if answer is not None:
             self._given.remove(answer)
             if await answer.spend():
+                self.settled.append(answer)
                 return Decision(answer.yes)
+        known = next((one for one in self._before if one.is_about(asking)), None)
+        if known is not None:
+            self._before.remove(known)
+            return Decision(allowed=False, why="made" if known.yes else "user")
         if not self._may_ask:
             return Decision(allowed=False, why="unattended")
         self.asking[asking.call_id] = asking
@@ -149,6 +171,6 @@ class DoorGuard(RunGuard):
 
     def told(self, lang: Lang) -> str:
         """Sentences on what was not run; "" where all was. What the program refused itself it knows."""
-        others = [one for one in self.refused if one.why != "user"]
+        others = [one for one in self.refused if one.why not in {"user", "made"}]
         each = dict.fromkeys((one.name, "rule" if one.why == "rule" else "unattended") for one in others)
         return "\n".join(_WHY[lang][why].format(name=name) for name, why in each)

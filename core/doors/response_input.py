@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from core.doors.asked import BadRequestError, listed
-from core.doors.guard import Answered
+from core.doors.guard import Answered, Settled
 from core.errors import NotFoundError
 from core.messages.message import Message
 
@@ -40,10 +40,12 @@ class Earlier:
     Args:
         messages: All that was said, calls without a result among it where the program is asked about them.
         decided: What the program answers to questions about calls; `None` where it answers none.
+        settled: What it has answered in earlier responses.
     """
 
     messages: tuple[Message, ...] = ()
     decided: Sequence[Answered] | None = None
+    settled: Sequence[Settled] = ()
 
 
 def items_of(given: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -117,7 +119,8 @@ async def earlier_of(given: Mapping[str, Any], answers: Mapping[str, bool], kept
             said = f"Nobody asked {question!r}, or it was answered already."
             raise BadRequestError(said, param="input", code="approval_not_found")
         decided.append(Answered(**cast("dict[str, Any]", about), yes=yes, spend=partial(kept.spend, named, question)))
-    return Earlier(messages, decided if answers else None)
+    settled = [Settled(**one) for one in cast("list[dict[str, Any]]", state.get("settled") or [])]
+    return Earlier(messages, decided if answers else None, settled if answers else ())
 
 
 def as_chat(given: Mapping[str, Any]) -> dict[str, Any]:

@@ -175,6 +175,13 @@ _REFUSED: Mapping[Why, tuple[str, Mapping[Lang, str]]] = {
             "zh": "这次调用需要用户允许，而用户没有及时答复。",
         },
     ),
+    "made": (
+        "interrupted",
+        {
+            "en": "This call was allowed and made before with these arguments. It is not made again; go on from there.",
+            "zh": "这次调用先前已获允许，并以这些参数执行过，不会再次执行。请从这里继续。",
+        },
+    ),
 }
 _EDITED: Mapping[Lang, str] = {
     "en": "(The user changed the arguments to {arguments}.)",

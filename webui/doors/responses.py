@@ -62,7 +62,14 @@ async def make(request: Request, door: Door) -> Response:
         told = await parts.resolved(said)
         asked = response_asked(as_chat(given), given, earlier.messages, told)
         await door.find(asked.model)
-        answer = Answer(door, asked, documents=parts.has_documents, decided=earlier.decided, may_ask=keeps)
+        answer = Answer(
+            door,
+            asked,
+            documents=parts.has_documents,
+            decided=earlier.decided,
+            settled=earlier.settled,
+            may_ask=keeps,
+        )
         form = ResponseForm(answer, given, parts.documents)
         form.keeps = keeps
 
@@ -100,10 +107,13 @@ async def delete(request: Request, door: Door) -> Response:
 async def _keep(answer: Answer, form: ResponseForm) -> None:
     """Keep a response that is over; no page shows it."""
     said = [one for one in answer.asked.messages if one.role != "system"]
-    known = answer.guard.handed if answer.guard is not None else {}
+    guard = answer.guard
+    known = guard.handed if guard is not None else {}
     made = [with_call_id(one, known[own]) if (own := call_id(one)) in known else one for one in answer.messages()]
     messages = [one.model_dump() for one in (*said, *made)]
-    state = {"messages": messages, "asked": form.asked, "response": await form.body()}
+    names = ("call_id", "name", "arguments", "yes")
+    settled = [{name: getattr(one, name) for name in names} for one in guard.settled] if guard is not None else []
+    state = {"messages": messages, "asked": form.asked, "settled": settled, "response": await form.body()}
     if len(json.dumps(state, default=str)) > _LARGEST:
         _log.info("A response is too large to be kept, and cannot be gone on from.")
         return

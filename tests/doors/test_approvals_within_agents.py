@@ -1,0 +1,67 @@
+"""What agents that are tools ask about is asked of the program, each call for itself, and answered in one response."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from openai import OpenAI
+
+from core import Agent, FnCallAgent, tool
+from core.agents.tools import AgentTool
+from core.testing.script import Reply
+from tests.doors.house import House, house_in
+
+WRITTEN: list[str] = []
+
+
+@tool
+def write_note(text: str) -> str:
+    """Write a note."""
+    WRITTEN.append(text)
+    return f"{text} is written"
+
+
+write_note.writes = True
+
+
+def agents(address: str) -> list[Agent]:
+    llm = {"model": "scripted", "base_url": address, "api_key": "any"}
+    clerk = FnCallAgent([write_note], llm, name="Clerk", description="Writes notes.")
+    return [FnCallAgent([AgentTool(clerk)], llm, name="Chief")]
+
+
+@pytest.fixture(scope="module")
+def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+    with house_in(tmp_path_factory.mktemp("within") / "home", agents) as house:
+        yield house
+
+
+@pytest.mark.parametrize("yes", [(True, True), (True, False), (False, True)])
+def test_two_calls_of_an_agent_that_is_a_tool_are_answered_each_for_itself(
+    house: House, yes: tuple[bool, bool]
+) -> None:
+    WRITTEN.clear()
+    with OpenAI(base_url=house.base_url, api_key=house.key(f"tests of {yes}"), max_retries=0, timeout=30) as client:
+        house.says(
+            Reply(calls=[("Clerk", {"question": "Note a and b."})]),
+            *(Reply(calls=[("write_note", {"text": one}) for one in ("a", "b")]) for _ in range(3)),
+            *(Reply(text="Noted.") for _ in range(4)),
+        )
+        made = client.responses.create(model="agent:Chief", input="Note a and b.")
+        for _ in range(4):
+            asked = [one for one in made.output if one.type == "mcp_approval_request"]
+            if not asked:
+                break
+            answers: list[Any] = [
+                {
+                    "type": "mcp_approval_response",
+                    "approval_request_id": one.id,
+                    "approve": yes['"b"' in one.arguments],
+                }
+                for one in asked
+            ]
+            made = client.responses.create(model="agent:Chief", input=answers, previous_response_id=made.id)
+        assert sorted(WRITTEN) == [one for one, is_yes in zip("ab", yes, strict=True) if is_yes]
+        assert made.output_text == "Noted."
