@@ -8,8 +8,8 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from core.storage.base import LOCAL_OWNER
 from webui.commands.command_line import Parser, on_data_folder
+from webui.commands.owners import add_owner
 from webui.render.imported import import_told
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def bring_in(arguments: Sequence[str]) -> int:
         allow_abbrev=False,
     )
     parser.add_argument("file", type=Path, help="the file")
-    parser.add_argument("--owner", default=LOCAL_OWNER, help="whose they are from now on (the owner of this machine)")
+    add_owner(parser, "whose they are from now on")
     return on_data_folder(parser, arguments, _bring_in)
 
 

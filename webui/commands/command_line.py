@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from core.errors import ParlourError
 from core.settings import TRACE_FILE, Settings, terminal_language
+from webui.commands.owners import owner_named
 from webui.words import LANGUAGES, Words
 
 if TYPE_CHECKING:
@@ -172,7 +173,8 @@ def on_data_folder(
 
     Args:
         parser: Has the command's own arguments; `--home` and `--lang` are added.
-        work: The command. It raises ParlourError, or OSError where something cannot be written.
+        work: The command; an `owner` that it is given is the id of one that is there. It raises ParlourError, or
+            OSError where something cannot be written.
 
     Returns:
         The exit code: 0, 1 after an error (printed as one sentence), 130 after an interruption.
@@ -182,7 +184,10 @@ def on_data_folder(
     given = parser.parse_args(arguments)
     words = words_for(given.lang)
     try:
-        said = work(given, Settings.load(home=given.home), words)
+        settings = Settings.load(home=given.home)
+        if "owner" in given:
+            given.owner = owner_named(settings, given.owner)
+        said = work(given, settings, words)
     except ParlourError as error:
         sys.stderr.write(f"parlour: {sentence(error, words)}\n")
         return 1

@@ -14,11 +14,11 @@ from core.backup.elsewhere import Elsewhere
 from core.backup.restoring import restore_backup
 from core.backup.writing import write_backup
 from core.errors import extra_for
-from core.storage.base import LOCAL_OWNER
 from core.storage.blobs import delete_all, files_beside
 from core.storage.carrying_files import carry_files
 from core.storage.opening import opened_blobs
 from webui.commands.command_line import Parser, id_argument, on_data_folder
+from webui.commands.owners import add_owner
 
 if TYPE_CHECKING:
     import argparse
@@ -146,7 +146,7 @@ def export(arguments: Sequence[str]) -> int:
         help="write them whole (all, where none is named) into a ZIP that is read without Parlour and comes in again",
     )
     parser.add_argument("--out", type=Path, metavar="FILE", help="where to write it (the terminal)")
-    parser.add_argument("--owner", default=LOCAL_OWNER, help="whose it is (the owner of this machine)")
+    add_owner(parser, "whose it is")
     return on_data_folder(parser, [id_argument(one) for one in arguments], _export)
 
 

@@ -10,8 +10,8 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from core.errors import ParlourError
-from core.storage.base import LOCAL_OWNER
 from webui.commands.command_line import Parser, on_data_folder, positive_int, sentence
+from webui.commands.owners import add_owner
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,7 +42,7 @@ def ingest(arguments: Sequence[str]) -> int:
         "the address that PARLOUR_FILES has",
     )
     parser.add_argument("--library", required=True, metavar="NAME", help="where to; it is made where there is none")
-    parser.add_argument("--owner", default=LOCAL_OWNER, help="whose library it is (the owner of this machine)")
+    add_owner(parser, "whose library it is")
     parser.add_argument(
         "--on",
         default="local",

@@ -6,12 +6,12 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from core.storage.api_keys import SCOPES, NewKey
-from core.storage.base import LOCAL_OWNER
 from core.storage.database import Database
 from core.storage.installation import check_secret
 from core.storage.sealing import Sealer
 from core.storage.stores import Stores
 from webui.commands.command_line import Parser, on_data_folder, positive_int
+from webui.commands.owners import add_owner
 from webui.panels.api_keys import key_data
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def main(arguments: Sequence[str]) -> int:
         "--budget", type=float, metavar="DOLLARS", help="US dollars that it may cost a month (no limit)"
     )
     parser.add_argument("--days", type=positive_int, help="after how many days it ends (never)")
-    parser.add_argument("--owner", default=LOCAL_OWNER, help="whose it is (the owner of this machine)")
+    add_owner(parser, "whose it is")
     return on_data_folder(parser, arguments, _work)
 
 

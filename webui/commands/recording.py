@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final
 
 from core.errors import ParlourError
 from core.languages import LANGS
-from core.storage.base import LOCAL_OWNER
 from webui.commands.command_line import Parser, add_language, id_argument, on_data_folder, sentence, words_for
+from webui.commands.owners import add_owner
 
 if TYPE_CHECKING:
     import argparse
@@ -41,7 +41,7 @@ def record(arguments: Sequence[str]) -> int:
         "--say", action="append", default=[], metavar="TEXT", help="stands beside the next step, in order"
     )
     parser.add_argument("--speaks", choices=LANGS, help="the language that is spoken in it (that of messages)")
-    parser.add_argument("--owner", default=LOCAL_OWNER, help="whose conversation it is (the owner of this machine)")
+    add_owner(parser, "whose conversation it is")
     return on_data_folder(parser, [id_argument(one) for one in arguments], _record)
 
 

@@ -136,6 +136,12 @@ def test_the_page_finds_what_was_taken_in_and_what_it_takes_out_is_read_again(
     house: House, papers: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     given = [str(papers / "deep" / "policy.pdf"), "--library", "Policies", "--owner", "alice"]
+
+    async def begun() -> None:
+        async with house.engine() as engine:
+            await engine.stores.of("alice").conversations.create()
+
+    asyncio.run(begun())
     assert ingest(given) == 0
 
     async def looked() -> None:
