@@ -33,6 +33,7 @@ _SPACE: Final = re.compile(r"\s*+")
 _CLOSING: Final = re.compile(r"[}\]), \t\r\n]*+")
 _ENDS: Final = "`}]), \t\r\n"
 _UNSAID: Final = r"""[\s"']"""  # what a model may leave out, or write anew, in the beginning of a call
+_SAYS_NOTHING: Final = re.compile(rf"{_UNSAID}*+")
 _OTHER_KEY: Final = re.compile(
     rf"{_UNSAID}*+{{{_UNSAID}*+(?:" + "|".join(rf"{_UNSAID}*+".join(key) for key in _KEYS if key != "name:") + ")"
 )
@@ -67,6 +68,9 @@ class Untagged:
         if self._place == "no":  # already released
             self._pieces = []
         self._pieces.append(text)
+        if self._place == "start" and self._carried.startswith("{") and _SAYS_NOTHING.fullmatch(text):
+            self._wait(self._carried + text, 0)
+            return self.held() if self._place == "no" else None
         text, at = self._carried + text, 0
         self._carried = ""
         while at < len(text) and self._place != "no":
