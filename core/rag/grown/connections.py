@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import threading
+import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, LiteralString
 
@@ -13,6 +14,7 @@ from psycopg_pool import ConnectionPool, PoolTimeout
 
 from core.errors import NoSpaceError, StorageError
 from core.storage.postgres_engine import conninfo_of
+from core.storage.postgres_errors import met_at_work, sqlstate
 from core.storage.shelf_tables import HERE, vector_statements
 
 if TYPE_CHECKING:
@@ -25,6 +27,7 @@ _MOST = 16  # connections of one process
 _MOST_LOCKS = 64  # documents that one process reads at the same time
 _WAIT = 30.0  # seconds for a connection, or for another process to finish writing
 _FULL = "53100"
+_NEVER = frozenset({"42501", "0A000", "58P01"})  # no right to make the extension, or files of it are missing
 EXTENSION = "vector"
 _NO_VECTORS = "The database has no pgvector, so libraries are searched by words only: install it, and start again."
 
@@ -39,6 +42,7 @@ class Connections:
     def __init__(self, address: str) -> None:
         self._guard = threading.Lock()
         self._has_vectors: bool | None = None
+        self._try_at = 0.0
         # Locks are held while others write: out of the same pool they could use up what they wait for.
         how = conninfo_of(address)
         self._pool, self._locks = _pool(how, _MOST), _pool(how, _MOST_LOCKS)
@@ -63,13 +67,15 @@ class Connections:
     def has_vectors(self) -> bool:
         """Whether the server compares vectors; what that needs is made where it is missing. Raises StorageError."""
         with self._guard:
-            if self._has_vectors is None:
+            if self._has_vectors is None and time.monotonic() >= self._try_at:
                 self._has_vectors = self._prepared()
-                if not self._has_vectors:
+                self._try_at = time.monotonic() + _WAIT
+                if self._has_vectors is False:
                     _log.warning(_NO_VECTORS)
-            return self._has_vectors
+            return bool(self._has_vectors)
 
-    def _prepared(self) -> bool:
+    def _prepared(self) -> bool | None:
+        """Whether there are vectors; `None` where that is not known at this moment, and is looked for again."""
         asked = "SELECT to_regclass('passage_vectors') IS NOT NULL"
         with self.reading() as db:
             if one(db, asked)[0]:
@@ -83,9 +89,9 @@ class Connections:
                     (parts,) = one(db, "SELECT count(*) FROM pg_inherits WHERE inhparent = 'passages'::regclass")
                     for statement in vector_statements(parts):
                         db.execute(statement.encode())
-        except psycopg.Error as error:
+        except (psycopg.Error, PoolTimeout) as error:
             _log.warning("pgvector cannot be used: %s", _said(error))
-            return False
+            return False if sqlstate(error) in _NEVER else None
         return True
 
     def lock(self, key: int) -> Db | None:
@@ -154,13 +160,14 @@ def _translated() -> Generator[None]:
     try:
         yield
     except PoolTimeout as error:
-        hint = "Start the database, or correct PARLOUR_DATABASE; what was stored before is safe."
-        raise StorageError("The database of the libraries cannot be reached.", hint=hint) from error
+        hint = "Try again in a moment. If it goes on, start the database, or let it take more connections."
+        text = "The database of the libraries cannot be reached, or has no connection left."
+        raise StorageError(text, hint=hint, key="storage_gone") from error
     except psycopg.Error as error:
         if error.sqlstate == _FULL:
             hint = "Free some space there and try again."
             raise NoSpaceError("The database has no space left: the document was not kept.", hint=hint) from error
-        raise StorageError(f"The library cannot be used: {_said(error)}.") from error
+        raise met_at_work(error, "the database of the libraries") from error
 
 
 def _said(error: Exception) -> str:
