@@ -16,7 +16,7 @@ from pathlib import Path
 from stat import S_ISREG
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from core.errors import NotFoundError, SettingsError
+from core.errors import DocumentError, NotFoundError, SettingsError
 from core.rag.originals import too_large
 from core.storage.object_blobs import Bucket, StoreErrors, opened_store
 
@@ -28,6 +28,7 @@ _S3: Final = "s3://"
 _BUCKET: Final = re.compile(r"s3://(?P<bucket>[a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:/(?P<prefix>.*))?", re.DOTALL)
 _PIECE: Final = 4 * 1024 * 1024
 _LISTED: Final = 500
+_UNREAD: Final = "\ufffd"  # stands in a place for bytes that are no UTF-8
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,7 @@ class Source(Protocol):
             most: Bytes that it may have.
 
         Raises:
-            DocumentError: It is larger (key `document_too_large`).
+            DocumentError: It is larger (key `document_too_large`), or its name is no UTF-8 (`document_misnamed`).
             NotFoundError: It is gone.
             StorageError: A store does not answer.
         """
@@ -106,6 +107,11 @@ class Files:
         """As of `Source`."""
         path = Path(item.place)
         if not path.is_file():
+            if _UNREAD in item.place:
+                part = next(one for one in path.parts if _UNREAD in one)
+                hint = "Rename the file or folder."
+                said = f"The name {part!r} cannot be read as UTF-8."
+                raise DocumentError(said, hint=hint, key="document_misnamed", part=part)
             raise NotFoundError(f"There is no file {item.place!r}.", hint="Is its disk here?", name=item.name)
         _check_size(path.stat().st_size, most)
         yield path

@@ -67,6 +67,7 @@ def _where(text: str) -> str:
 def _ingest(given: argparse.Namespace, settings: Settings, words: Words) -> list[str]:
     from core.ingesting.ingestion import Told, Wanted  # much to import: other commands do without
     from core.ingesting.ingestion import ingest as taken_in
+    from core.reading.libraries import checked_name
 
     wanted = Wanted(given.source, given.library, given.owner, given.on, given.resume, given.workers)
     line = _Line(words)
@@ -74,7 +75,9 @@ def _ingest(given: argparse.Namespace, settings: Settings, words: Words) -> list
         tally, by_meaning = asyncio.run(taken_in(settings, wanted, Told(line.file, line.vectors)))
     finally:
         line.end()
-    sys.stdout.write(words("ingest.done", read=tally.read, known=tally.known, library=given.library) + "\n")
+    sys.stdout.write(
+        words("ingest.done", read=tally.read, known=tally.known, library=_plain(checked_name(given.library))) + "\n"
+    )
     if tally.failed:
         raise ParlourError(
             f"{tally.failed} of {tally.found} files could not be taken in.",

@@ -217,6 +217,37 @@ def test_the_objects_of_a_store_are_read_as_files_are(
     assert "There is no bucket" in capsys.readouterr().err
 
 
+def test_the_library_is_told_by_the_name_that_is_kept(
+    alone: House, papers: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lamp = str(papers / "lamp.md")
+    for typed in ("\x1b[31mRed\nlamps\x07", "x" * 400):
+        assert ingest([lamp, "--library", typed, "--lang", "en"]) == 0
+        said = capsys.readouterr().out
+        assert said.count("\n") == 1
+        assert said.rstrip("\n").isprintable()
+        name = said.partition(": ")[0]
+        with closing(sqlite3.connect(alone.home / "parlour.db")) as rows:
+            assert (name,) in rows.execute("SELECT name FROM libraries").fetchall()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems' names are all Unicode")
+@pytest.mark.parametrize(("lang", "part"), [("en", "cannot be read as UTF-8"), ("zh", "无法按 UTF-8 读取")])
+def test_of_a_name_that_is_no_utf_8_that_is_said(
+    alone: House, lang: str, part: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "odd"
+    folder.mkdir()
+    (folder / "na\udcefve\x1b.md").write_text("The green lamp stands beside the door.")
+    (folder / "lamp.md").write_text("The red lamp is broken.")
+    assert ingest([str(folder), "--library", "Papers", "--lang", lang]) == 1
+    (line, *_) = capsys.readouterr().err.splitlines()
+    assert part in line
+    assert "na\ufffdve" in line
+    assert line.isprintable()
+    assert len(alone.documents()) == 1
+
+
 @pytest.mark.parametrize("lang", ["en", "zh"])
 def test_what_is_no_source_is_said_in_a_sentence(
     alone: House, lang: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
