@@ -8,6 +8,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from core.errors import SettingsError
 from core.ingesting.here import ReaderHere
 from core.ingesting.keeping import Keeping
 from core.ingesting.opening import library_named, opened_house
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 LOCAL: Final = "local"
 _SOON: Final = 2.0  # seconds that nobody has to be told of
 _APART: Final = 1.0  # seconds between two looks at whether all vectors are made
+_SHOWN: Final = 300  # letters of what was typed that an error repeats
 _MOST_HERE: Final = 8  # files at the same time, where nothing is said
 
 
@@ -87,6 +89,7 @@ async def ingest(settings: Settings, wanted: Wanted, told: Told) -> tuple[Tally,
 
             ray = await asyncio.to_thread(opened.enter_context, cluster(wanted.on, workers))
         house = await opened.enter_async_context(opened_house(settings, wanted.owner, workers, vectors=here))
+        before = {one.id for one in await house.stores.libraries.list()}
         library = await library_named(house.stores, wanted.library)
         keeping = Keeping(house.stores, library, house.intake, source, Limits())
         reader: Reader = ReaderHere(keeping, settings.pdf_reader, workers)
@@ -94,10 +97,15 @@ async def ingest(settings: Settings, wanted: Wanted, told: Told) -> tuple[Tally,
             reader = await asyncio.to_thread(_on_ray, ray, keeping, house, source)
         run = Run(source, library, house.stores.ingested, reader, told.file)
         tally = await run.go(passing_failed=wanted.resume)
+        is_new = library.id not in before
+        if is_new and not tally.read and not await house.stores.documents.list_shelved(library.id):
+            await house.stores.libraries.delete(library.id)  # nothing came into it
+        if not tally.found:
+            raise _nothing(wanted.source)
         if here:
-            return tally, await _with_vectors(house.index, told)
+            return tally, await with_vectors(house.index, told)
     async with opened_house(settings, wanted.owner, workers, vectors=True) as house:  # what the cluster did not make
-        return tally, await _with_vectors(house.index, told)
+        return tally, await with_vectors(house.index, told)
 
 
 def _on_ray(ray: object, keeping: Keeping, house: House, source: Source) -> Reader:
@@ -106,11 +114,28 @@ def _on_ray(ray: object, keeping: Keeping, house: House, source: Source) -> Read
     return ReaderOnRay(ray, keeping, house.index, source, (house.config, Limits()))
 
 
-async def _with_vectors(index: Library, told: Told) -> bool:
+def _nothing(source: str) -> SettingsError:
+    typed = repr(source[:_SHOWN])
+    return SettingsError(
+        f"There are no files at {typed}.",
+        hint="Give a file, a folder, a pattern in quotes such as 'papers/**/*.pdf', or s3://bucket/prefix.",
+        key="ingest_nothing",
+        source=typed,
+    )
+
+
+def _lacks_vectors(index: Library) -> bool:
+    """Whether a passage has no vector yet: that all are there may take a while to be seen, too."""
+    made = index.retriever.vector_progress([one.id for one in index.documents()])
+    return any(known < every for known, every in made.values())
+
+
+async def with_vectors(index: Library, told: Told) -> bool:
     """Wait until all vectors are made; whether they are."""
     if await asyncio.to_thread(index.wait_for_vectors, _SOON):
         return True
-    told.vectors()
+    if await asyncio.to_thread(_lacks_vectors, index):
+        told.vectors()
     while not await asyncio.to_thread(index.wait_for_vectors, _APART):
         if index.retriever.vectors_idle():
             return await asyncio.to_thread(index.wait_for_vectors, 0.0)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from core.errors import DocumentError, NotFoundError, ParlourError, SettingsError
+from core.errors import DocumentError, NotFoundError, ParlourError
 from core.ingesting.keeping import raised
 from core.runs.run import as_dict
 
@@ -90,7 +90,6 @@ class Run:
             passing_failed: Whether files are passed over that could not be read before, and did not change since.
 
         Raises:
-            SettingsError: There are no files.
             StorageError: Nothing can be kept any more, or the source does not answer; what is whole stays.
         """
         items = self._source.items()
@@ -108,12 +107,6 @@ class Run:
             for task in working:
                 task.cancel()
             await asyncio.gather(*working, return_exceptions=True)
-        if not self.tally.found:
-            raise SettingsError(
-                "There are no files at SOURCE.",
-                hint="Give a file, a folder, a pattern in quotes such as 'papers/**/*.pdf', or s3://bucket/prefix.",
-                key="ingest_nothing",
-            )
         return self.tally
 
     async def _missing(self, some: list[Item], *, passing_failed: bool) -> list[Item]:

@@ -19,6 +19,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from core.bridge.cancellation import run_to_end
 from core.errors import StorageError, extra_for
 from core.observing import record
+from core.storage.addresses import check_kind
 from core.storage.data_folder import put_in_place, translated
 from core.storage.message_texts import is_of_index, make_index_anew
 from core.storage.migrations.upgrade import bring_up_to_date
@@ -66,6 +67,7 @@ class Database:
                 or cannot be used.
         """
         if isinstance(place, str):
+            check_kind(place)
             with extra_for("A PostgreSQL database"):
                 from core.storage.postgres_database import PostgresDatabase
             return Database(await PostgresDatabase.at(place))

@@ -12,7 +12,7 @@ from sqlalchemy import create_engine, event
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
-from core.errors import SettingsError
+from core.storage.addresses import KINDS, wrong_address
 
 if TYPE_CHECKING:
     import psycopg
@@ -78,17 +78,14 @@ def _last(value: str | tuple[str, ...]) -> str:
 
 
 def _read(address: str) -> URL:
-    hint = "Write it as postgresql://name:password@host:5432/database, with %40 for an @ in the password."
     try:
         url = make_url(address)
         # A host with @ is the end of a password, which nobody shall see.
-        fine = url.drivername in {"postgresql", "postgres"} and "@" not in (url.host or "")
+        fine = url.drivername in KINDS and "@" not in (url.host or "")
     except (ArgumentError, ValueError):
         fine, url = False, None
     if not fine or url is None:
-        raise SettingsError(
-            "PARLOUR_DATABASE must be the address of a PostgreSQL database.", hint=hint, key="storage_address"
-        )
+        raise wrong_address()
     return url
 
 

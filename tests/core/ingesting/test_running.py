@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from core.errors import DocumentError, NoSpaceError, ParlourError, SettingsError
+from core.errors import DocumentError, NoSpaceError, ParlourError
 from core.ingesting.running import Run, Tally
-from core.ingesting.sources import Files, Item
+from core.ingesting.sources import Item
 from core.storage.base import NamedLibrary
 from core.storage.database import Database
 from core.storage.sealing import Sealer
@@ -113,12 +113,3 @@ async def test_where_nothing_can_be_kept_any_more_it_ends_and_goes_on_from_there
     assert tally.failed == 0
     assert tally.known <= len(ready)
     assert len(await mine.documents.list_shelved(library.id)) == 60
-
-
-async def test_an_empty_source_is_said_in_a_sentence(mine: OwnerStores, tmp_path: Path) -> None:
-    library = await mine.libraries.create("Numbers")
-    (tmp_path / "empty").mkdir()
-    for place in ("empty", "empty/**/*.pdf", "not there"):
-        source = Files(str(tmp_path / place))
-        with pytest.raises(SettingsError, match="There are no files"):
-            await Run(source, library, mine.ingested, Counting(mine, library, Numbers()), heard).go()

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from core.engine import Engine
-from core.ingesting import keeping
+from core.ingesting import ingestion, keeping
 from core.settings import Settings
 from core.storage.base import LOCAL_OWNER, DocumentRecord, folder_name
 from core.testing.scripted_model import ScriptedModel
@@ -231,6 +231,68 @@ def test_the_library_is_told_by_the_name_that_is_kept(
             assert (name,) in rows.execute("SELECT name FROM libraries").fetchall()
 
 
+def test_a_new_library_that_nothing_came_into_is_not_kept(
+    alone: House, papers: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def names() -> list[str]:
+        with closing(sqlite3.connect(alone.home / "parlour.db")) as rows:
+            return [name for (name,) in rows.execute("SELECT name FROM libraries")]
+
+    locked = str(papers / "locked.pdf")
+    for source in (locked, str(papers / "*.nothing")):
+        assert ingest([source, "--library", "Papers"]) == 1
+        assert names() == []
+    assert "1 of 1 files could not be taken in" in capsys.readouterr().err
+    assert ingest([str(papers / "lamp.md"), "--library", "Papers"]) == 0
+    assert ingest([locked, "--library", "Papers"]) == 1
+    assert names() == ["Papers"]
+
+
+def test_vectors_are_told_to_be_missing_only_where_some_are() -> None:
+    class Index:
+        """An index that takes a while to see whether all vectors are there."""
+
+        def __init__(self, made: int) -> None:
+            self.retriever, self.made, self.waits = self, made, 0
+
+        def wait_for_vectors(self, _: float) -> bool:
+            self.waits += 1
+            return self.waits > 2
+
+        def vectors_idle(self) -> bool:
+            return False
+
+        def documents(self) -> list[Any]:
+            return []
+
+        def vector_progress(self, _: list[str]) -> dict[str, tuple[int, int]]:
+            return {"a": (self.made, 3)}
+
+    for made, times in ((3, 0), (2, 1)):
+        told: list[str] = []
+        watching = ingestion.Told(lambda *_: None, lambda told=told: told.append("missing"))
+        index: Any = Index(made)
+        assert asyncio.run(ingestion.with_vectors(index, watching))
+        assert len(told) == times
+
+
+@pytest.mark.parametrize("address", ["sqlite:///x", "x", "mysql://127.0.0.1/x"])
+def test_a_database_of_another_kind_is_told_what_it_must_be(
+    alone: House,
+    papers: Path,
+    address: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("PARLOUR_DATABASE", address)
+    monkeypatch.setitem(sys.modules, "core.storage.postgres_database", None)  # as where the extra is missing
+    assert ingest([str(papers), "--library", "Papers", "--lang", "en"]) == 1
+    said = capsys.readouterr().err
+    assert "postgresql://" in said
+    assert "extra" not in said
+    assert not (alone.home / "parlour.db").exists()
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems' names are all Unicode")
 @pytest.mark.parametrize(("lang", "part"), [("en", "cannot be read as UTF-8"), ("zh", "无法按 UTF-8 读取")])
 def test_of_a_name_that_is_no_utf_8_that_is_said(
@@ -252,9 +314,12 @@ def test_of_a_name_that_is_no_utf_8_that_is_said(
 def test_what_is_no_source_is_said_in_a_sentence(
     alone: House, lang: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for source, part in ((str(tmp_path / "*.pdf"), "s3://bucket/prefix"), ("s3://B", "s3://bucket/papers")):
+    (tmp_path / "empty").mkdir()
+    nothing = [(str(tmp_path / one), "s3://bucket/prefix") for one in ("*.pdf", "empty", "empty/**/*.pdf", "not there")]
+    for source, part in (*nothing, ("s3://B", "s3://bucket/papers")):
         assert ingest([source, "--library", "Papers", "--lang", lang]) == 1
         said = capsys.readouterr().err
+        assert repr(source) in said
         assert len(said.splitlines()) == 1
         assert part in said
     with pytest.raises(SystemExit) as ended:
