@@ -26,7 +26,7 @@ from core.agents.seeing import SeeingModel, Sight
 from core.agents.senses import Senses, transcriber_of
 from core.agents.tool_loop import MOST_MODEL_CALLS, OpeningCall, ToolLoop
 from core.agents.whole_reading import WholeReader, room_of
-from core.errors import SettingsError, StorageError
+from core.errors import SettingsError, StorageError, shown
 from core.llm.tokens import estimate_tokens
 from core.messages.content import ContentItem
 from core.messages.message import ASSISTANT, FUNCTION, SYSTEM, USER, Message
@@ -117,7 +117,7 @@ class Assistant(FnCallAgent):
             recognised on this machine for a model that does not see, with the extra `ocr`.
 
     Raises:
-        SettingsError: A tool, the model, `hearing` or `rag_cfg` cannot be made of what was given.
+        SettingsError: A tool, the model, `library`, `hearing` or `rag_cfg` cannot be made of what was given.
     """
 
     def __init__(  # noqa: PLR0913, PLR0917 - Qwen-Agent's arguments, and two of our own by name
@@ -138,6 +138,9 @@ class Assistant(FnCallAgent):
     ) -> None:
         super().__init__(function_list, llm, system_message, name, description, max_iteration=max_iteration)
         self._rag = RAGConfig.of(rag_cfg)
+        if library is not None and not hasattr(library, "documents"):
+            hint = "Give library=Library.open(path), or the paths of documents as files=[…]."
+            raise SettingsError(f"library must be a Library, not {shown(library)}.", hint=hint, name="library")
         self._library = library
         self._documents = documents
         self._attached = attached
@@ -489,8 +492,8 @@ def knowledge_text(knowledge: Knowledge, lang: Lang) -> str:
         parts = _documents(documents, lang)
         if parts is None:
             raise SettingsError(f"knowledge cannot be {type(given).__name__}.", hint=_HINT, name="knowledge")
-    shown = [_PART[lang].format(source=source, text=text) for source, text in parts]
-    return _ALL[lang].format(parts="\n\n".join(shown)) if shown else ""
+    told = [_PART[lang].format(source=source, text=text) for source, text in parts]
+    return _ALL[lang].format(parts="\n\n".join(told)) if told else ""
 
 
 def _as_json(text: str) -> object:
