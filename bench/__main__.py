@@ -64,6 +64,7 @@ NAMES = (
     "blobs",
     "replicas",
     "small_model",
+    "schemas",
     "agents_suite",
 )
 RESULTS = Path(__file__).with_name("RESULTS.md")
