@@ -14,10 +14,11 @@ from datetime import date, datetime, timedelta
 from datetime import time as clock
 from decimal import Decimal
 from enum import StrEnum
-from typing import Annotated, Any, Literal, TypedDict
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from pydantic import AnyUrl, BaseModel, Field, IPvAnyAddress
+from typing_extensions import TypedDict
 
 from bench.figures import Figure, report
 from core import Assistant
@@ -327,7 +328,7 @@ def written(value: object) -> str:
 def holds(value: object, wanted: Iterable[str]) -> bool:
     """Whether what the text says stands in the value; of a duration one way to write it is enough."""
     text = written(value)
-    found = [one in text for one in wanted]
+    found = [one.casefold() in text.casefold() for one in wanted]
     return any(found) if isinstance(value, timedelta) else all(found)
 
 
