@@ -190,7 +190,5 @@ def test_a_number_that_an_agent_is_given_is_whole_and_in_its_bounds(kind: Any, f
 
 @pytest.mark.parametrize("library", ["papers", 5, ["papers"]])
 def test_what_is_no_library_is_told_where_the_assistant_is_made(library: Any) -> None:
-    with pytest.raises(
-        SettingsError, match=r"^library must be a Library, not .+ Give library=Library\.open\(path\)"
-    ):
+    with pytest.raises(SettingsError, match=r"^library must be a Library, not .+ Give library=Library\.open\(path\)"):
         Assistant(llm=ScriptedModel("fine"), library=library)
