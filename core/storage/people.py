@@ -275,9 +275,9 @@ class PeopleStore:
         """Delete the owner that somebody was, with all rows that are left. Raises StorageError."""
         await self._database.write(lambda c: c.execute(delete(owners).where(owners.c.id == person_id)))
 
-    async def is_owner(self, owner_id: str) -> bool:
+    async def is_owner(self, person_id: str) -> bool:
         """Whether there is an owner with this id, with or without an account. Raises StorageError."""
-        query = select(owners.c.id).where(owners.c.id == owner_id)
+        query = select(owners.c.id).where(owners.c.id == person_id)
         return await self._database.read(lambda c: c.execute(query).first() is not None)
 
     async def left_behind(self, beginning: str) -> list[str]:

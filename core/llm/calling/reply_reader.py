@@ -70,7 +70,7 @@ class Untagged:
         self._pieces.append(text)
         if self._place == "start" and self._carried.startswith("{") and _SAYS_NOTHING.fullmatch(text):
             self._wait(self._carried + text, 0)
-            return self.held() if self._place == "no" else None
+            return self._released()
         text, at = self._carried + text, 0
         self._carried = ""
         while at < len(text) and self._place != "no":
@@ -82,6 +82,9 @@ class Untagged:
                 at = self._follow_xml(text, at)
             else:
                 at = self._end(text, at)
+        return self._released()
+
+    def _released(self) -> str | None:
         return self.held() if self._place == "no" else None
 
     def held(self) -> str:
