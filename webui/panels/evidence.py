@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from core.llm.wire.cited import host_of
 from core.rag.document import numbered_as
 from webui.panels.evidence_page import ShownPage, picture
 from webui.panels.evidence_text import ShownText, text_page
-from webui.render.citations import host_of, one_line, passage_label, passage_lines
+from webui.render.citations import one_line, passage_label, passage_lines
 from webui.render.markup import escaped
 
 if TYPE_CHECKING:
@@ -332,7 +333,7 @@ def _chunk(chunk: Passage, listing: Listing, words: Words) -> str:
 
 def web_place(passage: Mapping[str, Any], words: Words) -> str:
     """The link to a passage's web page, in place of a page picture; "" for a passage of a document."""
-    host = host_of(passage)
+    host = host_of(str(passage.get("url") or ""))
     if not host:
         return ""
     address = escaped(str(passage["url"]))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
-from urllib.parse import urlsplit
 
+from core.llm.wire.cited import host_of
 from core.rag.attribution import sentences_of
 from core.rag.document import numbered_as
 from core.rag.parsers.base import is_ideograph
@@ -27,7 +27,7 @@ _JOINED = "\u2060"  # keeps the mark on the line of its word
 def passage_label(passage: Mapping[str, Any], words: Words) -> str:
     """Document and page of a passage, in the reader's language, and its rows where it stands for rows of a table."""
     document, page = str(passage.get("document") or ""), passage.get("page")
-    if host := host_of(passage):
+    if host := host_of(str(passage.get("url") or "")):
         document = document if document == host else words("evidence.where_web", document=document, host=host)
     place = words(f"evidence.where_{numbered_as(document)}", document=document, n=page) if page else document
     rows = shortened(str(passage.get("rows") or ""))
@@ -36,16 +36,6 @@ def passage_label(passage: Mapping[str, Any], words: Words) -> str:
         if rows
         else place
     )
-
-
-def host_of(passage: Mapping[str, Any]) -> str:
-    """The host of the web page that a passage is from; "" for one of a document."""
-    address = str(passage.get("url") or "")
-    try:
-        parts = urlsplit(address)
-        return (parts.hostname or "") if parts.scheme in {"http", "https"} else ""
-    except ValueError:
-        return ""
 
 
 def passage_lines(text: str) -> list[str]:
