@@ -23,10 +23,11 @@ from core.storage.base import (
     stored_message,
 )
 from core.storage.dialects import begins, upsert
-from core.storage.message_texts import keep_text, keep_title
+from core.storage.message_texts import keep_text, keep_title, text_row
 from core.storage.statements import (
     ADD_CONVERSATION,
     ADD_MESSAGE,
+    ADD_WORDS,
     ADD_OWNER,
     ALLOWED_TOOLS,
     CONVERSATION,
@@ -433,17 +434,32 @@ def _path(ordered: Sequence[Row[Any]], wanted: str | None, shown: str | None) ->
     return path[::-1]
 
 
-def insert_message(connection: Connection, owner: str, fresh: StoredMessage) -> None:
-    """Store a turn inside a transaction, make it the leaf, and note the files it needs. Raises NotFoundError."""
-    conversation_of(connection, owner, fresh.conversation_id)
+def insert_message(
+    connection: Connection, owner: str, fresh: StoredMessage, *below: StoredMessage
+) -> ConversationRecord:
+    """Store a turn inside a transaction, make it the leaf, and note the files it needs.
+
+    Args:
+        below: Turns of the same conversation that come under it, each under the one before; the last is the leaf.
+
+    Returns:
+        The conversation as it was.
+
+    Raises:
+        NotFoundError: The conversation, or the turn that this one is to be under, is not there.
+    """
+    conversation = conversation_of(connection, owner, fresh.conversation_id)
     if fresh.parent_id is not None:
         message_of(connection, owner, fresh.parent_id, fresh.conversation_id)
-    values = {name: getattr(fresh, name) for name in StoredMessage.__slots__}
-    connection.execute(ADD_MESSAGE, {**values, "owner_id": owner, "parts": dumped(fresh.parts)})
-    shown = {"conversation": fresh.conversation_id, "leaf": fresh.id, "time": fresh.created_at}
-    connection.execute(SHOW_LEAF, shown)
-    keep_text(connection, owner, fresh.conversation_id, fresh.id, fresh.role, fresh.parts)
-    use_files(connection, owner, fresh.conversation_id, file_ids(fresh.parts))
+    for one in (fresh, *below):
+        values = {name: getattr(one, name) for name in StoredMessage.__slots__}
+        connection.execute(ADD_MESSAGE, {**values, "owner_id": owner, "parts": dumped(one.parts)})
+        for row in text_row(owner, one.conversation_id, one.id, one.role, one.parts):
+            connection.execute(ADD_WORDS, row)
+        use_files(connection, owner, one.conversation_id, file_ids(one.parts))
+    leaf = below[-1] if below else fresh
+    connection.execute(SHOW_LEAF, {"conversation": leaf.conversation_id, "leaf": leaf.id, "time": leaf.created_at})
+    return conversation
 
 
 def use_files(connection: Connection, owner: str, conversation_id: str, wanted: Sequence[str]) -> None:

@@ -64,7 +64,7 @@ class PostgresDatabase(Transactions):
     def __init__(self, address: str) -> None:
         self.place = address
         self.name = named(address)
-        self._readers, self._writers = engine_of(address, CONNECTIONS), engine_of(address, CONNECTIONS)
+        self._readers, self._writers = engine_of(address, CONNECTIONS), engine_of(address, CONNECTIONS, writes=True)
         self._reading = ThreadPoolExecutor(CONNECTIONS, "database-read")
         self._writing = ThreadPoolExecutor(CONNECTIONS, "database-write")
         self._closing = threading.Event()

@@ -30,9 +30,15 @@ _USUAL: Final = {
     "-c tcp_keepalives_idle=30 -c tcp_keepalives_interval=10 -c tcp_keepalives_count=3",
 }
 
+_BY_INDEX: Final = " -c enable_seqscan=off"
 
-def engine_of(address: str, size: int) -> Engine:
+
+def engine_of(address: str, size: int, *, writes: bool = False) -> Engine:
     """What makes connections to a database, each in autocommit, at most so many.
+
+    Args:
+        writes: Whether they are for serializable writes. These look into an index wherever there is one: a small table
+            is otherwise read as a whole, and then whoever adds any row to it at the same time is in conflict.
 
     Raises:
         SettingsError: The address is wrong.
@@ -48,7 +54,7 @@ def engine_of(address: str, size: int) -> Engine:
         pool_reset_on_return=None,  # whoever takes one ends what it began
         use_native_hstore=False,
         hide_parameters=True,  # what people wrote stands in no log
-        connect_args=_unsaid(url),
+        connect_args=_unsaid(url, _BY_INDEX if writes else ""),
     )
     event.listen(engine, "connect", _set_up)
     return engine
@@ -68,9 +74,14 @@ def named(address: str) -> str:
     return f"the database {url.database or url.username or ''} at {url.host or 'this machine'}{port}"
 
 
-def _unsaid(url: URL) -> dict[str, str]:
-    """What is usual, and not said in the address."""
-    return {name: value for name, value in _USUAL.items() if name not in url.query}
+def _unsaid(url: URL, more: str = "") -> dict[str, str]:
+    """What is usual, and not said in the address.
+
+    Args:
+        more: Options of the server beside the usual ones.
+    """
+    usual = {**_USUAL, "options": _USUAL["options"] + more}
+    return {name: value for name, value in usual.items() if name not in url.query}
 
 
 def _last(value: str | tuple[str, ...]) -> str:

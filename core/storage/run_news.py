@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
+from sqlalchemy import Connection, bindparam, delete, func, insert, select, text, update
 
 from core.errors import ConflictError
 from core.storage import statements
@@ -57,11 +58,21 @@ class RunRequest:
 
 _WANTED: Final = runs.c.id.in_(bindparam("wanted", expanding=True))
 _STATES: Final = select(runs.c.id, runs.c.epoch, runs.c.status, runs.c.error).where(_WANTED)
-_AFTER: Final = (
-    select(run_events.c.seq, run_events.c.at, run_events.c.kind, run_events.c.payload)
-    .where(run_events.c.run_id == bindparam("run"), run_events.c.seq > bindparam("after"))
-    .order_by(run_events.c.seq)
-)
+# Each run is looked up by itself, whatever the planner believes: a few rows of each are new.
+_AFTER: Final = {
+    dialect: text(said).columns(run_events.c.run_id, *(run_events.c[name] for name in ("seq", "at", "kind", "payload")))
+    for dialect, said in {
+        "postgresql": """
+            SELECT known.key AS run_id, new.seq, new.at, new.kind, new.payload
+            FROM json_each_text(CAST(:wanted AS json)) AS known CROSS JOIN LATERAL (
+                SELECT seq, at, kind, payload FROM run_events
+                WHERE run_id = known.key AND seq > CAST(known.value AS integer) ORDER BY seq OFFSET 0) AS new""",
+        "sqlite": """
+            SELECT new.run_id, new.seq, new.at, new.kind, new.payload
+            FROM json_each(:wanted) AS known CROSS JOIN run_events AS new
+            ON new.run_id = known.key AND new.seq > known.value ORDER BY new.run_id, new.seq""",
+    }.items()
+}
 _OPEN: Final = (
     select(run_requests)
     .join(runs, runs.c.id == run_requests.c.run_id)
@@ -89,10 +100,13 @@ class RunNews:
 
         def load(connection: Connection) -> dict[str, News]:
             found: dict[str, News] = {}
-            for state in connection.execute(_STATES, {"wanted": [*wanted]}).all():
-                rows = connection.execute(_AFTER, {"run": state.id, "after": wanted[state.id]}).all()
-                events = [EventRow(row.seq, row.at, row.kind, row.payload) for row in rows]
-                found[state.id] = News(state.epoch, state.status, state.error, events)
+            states = connection.execute(_STATES, {"wanted": [*wanted]}).all()
+            events: dict[str, list[EventRow]] = {state.id: [] for state in states}
+            after = {"wanted": json.dumps({run: wanted[run] for run in events})}
+            for run, *row in connection.execute(_AFTER[connection.dialect.name], after) if events else ():
+                events[run].append(EventRow(*row))
+            for state in states:
+                found[state.id] = News(state.epoch, state.status, state.error, events[state.id])
             return found
 
         return await self._database.read(load)

@@ -20,7 +20,7 @@ from core.storage.dialects import clock, notify
 from core.storage.message_texts import keep_text, keep_title
 from core.storage.queued_messages import take_queued
 from core.storage.tables import run_events, runs
-from core.storage.thoughts import ThoughtStore, insert_thoughts
+from core.storage.thoughts import ThoughtStore, add_thoughts
 from core.storage.use import UNLIMITED, UsualLimits, check_use, count_use
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 LEASE_SECONDS = 20.0
 
 _RUNNING = statements.IS_RUNNING
+_FEW = 3
 _BATCH = 50  # runs in one transaction: nobody's message waits long behind it
 
 
@@ -174,15 +175,14 @@ class RunStore:
         record = RunRecord(run_id, self._owner, conversation_id, place.id, "running", None, model, None, now, None)
 
         def begin(connection: Connection) -> StoredMessage:
-            reply = place
+            turns = [place]
             _refuse_second(connection, conversation_id)
             if queued is not None:
                 take_queued(connection, self._owner, queued)
             if user is not None:
                 asked = StoredMessage(new_id(), conversation_id, parent_id, "user", tuple(user), None, "complete", now)
-                insert_message(connection, self._owner, asked)
-                reply = replace(place, parent_id=asked.id)
-            insert_message(connection, self._owner, reply)
+                turns = [asked, replace(place, parent_id=asked.id)]
+            before = insert_message(connection, self._owner, *turns)
             _insert_run(connection, record, worker, lasts)
             _append(connection, self._owner, run_id, rows)
             if worker == base.QUEUED:
@@ -190,11 +190,13 @@ class RunStore:
             check_use(connection, self._owner, now, self._limits)
             count_use(connection, self._owner, record.started_at, messages=1)
             named = {"conversation": conversation_id, "named": clean(title)}
-            connection.execute(statements.NAME_UNNAMED, named)
+            if not before.title:
+                connection.execute(statements.NAME_UNNAMED, named)
             if retitled:
                 connection.execute(statements.NAME_ANEW, {**named, "former": [*map(clean, retitled)]})
-            keep_title(connection, conversation_id)
-            return reply
+            if retitled or not before.title:
+                keep_title(connection, conversation_id)
+            return turns[-1]
 
         return record, await self._database.write(begin)
 
@@ -215,7 +217,7 @@ class RunStore:
             insert_message(connection, self._owner, place)
             _insert_run(connection, record, "", None)
             _append(connection, self._owner, record.id, rows)
-            insert_thoughts(connection, self._owner, place.id, thoughts)
+            add_thoughts(connection, self._owner, place.id, thoughts)
 
         await self._database.write(add)
 
@@ -321,7 +323,7 @@ class RunStore:
 
         def end(connection: Connection) -> None:
             record = _run_of(connection, self._owner, run_id)
-            _refuse_unheld(connection, self._owner, run_id, epoch)
+            _check_held(record, self._owner, epoch)
             if anew is not None:
                 connection.execute(delete(run_events).where(run_events.c.run_id == run_id))
             _append(connection, self._owner, run_id, rows if anew is None else anew)
@@ -333,7 +335,7 @@ class RunStore:
                 statements.END_MESSAGE, {"message": record.message_id, "said": dumped(parts), "ended": status}
             )
             keep_text(connection, self._owner, record.conversation_id, record.message_id, "assistant", parts)
-            insert_thoughts(connection, self._owner, record.message_id, thoughts)
+            add_thoughts(connection, self._owner, record.message_id, thoughts)
             use_files(connection, self._owner, record.conversation_id, file_ids(parts))  # what the model made
             if usage is not None:
                 count_use(connection, self._owner, time.time(), tokens=usage.total_tokens, cost=usage.cost or 0.0)
@@ -518,7 +520,7 @@ def _refuse_unheld(connection: Connection, owner: str, run_id: str, epoch: int) 
     _check_held(row, owner, epoch)
 
 
-def _check_held(row: Row[*tuple[Any, ...]] | None, owner: str, epoch: int) -> None:
+def _check_held(row: Row[*tuple[Any, ...]] | RunRecord | None, owner: str, epoch: int) -> None:
     if row is None or row.owner_id != owner:
         raise _missing()
     if row.epoch != epoch or row.status != "running":
@@ -526,8 +528,12 @@ def _check_held(row: Row[*tuple[Any, ...]] | None, owner: str, epoch: int) -> No
 
 
 def _append(connection: Connection, owner: str, run_id: str, rows: Sequence[EventRow]) -> None:
-    if rows:
-        connection.execute(statements.ADD_EVENTS, _event_values(owner, run_id, rows))
+    values = _event_values(owner, run_id, rows)
+    if len(values) > _FEW:
+        connection.execute(statements.ADD_EVENTS, values)
+        return
+    for one in values:  # two or three statements cost less than what sends many together
+        connection.execute(statements.ADD_EVENTS, one)
 
 
 def _event_values(owner: str, run_id: str, rows: Sequence[EventRow]) -> list[dict[str, Any]]:

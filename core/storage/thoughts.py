@@ -61,9 +61,15 @@ class ThoughtStore:
 
 def insert_thoughts(connection: Connection, owner: str, message_id: str, thoughts: Sequence[AgentThought]) -> None:
     """Store the steps of a reply that are not there yet, inside a transaction. Raises NotFoundError."""
+    if thoughts:
+        message_of(connection, owner, message_id)
+        add_thoughts(connection, owner, message_id, thoughts)
+
+
+def add_thoughts(connection: Connection, owner: str, message_id: str, thoughts: Sequence[AgentThought]) -> None:
+    """The same for a reply that is known to be the owner's."""
     if not thoughts:
         return
-    message_of(connection, owner, message_id)
     of_this = message_agent_thoughts.c.message_id == message_id
     last = connection.execute(select(func.max(message_agent_thoughts.c.position)).where(of_this)).scalar() or 0
     for step in sorted(thoughts, key=lambda step: step.position):
