@@ -1,5 +1,6 @@
 """What feed and checkpoint cost: replies written in two processes and followed in two others, without a model.
 
+Each reply is of another person. Its beginning and its end are in the figure, shared out over its 90 events.
 `python -m bench.replicas.feeding writes|reads|bare …` is one of the processes; it says how much processor it took.
 """
 
@@ -35,6 +36,27 @@ REPLIES: Final = 100  # of each process
 EVENTS: Final = 90
 PACE: Final = 1 / 15
 GOAL: Final = 250
+EARLIER: Final = 20_000  # replies that are in the database already, of 1,000 people
+_NUMBERS: Final = "generate_series(1, %(most)s) AS n"
+_EARLIER: Final = (
+    "INSERT INTO owners (id, created_at) SELECT DISTINCT 'earlier ' || n %% 1000, 0 FROM " + _NUMBERS,
+    "INSERT INTO conversations (id, owner_id, title, leaf_id, created_at, updated_at) "
+    "SELECT md5('c' || n), 'earlier ' || n %% 1000, 'Counted', md5('a' || n), n, n FROM " + _NUMBERS,
+    "INSERT INTO messages (id, owner_id, conversation_id, parent_id, role, parts, run_id, status, created_at) "
+    "SELECT md5('q' || n), 'earlier ' || n %% 1000, md5('c' || n), NULL, 'user', '[]', NULL, 'complete', n FROM "
+    + _NUMBERS,
+    "INSERT INTO messages (id, owner_id, conversation_id, parent_id, role, parts, run_id, status, created_at) "
+    "SELECT md5('a' || n), 'earlier ' || n %% 1000, md5('c' || n), md5('q' || n), 'assistant', '[]', md5('r' || n), "
+    "'complete', n FROM " + _NUMBERS,
+    "INSERT INTO runs (id, owner_id, conversation_id, message_id, status, model, worker, started_at, finished_at) "
+    "SELECT md5('r' || n), 'earlier ' || n %% 1000, md5('c' || n), md5('a' || n), 'complete', '', '', n, n FROM "
+    + _NUMBERS,
+    "INSERT INTO run_events (run_id, owner_id, seq, at, kind, payload) SELECT md5('r' || n), 'earlier ' || n %% 1000, "
+    "seq, 0, 'text_delta', '{\"text\": \"w\"}' FROM generate_series(1, 5) AS seq, " + _NUMBERS,
+    "INSERT INTO message_agent_thoughts (id, owner_id, message_id, thought, position, created_at) "
+    "SELECT md5('t' || n), 'earlier ' || n %% 1000, md5('a' || n), '', 1, n FROM " + _NUMBERS,
+    "ANALYZE",
+)
 _LONGEST: Final = EVENTS * PACE * 3 + 60
 
 
@@ -55,15 +77,14 @@ _SAID: Final = "".join(f"w{number:03d} " for number in range(1, EVENTS))
 
 
 async def _writes(runs: Runs, stores: Stores, owner: str) -> str:
-    talks = stores.of(owner).conversations
-    await talks.ensure_owner()
-    asked, made = Message("user", "Count."), [await talks.create(f"{number}") for number in range(REPLIES)]
+    people = [f"{owner} {number}" for number in range(REPLIES)]  # each asks once, as so many would
+    asked, made = Message("user", "Count."), [await stores.of(one).conversations.create("Counted") for one in people]
     await _together("made")
     begun = time.process_time()
 
     async def one(number: int, talk: str) -> str:
         await asyncio.sleep(number / REPLIES)
-        run = await runs.of(owner).start(talk, Says(), user=asked, parent_id=None, history=[asked])
+        run = await runs.of(people[number]).start(talk, Says(), user=asked, parent_id=None, history=[asked])
         return await run.wait()
 
     ended = await asyncio.gather(*(one(number, talk.id) for number, talk in enumerate(made)))
@@ -76,7 +97,7 @@ async def _reads(feed: Feed, stores: Stores, owner: str) -> str:
     end = time.monotonic() + _LONGEST
     while len(followed) < REPLIES and time.monotonic() < end:
         for record, _ in await stores.runs.running():
-            if record.owner_id == owner and record.id not in known:
+            if record.owner_id.rpartition(" ")[0] == owner and record.id not in known:
                 known.add(record.id)
                 followed.append(Following(FollowedRun(record), feed, lambda _: None, lambda _: None))
         await asyncio.sleep(0.25)
@@ -166,7 +187,10 @@ def measured(place: Place) -> Iterator[Figure]:
 
 
 async def _made(database: str) -> None:
-    await (await Database.open(database)).aclose()
+    """The tables, with earlier replies: in empty ones all rows share a page, so that all are in conflict."""
+    opened = await Database.open(database)
+    await opened.write(lambda c: [c.exec_driver_sql(one, {"most": EARLIER}) for one in _EARLIER])
+    await opened.aclose()
 
 
 if __name__ == "__main__":

@@ -23,12 +23,12 @@ from core.storage.base import (
     stored_message,
 )
 from core.storage.dialects import begins, upsert
-from core.storage.message_texts import keep_text, keep_title, text_row
+from core.storage.message_texts import keep_text, keep_title, text_row, title_row
 from core.storage.statements import (
     ADD_CONVERSATION,
     ADD_MESSAGE,
-    ADD_WORDS,
     ADD_OWNER,
+    ADD_WORDS,
     ALLOWED_TOOLS,
     CONVERSATION,
     CONVERSATION_ID,
@@ -182,7 +182,8 @@ class ConversationStore:
             fresh = ConversationRecord(wanted if is_free else new_id(), self._owner, clean(title), now, now)
             values = {name: getattr(fresh, name) for name in ConversationRecord.__slots__}
             connection.execute(ADD_CONVERSATION, {**values, "settings": dict(settings or {})})
-            keep_title(connection, fresh.id)
+            for row in title_row(self._owner, fresh.id, fresh.title):
+                connection.execute(ADD_WORDS, row)
             made.append(fresh.id)
             return fresh
 

@@ -529,11 +529,8 @@ def _check_held(row: Row[*tuple[Any, ...]] | RunRecord | None, owner: str, epoch
 
 def _append(connection: Connection, owner: str, run_id: str, rows: Sequence[EventRow]) -> None:
     values = _event_values(owner, run_id, rows)
-    if len(values) > _FEW:
-        connection.execute(statements.ADD_EVENTS, values)
-        return
-    for one in values:  # two or three statements cost less than what sends many together
-        connection.execute(statements.ADD_EVENTS, one)
+    for some in [values] if len(values) > _FEW else values:  # a few cost less than what sends many together
+        connection.execute(statements.ADD_EVENTS, some)
 
 
 def _event_values(owner: str, run_id: str, rows: Sequence[EventRow]) -> list[dict[str, Any]]:

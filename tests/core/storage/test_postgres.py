@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import re
 import signal
+import threading
 import traceback
 from collections.abc import AsyncIterator, Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -206,6 +208,25 @@ async def test_writes_whose_outcome_depends_on_their_order_run_one_after_the_oth
     assert await owner_count(replicas[0]) == 30
     for one in replicas:
         await one.aclose()
+
+
+async def test_writes_of_different_rows_of_a_small_table_do_not_meet(opened: Database) -> None:
+    for one in ("a", "b"):
+        await opened.write(add_owner(one))
+    await opened.write(lambda c: c.execute(text("ANALYZE owners")))  # PostgreSQL would read a page as a whole
+    tried, both = list[str](), threading.Barrier(2)
+
+    def change(owner: str, connection: Connection) -> None:
+        connection.execute(text("SELECT * FROM owners WHERE id = :owner"), {"owner": owner}).one()
+        if owner not in tried:
+            tried.append(owner)
+            both.wait(10)  # each has read its row, and neither has written it
+        else:
+            tried.append(owner)
+        connection.execute(text("UPDATE owners SET created_at = 2 WHERE id = :owner"), {"owner": owner})
+
+    await asyncio.gather(*(opened.write(partial(change, one)) for one in ("a", "b")))
+    assert sorted(tried) == ["a", "b"]
 
 
 async def test_text_with_nul_is_kept_without_it(opened: Database) -> None:
