@@ -15,12 +15,12 @@ import pytest
 from core.agents import kept_indices
 from tests.tries import register_profiles
 from tests.warm_readers import Origin
-from webui.gradio_patches import WithoutStubs
+from webui.gradio_patches import LeanFinder
 
 pytest_plugins = ("tests.grown_servers", "tests.grown_postgres")  # started by the first test that asks for one
 
 register_profiles()
-sys.meta_path.insert(0, WithoutStubs())  # whichever test imports Gradio first, its stubs are not written
+sys.meta_path.insert(0, LeanFinder())  # whichever test imports Gradio first, its stubs are not written
 
 _OWN_VARIABLES = ("PARLOUR_", "OPENAI_", "AZURE_OPENAI_", "DASHSCOPE_", "MCP_")
 _PROXIES = ("http_proxy", "https_proxy", "all_proxy")

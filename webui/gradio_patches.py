@@ -6,6 +6,7 @@ import asyncio
 import gc
 import os
 import sys
+import threading
 import time
 from collections import OrderedDict
 from contextlib import contextmanager, nullcontext
@@ -46,11 +47,12 @@ def lean_import() -> Generator[None, None, None]:
 
     For each component it parses its own source, and writes a stub for editors beside it, into the installed package;
     that is a third of the work. Another sixth is the collector, which looks in vain for rubbish among fresh modules.
+    And it imports the `mcp` package, if there is one, for a server that the page does not have.
 
     In every call it imports matplotlib and turns its drawing into files, twice: the first call would hold up everybody
     for a second. No handler of the page draws.
     """
-    finder = WithoutStubs()
+    finder = LeanFinder()
     sys.meta_path.insert(0, finder)
     gc.disable()
     try:
@@ -62,27 +64,37 @@ def lean_import() -> Generator[None, None, None]:
     utils.MatplotlibBackendMananger = nullcontext
 
 
-class WithoutStubs(MetaPathFinder):
-    """Finds the module that writes the stubs, and takes the writing out of it."""
+class LeanFinder(MetaPathFinder):
+    """Finds the module that writes the stubs, and takes the writing out of it; hides `mcp` from the one of servers."""
+
+    def __init__(self) -> None:
+        self._hidden_from = threading.local()  # other threads may import `mcp` meanwhile
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         """The module as it is found anyway, with a loader that changes it."""
         del target
-        if fullname != "gradio.component_meta":
-            return None
-        spec = PathFinder.find_spec(fullname, path)
-        if spec is not None and spec.loader is not None:
+        if fullname == "mcp" and getattr(self._hidden_from, "here", False):
+            raise ModuleNotFoundError("Gradio's own MCP server is not used.", name="mcp")
+        run = {"gradio.component_meta": self._without_stubs, "gradio.mcp": self._without_mcp}.get(fullname)
+        spec = PathFinder.find_spec(fullname, path) if run is not None else None
+        if run is not None and spec is not None and spec.loader is not None:
             loader: Any = spec.loader
-            run = loader.exec_module
-
-            def run_and_change(module: Any) -> None:
-                run(module)
-                module.create_or_modify_pyi = _no_stub
-
-            loader.exec_module = run_and_change
+            loader.exec_module = partial(run, loader.exec_module)
         return spec
+
+    @staticmethod
+    def _without_stubs(run: Callable[[ModuleType], None], module: Any) -> None:
+        run(module)
+        module.create_or_modify_pyi = _no_stub
+
+    def _without_mcp(self, run: Callable[[ModuleType], None], module: ModuleType) -> None:
+        self._hidden_from.here = True
+        try:
+            run(module)
+        finally:
+            self._hidden_from.here = False
 
 
 def _no_stub(*_: object) -> None:

@@ -13,13 +13,13 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, cast
 
-from mcp_types import ElicitRequestFormParams, ElicitResult
-
 from core.errors import ParlourError
 from core.mcp.journal import many_lines, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from mcp_types import ElicitResult
 
 
 _LOG = logging.getLogger(__name__)
@@ -99,6 +99,8 @@ class Asker:
 
     async def answer(self, context: Any, params: Any) -> ElicitResult:
         """What the SDK calls when the server asks. Only forms are passed on: no server sends a user to an address."""
+        from mcp_types import ElicitRequestFormParams, ElicitResult
+
         del context
         if self._elicit is None or not isinstance(params, ElicitRequestFormParams) or self._asked is not None:
             return ElicitResult(action="decline")
@@ -149,6 +151,8 @@ def _as_it_is(said: Any) -> Any:
 
 
 async def _answered(asked: asyncio.Future[dict[str, Any] | None], server: str) -> ElicitResult:
+    from mcp_types import ElicitResult
+
     try:
         async with asyncio.timeout(PATIENCE):
             given = await asked

@@ -14,12 +14,13 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from core.bridge.sync import shared_loop
 from core.errors import ServerMisbehavedError, ServerUnreachableError
+from core.mcp.authorization import Authorization
 from core.mcp.complaints import FAILURES, ErrorTranslator, is_forgotten
 from core.mcp.forms import Asker
 from core.mcp.journal import ServerLog
 from core.mcp.results import has_resources, listed_prompts, listed_resources, listed_tools
 from core.mcp.settings import fingerprint, resolve_command
-from core.mcp.sign_in import NOBODY, Authorization
+from core.mcp.sign_in import NOBODY
 from core.mcp.web import opened_transport
 
 if TYPE_CHECKING:

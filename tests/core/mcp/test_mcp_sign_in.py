@@ -15,10 +15,11 @@ import pytest
 from mcp.shared.auth import OAuthToken
 
 from core.errors import ServerUnreachableError, SignInNeededError
+from core.mcp.authorization import Authorization
 from core.mcp.journal import ServerLog
 from core.mcp.pool import MCPClient, MCPManager
 from core.mcp.settings import ServerSettings
-from core.mcp.sign_in import NOBODY, Authorization, BrowserSignIn, MemoryTokens, SignIn
+from core.mcp.sign_in import NOBODY, BrowserSignIn, MemoryTokens, SignIn
 from core.net.addresses import Reach
 from tests.core.mcp.protected_server import Protected, protected
 
@@ -152,7 +153,7 @@ async def test_an_answer_to_another_question_is_none(notes: Protected) -> None:
 async def test_whoever_does_not_answer_is_not_waited_for_without_end(
     notes: Protected, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("core.mcp.sign_in.PATIENCE", 0.2)
+    monkeypatch.setattr("core.mcp.authorization.PATIENCE", 0.2)
 
     async def ask(address: str) -> str:
         return await asyncio.get_running_loop().create_future()

@@ -129,7 +129,7 @@ async def test_a_second_press_of_the_button_is_another_question(desk: Desk) -> N
 
 
 async def test_a_question_ends_after_its_time(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("core.mcp.sign_in.PATIENCE", 0.3)
+    monkeypatch.setattr("core.mcp.authorization.PATIENCE", 0.3)
     address = await desk.begun(await desk.added())
     while (one := (await desk.servers.of(ANN).list())[0]).state != "sign_in":
         await asyncio.sleep(0.02)
