@@ -27,6 +27,17 @@ from core.rag.document_locks import DocumentLocks, ReadRequest
 from core.rag.draft import display_name
 from core.rag.embedded_shelf import EmbeddedShelf
 from core.rag.figures import Figures
+from core.rag.given import (
+    check_count,
+    check_folder,
+    check_ids,
+    check_kind,
+    check_page,
+    check_parts,
+    check_passage,
+    check_question,
+    check_zoom,
+)
 from core.rag.ingest import Ingestor, Parts, open_index, restore_mark
 from core.rag.originals import FileInfo, Originals
 from core.rag.pages import Pages, Pictures
@@ -130,11 +141,14 @@ class Library:
         Raises:
             MissingExtraError: The extra `documents` is not installed.
             NoSpaceError: The disk is full, and there is something to read again.
-            SettingsError: The config is wrong.
+            SettingsError: The config, or another argument, is wrong; the message names it.
             StorageError: The folder cannot be used.
         """
         need_packages("A library of documents", ["numpy", "snowballstemmer"])
-        return cls(Path(path_given(folder, "The folder of a library")), RAGConfig.of(config), limits, shelf, fetch)
+        place = path_given(folder, "folder", 'Give the path of a folder, such as "my-library".')
+        check_folder(place)
+        check_parts(limits, shelf, fetch)
+        return cls(Path(place), RAGConfig.of(config), limits, shelf, fetch)
 
     def close(self) -> None:
         """Let go of files and threads; what is being read is given up, and nothing of it stays."""
@@ -311,9 +325,14 @@ class Library:
             documents: Only in those with these ids; in all by default.
 
         Raises:
-            SettingsError: There is no such way of searching, or it needs vectors, and the library was opened without.
+            SettingsError: There is no such way of searching, or it needs vectors, and the library was opened without;
+                or another argument is not what it has to be. The message names it.
             StorageError: The library cannot be read.
         """
+        check_question(question)
+        check_count(k)
+        check_kind(retrieval_type)
+        check_ids(documents)
         most = self._config.top_k if k is None else k
         scored = self.retriever.scored(question, most, retrieval_type, documents)
         found = self._shelf.passages(scored)
@@ -331,8 +350,12 @@ class Library:
             documents: Only in those with these ids; in all by default.
 
         Raises:
+            SettingsError: An argument is not what it has to be.
             StorageError: The library cannot be read.
         """
+        check_question(text, "text")
+        check_count(k)
+        check_ids(documents)
         return self._shelf.passages(self.retriever.holding(text, k, documents))
 
     def first_passages(self, k: int | None = None, *, documents: Collection[str] | None = None) -> list[Passage]:
@@ -341,8 +364,11 @@ class Library:
         Each document has its share: the first passage of each comes before the second of any.
 
         Raises:
+            SettingsError: An argument is not what it has to be.
             StorageError: The library cannot be read.
         """
+        check_count(k)
+        check_ids(documents)
         most = self._config.top_k if k is None else k
         wanted = [d.id for d in self._shelf.documents() if documents is None or d.id in documents]
         each = [self._shelf.first_ids(document_id, most) for document_id in wanted[: max(most, 0)]]
@@ -373,15 +399,20 @@ class Library:
             zoom: Pixels for each point (1/72 inch).
 
         Raises:
+            SettingsError: `passage` is none, or `zoom` no number above 0.
             NotFoundError: The document is gone.
             DocumentError: It has no pages (key `document_no_pages`), or the page cannot be drawn.
         """
+        check_passage(passage)
+        check_zoom(zoom)
         document = self.document(passage.document_id)
         original = self._originals.path(document.id)
         return self._pictures.get(document, original, passage.page or 0, zoom, passage.rectangles)
 
     def page_image(self, document_id: str, page: int, zoom: float = _ZOOM) -> bytes:
         """The `page` (from 1) of `document_id` as PNG, unmarked; `zoom` and errors as in `page_picture`."""
+        check_page(page)
+        check_zoom(zoom)
         document = self.document(document_id)
         return self._pictures.get(document, self._originals.path(document.id), page, zoom)
 

@@ -1,0 +1,92 @@
+"""What a program gives wrongly is told in one sentence: the argument, what was given, and what to write instead."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from core.errors import SettingsError
+from core.rag.library import Library
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Any:
+    with Library.open(tmp_path / "lake") as library:
+        library.add_text("Herons eat fish.", name="lake")
+        yield library
+
+
+def told(call: Callable[[], object], name: str, given: str) -> None:
+    """The call is refused with the argument's name, what was given, and a hint that says what to write."""
+    with pytest.raises(SettingsError) as caught:
+        call()
+    message = caught.value.args[0]
+    assert message.startswith(name)
+    assert given in message
+    assert message.count(". ") == 0
+    assert re.match(r"(Write|Leave|Give) ", caught.value.hint)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "name", "given"),
+    [
+        ({"question": None}, "question", "None"), ({"question": 5}, "question", "5"),
+        ({"question": b"herons"}, "question", "b'herons'"), ({"question": ["herons"]}, "question", "a list"),
+        ({"k": "3"}, "k", "'3'"), ({"k": 2.5}, "k", "2.5"), ({"k": True}, "k", "True"), ({"k": -1}, "k", "-1"),
+        ({"k": 10**30}, "k", "1000"), ({"k": [3]}, "k", "a list"),
+        ({"retrieval_type": 5}, "retrieval_type", "5"), ({"retrieval_type": ["keyword"]}, "retrieval_type", "a list"),
+        ({"documents": "lake"}, "documents", "'lake'"), ({"documents": 5}, "documents", "5"),
+        ({"documents": [None]}, "documents", "None"), ({"documents": (one for one in "a")}, "documents", "a generator"),
+    ],
+)  # fmt: skip
+def test_a_search_names_the_argument_that_is_wrong(lake: Any, arguments: dict[str, Any], name: str, given: str) -> None:
+    told(lambda: lake.find(**{"question": "herons", **arguments}), name, given)
+
+
+def test_documents_are_named_by_their_ids(lake: Any) -> None:
+    (document,) = lake.documents()
+    for given in (document, [document]):
+        told(lambda given=given: lake.find("herons", documents=given), "documents", "a Document")
+    assert lake.find("herons", documents={document.id})
+    assert lake.find("herons", 0) == []
+    told(lambda: lake.holding(None, 3), "text", "None")
+    told(lambda: lake.first_passages("3"), "k", "'3'")
+
+
+def test_a_page_is_drawn_of_a_passage_with_a_zoom_above_0(lake: Any) -> None:
+    (document,), (passage,) = lake.documents(), lake.find("herons")
+    for given, as_told in [(None, "None"), (document, "a Document"), ([passage], "a list"), (document.id, "'")]:
+        told(lambda given=given: lake.page_picture(given), "passage", as_told)
+    for zoom in ("2", None, 0, -1.5, True, float("nan"), float("inf")):
+        told(lambda zoom=zoom: lake.page_picture(passage, zoom), "zoom", repr(zoom))
+        told(lambda zoom=zoom: lake.page_image(document.id, 1, zoom), "zoom", repr(zoom))
+    told(lambda: lake.page_image(document.id, "1"), "page", "'1'")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "name", "given"),
+    [
+        ({"folder": None}, "folder", "None"), ({"folder": b"lake"}, "folder", "bytes"),
+        ({"folder": ""}, "folder", "''"),
+        ({"folder": "a\0b"}, "folder", r"'a\x00b'"),
+        ({"limits": {"seconds": 3}}, "limits", "a dict"),
+        ({"shelf": 5}, "shelf", "5"), ({"fetch": "x"}, "fetch", "'x'"),
+    ],
+)  # fmt: skip
+def test_opening_names_the_argument_that_is_wrong(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: dict[str, Any], name: str, given: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    told(lambda: Library.open(**{"folder": "lake", **arguments}), name, given)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_is_no_folder_of_a_library(tmp_path: Path) -> None:
+    (tmp_path / "manual.pdf").write_bytes(b"%PDF")
+    told(lambda: Library.open(tmp_path / "manual.pdf"), "folder", "'manual.pdf'")
