@@ -20,7 +20,7 @@ class EachWorkTwice(SqliteDatabase):
         """Twice on the same snapshot."""
         return await super().read(lambda c: (work(c), work(c))[1])
 
-    async def write(self, work: Callable[[Connection], T], *, durable: bool = True) -> T:
+    async def write(self, work: Callable[[Connection], T], *, durable: bool = True, holds: bool = False) -> T:
         """Once undone, then for good."""
 
         def again(connection: Connection) -> T:
@@ -31,4 +31,4 @@ class EachWorkTwice(SqliteDatabase):
             connection.exec_driver_sql("RELEASE in_vain")
             return work(connection)
 
-        return await super().write(again, durable=durable)
+        return await super().write(again, durable=durable, holds=holds)

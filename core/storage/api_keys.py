@@ -256,14 +256,15 @@ class ApiKeyStore:
         old = func.coalesce(api_keys.c.used_at, 0.0) < now - _NOTED_EACH
 
         def note(connection: Connection) -> None:
-            if connection.execute(select(api_keys.c.id).where(is_mine)).first() is None:
+            stays = select(api_keys.c.id).where(is_mine).with_for_update(read=True, key_share=True)
+            if connection.execute(stays).first() is None:
                 return
             connection.execute(_ADD_USE, fresh)
             connection.execute(update(api_keys).where(is_mine & old).values(used_at=now))
             tokens = usage.total_tokens if usage is not None else 0
             count_use(connection, self._owner, now, messages=questions, tokens=tokens, cost=fresh["cost"])
 
-        await self._database.write(note, durable=False)
+        await self._database.write(note, durable=False, holds=True)
 
 
 class AllApiKeys:

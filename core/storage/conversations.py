@@ -7,7 +7,20 @@ import time
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any, Final
 
-from sqlalchemy import ColumnElement, Connection, Row, and_, delete, exists, false, func, literal, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Row,
+    Select,
+    and_,
+    delete,
+    exists,
+    false,
+    func,
+    literal,
+    select,
+    update,
+)
 
 from core.errors import NotFoundError
 from core.messages.invisible import plain_line
@@ -31,6 +44,7 @@ from core.storage.statements import (
     ADD_WORDS,
     ALLOWED_TOOLS,
     CONVERSATION,
+    CONVERSATION_HELD,
     CONVERSATION_ID,
     CONVERSATION_SETTINGS,
     FILES_OF_OWNER,
@@ -193,7 +207,7 @@ class ConversationStore:
 
         # Nothing is lost with an empty one; the first question is durable, and so is then all that was written before.
         try:
-            return await self._database.write(begin, durable=False)
+            return await self._database.write(begin, durable=False, holds=True)
         except asyncio.CancelledError:  # stored, perhaps, but nobody knows its id
             await self._database.write(undo, durable=False)
             raise
@@ -377,8 +391,10 @@ def conversation_of(connection: Connection, owner: str, conversation_id: str) ->
     return conversation_record(_row_of(connection, owner, conversation_id))
 
 
-def _row_of(connection: Connection, owner: str, conversation_id: str) -> Row[Any]:
-    row = connection.execute(CONVERSATION, {"conversation": conversation_id, "owner": owner}).first()
+def _row_of(
+    connection: Connection, owner: str, conversation_id: str, query: Select[tuple[Any, ...]] = CONVERSATION
+) -> Row[Any]:
+    row = connection.execute(query, {"conversation": conversation_id, "owner": owner}).first()
     if row is None:
         raise _missing("conversation")
     return row
@@ -440,6 +456,8 @@ def insert_message(
 ) -> ConversationRecord:
     """Store a turn inside a transaction, make it the leaf, and note the files it needs.
 
+    Nobody else changes the conversation until the transaction ends.
+
     Args:
         below: Turns of the same conversation that come under it, each under the one before; the last is the leaf.
 
@@ -449,7 +467,7 @@ def insert_message(
     Raises:
         NotFoundError: The conversation, or the turn that this one is to be under, is not there.
     """
-    conversation = conversation_of(connection, owner, fresh.conversation_id)
+    conversation = conversation_record(_row_of(connection, owner, fresh.conversation_id, CONVERSATION_HELD))
     if fresh.parent_id is not None:
         message_of(connection, owner, fresh.parent_id, fresh.conversation_id)
     for one in (fresh, *below):

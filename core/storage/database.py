@@ -81,9 +81,9 @@ class Database:
         """As of `Transactions`."""
         return self._form.read_here(work)
 
-    def write(self, work: Callable[[Connection], T], *, durable: bool = True) -> Awaitable[T]:
+    def write(self, work: Callable[[Connection], T], *, durable: bool = True, holds: bool = False) -> Awaitable[T]:
         """As of `Transactions`."""
-        return self._form.write(work, durable=durable)
+        return self._form.write(work, durable=durable, holds=holds)
 
     def counted(self, connection: Connection) -> int:
         """As of `Transactions`."""
@@ -153,8 +153,9 @@ class SqliteDatabase(Transactions):
         except (DBAPIError, PoolTimeoutError, sqlite3.Error, OSError) as error:
             raise translated(error, self.path) from error
 
-    async def write(self, work: Callable[[Connection], T], *, durable: bool = True) -> T:
-        """As of `Transactions`."""
+    async def write(self, work: Callable[[Connection], T], *, durable: bool = True, holds: bool = False) -> T:
+        """As of `Transactions`; there is one writer, who needs to hold nothing."""
+        del holds
         return await run_to_end(self._run(self._writing, self._writer, _to_write(durable=durable), work))
 
     async def aclose(self) -> None:

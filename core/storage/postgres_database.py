@@ -49,7 +49,8 @@ _LONGEST_WAIT: Final = 0.25
 _MOST_SELECTED: Final = 1024  # numbers of descriptors that `select` takes
 _TO_READ: Final = b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _TO_WRITE: Final = b"BEGIN ISOLATION LEVEL SERIALIZABLE"
-_TO_WRITE_QUICKLY: Final = b"BEGIN ISOLATION LEVEL SERIALIZABLE; SET LOCAL synchronous_commit = off"
+_TO_HOLD: Final = b"BEGIN ISOLATION LEVEL READ COMMITTED"
+_QUICKLY: Final = b"; SET LOCAL synchronous_commit = off"
 _FAILURES: Final = (DBAPIError, PoolTimeoutError, psycopg.Error)
 
 
@@ -58,7 +59,9 @@ class PostgresDatabase(Transactions):
 
     Writes are serializable: PostgreSQL refuses one whose outcome depends on the order in which it ran beside others,
     and it runs again, as it does where the server went away before its end. So what holds for SQLite's one writer
-    holds here.
+    holds here. Of those that read and write one page of a table, whichever rows of it, PostgreSQL refuses some in vain:
+    in a burst of replies most of them, again and again. What replies are made of holds its rows itself, and sees with
+    each statement what others have stored by then.
     """
 
     def __init__(self, address: str) -> None:
@@ -87,9 +90,9 @@ class PostgresDatabase(Transactions):
             raise StorageError("The database is closed.")
         return self._patiently(self._readers, _TO_READ, work)
 
-    async def write(self, work: Callable[[Connection], T], *, durable: bool = True) -> T:
+    async def write(self, work: Callable[[Connection], T], *, durable: bool = True, holds: bool = False) -> T:
         """As of `Transactions`; key `storage_unsure` where the connection was lost at the very end."""
-        opening = _TO_WRITE if durable else _TO_WRITE_QUICKLY
+        opening = (_TO_HOLD if holds else _TO_WRITE) + (b"" if durable else _QUICKLY)
         return await run_to_end(self._run(self._writing, self._writers, opening, work))
 
     def others(self) -> int:

@@ -159,7 +159,7 @@ def take_queued(connection: Connection, owner: str, message: QueuedMessage) -> N
         NotFoundError: It was sent or removed.
     """
     these = (queued_messages.c.id == message.id) & (queued_messages.c.owner_id == owner)
-    row = connection.execute(select(queued_messages).where(these)).first()
+    row = connection.execute(select(queued_messages).where(these).with_for_update()).first()
     if row is None:
         raise _gone()
     if _message(row) != message:

@@ -136,19 +136,23 @@ class RunRequests:
         self._database = database
 
     async def ask(self, record: RunRecord, request: RunRequest) -> bool:
-        """Ask the process that holds a run, whichever it is then; whether nobody was quicker. Raises StorageError."""
+        """Ask the process that holds a run, whichever it is then; whether nobody was quicker. Raises StorageError.
+
+        Of a run that is over nothing is asked: nobody would take in what somebody typed.
+        """
         values = {"key": request.key, "kind": request.kind, "payload": request.payload, "at": time.time()}
 
         def add(connection: Connection) -> bool:
+            row = connection.execute(statements.RUN_HELD, {"run": request.run_id}).first()
             known = select(run_requests.c.key).where(_this(request.run_id, request.key))
-            if connection.execute(known).first() is not None:
+            if row is None or row.status != "running" or connection.execute(known).first() is not None:
                 return False
             connection.execute(insert(run_requests).values(run_id=request.run_id, owner_id=record.owner_id, **values))
             notify(connection, "asked")
             return True
 
         try:
-            return await self._database.write(add)
+            return await self._database.write(add, holds=True)
         except ConflictError as error:  # the run is gone, or another process was quicker
             if error.words_key != ConflictError.key:
                 raise

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from sqlalchemy import Connection, Row, bindparam, delete, func, select, update
+from sqlalchemy import Connection, Row, Select, bindparam, delete, func, select, update
 from sqlalchemy.exc import IntegrityError, StatementError
 
 from core.errors import LeaseLostError, NotFoundError
@@ -86,7 +86,7 @@ class Checkpoints:
     async def _stored(self, batch: Sequence[_Checkpoint]) -> Mapping[_Checkpoint, Exception]:
         """Store what may be stored; the errors of the others."""
         try:
-            return await self._database.write(partial(_store_all, batch), durable=False)
+            return await self._database.write(partial(_store_all, batch), durable=False, holds=True)
         except Exception as error:  # noqa: BLE001 - each of those who wait gets it
             if len(batch) == 1 or not isinstance(error, StatementError):
                 return dict.fromkeys(batch, error)
@@ -177,18 +177,16 @@ class RunStore:
         def begin(connection: Connection) -> StoredMessage:
             turns = [place]
             _refuse_second(connection, conversation_id)
-            if queued is not None:
-                take_queued(connection, self._owner, queued)
             if user is not None:
                 asked = StoredMessage(new_id(), conversation_id, parent_id, "user", tuple(user), None, "complete", now)
                 turns = [asked, replace(place, parent_id=asked.id)]
-            before = insert_message(connection, self._owner, *turns)
+            before = insert_message(connection, self._owner, *turns)  # which holds the conversation from here on
+            if queued is not None:
+                take_queued(connection, self._owner, queued)
             _insert_run(connection, record, worker, lasts)
             _append(connection, self._owner, run_id, rows)
             if worker == base.QUEUED:
                 notify(connection, "queued")
-            check_use(connection, self._owner, now, self._limits)
-            count_use(connection, self._owner, record.started_at, messages=1)
             named = {"conversation": conversation_id, "named": clean(title)}
             if not before.title:
                 connection.execute(statements.NAME_UNNAMED, named)
@@ -196,9 +194,11 @@ class RunStore:
                 connection.execute(statements.NAME_ANEW, {**named, "former": [*map(clean, retitled)]})
             if retitled or not before.title:
                 keep_title(connection, conversation_id)
+            count_use(connection, self._owner, now, messages=1)  # from here on the owner's other questions wait
+            check_use(connection, self._owner, now, self._limits, counted=1)
             return turns[-1]
 
-        return record, await self._database.write(begin)
+        return record, await self._database.write(begin, holds=True)
 
     async def add_whole(
         self, record: RunRecord, place: StoredMessage, rows: Sequence[EventRow], thoughts: Sequence[AgentThought]
@@ -247,7 +247,7 @@ class RunStore:
                 connection.execute(update(runs).where(runs.c.id == run_id).values(lease_until=None))
 
         if durable or leave:
-            await self._database.write(store, durable=durable)
+            await self._database.write(store, durable=durable, holds=True)
         elif rows:
             await self._together.append(_Checkpoint(self._owner, run_id, rows, epoch))
 
@@ -269,7 +269,7 @@ class RunStore:
             left = clock() + (until - time.time())
             connection.execute(update(runs).where(runs.c.id == run_id).values(worker=base.WAITING, lease_until=left))
 
-        await self._database.write(store)
+        await self._database.write(store, holds=True)
 
     async def events(self, run_id: str, after: int = 0, *, without: Collection[str] = ()) -> list[EventRow]:
         """The run's events, in order.
@@ -322,7 +322,7 @@ class RunStore:
         anew = await self._anew(run_id, whole) if whole is not None else None
 
         def end(connection: Connection) -> None:
-            record = _run_of(connection, self._owner, run_id)
+            record = _run_of(connection, self._owner, run_id, statements.RUN_TO_END)
             _check_held(record, self._owner, epoch)
             if anew is not None:
                 connection.execute(delete(run_events).where(run_events.c.run_id == run_id))
@@ -340,7 +340,7 @@ class RunStore:
             if usage is not None:
                 count_use(connection, self._owner, time.time(), tokens=usage.total_tokens, cost=usage.cost or 0.0)
 
-        await self._database.write(end)
+        await self._database.write(end, holds=True)
 
     async def _anew(self, run_id: str, whole: WholeLog) -> Sequence[EventRow] | None:
         """All events of a run, if not all are there. Counted within a change, they would let those of others fail."""
@@ -431,15 +431,14 @@ class AllRuns:
         """
 
         def renewed(connection: Connection) -> set[str]:
-            # Those alone: others renew theirs meanwhile.
-            query = select(runs.c.id, runs.c.epoch).where(runs.c.id.in_(held), _RUNNING)
-            still = {row.id for row in connection.execute(query) if held[row.id] == row.epoch}
+            rows = connection.execute(statements.RUNS_HELD, {"wanted": [*held]}).all()
+            still = [row.id for row in rows if row.status == "running" and held[row.id] == row.epoch]
             if still:
                 change = update(runs).where(runs.c.id == bindparam("run")).values(lease_until=statements.lasting)
                 connection.execute(change, [{"run": run_id, "lasts": lasts} for run_id in still])
-            return held.keys() - still
+            return held.keys() - {*still}
 
-        return await self._database.write(renewed, durable=False)
+        return await self._database.write(renewed, durable=False, holds=True)
 
     async def take_over(
         self,
@@ -482,7 +481,7 @@ class AllRuns:
                 connection.execute(delete(run_events).where(run_events.c.run_id == record.id))
                 _append(connection, record.owner_id, record.id, rows)
 
-        await self._database.write(take)
+        await self._database.write(take, holds=True)
         return replace(record, epoch=record.epoch + 1)
 
     async def prune(self, before: float, keep: Collection[str]) -> int:
@@ -547,8 +546,10 @@ def _events(connection: Connection, run_id: str, after: int, without: Collection
     return [EventRow(row.seq, row.at, row.kind, row.payload) for row in rows]
 
 
-def _run_of(connection: Connection, owner: str, run_id: str) -> RunRecord:
-    row = connection.execute(statements.RUN, {"run": run_id, "owner": owner}).first()
+def _run_of(
+    connection: Connection, owner: str, run_id: str, query: Select[tuple[Any, ...]] = statements.RUN
+) -> RunRecord:
+    row = connection.execute(query, {"run": run_id, "owner": owner}).first()
     if row is None:
         raise _missing()
     return run_record(row)
@@ -587,8 +588,8 @@ def _missing() -> NotFoundError:
 def _refuse_second(connection: Connection, conversation_id: str) -> None:
     """Nothing, where no other transaction begins a run in the conversation now, or can until this one ends.
 
-    A second one would have to run again, and might then find that the first one's run is over already. Where there is
-    one writer, there is never a second one.
+    A second one would wait, and might then find that the first one's run is over already. Where there is one writer,
+    there is never a second one.
 
     Raises:
         ConflictError: key `busy`.

@@ -59,6 +59,8 @@ OWNER_CHOICE: Final = select(owner_settings.c.value).where(
 ADD_OWNER: Final = upsert(owners).on_conflict_do_nothing()
 
 CONVERSATION: Final = select(conversations).where(_mine)
+CONVERSATION_HELD: Final = CONVERSATION.with_for_update(key_share=True)
+"""Nobody else changes the conversation, or begins anything in it, until the transaction ends."""
 CONVERSATION_SETTINGS: Final = select(conversations.c.settings).where(_this)
 CONVERSATION_ID: Final = select(conversations.c.id).where(_this)
 ADD_CONVERSATION: Final = insert(conversations)
@@ -87,9 +89,13 @@ END_MESSAGE: Final = (
     update(messages).where(messages.c.id == _message).values(parts=bindparam("said"), status=bindparam("ended"))
 )
 
-FILES_OF_OWNER: Final = select(files.c.id).where(
-    files.c.owner_id == _owner, files.c.id.in_(bindparam("wanted", expanding=True))
+FILES_OF_OWNER: Final = (
+    select(files.c.id)
+    .where(files.c.owner_id == _owner, files.c.id.in_(bindparam("wanted", expanding=True)))
+    .order_by(files.c.id)
+    .with_for_update(read=True, key_share=True)
 )
+"""Those that are there, and stay until the transaction ends."""
 
 _adding = upsert(message_texts)
 KEEP_WORDS: Final = _adding.on_conflict_do_update(index_elements=["message_id"], set_={"words": _adding.excluded.words})
@@ -180,9 +186,16 @@ LIBRARIES: Final = _listing.where(libraries.c.id.in_(bindparam("wanted", expandi
 
 IS_RUNNING: Final = text("runs.status = 'running'")  # as the partial index has it, which a bound value could not use
 RUN: Final = select(runs).where(runs.c.id == _run, runs.c.owner_id == _owner)
-RUN_HELD: Final = select(runs.c.owner_id, runs.c.epoch, runs.c.status).where(runs.c.id == _run)
-RUNS_HELD: Final = select(runs.c.id, runs.c.owner_id, runs.c.epoch, runs.c.status).where(
-    runs.c.id.in_(bindparam("wanted", expanding=True))
+RUN_TO_END: Final = RUN.with_for_update(key_share=True)
+RUN_HELD: Final = (
+    select(runs.c.owner_id, runs.c.epoch, runs.c.status).where(runs.c.id == _run).with_for_update(key_share=True)
+)
+"""Nobody else writes, ends or takes over the run until the transaction ends; the same of `RUN_TO_END`."""
+RUNS_HELD: Final = (
+    select(runs.c.id, runs.c.owner_id, runs.c.epoch, runs.c.status)
+    .where(runs.c.id.in_(bindparam("wanted", expanding=True)))
+    .order_by(runs.c.id)  # all in one order, so that no two wait for each other
+    .with_for_update(key_share=True)
 )
 lasting: ColumnElement[float] = clock() + bindparam("lasts", type_=Float)
 """When a lease is over that lasts so many seconds from now, by the clock of the database."""

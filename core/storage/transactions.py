@@ -52,13 +52,16 @@ class Transactions(ABC):
         """
 
     @abstractmethod
-    async def write(self, work: Callable[[Connection], T], *, durable: bool = True) -> T:
+    async def write(self, work: Callable[[Connection], T], *, durable: bool = True, holds: bool = False) -> T:
         """Run `work` as one transaction, as if no other ran at the same time: all of it is stored, or nothing.
 
         Args:
             work: What to do, with the connection; it may run no other transaction.
             durable: Whether it must survive a power failure. Checkpoints of a stream need not: they survive the
                 death of the process, and cost a sixtieth.
+            holds: Whether `work` itself holds each row that its outcome depends on before it reads what follows from it
+                (`with_for_update`), or leaves it to a unique index: it then waits for another that changes the same,
+                and is never refused because of one that changes something else.
 
         Raises:
             NoSpaceError: The disk is full.

@@ -125,8 +125,12 @@ def count_use(connection: Connection, person_id: str, at: float, **more: Any) ->
     connection.execute(_ADD, {"owner_id": person_id, "day": day_of(at), **values})
 
 
-def check_use(connection: Connection, person_id: str, at: float, usual: UsualLimits) -> None:
+def check_use(connection: Connection, person_id: str, at: float, usual: UsualLimits, *, counted: int = 0) -> None:
     """Whether somebody may ask once more, inside the transaction that stores the question.
+
+    Args:
+        counted: How many questions this transaction has counted already: whoever counts first has its owner's other
+            questions wait, so that no two pass as the last one.
 
     Raises:
         TooManyRequestsError: key `quota_messages`, `quota_tokens` or `quota_cost`.
@@ -140,7 +144,7 @@ def check_use(connection: Connection, person_id: str, at: float, usual: UsualLim
     month = connection.execute(_SINCE, {"person": person_id, "day": f"{today[:7]}-01"}).one()
     day = connection.execute(_SINCE, {"person": person_id, "day": today}).one()
     for name, spent, most, ends in (
-        ("messages", day[0], limits.messages, _next_day(at)),
+        ("messages", (day[0] or 0) - counted, limits.messages, _next_day(at)),
         ("tokens", month[1], limits.tokens, _next_month(at)),
         ("cost", month[2], limits.cost, _next_month(at)),
     ):
@@ -216,7 +220,7 @@ class UseStore:
             insert_owner(connection, person_id)
             count_use(connection, person_id, time.time(), messages=questions, tokens=tokens, cost=cost)
 
-        await self._database.write(note, durable=False)
+        await self._database.write(note, durable=False, holds=True)
 
     async def since(self, day: str) -> dict[str, Use]:
         """What everybody used from a day on, by id. Raises StorageError."""
