@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final
 
+from core.bridge.cancellation import run_to_end
+from core.errors import NotFoundError, StorageError
 from core.importing.archive import Archive
 from core.importing.bundle import BundleReader, is_bundle
 from core.importing.foreign import Foreign
@@ -17,7 +20,7 @@ from core.importing.stage import Stage
 from core.storage.data_folder import translated
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from core.storage.arriving import ArrivingConversation
     from core.storage.base import FileRecord
@@ -130,12 +133,18 @@ async def _stored(
             lambda: _used(stage, used_at), renamed, lambda count: told(count / stage.conversations)
         )
     except BaseException:
-        for record in fresh.values():
-            await stores.files.delete(record.id)
+        await run_to_end(_let_go(stores, fresh.values()))
         raise
     read = [(talk, renamed.get(one, one)) for talk, each in zip(ids, stage, strict=True) for one in each.documents]
     documents = [(talk, await stores.files.record(file_id)) for talk, file_id in read]
     return Imported(source, tuple(ids), stage.messages, len(fresh), dict(left_out), tuple(documents))
+
+
+async def _let_go(stores: OwnerStores, files: Iterable[FileRecord]) -> None:
+    """Delete files that nothing came to need; what cannot be deleted is swept later."""
+    for record in files:
+        with suppress(NotFoundError, StorageError):
+            await stores.files.delete(record.id)
 
 
 def _used(stage: Stage, at: float | None) -> Iterator[ArrivingConversation]:

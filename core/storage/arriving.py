@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from sqlalchemy import Connection, bindparam, delete, insert, select, update
 
+from core.bridge.cancellation import run_shielded, run_to_end
 from core.errors import StorageError
 from core.messages.message import Message
 from core.storage.base import new_id
@@ -111,8 +112,7 @@ class ArrivingConversations:
         lots = _lots(arriving())
         lot, following = await asyncio.to_thread(_two, lots)
         if following is None:
-            made = await self._store(lot or [], renamed)
-            return list(made)
+            return list(await run_shielded(self._store(lot or [], renamed)))  # once stored, all is there
         kept: dict[str, Shown] = {}
         try:
             while lot is not None:
@@ -121,7 +121,7 @@ class ArrivingConversations:
                 lot, following = following, await asyncio.to_thread(next, lots, None)
             await self._database.write(partial(_show, kept))
         except BaseException:
-            await self._take_back(list(kept))
+            await run_to_end(self._take_back(list(kept)))
             raise
         return list(kept)
 

@@ -230,7 +230,7 @@ async def test_what_a_guest_had_is_another_owners_and_nothing_stays_behind(blobs
 async def test_when_the_row_cannot_be_stored_the_bytes_do_not_stay(
     blobs: Blobs, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def failing(work: object, *, durable: bool = True) -> None:
+    async def failing(work: object, **how: object) -> None:
         raise StorageError("The database failed.")
 
     monkeypatch.setattr(database, "write", failing)

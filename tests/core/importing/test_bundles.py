@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import sqlite3
@@ -24,6 +25,7 @@ from core.importing.importing import bring_in
 from core.messages.message import Message
 from core.runs.call_stages import packed_stages, unpacked
 from core.storage.arriving import LONGEST_TITLE
+from core.storage.database import Database
 from core.storage.files import FileStore
 from core.storage.stores import OwnerStores
 from tests.core.importing.talks import KEY, Home, changed, home
@@ -258,6 +260,35 @@ async def test_who_has_no_room_gets_nothing_of_it(tmp_path: Path) -> None:
             await bring_in(path, poor)
         assert await poor.conversations.list() == []
         assert not list((tmp_path / "files").glob("poor/*"))
+
+
+@pytest.mark.parametrize("at", [1, 2])
+async def test_who_is_cancelled_again_and_again_while_it_is_stored_has_all_of_it_or_nothing(
+    at: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with home(tmp_path) as of:
+        made = written(tmp_path, await of.bundle())
+        await of.delete()
+        write, count = Database.write, 0
+
+        async def called_off(database: Database, work: Any, **how: Any) -> Any:
+            nonlocal count
+            count += 1
+            if count >= at:
+                bringing.cancel()
+            return await write(database, work, **how)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(Database, "write", called_off)
+            bringing = asyncio.create_task(bring_in(made, of.stores))
+            await asyncio.wait({bringing})
+        assert count >= at
+        there = [one.id for one in await of.stores.conversations.list()]
+        files = [path.read_bytes() for path in (of.path / "files" / "local").iterdir()]
+        assert (there, files) in [([of.id], [b"Bring a coat."]), ([], [])]
+        if there:
+            _, path = await stored(of.stores.files, (await of.stores.whole.outline(of.id)).files[0].id)
+            assert path.read_bytes() == b"Bring a coat."
 
 
 async def test_nothing_is_unpacked_for_which_there_is_no_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

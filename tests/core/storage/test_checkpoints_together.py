@@ -29,11 +29,11 @@ class House:
         self.fails: list[Exception] = []
         write = database.write
 
-        async def counted(work: Any, *, durable: bool = True) -> Any:
+        async def counted(work: Any, **how: Any) -> Any:
             self.writes += 1
             if self.fails:
                 raise self.fails.pop()
-            return await write(work, durable=durable)
+            return await write(work, **how)
 
         patched.setattr(database, "write", counted)
 

@@ -266,8 +266,8 @@ class Disk:
             sync(handle)
             self.written.append("folder" if stat.S_ISDIR(os.fstat(handle).st_mode) else "bytes")
 
-        async def noted(work: Any, *, durable: bool = True) -> Any:
-            result = await write(work, durable=durable)
+        async def noted(work: Any, **how: Any) -> Any:
+            result = await write(work, **how)
             self.written.append("row" if durable else "row, perhaps")
             return result
 
@@ -359,10 +359,10 @@ async def test_a_file_that_comes_to_be_needed_while_unused_ones_are_deleted_stay
     question = Message("user", [ContentItem(file=file.address)])
     write = database.write
 
-    async def later(work: Any, *, durable: bool = True) -> Any:
+    async def later(work: Any, **how: Any) -> Any:
         monkeypatch.setattr(database, "write", write)  # between what was found out and the deletion
         await talks("alice").add_message(talk.id, "user", [question], None)
-        return await write(work, durable=durable)
+        return await write(work, **how)
 
     monkeypatch.setattr(database, "write", later)
     assert await AllFiles(database, tmp_path / "files").delete_unused(time.time() + 1) == 0
