@@ -12,7 +12,7 @@ from weakref import WeakSet
 
 from core.bridge.cancellation import run_shielded
 from core.bridge.pool import Listeners
-from core.errors import ConflictError, NotFoundError
+from core.errors import ConflictError, NotFoundError, StorageError
 from core.limits import Slots
 from core.runs.elsewhere import Elsewhere, Heeding, OwnersElsewhere
 from core.runs.feed import TableFeed
@@ -556,7 +556,14 @@ class Runs:
 
         async def picked_up(record: RunRecord, lease: Lease) -> None:
             async with together:
-                if await pick_up(self._stores, record, lease, self.worker, resume, shared=self.sharing is not None):
+                try:
+                    ended = await pick_up(
+                        self._stores, record, lease, self.worker, resume, shared=self.sharing is not None
+                    )
+                except StorageError as error:  # the next look may do better
+                    _LOG.warning("Run %s cannot be picked up yet: %s", record.id, error)
+                    return
+                if ended:
                     self._changed(record.owner_id, record.conversation_id)
 
         mixed = sample(left, len(left)) if self.sharing is not None else left

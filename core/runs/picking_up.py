@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, TypeAlias
 
-from core.errors import ConflictError, NotFoundError, ParlourError, TooManyRequestsError
+from core.errors import ConflictError, NotFoundError, ParlourError, StorageError, TooManyRequestsError
 from core.messages.transcript import Transcript
 from core.runs.ledger import ended_calls
 from core.runs.log import message_events
@@ -89,15 +89,23 @@ async def begin(stores: Stores, record: RunRecord, lease: Lease, worker: str, re
 
 
 async def _goes_on(resume: Resume, left: ResumableRun, *, shared: bool) -> bool:
-    """Let a run go on; whether it does. Raises ConflictError, and TooManyRequestsError where others may take it."""
+    """Let a run go on; whether it does.
+
+    Raises:
+        ConflictError: Somebody else has it.
+        StorageError: The database failed, which may pass.
+        TooManyRequestsError: Others may take it.
+    """
     try:
         await resume(left)
-    except ConflictError:
-        raise
     except ParlourError as error:
-        if shared and isinstance(error, TooManyRequestsError):
+        passes = isinstance(error, StorageError) and not isinstance(error, NotFoundError)
+        if passes or (shared and isinstance(error, TooManyRequestsError)):
             raise
         _LOG.warning("Run %s cannot go on: %s", left.record.id, error)
+        return False
+    except Exception:  # noqa: BLE001 - logged; tried again and again it would fail each time, and never end
+        _LOG.exception("Run %s cannot go on, in a way nobody foresaw.", left.record.id)
         return False
     _LOG.info("Run %s goes on where it was.", left.record.id)
     return True

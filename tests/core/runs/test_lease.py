@@ -9,17 +9,21 @@ import sys
 import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import anyio
 import pytest
 
-from core.errors import ConflictError, LeaseLostError, NoSpaceError
+from core.errors import ConflictError, LeaseLostError, NoSpaceError, StorageError
 from core.messages.events import MessageStarted, TextDelta
 from core.messages.message import Message
 from core.runs.lease import Renewing, this_worker
+from core.runs.log import LoggedEvent, Queued
 from core.runs.manager import Runs
-from core.storage.base import EventRow, Lease, RunRecord
+from core.runs.picking_up import begin, pick_up
+from core.runs.resumable import ResumableRun
+from core.runs.rows import rows_of
+from core.storage.base import QUEUED, EventRow, Lease, RunRecord
 from core.storage.conversations import ConversationStore
 from core.storage.database import Database
 from core.storage.runs import RunStore
@@ -90,6 +94,49 @@ async def test_a_run_that_was_given_up_is_picked_up_at_once(talk: Any) -> None:
     record = await left_elsewhere(talk, until=time.time() + 3600)
     await talk.store.append(record.id, [], epoch=record.epoch, leave=True)
     assert await Runs(talk.stores, worker="here").recover() == 1
+
+
+@pytest.mark.parametrize("waits", [True, False])
+async def test_a_run_that_cannot_go_on_for_a_reason_nobody_foresaw_ends_and_is_not_tried_for_ever(
+    talk: Any,
+    waits: bool,
+) -> None:
+    record, _ = await talk.store.create(talk.id, user=[], parent_id=None, worker=QUEUED if waits else ELSEWHERE)
+    await talk.store.append(record.id, rows_of([LoggedEvent(1, 0.0, Queued())]), epoch=1, durable=True, leave=not waits)
+    ((_, lease),) = await talk.stores.runs.running()
+
+    async def fails(_: object) -> None:
+        raise ValueError("a fault")
+
+    if waits:
+        await begin(talk.stores, record, lease, "here", fails, lasts=20.0)
+    else:
+        assert await pick_up(talk.stores, record, lease, "here", fails, shared=True)
+    assert (await talk.last()).status == "interrupted"
+
+
+async def test_a_run_that_the_database_kept_from_going_on_is_left_for_the_next_look_and_takes_no_other_along(
+    talk: Any,
+) -> None:
+    record = await left_elsewhere(talk)
+    await talk.store.append(record.id, rows_of([LoggedEvent(1, 0.0, Queued())]), epoch=1)
+    other = await ConversationStore(talk.database, "alice").create("another")
+    await talk.store.create(other.id, user=[], parent_id=None, worker=ELSEWHERE)
+    await set_lease(talk, None)
+    away, agent = [StorageError("The database failed.")], cast("Any", Endless())
+
+    async def resume(left: ResumableRun) -> None:
+        if away:
+            raise away.pop()
+        await here.of("alice").resume(left, agent, history=[])
+
+    here = Runs(talk.stores, worker="here")
+    await here.recover(resume)
+    assert not away
+    assert ((await talk.store.get(record.id)).status, (await talk.store.running(other.id))) == ("running", None)
+    await here.recover(resume)
+    assert here.live(talk.id) is not None
+    await here.aclose()
 
 
 async def test_a_renewal_between_the_look_and_the_take_over_keeps_the_run(talk: Any) -> None:
