@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import os
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from core.errors import SettingsError
+from core.bridge.cancellation import run_to_end
+from core.errors import SettingsError, StorageError
 from core.ingesting.here import ReaderHere
 from core.ingesting.keeping import Keeping
 from core.ingesting.opening import library_named, opened_house
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from core.ingesting.sources import Item, Source
     from core.rag.library import Library
     from core.settings import Settings
+    from core.storage.base import NamedLibrary
+    from core.storage.stores import OwnerStores
 
 LOCAL: Final = "local"
 _SOON: Final = 2.0  # seconds that nobody has to be told of
@@ -96,10 +99,11 @@ async def ingest(settings: Settings, wanted: Wanted, told: Told) -> tuple[Tally,
         if ray is not None:
             reader = await asyncio.to_thread(_on_ray, ray, keeping, house, source)
         run = Run(source, library, house.stores.ingested, reader, told.file)
-        tally = await run.go(passing_failed=wanted.resume)
-        is_new = library.id not in before
-        if is_new and not tally.read and not await house.stores.documents.list_shelved(library.id):
-            await house.stores.libraries.delete(library.id)  # nothing came into it
+        try:
+            tally = await run.go(passing_failed=wanted.resume)
+        finally:
+            if library.id not in before:
+                await run_to_end(_drop_empty(house.stores, library))
         if not tally.found:
             raise _nothing(wanted.source)
         if here:
@@ -112,6 +116,13 @@ def _on_ray(ray: object, keeping: Keeping, house: House, source: Source) -> Read
     from core.ingesting.on_ray import ReaderOnRay
 
     return ReaderOnRay(ray, keeping, house.index, source, (house.config, Limits()))
+
+
+async def _drop_empty(stores: OwnerStores, library: NamedLibrary) -> None:
+    """Keep no library that nothing came into, where the database lets it go."""
+    with suppress(StorageError):
+        if not await stores.documents.list_shelved(library.id):
+            await stores.libraries.delete(library.id)
 
 
 def _nothing(source: str) -> SettingsError:

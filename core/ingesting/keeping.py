@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from contextlib import ExitStack, asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
@@ -66,7 +65,6 @@ class Keeping:
 
         Where the block fails or is cancelled, nothing stays of one that was not there before.
         """
-        before = time.time()
         file = await self.stores.files.put(name, path)
         kept = ""
         try:
@@ -79,7 +77,7 @@ class Keeping:
         try:
             yield record
         except BaseException:
-            if record.created_at >= before:
+            if kept == file.id:
                 await run_to_end(self._undone(record))
             raise
 

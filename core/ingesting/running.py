@@ -150,6 +150,5 @@ async def _some_ended(working: set[asyncio.Task[None]]) -> set[asyncio.Task[None
     ended, going = await asyncio.wait(working, return_when=asyncio.FIRST_COMPLETED)
     for task in ended:
         if not task.cancelled() and (error := task.exception()) is not None:
-            working -= ended
             raise error
     return going

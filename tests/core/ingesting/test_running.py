@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
 from core.errors import DocumentError, NoSpaceError, ParlourError
+from core.ingesting.keeping import Keeping
 from core.ingesting.running import Run, Tally
-from core.ingesting.sources import Item
+from core.ingesting.sources import Files, Item
+from core.rag.parsers.process import Limits
+from core.reading.intake import Intake
+from core.reading.owner_intake import OwnerIntake
 from core.storage.base import NamedLibrary
 from core.storage.database import Database
 from core.storage.sealing import Sealer
@@ -68,10 +74,15 @@ class Counting:
 
 
 @pytest.fixture
-async def mine(tmp_path: Path, anyio_backend: str) -> AsyncIterator[OwnerStores]:
+async def every(tmp_path: Path, anyio_backend: str) -> AsyncIterator[Stores]:
     database = await Database.open(tmp_path / "parlour.db")
-    yield Stores(database, tmp_path / "files", Sealer("secret")).of("alice")
+    yield Stores(database, tmp_path / "files", Sealer("secret"))
     await database.aclose()
+
+
+@pytest.fixture
+def mine(every: Stores) -> OwnerStores:
+    return every.of("alice")
 
 
 def heard(*_: object) -> None:
@@ -113,3 +124,28 @@ async def test_where_nothing_can_be_kept_any_more_it_ends_and_goes_on_from_there
     assert tally.failed == 0
     assert tally.known <= len(ready)
     assert len(await mine.documents.list_shelved(library.id)) == 60
+
+
+@pytest.mark.parametrize("clock", [-3600.0, 0.0, 3600.0])
+async def test_one_that_is_cancelled_undoes_what_it_began_and_not_what_another_reads_whatever_the_clock_says(
+    clock: float, every: Stores, mine: OwnerStores, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "lamp.md"
+    path.write_text("The green lamp stands beside the door.")
+    library, never = await mine.libraries.create("Papers"), cast("Any", None)  # nothing is opened
+    keeping = Keeping(mine, library, OwnerIntake(Intake(every, never, heard), mine), Files(str(path)), Limits())
+    real = time.time
+
+    async def cancelled(ahead: float) -> None:
+        with monkeypatch.context() as patched, pytest.raises(asyncio.CancelledError):
+            patched.setattr(time, "time", lambda: real() + ahead)
+            async with keeping.document(path, "lamp.md"):
+                patched.setattr(time, "time", real)
+                raise asyncio.CancelledError
+
+    async with keeping.document(path, "lamp.md") as new:
+        await cancelled(clock)
+        assert [one.id for one in await mine.documents.list_shelved(library.id)] == [new.id]
+        await mine.libraries.remove_document(new.id)
+        await cancelled(clock)
+        assert await mine.documents.list_shelved(library.id) == []

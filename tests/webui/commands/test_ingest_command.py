@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from core.engine import Engine
+from core.errors import StorageError
 from core.ingesting import ingestion, keeping
 from core.ingesting.sources import Files, Item
 from core.settings import Settings
@@ -233,8 +234,11 @@ def test_the_library_is_told_by_the_name_that_is_kept(
 
 
 def test_a_new_library_that_nothing_came_into_is_not_kept(
-    alone: House, papers: Path, capsys: pytest.CaptureFixture[str]
+    alone: House, papers: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    def away(_: Files) -> Any:
+        raise StorageError("The store is away.")
+
     def names() -> list[str]:
         with closing(sqlite3.connect(alone.home / "parlour.db")) as rows:
             return [name for (name,) in rows.execute("SELECT name FROM libraries")]
@@ -244,6 +248,11 @@ def test_a_new_library_that_nothing_came_into_is_not_kept(
         assert ingest([source, "--library", "Papers"]) == 1
         assert names() == []
     assert "1 of 1 files could not be taken in" in capsys.readouterr().err
+    with monkeypatch.context() as patched:
+        patched.setattr(Files, "items", away)
+        assert ingest([str(papers), "--library", "Papers"]) == 1
+    assert "The store is away." in capsys.readouterr().err
+    assert names() == []
     assert ingest([str(papers / "lamp.md"), "--library", "Papers"]) == 0
     assert ingest([locked, "--library", "Papers"]) == 1
     assert names() == ["Papers"]
