@@ -13,7 +13,7 @@ from core.storage.app_tokens import AllApps, AppStore
 from core.storage.arriving import ArrivingConversations
 from core.storage.blobs import SHARES, files_beside, size_of
 from core.storage.conversation_list import ConversationList
-from core.storage.conversations import AllConversations, Allowances, ConversationStore, SummaryStore
+from core.storage.conversations import AllConversations, Allowances, ConversationStore
 from core.storage.documents import AllDocuments, DocumentStore, LibraryStore
 from core.storage.files import AllFiles
 from core.storage.folders import FolderStore
@@ -33,6 +33,7 @@ from core.storage.search import SearchStore
 from core.storage.second_replies import SecondReplyStore
 from core.storage.shares import AllShares, ShareStore
 from core.storage.space import SpaceStore
+from core.storage.summaries import SummaryStore
 from core.storage.use import UNLIMITED, UseStore, UsualLimits
 from core.storage.whole_conversations import WholeConversations
 

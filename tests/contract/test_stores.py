@@ -14,12 +14,13 @@ import pytest
 from core.errors import ConflictError, NotFoundError
 from core.messages.message import Message
 from core.storage.base import AgentThought, DocumentRecord, EventRow, FileRecord, RunRecord, StoredMessage
-from core.storage.conversations import ConversationStore, SummaryStore
+from core.storage.conversations import ConversationStore
 from core.storage.documents import AllDocuments, DocumentStore, LibraryStore
 from core.storage.files import AllFiles, FileStore
 from core.storage.mcp_servers import McpServerStore
 from core.storage.runs import AllRuns, RunStore
 from core.storage.sealing import Sealer
+from core.storage.summaries import SummaryStore
 from core.storage.thoughts import ThoughtStore
 from tests.grown_postgres import FORMS, opened_form
 

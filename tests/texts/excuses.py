@@ -38,7 +38,8 @@ _LISTED: Mapping[str, str] = {
     """,
     "values go into statements of fixed form; names are cut to their length": """
         core.storage.app_tokens: AllApps.*
-        core.storage.conversations: ConversationStore.* Allowances.* SummaryStore.* freed_files unneeded thread_of
+        core.storage.conversations: ConversationStore.* Allowances.* freed_files unneeded thread_of
+        core.storage.summaries: SummaryStore.*
         core.storage.conversations: use_files
         core.storage.documents: LibraryStore.* DocumentStore.*
         core.storage.files: FileStore.*

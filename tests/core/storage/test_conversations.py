@@ -13,11 +13,12 @@ from core.errors import NotFoundError
 from core.messages.content import ContentItem
 from core.messages.message import Message
 from core.storage.base import new_id
-from core.storage.conversations import ConversationStore, SummaryStore
+from core.storage.conversations import ConversationStore
 from core.storage.database import Database
 from core.storage.documents import DocumentStore
 from core.storage.files import AllFiles
 from core.storage.runs import AllRuns
+from core.storage.summaries import SummaryStore
 
 pytestmark = pytest.mark.anyio
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from core.storage.base import LOCAL_OWNER
-from core.storage.conversations import Allowances, ConversationStore, SummaryStore, dumped
+from core.storage.conversations import Allowances, ConversationStore, dumped
 from core.storage.database import Database
 from core.storage.documents import DocumentStore, LibraryStore
 from core.storage.files import FileStore
@@ -28,6 +28,7 @@ from core.storage.queued_messages import QueuedMessages
 from core.storage.runs import AllRuns
 from core.storage.sealing import Sealer
 from core.storage.search import SearchStore
+from core.storage.summaries import SummaryStore
 from core.storage.thoughts import ThoughtStore
 from core.storage.whole_conversations import WholeConversations
 
