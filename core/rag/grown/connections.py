@@ -28,6 +28,8 @@ _MOST_LOCKS = 64  # documents that one process reads at the same time
 _WAIT = 30.0  # seconds for a connection, or for another process to finish writing
 _FULL = "53100"
 _NEVER = frozenset({"42501", "0A000", "58P01"})  # no right to make the extension, or files of it are missing
+# Of an index of vectors, as many are looked at as are compared of a large library; more where documents are chosen.
+_GRAPHS = "SET hnsw.ef_search = 200; SET hnsw.iterative_scan = relaxed_order"
 EXTENSION = "vector"
 _NO_VECTORS = "The database has no pgvector, so libraries are searched by words only: install it, and start again."
 
@@ -137,7 +139,7 @@ def _pool(how: str, most: int) -> ConnectionPool[Db]:
 def _configured(db: Db) -> None:
     db.prepare_threshold = None  # each search is planned for the owner's own part of the tables
     settings = f"SET jit = off; SET work_mem = '16MB'; SET lock_timeout = '{_WAIT:.0f}s'"
-    db.execute(f"{HERE}; {settings}; SET max_parallel_workers_per_gather = 2".encode())
+    db.execute(f"{HERE}; {settings}; SET max_parallel_workers_per_gather = 2; {_GRAPHS}".encode())
 
 
 def one(db: Db, query: LiteralString, values: Sequence[Any] | Mapping[str, Any] = ()) -> tuple[Any, ...]:

@@ -11,6 +11,7 @@ from core.errors import NotFoundError, StorageError
 from core.rag.document import Document, Figure, Heading, PageShape, Passage
 from core.rag.grown import words
 from core.rag.grown.connections import Connections, number_of, one
+from core.rag.grown.near import forget_graphs
 from core.rag.grown.notes import PgNotes
 from core.rag.records import headings_in, searched_text
 from core.rag.search.terms import terms
@@ -404,6 +405,8 @@ class PgShelf:
                 db.execute("DELETE FROM passage_vectors WHERE owner = %(owner)s AND shelf = %(shelf)s", self._here)
             db.execute("DELETE FROM shelf_terms WHERE shelf = %(shelf)s", self._here)
             db.execute("DELETE FROM shelves WHERE id = %(shelf)s", self._here)
+        if self._server.has_vectors():
+            forget_graphs(self._server, self._shelf)
 
     def is_intact(self) -> bool:
         """As of `Shelf`."""

@@ -1,4 +1,4 @@
-"""Vectors of passages in PostgreSQL, compared by pgvector: exactly, within one library of one owner."""
+"""Vectors of passages in PostgreSQL, compared by pgvector within one library: all of them, where it is small."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from core.rag.grown.connections import one
+from core.rag.grown.near import LEAST, PgGraph
 from core.rag.search.stored_vectors import PARTS, MadeVectors
 from core.rag.shelf import Similarity, writable
 
@@ -35,6 +36,7 @@ ON v.owner = p.owner AND v.shelf = p.shelf AND v.model = %(model)s AND v.passage
 WHERE p.owner = %(owner)s AND p.shelf = %(shelf)s AND p.document_id = ANY(%(documents)s) GROUP BY p.document_id"""
 _COUNT = "SELECT count(*) FROM passage_vectors WHERE owner = %(owner)s AND shelf = %(shelf)s AND model = %(model)s"
 _HERE = "FROM passage_vectors WHERE owner = %(owner)s AND shelf = %(shelf)s AND model = %(model)s"
+_CHUNKS_OF = "SELECT coalesce(sum(chunks), 0) FROM shelf_documents WHERE shelf = %(shelf)s AND id = ANY(%(documents)s)"
 _WITHIN = " AND document_id = ANY(%(documents)s)"
 
 
@@ -46,8 +48,6 @@ class PgVectors(MadeVectors):
         of: The owner of the library, and its number.
         embedder: The model; `most`, `in_parts` and `moved` are as of `MadeVectors`.
     """
-
-    graph = None
 
     def __init__(
         self,
@@ -63,6 +63,7 @@ class PgVectors(MadeVectors):
         self._server = server
         self._is_whole_at = -1  # the change of the library at which every passage had a vector
         self._given: dict[str, Any] = {"owner": of[0], "shelf": of[1], "model": self.model}
+        self.graph = None if in_parts else PgGraph(server, self._given)
 
     def _missing(self, last: int, most: int) -> list[tuple[int, str, str, str, str]]:
         with self._server.reading() as db:
@@ -109,6 +110,8 @@ class PgVectors(MadeVectors):
         if documents is not None:
             here, given["documents"] = _HERE + _WITHIN, [writable(one) for one in documents]
         distance = self._distance(asked)
+        if nearest and self.graph is not None and self.graph.is_there() and self._are_many(given):
+            distance = f"(vec::halfvec({len(asked)})) <#> %(asked)s::halfvec({len(asked)})"  # as the index has it
         query = f"SELECT passage_id, -({distance}) {here}"
         if nearest:
             given["nearest"] = nearest
@@ -119,6 +122,13 @@ class PgVectors(MadeVectors):
             return None
         ids = np.fromiter((row[0] for row in rows), np.int64, len(rows))
         return Similarity(ids, np.fromiter((row[1] for row in rows), np.float32, len(rows)), self.in_parts)
+
+    def _are_many(self, given: dict[str, Any]) -> bool:
+        """Whether the passages of the documents are more than are compared one by one."""
+        if "documents" not in given:
+            return True
+        with self._server.reading() as db:
+            return one(db, _CHUNKS_OF, given)[0] >= LEAST
 
     def _distance(self, asked: Floats) -> str:
         """The expression of the distance: of what has parts, that of the nearest."""

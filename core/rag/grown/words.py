@@ -19,8 +19,11 @@ _ENOUGH = 4_000  # passages that rarer terms bring in
 _RAREST = 40  # terms that count there: somebody may ask by a whole page, and each is looked for in each passage
 _K1, _B = 1.2, 0.75
 _LEAST = 1e-6  # what a term counts that is in half of the passages or more
+# The part of the table that has a library is named in statements. To ask for its owner would offer another index,
+# which leads to all passages of the library: the planner takes it where the part is mostly a larger one's.
 _STATE = """
-SELECT s.passages, s.terms, t.term, t.passages
+SELECT s.passages, s.terms, t.term, t.passages, (
+    SELECT tableoid::regclass::text FROM passages WHERE owner = %(owner)s AND shelf = %(shelf)s LIMIT 1)
 FROM shelves s LEFT JOIN shelf_terms t ON t.shelf = s.id AND t.term = ANY(%(terms)s) WHERE s.id = %(shelf)s"""
 # Materialized, so that what is added up has no arrays with it; `OFFSET 0` keeps one look into the index for each term,
 # where the planner would compare every term with every passage of the library.
@@ -29,8 +32,8 @@ WITH hits AS MATERIALIZED (
     SELECT p.id, p.len, a.weight, p.f
     FROM unnest(%(keys)s::bigint[], %(shorts)s::integer[], %(weights)s::float8[]) AS a (key, short, weight)
     CROSS JOIN LATERAL (
-        SELECT id, len, coalesce(times[array_position(repeated, a.short)], 1) AS f FROM passages
-        WHERE owner = %(owner)s AND shelf = %(shelf)s AND keys @> ARRAY[a.key]
+        SELECT id, len, coalesce(times[array_position(repeated, a.short)], 1) AS f FROM {part}
+        WHERE shelf + 0 = %(shelf)s AND keys @> ARRAY[a.key]
         AND (%(documents)s::text[] IS NULL OR document_id = ANY(%(documents)s::text[])) OFFSET 0
     ) AS p
 )
@@ -42,13 +45,13 @@ SELECT id, (
     SELECT sum(a.weight * f * %(more)s / (f + %(flat)s + %(sloped)s * len))
     FROM (
         SELECT weight, coalesce(times[array_position(repeated, short)], 1) AS f
-        FROM (SELECT keys || '{}'::bigint[] AS there OFFSET 0) AS unpacked,
+        FROM (SELECT keys || '{{}}'::bigint[] AS there OFFSET 0) AS unpacked,
             unnest(%(keys)s::bigint[], %(shorts)s::integer[], %(weights)s::float8[]) AS one (key, short, weight)
         WHERE key = ANY(there)
     ) AS a
 ) AS score
-FROM passages
-WHERE owner = %(owner)s AND shelf = %(shelf)s AND keys && %(rare)s::bigint[]
+FROM {part}
+WHERE shelf + 0 = %(shelf)s AND keys && %(rare)s::bigint[]
     AND (%(documents)s::text[] IS NULL OR document_id = ANY(%(documents)s::text[]))
 ORDER BY score DESC, id LIMIT %(most)s"""
 
@@ -58,8 +61,8 @@ WITH hits AS MATERIALIZED (
     SELECT p.id, p.document_id, p.len, a.number, sum(p.f) AS f
     FROM unnest(%(keys)s::bigint[], %(shorts)s::integer[], %(numbers)s::integer[]) AS a (key, short, number)
     CROSS JOIN LATERAL (
-        SELECT id, document_id, len, coalesce(times[array_position(repeated, a.short)], 1) AS f FROM passages
-        WHERE owner = %(owner)s AND shelf = %(shelf)s AND keys @> ARRAY[a.key] OFFSET 0
+        SELECT id, document_id, len, coalesce(times[array_position(repeated, a.short)], 1) AS f FROM {part}
+        WHERE shelf + 0 = %(shelf)s AND keys @> ARRAY[a.key] OFFSET 0
     ) AS p
     GROUP BY p.id, p.document_id, p.len, a.number
 ), spread AS (
@@ -132,11 +135,11 @@ def find(
     Args:
         of: The owner of the library, and its number.
     """
-    rows = db.execute(_STATE, {"terms": list(asked), "shelf": of[1]}).fetchall()
-    there = sorted((passages, term) for _, _, term, passages in rows if term is not None)
-    if not there:
+    rows = db.execute(_STATE, {"terms": list(asked), "owner": of[0], "shelf": of[1]}).fetchall()
+    there = sorted((row[3], row[2]) for row in rows if row[2] is not None)
+    if not there or rows[0][4] is None:
         return []
-    total, length = rows[0][:2]
+    total, length, *_, part = rows[0]
     keys = [key_of(of[1], term) for _, term in there]
     given: dict[str, Any] = {
         **_about(of, total, length, k, documents),
@@ -145,7 +148,7 @@ def find(
         "weights": [_weight(total, passages) for passages, _ in there],
     }
     if sum(passages for passages, _ in there) <= _MANY:
-        return [(passage, float(score)) for passage, score in db.execute(_EACH_TERM, given)]
+        return _scored(db, _EACH_TERM, part, given)
     given |= {name: given[name][:_RAREST] for name in ("keys", "shorts", "weights")}
     rare, count = list[int](), 0
     for passages, term in there[:_RAREST]:
@@ -153,7 +156,7 @@ def find(
             break
         rare.append(key_of(of[1], term))
         count += passages
-    return [(passage, float(score)) for passage, score in db.execute(_RARE_FIRST, {**given, "rare": rare})]
+    return _scored(db, _RARE_FIRST, part, {**given, "rare": rare})
 
 
 def find_all(  # noqa: PLR0913 - what is asked for
@@ -168,14 +171,14 @@ def find_all(  # noqa: PLR0913 - what is asked for
 ) -> list[tuple[int, float]]:
     """As of `Found.all_words`; `of` is as of `find`."""
     shelf = of[1]
-    rows = db.execute(_STATE, {"terms": [], "shelf": shelf}).fetchall()
-    if not rows or not rows[0][0]:
+    rows = db.execute(_STATE, {"terms": [], "owner": of[0], "shelf": shelf}).fetchall()
+    if not rows or not rows[0][0] or rows[0][4] is None:
         return []
     groups = [[term] for term in (*asked, *either)]
     if begun:
         longer = (begun, f"{begun}{chr(sys.maxunicode)}")
         groups.append([term for (term,) in db.execute(_BEGUN, [shelf, *longer, _MOST_BEGUN])])
-    total, length = rows[0][:2]
+    total, length, *_, part = rows[0]
     keys = [key_of(shelf, term) for group in groups for term in group]
     given = {
         **_about(of, total, length, k, documents),
@@ -187,12 +190,15 @@ def find_all(  # noqa: PLR0913 - what is asked for
         "needed": len(asked),
         "alone": not (either or begun),
     }
-    return [(passage, float(score)) for passage, score in db.execute(_ALL, given)]
+    return _scored(db, _ALL, part, given)
+
+
+def _scored(db: Db, query: str, part: str, given: dict[str, Any]) -> list[tuple[int, float]]:
+    return [(passage, float(score)) for passage, score in db.execute(query.format(part=part).encode(), given)]
 
 
 def _about(of: tuple[str, int], total: int, length: int, k: int, documents: Collection[str] | None) -> dict[str, Any]:
     return {
-        "owner": of[0],
         "shelf": of[1],
         "documents": None if documents is None else list(documents),
         "more": _K1 + 1,
