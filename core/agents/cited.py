@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationInfo, model_validator
 
@@ -14,22 +14,25 @@ if TYPE_CHECKING:
     from core.rag.document import Rectangle
 
 Value = TypeVar("Value")
+_NOTHING: Final[tuple[Any, ...]] = (None, "", [], {})  # says nothing that a passage could bear out
 
 
 class Cited(BaseModel, Generic[Value]):
     """A field of an output that knows where it comes from: `total: Cited[float]`.
 
-    The model writes the value and the numbers of the passages; a number that no passage has goes back to it.
+    The model writes the value and the numbers of the passages. A number that no passage has goes back to it, and so
+    does a value without a number where there are passages; one that stays without after `output_retries` is taken as it
+    is, and its `passages` are empty.
 
     Args:
         value: What was asked for.
-        sources: The numbers of the passages that say so, from 1; none where none does.
+        sources: The numbers of the passages that say so, from 1.
     """
 
     model_config = ConfigDict(extra="forbid")
 
     value: Value = Field(description="The value itself.")
-    sources: list[int] = Field(description="The numbers of the passages that say so, such as [1]; [] if none does.")
+    sources: list[int] = Field(description="The numbers of the passages that say so, such as [1].")
     _passages: tuple[Passage, ...] = PrivateAttr(default=())
 
     @model_validator(mode="after")
@@ -42,6 +45,8 @@ class Cited(BaseModel, Generic[Value]):
         if beyond:
             there = f"there are 1 to {len(passages)}" if passages else "there are no passages: write []"
             raise ValueError(f"There is no passage {beyond[0]}; {there}")
+        if context.get("needs_sources") and passages and not self.sources and self.value not in _NOTHING:
+            raise ValueError(f"sources is empty: write the numbers (1 to {len(passages)}) of the passages that say so")
         self._passages = tuple(passages[one - 1] for one in dict.fromkeys(self.sources))
         return self
 

@@ -243,7 +243,8 @@ class TypedOutput:
         try:
             value: Any = text
             if self.kind is not None:
-                value = self.kind.read(text, {"passages": list(state.evidence)})
+                told = {"passages": list(state.evidence), "needs_sources": self.tries <= self.retries}
+                value = self.kind.read(text, told)
                 value = await self._made(value, state)
             context = state.context(attempt=self.tries - 1)
             for check in state.hooks.check:

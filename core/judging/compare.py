@@ -9,10 +9,11 @@ both are as good, each task that only one of them passes is a throw of a fair co
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import comb
+from math import comb, isfinite, nan
 from random import Random
 from typing import TYPE_CHECKING, Any, Final
 
+from core.agents.arguments import checked_int
 from core.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from core.judging.result import Row, SuiteRun
 
 PASSED: Final = "passed"
+MOST_RESAMPLES: Final = 100_000
+"""More make the interval no better, and each costs a draw for every task."""
+_FEWEST: Final = 100
 _RESAMPLES: Final = 10_000
 _SEED: Final = 7
 
@@ -66,29 +70,33 @@ class Difference:
 def compare(before: SuiteRun, after: SuiteRun, *, resamples: int = _RESAMPLES, seed: int = _SEED) -> list[Difference]:
     """How two runs of a suite differ, such as those of two agents: first `passed`, then each score that both have.
 
-    Only tasks count that ask and check the same in both.
+    Only tasks count that ask and check the same in both. A score that is no finite number (NaN: it could not be told)
+    counts as none: its task is left out of that score, and `of` says how many are left.
 
     Args:
         before: What is compared with.
         after: What is looked at.
-        resamples: How many samples the interval is made of.
-        seed: Of the draws: the same gives the same interval.
+        resamples: How many samples the interval is made of, from 100 to 100,000.
+        seed: Of the draws, from 0: the same gives the same interval.
 
     Raises:
-        SettingsError: They have no task in common, or `resamples` is below 100.
+        SettingsError: They have no task in common, or `resamples` or `seed` is no such number.
     """
-    if isinstance(resamples, bool) or not isinstance(resamples, int) or resamples < 100:  # pyright: ignore[reportUnnecessaryIsInstance] - a program gives it
-        raise SettingsError(f"resamples must be a whole number from 100, not {resamples!r}.", name="resamples")
+    checked_int("resamples", resamples, _FEWEST, MOST_RESAMPLES, such_as=_RESAMPLES)
+    checked_int("seed", seed, 0, such_as=_SEED)
     old = {row.id: row for row in before.rows}
     pairs = [(old[row.id], row) for row in after.rows if row.id in old and old[row.id].task_mark == row.task_mark]
     if not pairs:
         said = "The two runs have no task in common that asks and checks the same."
         raise SettingsError(said, hint="Compare runs of one suite.", name="after")
     draws = Random(seed)  # noqa: S311 - no secret
-    found = [_difference(PASSED, [(float(a.passed), float(b.passed)) for a, b in pairs], resamples, draws)]
+    passed = [(float(a.passed), float(b.passed)) for a, b in pairs]
+    only_before, only_after = sum(a > b for a, b in passed), sum(b > a for a, b in passed)
+    found = [_difference(PASSED, passed, resamples, draws, mcnemar(only_before, only_after))]
     names = dict.fromkeys(name for _, row in pairs for name in row.scores)
     for name in names:
-        both = [(a.scores[name], b.scores[name]) for a, b in pairs if name in a.scores and name in b.scores]
+        given = [(a.scores.get(name, nan), b.scores.get(name, nan)) for a, b in pairs]
+        both = [(one, other) for one, other in given if isfinite(one) and isfinite(other)]
         found += [_difference(name, both, resamples, draws)] if both else []
     return found
 
@@ -106,18 +114,20 @@ def mcnemar(only_before: int, only_after: int) -> float:
 
 
 def score_means(rows: Sequence[Row]) -> Mapping[str, float]:
-    """The mean of each score over the tasks that have it."""
+    """The mean of each score over the tasks that have it as a finite number."""
     given: dict[str, list[float]] = {}
     for row in rows:
         for name, value in row.scores.items():
-            given.setdefault(name, []).append(value)
+            if isfinite(value):
+                given.setdefault(name, []).append(value)
     return {name: sum(values) / len(values) for name, values in given.items()}
 
 
-def _difference(name: str, pairs: Sequence[tuple[float, float]], resamples: int, draws: Random) -> Difference:
+def _difference(
+    name: str, pairs: Sequence[tuple[float, float]], resamples: int, draws: Random, p: float | None = None
+) -> Difference:
     of = len(pairs)
     by = [after - before for before, after in pairs]
     means = sorted(sum(draws.choices(by, k=of)) / of for _ in range(resamples))
     low, high = means[int(0.025 * resamples)], means[min(resamples - 1, int(0.975 * resamples))]
-    p = mcnemar(sum(one < 0 for one in by), sum(one > 0 for one in by)) if name == PASSED else None
     return Difference(name, of, sum(one[0] for one in pairs) / of, sum(one[1] for one in pairs) / of, low, high, p)

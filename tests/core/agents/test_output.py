@@ -140,6 +140,32 @@ def test_a_cited_field_knows_its_passage_and_page_and_a_wrong_number_goes_back()
     assert "There is no passage 2; there are 1 to 1" in model.requests[2].messages[-1].get_text_content()
 
 
+NO_SOURCE = {"minutes": {"value": 4, "sources": []}, "maker": {"value": None, "sources": []}}
+
+
+def test_a_cited_value_without_a_source_goes_back_and_one_that_is_null_needs_none():
+    right = NO_SOURCE | {"minutes": {"value": 4, "sources": [1]}}
+    model = ScriptedModel(Said(calls=[("look", {"word": "tea"})]), json.dumps(NO_SOURCE), json.dumps(right))
+    output = FnCallAgent([look], model).ask("When?", output_type=Brewing).output
+    assert output.minutes.page == 3
+    told = model.requests[2].messages[-1].get_text_content()
+    assert "minutes: sources is empty: write the numbers (1 to 1) of the passages that say so." in told
+    assert "maker" not in told
+
+
+@pytest.mark.parametrize("retries", [0, 2])
+def test_a_cited_value_that_stays_without_a_source_is_taken_after_the_retries_with_no_passages(retries: int):
+    model = ScriptedModel(Said(calls=[("look", {"word": "tea"})]), *[json.dumps(NO_SOURCE)] * (retries + 1))
+    output = FnCallAgent([look], model).ask("When?", output_type=Brewing, output_retries=retries).output
+    assert (output.minutes.value, output.minutes.passages, output.minutes.page) == (4, (), None)
+    assert len(model.requests) == retries + 2
+
+
+def test_a_cited_value_needs_no_source_where_there_are_no_passages():
+    model = ScriptedModel(json.dumps(NO_SOURCE))
+    assert BasicAgent(llm=model).ask("When?", output_type=Brewing).output.minutes.value == 4
+
+
 @pytest.mark.anyio
 async def test_an_output_can_be_followed_while_it_is_written():
     text = ['{"total": 3, ', '"items": ["te', 'a"]}']

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from math import inf, isfinite, nan
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -16,7 +17,7 @@ from core.agents.config.problems import ConfigError
 from core.errors import SettingsError
 from core.judging.cases import cases_from
 from core.judging.checks import Outcome
-from core.judging.compare import mcnemar
+from core.judging.compare import mcnemar, score_means
 from core.judging.evaluators import named_evaluator
 from core.judging.junit import junit
 from core.judging.result import Row, SuiteRun
@@ -156,6 +157,7 @@ def test_a_suite_that_cannot_be_written_whole_stays_as_it_was(tmp_path: Path, mo
 
 _ADDING = """
 import sys
+from math import inf, isfinite, nan
 from core import add_cases
 
 name, file = sys.argv[1:]
@@ -272,8 +274,37 @@ def test_two_that_differ_by_chance_are_unsure_and_strangers_are_refused():
     assert (found.verdict, found.low < 0 < found.high) == ("unsure", True)
     with pytest.raises(SettingsError, match="no task in common"):
         compare(before, run_of(Row("t0", "other-x", "Q?")))
-    with pytest.raises(SettingsError, match="resamples must be a whole number from 100, not 5"):
-        compare(before, after, resamples=5)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        *(
+            (
+                {"resamples": one},
+                f"resamples must be 100 to 100000, as a whole number, not {one}. Write resamples=10000.",
+            )
+            for one in (5, 100_001, 10**12, True, 1e3)
+        ),
+        ({"seed": -1}, "seed must be 0 or more, as a whole number, not -1. Write seed=7."),
+        ({"seed": "a"}, "seed must be 0 or more, as a whole number, not 'a'. Write seed=7."),
+    ],
+)
+def test_the_draws_are_bounded(given: Any, said: str):
+    run = run_of(row(1, passed=True))
+    with pytest.raises(SettingsError) as raised:
+        compare(run, run, **given)
+    assert str(raised.value) == said
+
+
+def test_a_score_that_is_no_finite_number_is_left_out_and_told_by_how_many_are_left():
+    before = run_of(row(1, passed=True, a=0.5, b=nan), row(2, passed=True, a=nan, b=1.0), row(3, passed=True, a=0.0))
+    after = run_of(row(1, passed=True, a=1.0, b=1.0), row(2, passed=True, a=1.0, b=inf), row(3, passed=True, a=1.0))
+    passed, a = compare(before, after, resamples=100)  # of b no task has a finite number in both
+    assert (passed.name, a.name, a.of, a.before, a.after) == ("passed", "a", 2, 0.25, 1.0)
+    assert isfinite(a.low)
+    assert isfinite(a.high)
+    assert score_means(after.rows) == {"a": 1.0, "b": 1.0}
 
 
 @pytest.mark.parametrize(
