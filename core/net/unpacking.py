@@ -17,13 +17,25 @@ if TYPE_CHECKING:
 _STEP: Final = 64 * 1024
 
 
+class TooMuchError(httpx2.DecodingError):
+    """More came than was agreed, or would come out.
+
+    Args:
+        most: Bytes that were agreed.
+    """
+
+    def __init__(self, most: int) -> None:
+        super().__init__(f"the answer is larger than {most} bytes")
+        self.most = most
+
+
 def unpack(response: httpx2.Response, most: int | None, *, cut: bool = False) -> None:
     """Let an answer that is not read yet be unpacked in small steps while it is.
 
     Args:
         response: The answer; it tells of no packing any more.
         most: Bytes that may come out; `None` for any number, where whoever reads counts by himself.
-        cut: What is more is left out; else it is an error.
+        cut: What is more is left out; else it is `TooMuchError`, where it is read.
 
     Raises:
         httpx2.DecodingError: It is packed in a way that was not asked for.
@@ -54,7 +66,7 @@ class _Unpacked(httpx2.AsyncByteStream):
                 if self._cut:
                     yield piece[:left]
                     return
-                raise httpx2.DecodingError(f"the answer is larger than {self._most} bytes")
+                raise TooMuchError(self._most or 0)
             left = None if left is None else left - len(piece)
             yield piece
 

@@ -18,6 +18,7 @@ from core.errors import (
     ModelServiceError,
     ModelUnavailableError,
 )
+from core.net.unpacking import TooMuchError
 
 
 class Meaning(NamedTuple):
@@ -121,6 +122,9 @@ class Translator:
         Args:
             spoke: Whether part of the reply had come.
         """
+        if isinstance(error, TooMuchError):
+            said, hint = f"{self.host} answered with more than {error.most >> 20} MB.", "Check the service's address."
+            return self.make(ModelMisbehavedError, said, hint)
         reason = str(error) if isinstance(error, _PROTOCOL_ERRORS) else ""
         if isinstance(error, httpx2.ConnectTimeout):
             return self.cut_off(spoke=False)

@@ -36,6 +36,7 @@ DIRECT: Final[Mapping[str, httpx2.AsyncBaseTransport | None]] = MappingProxyType
 """Loopback addresses never go through a proxy, whatever the environment says."""
 
 _STREAMS: Final = ("text/event-stream", "application/vnd.amazon.eventstream")
+_LONGEST_STREAM: Final = 256 << 20  # a million tokens, each in an event of its own
 _LONGEST_WHOLE: Final = 64 << 20
 _LONGEST_REFUSAL: Final = 256 << 10
 
@@ -43,12 +44,12 @@ Make: TypeAlias = "Callable[[ssl.SSLContext | None], httpx2.AsyncClient]"
 
 
 async def bounded(response: httpx2.Response) -> None:
-    """Response hook: bound how much a compressed answer may unpack to; a stream is bounded by whoever reads it."""
-    if response.status_code >= 400:
+    """Response hook: bound how much of an answer is read, packed or not, whatever it says that it is."""
+    if response.status_code >= 300:
         unpack(response, _LONGEST_REFUSAL, cut=True)
         return
     is_stream = response.headers.get("content-type", "").lower().startswith(_STREAMS)
-    unpack(response, None if is_stream else _LONGEST_WHOLE)
+    unpack(response, _LONGEST_STREAM if is_stream else _LONGEST_WHOLE)
 
 
 def _usual(trusted: ssl.SSLContext | None) -> httpx2.AsyncClient:

@@ -21,7 +21,13 @@ from botocore.loaders import Loader
 from botocore.model import ServiceModel
 from botocore.validate import ParamValidator
 
-from core.errors import MissingExtraError, ModelMisbehavedError, ModelRefusedError, SettingsError
+from core.errors import (
+    MissingExtraError,
+    ModelMisbehavedError,
+    ModelRefusedError,
+    ModelUnavailableError,
+    SettingsError,
+)
 from core.llm.backends.amazon import AccessKey, signed_headers
 from core.llm.open_model import get_chat_model
 from core.llm.wire.event_frames import MOST_FRAME, EventFrames
@@ -282,6 +288,37 @@ async def test_a_call_that_the_service_cannot_read_is_an_error(native):
     native.play(Reply(body=json.dumps(whole)))
     with pytest.raises(Exception, match="cannot read"):
         await native.events()
+
+
+FRAMES = [
+    event_frame("messageStart", {"role": "assistant"}),
+    event_frame("contentBlockDelta", {"delta": {"text": "Four minutes."}, "contentBlockIndex": 0}),
+    event_frame("contentBlockStop", {"contentBlockIndex": 0}),
+    event_frame("messageStop", {"stopReason": "end_turn"}),
+    event_frame("metadata", {"usage": {"inputTokens": 3, "outputTokens": 4, "totalTokens": 7}}),
+]
+STOP = sum(map(len, FRAMES[:4]))
+
+
+@pytest.mark.parametrize("at", [*(sum(map(len, FRAMES[:n])) for n in (1, 2, 3)), STOP - 1])
+async def test_a_stream_that_ends_without_its_message_stop_is_cut_off(native, at):
+    native.play(Reply(body=b"".join(FRAMES)[:at], content_type="application/vnd.amazon.eventstream"))
+    with pytest.raises((ModelMisbehavedError, ModelUnavailableError)) as caught:
+        await native.events()
+    assert caught.value.words_key == "model_cut_off"
+
+
+async def test_a_stream_that_ends_before_it_says_anything_is_asked_again(native):
+    begun = Reply(body=FRAMES[0], content_type="application/vnd.amazon.eventstream")
+    native.play(begun, Reply(text="Four minutes."))
+    (said,) = await native.model(generate_cfg={"max_retries": 1}).achat([Message(USER, "How long?")])
+    assert said.get_text_content() == "Four minutes."
+
+
+async def test_a_stream_that_ends_between_its_message_stop_and_what_it_used_is_whole(native):
+    native.play(Reply(body=b"".join(FRAMES)[: STOP + 1], content_type="application/vnd.amazon.eventstream"))
+    *_, last = await native.events()
+    assert (last.reason, last.usage.estimated) == ("stop", True)
 
 
 def test_frames_come_apart_anywhere():
