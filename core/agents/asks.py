@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from core.bridge.cancellation import released
 from core.bridge.sync import run
+from core.messages.marks import set_marks
 from core.tools.run_context import RETRIES
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from core.agents.asking import History
     from core.agents.mapping import Question
     from core.agents.reply import Reply
-    from core.messages.events import Event, TextDelta
+    from core.messages.events import Event
     from core.tools.approval import Ask, Guard, Policy
     from core.tools.run_state import Limits
 
@@ -243,14 +244,18 @@ class Asks:
                     yield Partial(value, output)
         if whole:
             output = whole[0].output
-            yield Partial(told if kind is None else kind.partial("".join(pieces))[0], output, done=True)
+            text = "".join(pieces)
+            yield Partial(text if kind is None else kind.partial(text)[0], output, done=True)
 
 
-def _growing(pieces: list[str], event: Event | TextDelta) -> str | None:
+def _growing(pieces: list[str], event: Event) -> str | None:
     """The text of the open message, where the event adds to it."""
     if event.kind == "message_started":
         pieces.clear()
-    if event.kind != "text_delta":
+    if event.kind == "source_cited" and event.marks:
+        set_marks([pieces], event)
+    elif event.kind != "text_delta":
         return None
-    pieces[:] = ["".join((*pieces, event.text))]
+    else:
+        pieces[:] = ["".join((*pieces, event.text))]
     return pieces[0]

@@ -13,6 +13,7 @@ from core.agents.extras import Extras
 from core.agents.tools import tools_from
 from core.errors import SettingsError, shown
 from core.messages.events import Event, MessageFinished, MessageStarted, TextDelta, ToolFinished, ToolStarted
+from core.messages.marks import text_of, without_marks
 from core.messages.message import USER, Message
 from core.tools.approval import Guard
 from core.tools.base import BaseTool
@@ -220,7 +221,7 @@ async def _seen(
     told: list[Event], extras: Extras, state: RunState, whole: RunState, guard: Guard | None
 ) -> list[Event]:
     """The events of one message, with the text that the guards let through."""
-    text = before = "".join(one.text for one in told if isinstance(one, TextDelta))
+    text = before = text_of(told)
     for hook in extras.output_guards if text.strip() else ():
         said = await _verdict(hook, state, guard, text)
         if isinstance(said, Stop):  # what it would have called is not called either
@@ -233,7 +234,7 @@ async def _seen(
         return told
     if state.output is not None:
         state.output.rewritten(before, text)
-    kept = [one for one in told if not isinstance(one, TextDelta)]
+    kept = [without_marks(one) for one in told if not isinstance(one, TextDelta)]
     return [*kept[:-1], TextDelta(text), *kept[-1:]]
 
 

@@ -13,6 +13,7 @@ from core.agents.arguments import checked_int
 from core.agents.conversation import call_id, has_called, passages_found, this_turn, unanswered_calls
 from core.agents.handoff import HandBack, Handoff
 from core.agents.limits import Budget, Repeats
+from core.agents.marks import TurnMarks
 from core.errors import BadArgumentsError
 from core.llm.calling.call_text import is_marked, without_mark
 from core.llm.calling.reply_reader import UNREADABLE
@@ -201,12 +202,12 @@ class ToolLoop:
         for asked in () if state.over else count(1):  # over, where one who took over went on to the end
             _check(budget, asked - 1, self.most_calls)
             last = budget is None and asked == self.most_calls
-            turn = Transcript()
+            turn, marks = Transcript(), TurnMarks()
             async with aclosing(self._model_turn(state, last=last)) as events:
                 async for event in events:
                     kind = type(event)
                     if kind is MessageStarted or kind is CallStarted or kind is SourceCited:
-                        for own in self._own(event, state):
+                        for own in self._own(event, state, turn, marks):
                             turn.apply(own)
                             yield own
                         continue
@@ -424,10 +425,14 @@ class ToolLoop:
         if found or (opening.told_if_empty and not opening.quiet):
             state.history += turn.messages()
 
-    def _own(self, event: Event, state: _State) -> Iterator[Event]:
+    def _own(self, event: Event, state: _State, turn: Transcript, marks: TurnMarks) -> Iterator[Event]:
         """The event with a name, or with the numbers of what is cited."""
         if isinstance(event, SourceCited):
-            yield from _marked(event, state)
+            # What a program's own tools found has numbers, too.
+            state.evidence += passages_found(state.history)[len(state.evidence) :]
+            run = state_of(state.context)
+            is_data = run is not None and run.output is not None and run.output.is_data
+            yield from marks.marked(event, state.evidence, None if is_data else _text(turn))
         elif isinstance(event, CallStarted) and not event.name.strip():
             yield CallStarted(event.call_id, UNREADABLE, event.proof)
         elif isinstance(event, MessageStarted) and event.name is None:
@@ -470,34 +475,6 @@ def _pay(event: Event, state: _State) -> None:
     """What models cost that a tool has asked."""
     if isinstance(event, ToolFinished):
         state.budget.pay(spent(event.message))
-
-
-def _marked(event: SourceCited, state: _State) -> Iterator[Event]:
-    """The marks of what the model's service cites, and those of its passages that had no number yet."""
-    from core.rag.document import Passage  # brings the document readers with it
-
-    numbers: dict[int, None] = {}
-    new: list[dict[str, Any]] = []
-    # What a program's own tools found has numbers, too.
-    state.evidence += passages_found(state.history)[len(state.evidence) :]
-    known = {_identity(one): number for number, one in enumerate(state.evidence, 1)}
-    for row in event.passages:
-        passage = Passage.from_dict(row)
-        number = known.get(_identity(passage), 0)
-        if not number:
-            state.evidence.append(passage)
-            number = known[_identity(passage)] = len(state.evidence)
-            new.append({**row, "number": number})
-        numbers[number] = None
-    run = state_of(state.context)
-    if not (run is not None and run.output is not None and run.output.is_data):
-        yield TextDelta("".join(f" [{number}]" for number in numbers))
-    if new:
-        yield SourceCited(tuple(new))
-
-
-def _identity(passage: Passage) -> tuple[Any, ...]:
-    return passage.document_id, passage.chunk_id, passage.page, passage.text
 
 
 def _text(turn: Transcript) -> str:

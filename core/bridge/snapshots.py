@@ -14,6 +14,7 @@ from core.bridge.sync import Post, iterate, pumped
 from core.errors import BadMessagesError
 from core.messages.content import BaseModelCompatibleDict
 from core.messages.events import Event, ItemAdded, ReasoningDelta, TextDelta
+from core.messages.marks import appended
 from core.messages.message import ASSISTANT, Message
 from core.messages.openai_form import FormError, OpenAIReader, content_of, has_parts, is_openai
 from core.messages.transcript import Transcript
@@ -39,13 +40,13 @@ def snapshots(make: MakeEvents) -> Generator[list[Message], None, None]:
 def deltas(make: MakeEvents) -> Generator[list[Message], None, None]:
     """Only what is new, event by event: lists of one message each. Calls have no partial form and are left out."""
     for event in iterate(make):
-        match event:
-            case TextDelta():
-                yield [Message(ASSISTANT, event.text)]
-            case ReasoningDelta():
-                yield [Message(ASSISTANT, "", reasoning_content=event.text)]
-            case ItemAdded():
-                yield [Message(ASSISTANT, [event.item])]
+        match appended(event):
+            case TextDelta(text):
+                yield [Message(ASSISTANT, text)]
+            case ReasoningDelta(text):
+                yield [Message(ASSISTANT, "", reasoning_content=text)]
+            case ItemAdded(item):
+                yield [Message(ASSISTANT, [item])]
             case _:
                 continue
 

@@ -18,6 +18,7 @@ from core.llm.ledger import recorded_by
 from core.llm.parameters import generate_of
 from core.llm.request import ChatRequest
 from core.messages.events import CallStarted, MessageFinished, TextDelta, ToolFinished
+from core.messages.marks import appended
 from core.messages.message import FUNCTION, Message
 from core.messages.transcript import Transcript
 from core.runs.account import Account
@@ -274,7 +275,7 @@ class Answer:
                     self._letters += len(event.text)
                 else:
                     self._follow(event)
-                take(event)
+                take(appended(event))
                 if sink.full:
                     await sink.drained()
                 if self._letters > _MOST_LETTERS:

@@ -202,6 +202,8 @@ def _events(part: Sequence[Any]) -> list[Event]:
             return [*(ReasoningDelta(piece) for piece in _pieces(text)), ReasoningDelta("", proof)]
         case ["item", item]:
             return [ItemAdded(ContentItem(**item))]
+        case ["cited", int(back), *passages]:
+            return [SourceCited(tuple(dict(one) for one in passages), back)]
         case ["cited", *passages]:
             return [SourceCited(tuple(dict(one) for one in passages))]
         case ["call", str(call_id), str(name)]:
@@ -226,7 +228,7 @@ def _add(parts: list[list[Any]], event: Event) -> None:
         case ItemAdded():
             parts.append(["item", event.item.model_dump()])
         case SourceCited():
-            parts.append(["cited", *event.passages])
+            parts.append(["cited", *([event.back] if event.back else []), *event.passages])
         case CallStarted():
             parts.append(["call", event.call_id, event.name, *([event.proof] if event.proof else [])])
         case CallDelta():

@@ -56,10 +56,13 @@ class SourceCited:
     """The model's service names what the text before this event comes from.
 
     `passages` have the form of those of a result (`extra["passages"]`). An agent numbers them, as `number`, and puts
-    the marks into the text; what it numbered before it does not name again.
+    the marks into the text; what it numbered before it does not name again. Where they belong further up, `back` is how
+    many characters of the text come after their place, and `marks` what an agent puts there: `core.messages.marks`.
     """
 
     passages: tuple[dict[str, Any], ...]
+    back: int = 0
+    marks: str = ""
     kind: Literal["source_cited"] = "source_cited"
 
 

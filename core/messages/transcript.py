@@ -21,6 +21,7 @@ from core.messages.events import (
     ToolStarted,
 )
 from core.messages.json_text import compact, read_object
+from core.messages.marks import set_marks
 from core.messages.message import ASSISTANT, PASSAGES, PROOF, FunctionCall, Message, Usage
 
 if TYPE_CHECKING:
@@ -47,6 +48,11 @@ class _Open:
         self.pieces[:] = [text]
         self._built = self._build(text)
         return self._built
+
+    def changed(self) -> list[str]:
+        """Its pieces, for whoever changes them."""
+        self._built = None
+        return self.pieces
 
     def add(self, event: ItemAdded | SourceCited | MessageFinished) -> None:
         """A picture, what the text comes from, or what its service wants back with it."""
@@ -189,6 +195,7 @@ class Transcript:
                 self._think(event)
             case ItemAdded() | SourceCited():
                 self._tail("text").add(event)
+                self._mark(event)
             case CallStarted():
                 self._open.append(_Call(event.call_id, event.name, self._speaker, event.proof))
             case CallDelta():
@@ -220,6 +227,11 @@ class Transcript:
         thought = self._tail("reasoning")
         thought.pieces.append(event.text)
         thought.proof = event.proof
+
+    def _mark(self, event: ItemAdded | SourceCited) -> None:
+        if isinstance(event, SourceCited) and event.marks:
+            texts = [one for one in reversed(self._open) if isinstance(one, _Open) and one.kind == "text"]
+            set_marks((one.changed() for one in texts), event)
 
     def _tail(self, kind: Literal["text", "reasoning"]) -> _Open:
         last = self._open[-1] if self._open else None

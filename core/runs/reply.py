@@ -19,6 +19,7 @@ from core.messages.events import (
     ToolFinished,
     ToolStarted,
 )
+from core.messages.marks import set_marks
 from core.messages.transcript import spent
 from core.runs.judgement import still_judged, with_judgement
 from core.runs.log import (
@@ -452,6 +453,7 @@ class Reply:
             self._ask(event)
         elif isinstance(event, SourceCited):
             self._number(event.passages)
+            set_marks((one.pieces for one in reversed(self.blocks) if isinstance(one, TextBlock)), event)
         elif isinstance(event, ClaimsChecked | ClaimsJudged):
             self._claim(event)
         elif isinstance(event, MoreSaid):

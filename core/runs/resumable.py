@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Self
 
 from core.errors import ParlourError
-from core.messages.events import ItemAdded, MessageFinished, TextDelta, ToolFinished, ToolStarted
+from core.messages.events import ItemAdded, MessageFinished, SourceCited, TextDelta, ToolFinished, ToolStarted
 from core.messages.transcript import Transcript
 from core.runs.ledger import ended_calls
 from core.runs.log import (
@@ -194,7 +194,7 @@ def _is_whole(logged: Sequence[LoggedEvent]) -> bool:
     """Whether the last message was finished, and says something."""
     *_, before, last = [None, None, *message_events(logged)]
     is_over = isinstance(last, MessageFinished) and last.reason != "calls"
-    return is_over and isinstance(before, TextDelta | ItemAdded)
+    return is_over and isinstance(before, TextDelta | ItemAdded | SourceCited)
 
 
 def _left_of(one: LoggedEvent) -> LoggedEvent | None:

@@ -20,6 +20,7 @@ from core.messages.events import (
     ToolFinished,
     ToolStarted,
 )
+from core.messages.marks import text_of, without_marks
 from core.messages.transcript import call_message
 from core.runs.log import (
     AskedFor,
@@ -91,7 +92,8 @@ def events_to_edit(logged: Sequence[LoggedEvent], text: str) -> list[LoggedEvent
     at = kept[-1].at if kept else 0.0
     answer = _last_message(kept)
     before = kept[:answer]
-    after = [one for one in kept[answer:] if not isinstance(one.event, TextDelta | MessageFinished)]
+    told = [one for one in kept[answer:] if not isinstance(one.event, TextDelta | MessageFinished)]
+    after = [replace(one, event=without_marks(one.event)) for one in told]
     place = next((n for n, one in enumerate(kept[answer:]) if isinstance(one.event, TextDelta)), len(after))
     after.insert(place, LoggedEvent(0, at, TextDelta(text)))
     ended = [*after, LoggedEvent(0, at, MessageFinished("stop")), LoggedEvent(0, at, Edited())]
@@ -101,8 +103,7 @@ def events_to_edit(logged: Sequence[LoggedEvent], text: str) -> list[LoggedEvent
 
 def answer_in(logged: Sequence[LoggedEvent]) -> str:
     """The text of a reply's last message, which `events_to_edit` takes the place of; "" where it ended in calls."""
-    said = [one.event.text for one in logged[_last_message(logged) :] if isinstance(one.event, TextDelta)]
-    return "".join(said)
+    return text_of(one.event for one in logged[_last_message(logged) :])
 
 
 def _last_message(logged: Sequence[LoggedEvent]) -> int:

@@ -87,8 +87,8 @@ def borne_out(payload: Mapping[str, Any], claims: Collection[int]) -> dict[str, 
     }
 
 
-def _cited(passages: list[dict[str, Any]]) -> SourceCited:
-    return SourceCited(tuple(passages))
+def _cited(passages: list[dict[str, Any]], back: int = 0, marks: str = "") -> SourceCited:
+    return SourceCited(tuple(passages), back, marks)
 
 
 def _judged(model: str, said: list[tuple[int, int, bool]], decided: int = 0) -> ClaimsJudged:

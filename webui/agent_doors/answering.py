@@ -14,6 +14,7 @@ from core.doors.guard import DoorGuard
 from core.errors import LimitReachedError
 from core.llm.ledger import recorded_by
 from core.messages.events import MessageFinished, TextDelta
+from core.messages.marks import appended
 from core.messages.transcript import Transcript
 from core.runs.account import Account
 
@@ -123,7 +124,7 @@ class AgentAnswer:
                     self._letters += len(event.text)
                 elif isinstance(event, MessageFinished):
                     self.reason = event.reason
-                sink.take(event)
+                sink.take(appended(event))
                 if sink.full:
                     await sink.drained()
                 if self._letters > _MOST_LETTERS:

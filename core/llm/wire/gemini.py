@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import mimetypes
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from core.llm.request import OUR_KEYS
@@ -253,7 +253,9 @@ class GeminiReader(WholeReader):
 
     _made: int = 0
     _signature: str = ""
-    _written: int = 0  # bytes of text, by which the service counts places
+    _written: bytearray = field(default_factory=bytearray)  # the text so far: the service counts places in bytes
+    _placed: set[tuple[int, str]] = field(default_factory=set[tuple[int, str]])
+    _ahead: list[tuple[int, list[Json]]] = field(default_factory=list[tuple[int, list[Json]]])  # of text to come
 
     def close(self) -> list[Event]:
         """The last events; `done` says whether the reply was complete."""
@@ -271,12 +273,14 @@ class GeminiReader(WholeReader):
         if candidates:
             self.begun = True
             content = cast("Json", candidates[0].get("content") or {})
-            cited = _cited_places(candidates[0])
+            reason = str(candidates[0].get("finishReason") or "")
+            cited = [*self._ahead, *self._fresh(_cited_places(candidates[0]))]
             for part in cast("list[Json]", content.get("parts") or []):
                 self._part(part, cited, text, events)
-            for _, rows in cited:
-                self._cite(rows, text, events)
-            self._stopped(str(candidates[0].get("finishReason") or ""))
+            self._ahead = [one for one in cited if one[0] > len(self._written) and not reason]
+            for end, rows in (one for one in cited if one not in self._ahead):
+                self._cite(rows, text, events, self._after(end))
+            self._stopped(reason)
         elif blocked := cast("Json", chunk.get("promptFeedback") or {}).get("blockReason"):
             self.error = {"status": "content_filter", "message": f"The service blocked the question ({blocked})."}
         if counts := chunk.get("usageMetadata"):
@@ -316,9 +320,10 @@ class GeminiReader(WholeReader):
     def _tell(self, said: str, cited: list[tuple[int, list[Json]]], text: list[str], events: list[Event]) -> None:
         """Text; what is cited within it stands behind its own place."""
         raw = said.encode("utf-8", "surrogatepass")  # half a character may come, and its other half after it
-        begun, self._written = self._written, self._written + len(raw)
+        begun = len(self._written)
+        self._written += raw
         told = 0
-        for place in [one for one in cited if begun < one[0] <= self._written]:
+        for place in [one for one in cited if begun < one[0] <= len(self._written)]:
             cited.remove(place)
             end = _behind_character(raw, place[0] - begun)
             text.append(raw[told:end].decode("utf-8", "surrogatepass"))
@@ -326,6 +331,21 @@ class GeminiReader(WholeReader):
             told = end
         if rest := raw[told:]:
             text.append(rest.decode("utf-8", "surrogatepass"))
+
+    def _fresh(self, cited: list[tuple[int, list[Json]]]) -> list[tuple[int, list[Json]]]:
+        """What was not cited before: a stream may tell all of it again with each piece."""
+        found: list[tuple[int, list[Json]]] = []
+        for end, rows in cited:
+            new = [row for row in rows if (end, str(row["document_id"])) not in self._placed]
+            self._placed |= {(end, str(row["document_id"])) for row in new}
+            found += [(end, new)] if new else []
+        return found
+
+    def _after(self, end: int) -> int:
+        """How many characters have been told after a place; 0 where it is not told."""
+        if not 0 < end < len(self._written):
+            return 0
+        return len(self._written[_behind_character(self._written, end) :].decode("utf-8", "surrogatepass"))
 
     def _stopped(self, reason: str) -> None:
         if not reason:
@@ -335,7 +355,7 @@ class GeminiReader(WholeReader):
         self.reason = "content_filter" if _FILTERED.search(reason) else _REASONS.get(reason, "stop")
 
 
-def _behind_character(raw: bytes, at: int) -> int:
+def _behind_character(raw: bytes | bytearray, at: int) -> int:
     """The end of the character in which a place lies, where it lies in one."""
     while at < len(raw) and raw[at] & 0xC0 == 0x80:
         at += 1

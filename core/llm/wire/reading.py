@@ -316,13 +316,13 @@ class ReplyReader:
             return "calls"
         return self.reason or "stop"
 
-    def _cite(self, passages: list[Json], text: list[str], events: list[Event]) -> None:
-        """The service names what the text so far comes from."""
+    def _cite(self, passages: list[Json], text: list[str], events: list[Event], back: int = 0) -> None:
+        """The service names what the text so far comes from, or that of it which ends `back` characters before."""
         kept = passages[: max(0, MOST_CITED - self._cited)]
         self._cited += len(kept)
         if kept:
             self._say(text, events)
-            events.append(SourceCited(tuple(kept)))
+            events.append(SourceCited(tuple(kept), back))
 
     def _picture(self, address: str, text: list[str], events: list[Event]) -> None:
         """A generated picture: an address or a `data:` URI."""
