@@ -23,6 +23,7 @@ _LISTED: Mapping[str, str] = {
     "passes it on, or compares it, without reading it": """
         core.judging.cases: case_of add_cases
         core.judging.evaluators: evaluated
+        core.messages.marks: set_marks
         core.observing: Span.*
         webui.agent_doors.a2a: agent_card _Form.*
         webui.agent_doors.a2a_task: Tasks.*

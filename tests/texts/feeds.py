@@ -36,7 +36,7 @@ from core.llm.wire.tools import ToolNames
 from core.mcp.journal import ServerLog
 from core.mcp.settings import ServerSettings
 from core.messages.content import ContentItem
-from core.messages.events import TextDelta
+from core.messages.events import SourceCited, TextDelta
 from core.messages.message import FunctionCall, Message
 from core.models.menu import service_named
 from core.rag.claims.figures import figures_of
@@ -204,6 +204,7 @@ VALUES: Mapping[str, Callable[[], Any]] = {
     "ToolResult": lambda: ToolResult("a"),
     "RunRecord": lambda: RunRecord("a", "a", "a", "a", "complete", None, "", None, 0.0, 0.0),
     "Iterable[LoggedEvent]": list,
+    "SourceCited": lambda: SourceCited((PASSAGE.as_dict(),), 3, " [1]"),
     "Sequence[LoggedEvent]": list,
     "Mapping[str, ExportedFile]": dict,
     "Mapping[str, Reply]": dict,
