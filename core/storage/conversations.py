@@ -231,7 +231,7 @@ class ConversationStore:
         """
 
         def change(connection: Connection) -> bool:
-            known = conversation_of(connection, self._owner, conversation_id)
+            known = held_conversation(connection, self._owner, conversation_id)
             if known.titled_by == "person" or instead_of not in {None, known.title}:
                 return False
             values = {"title": plain_line(clean(title)), "titled_by": "model"}
@@ -239,7 +239,7 @@ class ConversationStore:
             keep_title(connection, conversation_id)
             return True
 
-        return await self._database.write(change)
+        return await self._database.write(change, holds=True)
 
     async def pin(self, conversation_ids: Sequence[str], *, on: bool = True) -> None:
         """Keep conversations at the top of the history, or no longer; ids of others are passed over."""
@@ -268,13 +268,13 @@ class ConversationStore:
         """Change what is chosen for this conversation, read and written in one transaction. Raises NotFoundError."""
 
         def configure(connection: Connection) -> dict[str, Any]:
-            conversation_of(connection, self._owner, conversation_id)
+            held_conversation(connection, self._owner, conversation_id)
             query = select(conversations.c.settings).where(_is(conversation_id))
             values = change(dict(connection.execute(query).scalar() or {}))
             connection.execute(update(conversations).where(_is(conversation_id)).values(settings=values))
             return values
 
-        return await self._database.write(configure)
+        return await self._database.write(configure, holds=True)
 
     async def set_leaf(self, conversation_id: str, leaf_id: str | None) -> None:
         """Choose the branch that is shown, by its newest turn. Raises NotFoundError."""
@@ -282,10 +282,10 @@ class ConversationStore:
         def choose(connection: Connection) -> None:
             if leaf_id is not None:
                 message_of(connection, self._owner, leaf_id, conversation_id)
-            conversation_of(connection, self._owner, conversation_id)
+            held_conversation(connection, self._owner, conversation_id)
             connection.execute(update(conversations).where(_is(conversation_id)).values(leaf_id=leaf_id))
 
-        await self._database.write(choose)
+        await self._database.write(choose, holds=True)
 
     async def turn_to(self, conversation_id: str, message_id: str) -> None:
         """Show another version of a turn, with the newest branch under it.
@@ -296,7 +296,7 @@ class ConversationStore:
         """
 
         def turn(connection: Connection) -> None:
-            conversation_of(connection, self._owner, conversation_id)
+            held_conversation(connection, self._owner, conversation_id)
             message_of(connection, self._owner, message_id, conversation_id)
             live = select(runs.c.id).where(runs.c.conversation_id == conversation_id, runs.c.status == "running")
             if connection.execute(live).first() is not None:
@@ -304,7 +304,7 @@ class ConversationStore:
             leaf = newest_leaf(connection, conversation_id, message_id)
             connection.execute(update(conversations).where(_is(conversation_id)).values(leaf_id=leaf))
 
-        await self._database.write(turn)
+        await self._database.write(turn, holds=True)
 
     async def delete(self, conversation_id: str) -> tuple[list[FileRecord], list[str]]:
         """Delete it with its messages, runs, events and documents.
@@ -368,12 +368,12 @@ class ConversationStore:
 
     async def _change(self, conversation_id: str, **values: Any) -> None:
         def change(connection: Connection) -> None:
-            conversation_of(connection, self._owner, conversation_id)
+            held_conversation(connection, self._owner, conversation_id)
             connection.execute(update(conversations).where(_is(conversation_id)).values(**values))
             if "title" in values:
                 keep_title(connection, conversation_id)
 
-        await self._database.write(change)
+        await self._database.write(change, holds=True)
 
     async def _change_all(self, conversation_ids: Sequence[str], **values: Any) -> None:
         these = conversations.c.id.in_(conversation_ids) & (conversations.c.owner_id == self._owner)
@@ -388,6 +388,11 @@ def insert_owner(connection: Connection, owner: str) -> None:
 def conversation_of(connection: Connection, owner: str, conversation_id: str) -> ConversationRecord:
     """The owner's conversation, inside a transaction. Raises NotFoundError."""
     return conversation_record(_row_of(connection, owner, conversation_id))
+
+
+def held_conversation(connection: Connection, owner: str, conversation_id: str) -> ConversationRecord:
+    """The same, which nobody else changes until the transaction ends. Raises NotFoundError."""
+    return conversation_record(_row_of(connection, owner, conversation_id, CONVERSATION_HELD))
 
 
 def _row_of(
@@ -466,7 +471,7 @@ def insert_message(
     Raises:
         NotFoundError: The conversation, or the turn that this one is to be under, is not there.
     """
-    conversation = conversation_record(_row_of(connection, owner, fresh.conversation_id, CONVERSATION_HELD))
+    conversation = held_conversation(connection, owner, fresh.conversation_id)
     if fresh.parent_id is not None:
         message_of(connection, owner, fresh.parent_id, fresh.conversation_id)
     for one in (fresh, *below):

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, Row, delete, func, insert, select, update
 
 from core.errors import ConflictError, NotFoundError
 from core.storage.base import QueuedMessage, new_id
-from core.storage.conversations import clean, conversation_of, use_files
+from core.storage.conversations import clean, conversation_of, held_conversation, use_files
 from core.storage.statements import QUEUED
 from core.storage.tables import file_uses, queued_messages, runs
 
@@ -39,7 +39,7 @@ class QueuedMessages:
         """Let a message wait as the last one; its files are the conversation's from now on. Raises NotFoundError."""
 
         def keep(connection: Connection) -> QueuedMessage:
-            conversation_of(connection, self._owner, conversation_id)
+            held_conversation(connection, self._owner, conversation_id)
             last = select(func.max(queued_messages.c.position)).where(_in(conversation_id))
             position = (connection.execute(last).scalar() or 0.0) + 1.0
             now = time.time()
@@ -50,7 +50,7 @@ class QueuedMessages:
             use_files(connection, self._owner, conversation_id, file_ids)
             return fresh
 
-        return await self._database.write(keep)
+        return await self._database.write(keep, holds=True)
 
     async def change(self, message_id: str, *, text: str | None = None, position: float | None = None) -> None:
         """Change its words or its place; what is left out stays. Raises NotFoundError: it was sent or removed."""

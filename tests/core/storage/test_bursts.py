@@ -79,14 +79,18 @@ async def test_many_replies_that_begin_and_end_at_the_same_moment_are_refused_no
     async def answered(number: int) -> None:
         here, owner = number % 3, f"b-guest-{number % 4}"
         store = runs[here].of(owner)
-        talk = await ConversationStore(parlours[here], owner).create("")
+        talks, queue = ConversationStore(parlours[here], owner), QueuedMessages(parlours[here], owner)
+        talk = await talks.create("")
+        await talks.configure(talk.id, lambda chosen: {**chosen, "model": "a"})
         run, _ = await store.create(talk.id, user=[Message("user", "Why?")], parent_id=None, worker="w", title="Why?")
         await store.append(run.id, [EventRow(1, 0.0, "text", {"text": "So"})], epoch=1)
         assert await runs[here].renew({run.id: 1}) == set()
+        await queue.add(talk.id, "And then?")
+        await talks.rename(talk.id, "Named by a person")
         usage = Usage(total_tokens=10, cost=0.5)
         await store.finish(run.id, "complete", epoch=1, parts=[Message("assistant", "So.")], usage=usage)
 
-    await asyncio.gather(*map(answered, range(18)))
+    await asyncio.gather(*map(answered, range(15)))
     assert refused == []
 
 
@@ -218,3 +222,25 @@ async def test_what_is_asked_of_a_reply_that_ends_at_that_moment_is_not_kept(
     ended = ("UPDATE runs SET status = 'complete' WHERE id = %(run)s", {"run": record.id})
     assert not await after_another(postgres, [ended], lambda: RunRequests(parlours[0]).ask(record, typed))
     assert await parlours[0].read(lambda c: c.exec_driver_sql("SELECT count(*) FROM run_requests").scalar()) == 0
+
+
+async def test_of_two_changes_of_what_is_chosen_at_the_same_moment_none_is_lost(
+    postgres: str, parlours: list[Database], talk: str
+) -> None:
+    talks = ConversationStore(parlours[0], WHO)
+    chosen = ('UPDATE conversations SET settings = \'{"model": "a"}\' WHERE id = %(talk)s', {"talk": talk})
+    await after_another(postgres, [chosen], lambda: talks.configure(talk, lambda kept: {**kept, "tools": []}))
+    assert await talks.settings(talk) == {"model": "a", "tools": []}
+
+
+async def test_a_branch_is_not_turned_to_at_the_moment_in_which_a_reply_begins(
+    postgres: str, parlours: list[Database], talk: str
+) -> None:
+    talks = ConversationStore(parlours[0], WHO)
+    first = await talks.add_message(talk, "user", [Message("user", "Why?")], None)
+    names = {"talk": talk, "owner": WHO, "message": first.id}
+    held = "SELECT id FROM conversations WHERE id = %(talk)s FOR NO KEY UPDATE"
+    columns = "id, owner_id, conversation_id, message_id, status, model, worker, started_at"
+    begun = f"INSERT INTO runs ({columns}) VALUES ('r', %(owner)s, %(talk)s, %(message)s, 'running', '', 'w', 1)"
+    with pytest.raises(ConflictError):
+        await after_another(postgres, [(held, names), (begun, names)], lambda: talks.turn_to(talk, first.id))
