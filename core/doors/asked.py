@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from core.doors.namespaces import flat
 from core.errors import ParlourError
 from core.messages.message import SYSTEM, Message
 from core.messages.openai_form import FormError, OpenAIReader
@@ -113,7 +114,7 @@ def response_asked(
     """
     instructions = given.get("instructions")
     told = [Message(SYSTEM, instructions)] if isinstance(instructions, str) and instructions.strip() else []
-    tools = functions_of(given.get("tools"), nested=False)
+    tools = functions_of(flat(given.get("tools")), nested=False)
     return Asked(
         model_of(given),
         told_first([*told, *earlier, *read_messages(messages)]),

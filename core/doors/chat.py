@@ -7,7 +7,7 @@ import time
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Final
 
-from core.doors.citations import cited_places
+from core.doors.citations import cited_places, for_chat
 from core.messages.events import CallDelta, CallStarted, ItemAdded, MessageStarted, ReasoningDelta, TextDelta
 from core.messages.message import ASSISTANT
 
@@ -182,7 +182,7 @@ class ChatReply:
         if self._is_model:
             return []
         reply = (*self._answer.earlier, *self._answer.messages())
-        return cited_places(reply, self.text.whole, self._files)
+        return [for_chat(one) for one in cited_places(reply, self.text.whole, self._files)]
 
     def _about(self, kind: str) -> dict[str, Any]:
         return {"id": self.id, "object": kind, "created": self._created, "model": self._answer.asked.model}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING, Any, Final, cast
+from urllib.parse import quote
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -30,6 +31,21 @@ def cited_places(reply: Sequence[Message], text: str, files: Mapping[str, str]) 
         if row is not None:
             found.append(_annotation(row, int(mark[1]), mark.start(), mark.end(), files))
     return found
+
+
+def for_chat(annotation: dict[str, Any]) -> dict[str, Any]:
+    """An annotation as a message of a chat has it, for which OpenAI's protocol knows addresses alone.
+
+    A place in a document has one that names it, and says all the rest beside it.
+    """
+    if annotation["type"] == "url_citation":
+        return annotation
+    about = annotation["file_citation"]
+    named = f"file:{about['file_id']}" if "file_id" in about else f"document:{quote(about['document_id'])}"
+    page = f"#page={about['page']}" if about["page"] else ""
+    place = {name: about[name] for name in ("start_index", "end_index")}
+    address = {**place, "url": f"urn:parlour:{named}{page}", "title": about["filename"]}
+    return {"type": "url_citation", "url_citation": address, "file_citation": about}
 
 
 def _annotation(row: Mapping[str, Any], number: int, start: int, end: int, files: Mapping[str, str]) -> dict[str, Any]:

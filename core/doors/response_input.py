@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from core.doors.asked import BadRequestError, listed
 from core.doors.guard import Answered, Settled
+from core.doors.namespaces import joined
 from core.errors import NotFoundError
 from core.messages.message import Message
 
@@ -64,7 +65,8 @@ def messages_of(items: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
             case "message":
                 found.append({"role": item.get("role"), "content": item.get("content")})
             case "function_call":
-                function = {"name": item.get("name"), "arguments": item.get("arguments")}
+                name = joined(item.get("namespace"), item.get("name"))
+                function = {"name": name, "arguments": item.get("arguments")}
                 call = {"id": item.get("call_id"), "type": "function", "function": function}
                 found.append({"role": "assistant", "content": None, "tool_calls": [call]})
             case "function_call_output":

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from core.doors.chat import ReplyText, calls_json
 from core.doors.citations import cited_places
+from core.doors.namespaces import parted
 from core.doors.response_input import APPROVAL, RESPONSE, told_again
 from core.messages.events import CallDelta, CallStarted, MessageStarted, ReasoningDelta, TextDelta, ToolFinished
 
@@ -45,6 +46,7 @@ class ResponseReply:
         self._ends = b""
         self._open: dict[str, Any] | None = None  # the text or thought that is being written
         self._calls: dict[str, tuple[str, str]] = {}  # of all tools: name and arguments so far
+        self._parted = parted(given.get("tools"))
         self._streamed: dict[str, int] = {}  # calls of a model alone, by their place in the output
 
     # ---- while it is made
@@ -78,6 +80,7 @@ class ResponseReply:
                 said = message.get_text_content()
                 error = {"type": "mcp_tool_execution_error", "content": [{"type": "text", "text": said}]}
                 more = {"output": None if failed else said, "error": error if failed else None}
+                more |= {"status": "failed" if failed else "completed", "approval_request_id": None}
                 call = {"type": "mcp_call", "id": f"mcp_{call_id}", "server_label": _HOUSE, "name": name}
                 return self._whole_item({**call, "arguments": arguments, **more})
             case _:
@@ -151,10 +154,14 @@ class ResponseReply:
         return added + self._event("response.output_item.done", output_index=at, item=item)
 
     def _call_begun(self, call_id: str, name: str) -> bytes:
-        item = _function_call(call_id, name, "", "in_progress")
+        item = self._function_call(call_id, name, "", "in_progress")
         self._streamed[call_id] = len(self.output)
         self.output.append(item)
         return self._event("response.output_item.added", output_index=self._streamed[call_id], item=dict(item))
+
+    def _function_call(self, call_id: str, name: str, arguments: str, status: str) -> dict[str, Any]:
+        about = {"type": "function_call", "id": f"fc_{token_hex(12)}", "call_id": call_id, "name": name}
+        return {**about, **self._parted.get(name, {}), "arguments": arguments, "status": status}
 
     def _call_goes_on(self, call_id: str, arguments: str) -> bytes:
         at = self._streamed[call_id]
@@ -171,7 +178,7 @@ class ResponseReply:
         guard = self.answer.guard
         for call in calls_json(self.answer.messages(), guard.handed) if guard is not None else ():
             function = call["function"]
-            item = _function_call(call["id"], function["name"], function["arguments"], "completed")
+            item = self._function_call(call["id"], function["name"], function["arguments"], "completed")
             pieces.append(self._whole_item(item))
         for number, asking in enumerate(guard.asking.values() if guard is not None else ()):
             question = f"{APPROVAL}{self._name}_{number}"
@@ -183,6 +190,7 @@ class ResponseReply:
 
     def _call_over(self, at: int, name: str, arguments: str) -> bytes:
         place = {"item_id": self.output[at]["id"], "output_index": at}
+        name = self._parted.get(name, {}).get("name", name)
         done = self._event("response.function_call_arguments.done", **place, name=name, arguments=arguments)
         return done + self._event("response.output_item.done", output_index=at, item=self.output[at])
 
@@ -230,11 +238,6 @@ def _part(kind: str, text: str, marks: list[dict[str, Any]]) -> dict[str, Any]:
     if kind == "output_text":
         return {"type": kind, "text": text, "annotations": marks, "logprobs": []}
     return {"type": kind, "text": text}
-
-
-def _function_call(call_id: str, name: str, arguments: str, status: str) -> dict[str, Any]:
-    about = {"type": "function_call", "id": f"fc_{token_hex(12)}", "call_id": call_id, "name": name}
-    return {**about, "arguments": arguments, "status": status}
 
 
 def usage_json(usage: Usage) -> dict[str, Any]:

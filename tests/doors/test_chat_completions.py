@@ -179,7 +179,13 @@ def test_an_answer_from_a_file_carries_its_places_as_annotations(client: OpenAI,
         assert message["content"] == "With heliotrope [1]."
         (found,) = message["annotations"]
         about = found["file_citation"]
-        assert (found["type"], about["filename"], about["number"]) == ("file_citation", "vault.md", 1)
+        assert (about["filename"], about["number"]) == ("vault.md", 1)
+        address = found["url_citation"]  # the one kind that programs reckon with here
+        assert (found["type"], address["title"]) == ("url_citation", "vault.md")
+        assert address["url"].startswith(
+            f"urn:parlour:file:{file.id}" if "file_id" in part else "urn:parlour:document:"
+        )
+        assert {name: about[name] for name in ("start_index", "end_index")}.items() <= address.items()
         assert message["content"][about["start_index"] : about["end_index"]] == "[1]"
         assert "heliotrope" in about["quote"]
         assert "boxes" in about

@@ -73,6 +73,29 @@ def test_events_are_numbered_and_calls_of_the_program_are_handed_to_it(
     result: Any = {"type": "function_call_output", "call_id": call.call_id, "output": "12 degrees"}
     after = client.responses.create(model=model, input=[result], previous_response_id=made.id, tools=[WEATHER])
     assert after.output_text == "It rains."
+
+
+@pytest.mark.parametrize("model", ["installed", "parlour"])
+def test_a_tool_of_a_namespace_is_called_by_one_name_and_comes_back_with_both(
+    client: OpenAI, house: House, model: str
+) -> None:
+    tools: Any = [{"type": "namespace", "name": "mcp__sky", "description": "Of the sky", "tools": [WEATHER]}, WEATHER]
+    house.says(Reply(calls=[("mcp__sky__get_weather", {"city": "Rome"})]), "It rains.")
+    with client.responses.stream(model=model, input="Weather?", tools=tools, store=False) as stream:
+        done = [one.item for one in stream if one.type == "response.output_item.done"]
+        made = stream.get_final_response()
+    offered = [one["function"]["name"] for one in house.model.requests[-1].body["tools"]]
+    assert {"mcp__sky__get_weather", "get_weather"} <= {*offered}
+    (call,) = [one.model_dump(exclude_none=True) for one in made.output]
+    assert (call["name"], call["namespace"]) == ("get_weather", "mcp__sky")
+    assert [one.model_dump(exclude_none=True) for one in done] == [call]
+    result = {"type": "function_call_output", "call_id": call["call_id"], "output": "12 degrees"}
+    asked: Any = [{"role": "user", "content": "Weather?"}, call, result]
+    after = client.responses.create(model=model, input=asked, tools=tools, store=False)
+    assert after.output_text == "It rains."
+    told = house.model.requests[-1].body["messages"]
+    made_before = next(one for one in told if one.get("tool_calls"))
+    assert made_before["tool_calls"][0]["function"]["name"] == "mcp__sky__get_weather"
     assert "12 degrees" in str(house.model.requests[-1].body["messages"][-1])
 
 
@@ -92,7 +115,7 @@ def test_what_would_be_asked_about_is_asked_of_the_program(client: OpenAI, house
         answer: Any = {"type": "mcp_approval_response", "approval_request_id": asked.id, "approve": yes}
         after = client.responses.create(model="parlour", input=[answer], previous_response_id=made.id)
         call = after.output[0]
-        assert call.type == "mcp_call"
+        assert (call.type, call.status) == ("mcp_call", "completed" if yes else "failed")
         assert "17 * 23" in call.arguments
         assert ("391" in (call.output or ""), call.error is None) == (yes, yes)
         assert after.output_text == "Done."
