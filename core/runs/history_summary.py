@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from core.llm.base import BaseChatModel
     from core.messages.message import Message
     from core.storage.base import StoredMessage
-    from core.storage.conversations import SummaryStore
+    from core.storage.summaries import SummaryStore
 
 
 _LOG = logging.getLogger(__name__)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from core.agents.conversation import append_system
-from core.errors import DocumentError, ModelServiceError, NotFoundError
+from core.errors import DocumentError, LimitReachedError, ModelServiceError, NotFoundError
 from core.generated_files import store_generated
 from core.messages.events import ToolFinished
 from core.messages.message import USER
@@ -120,6 +120,10 @@ class Turn:
                         yield await store_generated(_telling(event, missing), services.stores.files)
             except ModelServiceError as error:
                 loader.failed(error)
+                raise
+            except LimitReachedError as error:
+                if error.words_key == "call_limit":
+                    loader.answered()  # each of those calls
                 raise
             loader.answered()
 

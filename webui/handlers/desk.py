@@ -53,8 +53,12 @@ _SECONDS = 8
 
 
 def toast(words: Words, error: ParlourError | dict[str, Any]) -> None:
-    """Say what went wrong, where it has no place in the conversation."""
-    cast("Any", gr).Warning(words.error(error), duration=_SECONDS)
+    """Say what went wrong, where it has no place in the conversation.
+
+    What holds for hours stays until it is closed: whoever looked away would press Send again and see nothing.
+    """
+    key = error.words_key if isinstance(error, ParlourError) else str(error.get("key", ""))
+    cast("Any", gr).Warning(words.error(error), duration=None if key.startswith("quota_") else _SECONDS)
 
 
 def untouched() -> Any:

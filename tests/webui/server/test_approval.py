@@ -175,10 +175,11 @@ async def test_a_reply_that_reached_its_limit_is_paused_and_goes_on_when_told_to
     tab = house.tab()
     await send(house.desk, tab, {"text": "Reckon on and on.", "files": []})
     frame = await house.over(tab)
-    in_a_row = r"the limit of (\d+) model calls in a row"
+    in_a_row = r"asked the model as often in a row as one may \((\d+)\)"
     [times] = re.findall(in_a_row, unescape(str(frame.chat)))
     [message] = re.findall(r"#do-continue-([\w-]+)", unescape(str(frame.chat)))
     assert "The reply is paused" in frame.panels["status"]
+    assert house.engine.readiness["model"].answered  # it did, each time
     await house.act(tab, do="continue", id=message)
     assert house.engine.runs.live(tab.conversation_id) is not None
     frame = await house.over(tab)

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from core.engine import Engine
+from core.errors import TooManyRequestsError
 from core.settings import Settings
 from core.storage.base import ConversationSnapshot
 from core.storage.documents import DocumentStore
@@ -20,7 +21,7 @@ from core.testing.scripted_model import ScriptedModel
 from core.workspace.conversation import Conversation
 from tests.core.talks import talk_of
 from webui.context import WebContext
-from webui.handlers.desk import Desk
+from webui.handlers.desk import Desk, toast
 from webui.handlers.wiring import Handlers
 from webui.uploads import Uploads
 from webui.views import View
@@ -102,6 +103,16 @@ async def test_a_new_chat_whose_choices_are_not_known_here_is_not_sent_before_it
     await handlers.opened(tab("loaded here", "deleted-meanwhile"))
     await handlers.send(draft, tab("loaded here", "deleted-meanwhile"))
     assert "what was chosen" not in said[1]
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+async def test_what_holds_for_hours_is_told_until_it_is_closed(monkeypatch: pytest.MonkeyPatch, lang: str) -> None:
+    told: list[float | None] = []
+    monkeypatch.setattr("gradio.Warning", lambda _, duration: told.append(duration))
+    toast(Words.of(lang), TooManyRequestsError("Enough.", hint="Wait.", key="quota_messages", limit=5, hours=6))
+    toast(Words.of(lang), {"key": "unexpected"})
+    assert told[0] is None
+    assert told[1]
 
 
 async def test_a_deleted_conversation_is_not_remembered_as_new(engine: Engine, handlers: Handlers) -> None:
