@@ -256,7 +256,8 @@ class ToolLoop:
         calls = unanswered_calls(state.history)
         state.called = has_called(state.history)
         state.repeats.take(calls)
-        spent = [call for call in calls if call_id(call) in may_have_run and not self._may_run_twice(call)]
+        begun: Collection[str] = state.context.get("begun") or ()
+        spent = [call for call in calls if call_id(call) in may_have_run and not self._may_run_twice(call, begun)]
         results: list[Message] = []
         for event in _failed_results(spent, lambda _: CUT_OFF[state.lang], "interrupted"):
             results += [event.message] if isinstance(event, ToolFinished) else []
@@ -270,9 +271,10 @@ class ToolLoop:
         said = [edited_call(one, edited.get(call_id(one))) for one in state.history]
         state.history = [*said, *results]
 
-    def _may_run_twice(self, call: Message) -> bool:
+    def _may_run_twice(self, call: Message, begun: Collection[str]) -> bool:
+        """Whether a call may be made again, or goes on where it was."""
         tool = self.tools.get(call.function_call.name) if call.function_call is not None else None
-        return tool is None or tool.idempotent
+        return tool is None or tool.idempotent or (tool.goes_on and call_id(call) in begun)
 
     async def _run_calls(
         self, calls: Sequence[Message], turn: Transcript, runner: ToolRunner, state: _State, *, last: bool

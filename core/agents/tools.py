@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from core.agents.arguments import accepted_keywords
 from core.agents.conversation import HEARD, SAID_NOTHING, language_of
+from core.agents.going_on import Begun, goes_on
 from core.agents.protocol import AgentProtocol, call_cycle, nested_agents
 from core.errors import SettingsError, ToolError, extra_for
 from core.llm.ledger import on_behalf_of
@@ -142,6 +143,7 @@ class AgentTool(BaseTool):
         self.parameters = {"type": "object", "properties": {"question": question}, "required": ["question"]}
         super().__init__()
         self.idempotent = _is_idempotent(agent)
+        self.goes_on = goes_on(agent)
         if said := _cycle_error(agent):
             raise SettingsError(said)
 
@@ -150,7 +152,7 @@ class AgentTool(BaseTool):
         """Always true: the agent's tools may need them."""
         return True
 
-    async def call(
+    async def call(  # noqa: PLR0913 - what the caller's context has, by name
         self,
         params: str | dict[str, Any],
         *,
@@ -159,9 +161,10 @@ class AgentTool(BaseTool):
         progress: Callable[..., None] | None = None,
         messages: Sequence[Message] = (),
         lang: Lang | None = None,
+        begun: Mapping[str, Begun] | None = None,
         **context: Any,
     ) -> ToolResult:
-        """Ask the agent.
+        """Ask the agent; where it was broken off, it goes on.
 
         Args:
             params: `{"question": ...}`.
@@ -170,6 +173,7 @@ class AgentTool(BaseTool):
             progress: Called with the end of the agent's text so far.
             messages: The caller's conversation; if it has private content, so has the agent's.
             lang: The language of Parlour's own sentences; the question's by default.
+            begun: What was done before for calls that have no result yet, by the call.
             context: For the agent and its tools. `inside` is called with each event of the reply and the ids of the
                 calls that it is nested in, outermost first; `ask_user` asks as part of the caller's call, too.
 
@@ -191,25 +195,34 @@ class AgentTool(BaseTool):
             context["run_state"] = run.inner()
         context = {key: value for key, value in context.items() if key not in _OWN}
         tell = _under_call(context, call_id)
+        before = (begun or {}).get(call_id) if self.goes_on else None
         token = _depth.set(deep + 1)
         try:
             with on_behalf_of(self.name, call_id):
-                reply = await self._inner_reply(asked, progress, tell, lang=lang, approval=approval, **context)
+                reply = await self._inner_reply(asked, before, progress, tell, lang=lang, approval=approval, **context)
         finally:
             _depth.reset(token)
         return _result(reply, lang, self.name)
 
     async def _inner_reply(
-        self, asked: Message, progress: Callable[..., None] | None, tell: Tell | None, **context: Any
+        self,
+        asked: Message,
+        before: Begun | None,
+        progress: Callable[..., None] | None,
+        tell: Tell | None,
+        **context: Any,
     ) -> Transcript:
-        reply, written = Transcript(), ""
+        reply, written = Transcript(before.events if before is not None else ()), ""
+        said = reply.messages()
+        if before is not None and said:
+            context |= {"may_have_run": before.may_have_run, "begun": before.within}
 
         def inner(_: str, text: str, done: float | None = None, total: float | None = None) -> None:
             if progress is not None:
                 progress(text, done, total)
 
         async with aclosing(
-            self.agent.stream([asked], progress=inner, **accepted_keywords(self.agent, context))
+            self.agent.stream([asked, *said], progress=inner, **accepted_keywords(self.agent, context))
         ) as events:
             async for event in events:
                 reply.apply(event)

@@ -17,11 +17,14 @@ from core.errors import LimitReachedError, ModelServiceError, NotFoundError, Par
 from core.llm.ledger import recorded_by
 from core.llm.parameters import generate_of
 from core.llm.request import ChatRequest
-from core.messages.events import CallStarted, MessageFinished, TextDelta, ToolFinished
+from core.messages.events import CallStarted, ItemAdded, MessageFinished, TextDelta, ToolFinished
 from core.messages.marks import appended
 from core.messages.message import FUNCTION, Message
 from core.messages.transcript import Transcript
 from core.runs.account import Account
+from core.runs.begun import begun_in, without_broken
+from core.runs.log import LoggedEvent, NestedEvent
+from core.runs.nested_events import bare
 from core.storage.base import LOCAL_OWNER
 from core.workspace.assistants import Steered
 from core.workspace.steering import PERSONA
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Coroutine, Mapping, Sequence
 
     from core.agents.base import Agent
+    from core.agents.going_on import Begun
     from core.doors.asked import Asked
     from core.doors.catalog import Offered
     from core.doors.guard import Answered, Settled
@@ -175,6 +179,7 @@ class Answer:
         documents: Files that came with it: it is answered from these alone.
         decided: What the program answered to questions about calls; the reply goes on where it asked.
         settled: What it answered in earlier responses.
+        inside: What agents that are tools had done for the calls with which it goes on.
         may_ask: Whether the program answers such questions.
 
     Attributes:
@@ -184,7 +189,7 @@ class Answer:
         earlier: What there was of the reply already, where it goes on.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the question, and by name what few have
         self,
         door: Door,
         asked: Asked,
@@ -192,6 +197,7 @@ class Answer:
         documents: bool = False,
         decided: Sequence[Answered] | None = None,
         settled: Sequence[Settled] = (),
+        inside: Sequence[LoggedEvent] = (),
         may_ask: bool = False,
     ) -> None:
         self.door = door
@@ -206,6 +212,7 @@ class Answer:
         self._documents = documents
         self._decided = decided
         self._settled = settled
+        self.inside = list(inside)
         self._may_ask = may_ask
         self._ids: dict[str, str] = {}
         self._open: set[str] = set()
@@ -348,6 +355,8 @@ class Answer:
             if self.guard is not None:  # what was handed before is known to the program already
                 self.guard.known |= {one: one for one in self._open} | {own: known for known, own in self._ids.items()}
             self._is_turn_over = True  # these calls are made first
+            kwargs["begun"] = self._begun(agent, unanswered_calls(messages))
+        kwargs["inside"] = self._note_inside
         tools = {tool.name: tool for tool in map(ClientTool, self.asked.tools)}
         agent.function_map = {**agent.function_map, **tools}
         agent.extra_generate_cfg = {**agent.extra_generate_cfg, **self.asked.generate}
@@ -357,6 +366,20 @@ class Answer:
         if cost is not None:
             kwargs["budget"] = Budget(cost)
         return speaker.stream(messages, approval=self.guard, lang=self.lang, **kwargs)
+
+    def _begun(self, agent: Agent, waiting: Sequence[Message]) -> dict[str, Begun]:
+        """What agents that are tools had done for calls that are made now; it is not asked about again."""
+        tools = {call_id(one): agent.function_map.get(one.function_call.name) for one in waiting if one.function_call}
+        calls = {one for one, tool in tools.items() if tool is not None and tool.goes_on}
+        self.inside = [one for one in without_broken(self.inside, calls) if _outermost(one) in calls]
+        found = begun_in(self.inside, calls, parked=True)
+        if self.guard is not None:
+            self.guard.forget(found)
+        return found
+
+    def _note_inside(self, calls: tuple[str, ...], event: Event) -> None:
+        if not isinstance(event, ItemAdded):
+            self.inside.append(LoggedEvent(len(self.inside) + 1, 0.0, NestedEvent(calls, bare(event))))
 
     def _known(self, messages: Sequence[Message]) -> list[Message]:
         """The conversation, with all that there was of a reply that was handed to the program; empty for another."""
@@ -413,6 +436,10 @@ class Answer:
             before=self._settled,
             may_ask=self._may_ask,
         )
+
+
+def _outermost(one: LoggedEvent) -> str:
+    return one.event.calls[0] if isinstance(one.event, NestedEvent) else ""
 
 
 async def _documents(workspace: Workspace, libraries: Sequence[str] = ()) -> list[str]:

@@ -14,6 +14,7 @@ from core.tools.base import BaseTool
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
+    from core.agents.going_on import Begun
     from core.languages import Lang
     from core.messages.message import Message
     from core.tools.approval import ApprovalRequest, Policy, Why
@@ -97,8 +98,9 @@ class DoorGuard(RunGuard):
         rules: Reads them anew.
         parked: Told whenever one more call waits.
         given: What the program answers now.
-        before: What it has answered in earlier responses. An agent that is a tool begins anew in each, and comes to
-            the same calls: what was refused stays so, and what was made is not made again.
+        before: What it has answered in earlier responses. An agent that is a tool and whose replies are made by code
+            of its own begins anew in each, and comes to the same calls: what was refused stays so, and what was made is
+            not made again.
         may_ask: Whether the program answers questions: else what would be asked is refused.
 
     Attributes:
@@ -136,6 +138,11 @@ class DoorGuard(RunGuard):
     def waiting(self) -> set[str]:
         """The calls that wait for the program."""
         return self.handed.keys() | self.asking.keys()
+
+    def forget(self, calls: Mapping[str, Begun]) -> None:
+        """What was answered about calls whose agents go on where they were: these come to no call once more."""
+        self._before = [one for one in self._before if one.call_id not in calls]
+        self.settled = [one for one in self.settled if one.call_id not in calls]
 
     async def _decide(
         self, tool: BaseTool, call_id: str, arguments: Mapping[str, Any], messages: Iterable[Message]

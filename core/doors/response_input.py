@@ -12,10 +12,13 @@ from core.doors.guard import Answered, Settled
 from core.doors.namespaces import joined
 from core.errors import NotFoundError
 from core.messages.message import Message
+from core.runs.rows import logged_of
+from core.storage.base import EventRow
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from core.runs.log import LoggedEvent
     from core.storage.api_state import ApiResponseStore
 
 _NUMBER: Final = (int, float)
@@ -42,11 +45,13 @@ class Earlier:
         messages: All that was said, calls without a result among it where the program is asked about them.
         decided: What the program answers to questions about calls; `None` where it answers none.
         settled: What it has answered in earlier responses.
+        inside: What agents that are tools had done for the calls that it was asked about.
     """
 
     messages: tuple[Message, ...] = ()
     decided: Sequence[Answered] | None = None
     settled: Sequence[Settled] = ()
+    inside: Sequence[LoggedEvent] = ()
 
 
 def items_of(given: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -122,7 +127,9 @@ async def earlier_of(given: Mapping[str, Any], answers: Mapping[str, bool], kept
             raise BadRequestError(said, param="input", code="approval_not_found")
         decided.append(Answered(**cast("dict[str, Any]", about), yes=yes, spend=partial(kept.spend, named, question)))
     settled = [Settled(**one) for one in cast("list[dict[str, Any]]", state.get("settled") or [])]
-    return Earlier(messages, decided if answers else None, settled if answers else ())
+    inside = cast("list[list[Any]]", state.get("inside") or [])
+    rows = [EventRow(seq, at, kind, payload) for seq, (at, kind, payload) in enumerate(inside, start=1)]
+    return Earlier(messages, decided, settled, logged_of(rows)) if answers else Earlier(messages)
 
 
 def as_chat(given: Mapping[str, Any]) -> dict[str, Any]:

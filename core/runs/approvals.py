@@ -6,7 +6,7 @@ import asyncio
 import json
 import time
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 from uuid import uuid4
 
 from core.bridge.sync import on_loop
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 
 ASKED_FOR = 600.0
+_Place: TypeAlias = "tuple[str, tuple[str, ...]]"
 
 
 @dataclass(slots=True)
@@ -65,7 +66,7 @@ class Questions:
         self._waiting = waiting
         self._within = within
         self._open: dict[str, _Open] = {}
-        self._answered: dict[str, _Open] = {}  # those whose calls have not come back for the answer
+        self._answered: dict[_Place, _Open] = {}  # those whose calls have not come back for the answer
         self._always: set[str] = set()
         self._releasing: set[asyncio.Task[None]] = set()
 
@@ -77,25 +78,25 @@ class Questions:
             calls: Those calls that have no result yet.
             lasting: Whether what was let run unasked then still is; else the rules say that.
         """
-        asked: dict[str, ApprovalAsked] = {}
-        given: dict[str, ApprovalGiven] = {}
+        last: dict[str, ApprovalAsked] = {}
+        given: dict[_Place, tuple[ApprovalAsked, ApprovalGiven | None]] = {}
         for one in earlier:
             if isinstance(one.event, ApprovalAsked):
-                asked[one.event.call_id] = one.event
-                given.pop(one.event.call_id, None)  # that was the answer to another question
-            elif isinstance(one.event, ApprovalGiven):
-                given[one.event.call_id] = one.event
-                if lasting and one.event.always and one.event.call_id in asked:
-                    self._always.add(asked[one.event.call_id].name)
-        for call_id in calls:
-            if call_id not in asked:
+                last[one.event.call_id] = one.event
+                given[_place(one.event)] = one.event, None  # an answer was that to another question
+            elif isinstance(one.event, ApprovalGiven) and (asked := last.get(one.event.call_id)) is not None:
+                given[_place(asked)] = asked, one.event
+                if lasting and one.event.always:
+                    self._always.add(asked.name)
+        still = set(calls)
+        for place, (asked, answer) in given.items():
+            if place[0] not in still or (answer is None and asked is not last[place[0]]):
                 continue
-            question = self._await(asked[call_id])
-            if answer := given.get(call_id):
-                self._take_back(call_id)
-                self._answered[call_id] = question
-                why = cast("Why", answer.why)
-                question.answer.set_result(Decision(answer.allowed, answer.arguments, why))
+            if answer is None:
+                self._await(asked)
+                continue
+            question = self._answered[place] = _Open(asked, asyncio.get_running_loop().create_future())
+            question.answer.set_result(Decision(answer.allowed, answer.arguments, cast("Why", answer.why)))
 
     @property
     def waiting(self) -> bool:
@@ -107,24 +108,36 @@ class Questions:
         """What the user is being asked."""
         return [one.asked for one in self._open.values()]
 
-    def asked(self, call_id: str) -> ApprovalAsked | None:
-        """What the call was asked before, where it has not been told the answer."""
-        question = self._open.get(call_id) or self._answered.get(call_id)
+    def asked(self, call_id: str, within: Sequence[str] = ()) -> ApprovalAsked | None:
+        """What was asked about the call, or one within it, before; where that has not been told the answer."""
+        place = call_id, tuple(within)
+        question = self._open.get(call_id)
+        if question is None or _place(question.asked) != place:
+            question = self._answered.get(place)
         return question.asked if question is not None else None
 
-    async def answer(self, call_id: str) -> Decision:
+    async def answer(self, call_id: str, within: Sequence[str] = ()) -> Decision:
         """Wait for the answer to what was asked; cancelled, it is no question any more."""
-        question = self._answered.pop(call_id, None) or self._open[call_id]
+        question = self._answered.pop((call_id, tuple(within)), None) or self._open[call_id]
         question.heard = True
         try:
             return await question.answer
         finally:
-            self._take_back(call_id)
+            if self._open.get(call_id) is question:
+                self._take_back(call_id)
 
-    def drop(self, call_id: str) -> None:
-        """Forget what was asked: it needs no answer any more."""
-        self._answered.pop(call_id, None)
-        self._take_back(call_id)
+    def drop(self, call_id: str, within: Sequence[str] | None = None) -> None:
+        """Forget what was asked about a call, and within it: it needs no answer any more.
+
+        Args:
+            within: Forget what was asked about that one alone.
+        """
+        for place in [one for one in self._answered if one[0] == call_id]:
+            if within is None or place[1] == tuple(within):
+                del self._answered[place]
+        question = self._open.get(call_id)
+        if question is not None and (within is None or _place(question.asked)[1] == tuple(within)):
+            self._take_back(call_id)
 
     async def ask(self, asking: ApprovalRequest, full_name: str, within: Sequence[str] = ()) -> Decision:
         """Put a question to the user and wait; cancelled, it is no question any more."""
@@ -140,9 +153,10 @@ class Questions:
         )
         while not (asked.may_be_always and full_name in self._always):
             asked = replace(asked, until=time.time() + self._within)
+            self._take_back(asked.call_id)  # what was asked within it is asked again when its turn comes
             self._log.append(asked)
             self._await(asked)
-            decision = await self.answer(asked.call_id)
+            decision = await self.answer(asked.call_id, within)
             if not decision.allowed or decision.why != "rule":
                 return decision
             # Let go by "always" for another call: taken back since, that is no answer any more.
@@ -212,7 +226,7 @@ class Questions:
     def _settle(self, question: _Open, decision: Decision, *, always: bool = False) -> asyncio.Future[None]:
         """Log an answer, and let the call go on as soon as that is in the table."""
         if not question.heard:
-            self._answered[question.asked.call_id] = question
+            self._answered[_place(question.asked)] = question
         edited = dict(decision.arguments) if decision.allowed and decision.arguments is not None else None
         call_id = question.asked.call_id
         self._log.append(ApprovalGiven(call_id, decision.allowed, edited, decision.why, always))
@@ -234,6 +248,11 @@ class Questions:
         return already_decided()
 
 
+def _place(asked: ApprovalAsked) -> _Place:
+    """The call that the user sees, and those within it down to the one that is asked about."""
+    return asked.call_id, tuple(asked.within)
+
+
 class RunGuard(Guard):
     """Stands before the calls of a run and asks its user, on the loop of the run: agents may work on another one.
 
@@ -241,6 +260,7 @@ class RunGuard(Guard):
         questions: Where the user is asked; without them nobody is there.
         rules: Reads the rules anew.
         noted: Waits until the call is in the table, where another process would read that it may have run.
+        noted_within: The same for calls of agents that are tools: these go on by what is in the table.
     """
 
     def __init__(
@@ -249,10 +269,12 @@ class RunGuard(Guard):
         questions: Questions | None,
         rules: Callable[[], Awaitable[Policy]] | None = None,
         noted: Callable[[], Awaitable[None]] | None = None,
+        noted_within: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         super().__init__(policy, self._put if questions is not None else None)
         self._read = rules
         self._noted = noted
+        self._noted_within = noted_within
         self._questions = questions
         self._names: dict[str, str] = {}
         self._inside: dict[str, tuple[str, ...]] = {}  # of what is asked within a call, the calls down to it
@@ -272,22 +294,23 @@ class RunGuard(Guard):
         self, tool: BaseTool, call_id: str, arguments: Mapping[str, Any], messages: Iterable[Message]
     ) -> Decision:
         decision = await self._decide(tool, call_id, arguments, messages)
-        if decision.allowed and self._noted is not None and not tool.idempotent:
-            await self._noted()
+        noted = self._noted_within if self._inside.get(call_id) else self._noted
+        if decision.allowed and noted is not None and not tool.idempotent:
+            await noted()
         return decision
 
     async def _decide(
         self, tool: BaseTool, call_id: str, arguments: Mapping[str, Any], messages: Iterable[Message]
     ) -> Decision:
         self._names[call_id] = tool.full_name
-        questions = self._questions
-        asked = questions.asked(call_id) if questions is not None else None
+        questions, within = self._questions, self._inside.get(call_id, ())
+        asked = questions.asked(call_id, within) if questions is not None else None
         if questions is not None and asked is not None:
             if await self._still_holds(asked, tool, arguments):
-                decision = await questions.answer(call_id)
+                decision = await questions.answer(call_id, within)
                 if not decision.allowed or await self._still_holds(asked, tool, arguments):
                     return decision
-            questions.drop(call_id)
+            questions.drop(call_id, within)
         return await super().decide(tool, call_id, arguments, messages)
 
     async def rules(self) -> Policy:
@@ -299,8 +322,7 @@ class RunGuard(Guard):
     async def _still_holds(self, asked: ApprovalAsked, tool: BaseTool, arguments: Mapping[str, Any]) -> bool:
         verdict = (await self.rules()).verdict(tool, arguments, Taint())
         now = tool.full_name, {lang: tool.wants(arguments, lang) for lang in ("en", "zh")}
-        # What an agent calls is asked about under the call of the agent: that was a question about another tool. And
-        # functions of the program's may have made other arguments of the same call this time.
+        # Functions of the program's may have made other arguments of the same call this time.
         alike = asked.name == now[0] and dict(asked.arguments) == json.loads(json.dumps(dict(arguments)))
         return verdict != "refuse" and alike and (not tool.changed or asked.wants == now[1])
 

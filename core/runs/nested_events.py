@@ -152,7 +152,7 @@ class NestedEvents:
             self._tell(calls)
             held = None
         if not isinstance(event, TextDelta | ReasoningDelta | CallDelta):
-            self._append(NestedEvent(calls, _bare(event)))
+            self._append(NestedEvent(calls, bare(event)))
             return
         if held is None:
             held = self._held[calls] = _Held(timer=self._loop.call_later(_TEXT_EVERY, self._tell, calls))
@@ -175,7 +175,7 @@ def _goes_on(before: Event, event: Event) -> bool:
     return type(before) is type(event)
 
 
-def _bare(event: Event) -> Event:
+def bare(event: Event) -> Event:
     """A result without the things in it."""
     if not isinstance(event, ToolFinished) or all(item.type == "text" for item in event.message.items):
         return event

@@ -407,8 +407,9 @@ class Reply:
         call, further = self._calls.get(event.calls[0]), event.calls[1:]
         if call is None:
             return
-        if call.inner is None or call.anew:
-            call.inner, call.anew = Reply(within=call.address), False
+        if call.inner is None or (call.anew and not further and call.inner.begins_anew(event.event)):
+            call.inner = Reply(within=call.address)
+        call.anew = False
         inner = replace(event, calls=further) if further else event.event
         call.inner.apply(LoggedEvent(logged.seq, logged.at, inner))
         # Its words may point there before the call is over.
@@ -416,6 +417,12 @@ class Reply:
             self._number((event.event.message.extra or {}).get("passages") or (), early=True)
         elif isinstance(event.event, SourceCited):
             self._number(event.event.passages, early=True)
+
+    def begins_anew(self, event: object) -> bool:
+        """Whether an agent that is called once more begins from its beginning with an event: else it goes on."""
+        open_states = {"waiting", "asked", "running"}
+        is_open = any(one.state in open_states for one in self._calls.values())
+        return isinstance(event, MessageStarted) and (is_open or self.status != "running")
 
     def call(self, address: str) -> CallBlock | None:
         """The call of this address, also one that an agent has made which is called as a tool; `None` for none."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, Self
 from core.errors import ParlourError
 from core.messages.events import ItemAdded, MessageFinished, SourceCited, TextDelta, ToolFinished, ToolStarted
 from core.messages.transcript import Transcript
+from core.runs.begun import waiting_within, without_broken
 from core.runs.ledger import ended_calls
 from core.runs.log import (
     ApprovalAsked,
@@ -104,10 +105,11 @@ class ResumableRun:
             return cls._queued(record, lease, kept, seen)
         if not calls:
             return cls._begun(record, lease, kept, seen) if shared else None
+        kept = without_broken(kept, {*map(_id, calls)})
         tries = Counter(one.event.call_id for one in kept if isinstance(one.event, ToolStarted))
         at = kept[-1].at
-        spent = [call for call in calls if tries[_id(call)] >= _TRIES]
-        surely_not = _surely_not_run(kept)
+        surely_not, waits = _surely_not_run(kept), waiting_within(kept)
+        spent = [call for call in calls if tries[_id(call)] >= _TRIES and _id(call) not in waits]
         if shared and {*map(_id, calls)} - surely_not:
             kept += _taken_over(kept, lease)
         kept += ended_calls(kept)

@@ -21,6 +21,7 @@ from core.messages.message import FUNCTION, Message
 from core.messages.transcript import Transcript
 from core.rag.claims.omission import LeftOut
 from core.runs.approvals import ASKED_FOR, Inputs, Questions, Resting, RunGuard
+from core.runs.begun import begun_in
 from core.runs.ledger import Length, RunLedger, observed
 from core.runs.log import (
     ClaimsChecked,
@@ -42,6 +43,7 @@ from core.tools.approval import Policy
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequence
 
+    from core.agents.going_on import Begun
     from core.limits import Slot
     from core.runs.log import Checked, RunEvent
     from core.storage.base import RunRecord, RunStatus
@@ -167,7 +169,7 @@ class Run:
         self._store = store
         self.record = self._record = record
         self._terms = terms or RunOptions()
-        self._may_have_run = beginning.may_have_run
+        self._may_have_run, self._begun = beginning.may_have_run, dict[str, "Begun"]()
         self._check = check
         self._slot = slot
         self._reply = Reply()
@@ -211,6 +213,7 @@ class Run:
         if self._may_have_run is not None:
             open_calls = [str((call.extra or {})["function_id"]) for call in self._transcript.unanswered()]
             self.questions.restore(self.log.since(), open_calls, lasting=self._terms.rules is None)
+            self._begun = begun_in(self.log.since(), open_calls)
         self._note_steps()
         self.ledger.when_late(partial(done, self))
         live = partial(self._live, agent, list(history), done)
@@ -412,13 +415,15 @@ class Run:
     async def _pump(self, agent: Answerer, history: list[Message]) -> None:
         asks = self.questions if self._terms.attended else None
         noted = self._checkpoint.caught_up if self._terms.shared else None
-        guard = RunGuard(self._terms.policy, asks, self._terms.rules, noted)
+        guard = RunGuard(self._terms.policy, asks, self._terms.rules, noted, noted or self._checkpoint.catch_up)
         given: dict[str, Any] = {"approval": guard, "progress": self._progress, "inside": self._inside}
         given |= {"budget": Budget(self._terms.cost), "enough": self.enough}
         if self._terms.attended:
             given["ask_user"] = self.inputs.ask
         if self._may_have_run is not None:
             given["may_have_run"] = self._may_have_run
+        if self._begun:
+            given["begun"] = self._begun
         with recorded_by(self.ledger), contained():  # an agent's own code
             async with aclosing(agent.stream(history, **given)) as events:
                 async for event in events:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, cast
 
 from core.agents.base import Agent
+from core.agents.going_on import goes_on
 from core.agents.hub import MultiAgentHub, mentioned
 from core.agents.protocol import nested_agents
 from core.bridge.pool import BoundedDict
@@ -100,7 +101,7 @@ class Program:
     @property
     def goes_on(self) -> bool:
         """Whether a reply of theirs can be taken up after the results of its calls: what is code begins all over."""
-        return all(map(_is_loop, self.agents))
+        return all(map(goes_on, self.agents))
 
     @property
     def says_once(self) -> bool:
@@ -282,16 +283,6 @@ def _is_code(agent: Agent) -> bool:
     own = (cls for cls in type(agent).__mro__ if cls is not Agent and {"_run", "_stream_reply"} & set(vars(cls)))
     first = next(own, Agent)
     return agent.llm is None and "_run" in vars(first) and "_stream_reply" not in vars(first)
-
-
-def _is_loop(agent: Agent) -> bool:
-    """Whether its reply, and those of the agents that it leads, are made by Parlour's own loop, which can go on."""
-    ours = Agent.__module__.rpartition(".")[0]
-    for one in (agent, *nested_agents(agent)):
-        made_by = next((cls for cls in type(one).__mro__ if {"_run", "_stream_reply"} & set(vars(cls))), type(one))
-        if made_by is Agent or made_by.__module__.rpartition(".")[0] != ours:
-            return False
-    return True
 
 
 def _placed(

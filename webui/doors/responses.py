@@ -15,6 +15,7 @@ from core.doors.response_input import answers_in, as_chat, begun_by_user, earlie
 from core.doors.responses import ResponseReply
 from core.doors.storing import store_conversation
 from core.errors import LimitReachedError
+from core.runs.rows import rows_of
 from webui.doors.chat import Whole, until_left
 from webui.doors.entry import json_of
 from webui.doors.refusals import JsonAnswer
@@ -68,6 +69,7 @@ async def make(request: Request, door: Door) -> Response:
             documents=parts.has_documents,
             decided=earlier.decided,
             settled=earlier.settled,
+            inside=earlier.inside,
             may_ask=keeps,
         )
         form = ResponseForm(answer, given, parts.documents)
@@ -113,7 +115,9 @@ async def _keep(answer: Answer, form: ResponseForm) -> None:
     messages = [one.model_dump() for one in (*said, *made)]
     names = ("call_id", "name", "arguments", "yes")
     settled = [{name: getattr(one, name) for name in names} for one in guard.settled] if guard is not None else []
-    state = {"messages": messages, "asked": form.asked, "settled": settled, "response": await form.body()}
+    inside = [[one.at, one.kind, one.payload] for one in rows_of(answer.inside)] if form.asked else []
+    state = {"messages": messages, "asked": form.asked, "settled": settled, "inside": inside}
+    state["response"] = await form.body()
     if len(json.dumps(state, default=str)) > _LARGEST:
         _log.info("A response is too large to be kept, and cannot be gone on from.")
         return

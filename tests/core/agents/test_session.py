@@ -167,6 +167,71 @@ def test_the_calls_of_an_agent_that_is_a_tool_wait_one_after_the_other(tmp_path:
         assert (reply.text, RAN) == ("Both are done.", [17, 18])
 
 
+@pytest.mark.parametrize("agreed", [(True, True), (True, False), (False, True)])
+def test_an_agent_that_is_a_tool_goes_on_in_another_program_and_nothing_is_done_twice(
+    tmp_path: Path, agreed: tuple[bool, bool]
+):
+    RAN.clear()
+    asks = Said(calls=[("refunds", {"question": "Orders 17 and 18."})])
+    two = Said(calls=[("refund", {"order": 17}), ("refund", {"order": 18})])
+
+    def desk(*turns: Any) -> FnCallAgent:
+        model = ScriptedModel(*turns)
+        refunds = FnCallAgent([refund], model, name="refunds", description="Gives money back.")
+        return FnCallAgent([refunds], model, name="desk")
+
+    with desk(asks, two).session(tmp_path / "talks.db", approval=Policy()) as session:
+        assert session.ask("My money back, twice.").stop_reason == "approval"
+    with desk().session(tmp_path / "talks.db", approval=Policy()) as session:
+        (asked,) = session.waiting
+        assert asked.arguments == {"order": 17}
+        session.decide(asked.call_id, agreed[0])
+        assert session.resume().stop_reason == "approval"
+    with desk("Done.", "Both are done.").session(tmp_path / "talks.db", approval=Policy()) as session:
+        (asked,) = session.waiting
+        assert asked.arguments == {"order": 18}
+        session.decide(asked.call_id, agreed[1])
+        assert session.resume().text == "Both are done."
+    assert [order for order, is_yes in zip((17, 18), agreed, strict=True) if is_yes] == RAN
+
+
+DIES_INSIDE = """
+import os, sys
+from core import FnCallAgent, tool
+from core.testing.script import Reply
+from core.testing.scripted_model import ScriptedModel
+
+@tool
+def refund(order: int) -> str:
+    "Give money back."
+    with open(sys.argv[2], "a") as file:
+        file.write(f"{order} ")
+    if order == 18:
+        os._exit(9)
+    return "Refunded."
+
+refund.writes, refund.idempotent = True, False
+calls = [Reply(calls=[("refund", {"order": one})]) for one in (17, 18)]
+model = ScriptedModel(*calls[int(sys.argv[3]):], "Done.")
+refunds = FnCallAgent([refund], model, name="refunds", description="Refunds.")
+outer = [Reply(calls=[("refunds", {"question": "17 and 18."})])]
+desk = FnCallAgent([refunds], ScriptedModel(*outer[int(sys.argv[3]):], "Both are done."), name="desk")
+with desk.session(sys.argv[1]) as session:
+    print((session.resume() if int(sys.argv[3]) else session.ask("My money back.")).text)
+"""
+
+
+def test_after_a_crash_inside_a_call_with_effects_of_an_agent_that_is_a_tool_none_is_made_twice(tmp_path: Path):
+    def run(times: int) -> subprocess.CompletedProcess[str]:
+        given = [sys.executable, "-c", DIES_INSIDE, str(tmp_path / "talks.db"), str(tmp_path / "ran"), str(times)]
+        return subprocess.run(given, cwd=ROOT, check=False, capture_output=True, text=True)
+
+    assert run(0).returncode == 9
+    again = run(2)
+    assert again.stdout.strip() == "Both are done.", again.stderr
+    assert (tmp_path / "ran").read_text() == "17 18 "
+
+
 CRASHES = """
 import os, sys
 from core import BasicAgent

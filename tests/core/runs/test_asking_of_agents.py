@@ -9,6 +9,7 @@ import pytest
 
 from core.agents.basic import FnCallAgent
 from core.messages.message import Message
+from core.runs.log import ApprovalAsked
 from core.runs.manager import Runs
 from core.runs.reply import CallBlock
 from core.runs.resumable import ResumableRun
@@ -29,8 +30,8 @@ class Twice(Note):
     idempotent = True
 
 
-def boss(note: Note, *turns: Any) -> FnCallAgent:
-    helper = agent_of(note, writes("hi"), "It is written.")
+def boss(note: Note, *turns: Any, said: tuple[Any, ...] = (writes("hi"), "It is written.")) -> FnCallAgent:
+    helper = agent_of(note, *said)
     helper.name = "Helper"
     return FnCallAgent([helper], ScriptedModel(*turns))
 
@@ -57,8 +58,9 @@ async def test_the_user_is_asked_at_the_outer_call(talk: Any) -> None:
     assert note.written == ["hi"]
 
 
-async def test_after_a_restart_what_the_agent_calls_is_asked_about_anew(talk: Any) -> None:
-    note = Twice()
+@pytest.mark.parametrize("kind", [Note, Twice])
+async def test_after_a_restart_the_same_question_waits_and_the_agent_goes_on_where_it_was(talk: Any, kind: Any) -> None:
+    note = kind()
     run = await talk.ask(boss(note, Say(calls=[("Helper", {"question": "Write hi."})]), "never said"))
     first = (await asked(run)).asked
     assert first is not None
@@ -67,14 +69,17 @@ async def test_after_a_restart_what_the_agent_calls_is_asked_about_anew(talk: An
 
     async def resume(resumable: ResumableRun) -> None:
         await later.of(resumable.record.owner_id).resume(
-            resumable, boss(note, "Done."), history=[Message("user", "q"), *resumable.messages()]
+            resumable,
+            boss(note, "Done.", said=("It is written.",)),  # neither of them comes to its first turn again
+            history=[Message("user", "q"), *resumable.messages()],
         )
 
     assert await later.recover(resume) == 1
     again = later.live(talk.id)
     assert again is not None
-    call = await asked(again, since=first.until)
-    assert note.written == []
+    call = await asked(again)
+    assert (call.asked, note.written) == (first, [])
+    assert sum(isinstance(one.event, ApprovalAsked) for one in again.log.since()) == 1
     await later.of("alice").decide(talk.id, call.call_id, YES)
     assert await again.wait() == "complete"
     assert note.written == ["hi"]

@@ -41,11 +41,16 @@ def logged(*events: RunEvent) -> list[LoggedEvent]:
     return [LoggedEvent(seq, float(seq), event) for seq, event in enumerate(events, start=1)]
 
 
-def chief(note: Note, *turns: Any) -> FnCallAgent:
-    """An agent that can ask Lead, who can ask Helper, who writes notes."""
-    helper = agent_of(note, writes("hi"), "It is written.")
+def chief(note: Note, *turns: Any, goes_on: bool = False) -> FnCallAgent:
+    """An agent that can ask Lead, who can ask Helper, who writes notes.
+
+    Args:
+        goes_on: Whether both have made their calls before.
+    """
+    helper = agent_of(note, *([] if goes_on else [writes("hi")]), "It is written.")
     helper.name = "Helper"
-    lead = FnCallAgent([helper], ScriptedModel(Say(calls=[("Helper", QUESTION)]), "Helper did it."), name="Lead")
+    asks = [] if goes_on else [Say(calls=[("Helper", QUESTION)])]
+    lead = FnCallAgent([helper], ScriptedModel(*asks, "Helper did it."), name="Lead")
     return FnCallAgent([lead], ScriptedModel(*turns), name="Chief")
 
 
@@ -149,8 +154,9 @@ async def test_stopped_in_the_middle_what_was_said_inside_stays_and_nothing_seem
     ]
 
 
-async def test_an_agent_that_begins_again_after_a_restart_is_told_once(talk: Any) -> None:
-    note = Twice()
+@pytest.mark.parametrize("kind", [Note, Twice])
+async def test_agents_within_agents_go_on_after_a_restart_and_are_told_once(talk: Any, kind: Any) -> None:
+    note = kind()
     run = await talk.ask(chief(note, Say(calls=[("Lead", QUESTION)]), "never said"))
     first = (await asked(run)).asked
     assert first is not None
@@ -159,15 +165,17 @@ async def test_an_agent_that_begins_again_after_a_restart_is_told_once(talk: Any
 
     async def resume(resumable: ResumableRun) -> None:
         await later.of(resumable.record.owner_id).resume(
-            resumable, chief(note, "Done."), history=[Message("user", "q"), *resumable.messages()]
+            resumable, chief(note, "Done.", goes_on=True), history=[Message("user", "q"), *resumable.messages()]
         )
 
     assert await later.recover(resume) == 1
     again = later.live(talk.id)
     assert again is not None
-    call = await asked(again, since=first.until)
+    call = await asked(again)
+    assert call.asked == first
     await later.of("alice").decide(talk.id, call.call_id, YES)
     assert await again.wait() == "complete"
+    assert note.written == ["hi"]
     assert told(again.reply()) == [line.replace("write_note", note.name) for line in WHOLE]
     await later.aclose()
 

@@ -1,0 +1,84 @@
+"""What agents that are tools had done when the process of a run ended, by the run's log."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from core.agents.going_on import Begun, open_calls, settled
+from core.messages.events import CallStarted, ToolStarted
+from core.runs.log import ApprovalAsked, ApprovalGiven, NestedEvent
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+
+    from core.messages.events import Event
+    from core.runs.log import LoggedEvent
+
+    Logs = Mapping[tuple[str, ...], Sequence[Event]]
+
+
+def begun_in(logged: Sequence[LoggedEvent], calls: Collection[str], *, parked: bool = False) -> dict[str, Begun]:
+    """What agents had done for calls that have no result; by the call, where there is any of it.
+
+    Args:
+        logged: The events of the run.
+        calls: Those calls.
+        parked: Whether it was ended with all that had happened in the log: what had not started was not made.
+    """
+    logs = _logs(logged, calls)
+    waits = waiting_within(logged)
+    return {one: _begun(logs, (one,), (one, *waits.get(one, ())), parked=parked) for one in calls if (one,) in logs}
+
+
+def without_broken(logged: Sequence[LoggedEvent], calls: Collection[str]) -> list[LoggedEvent]:
+    """The log without what comes anew: what an agent was writing for a call that has no result."""
+    logs = _logs(logged, calls)
+    left = {path: len(settled(events)) for path, events in logs.items()}
+    kept: list[LoggedEvent] = []
+    for one in logged:
+        path = one.event.calls if isinstance(one.event, NestedEvent) else ()
+        if path in left:
+            left[path] -= 1
+            if left[path] < 0:
+                continue
+        kept.append(one)
+    return kept
+
+
+def _logs(logged: Iterable[LoggedEvent], calls: Collection[str]) -> Logs:
+    """The events of each agent, by the calls down to it."""
+    found: dict[tuple[str, ...], list[Event]] = defaultdict(list)
+    for one in logged:
+        if isinstance(one.event, NestedEvent) and one.event.calls[0] in calls:
+            found[one.event.calls].append(one.event.event)
+    return dict(found)
+
+
+def waiting_within(logged: Iterable[LoggedEvent]) -> dict[str, tuple[str, ...]]:
+    """The calls that wait to be allowed, or were not: by the outermost, those down to it."""
+    found: dict[str, tuple[str, ...]] = {}
+    for one in logged:
+        if isinstance(one.event, ApprovalAsked):
+            found[one.event.call_id] = tuple(one.event.within)
+        elif isinstance(one.event, ApprovalGiven) and one.event.allowed:
+            found.pop(one.event.call_id, None)
+    return found
+
+
+def _begun(logs: Logs, path: tuple[str, ...], asked: tuple[str, ...], *, parked: bool) -> Begun:
+    """What the agent at the end of a path had done.
+
+    Args:
+        asked: The calls down to the one that waits to be allowed.
+    """
+    events = settled(logs[path])
+    waiting = open_calls(events)
+    started = {one.call_id for one in events if isinstance(one, ToolStarted)}
+    untouched = waiting - started if parked else frozenset[str]()
+    if asked[: len(path)] == path and len(asked) > len(path) and asked[len(path)] in waiting:
+        # Calls are decided about one after the other: none behind it was.
+        order = [one.call_id for one in events if isinstance(one, CallStarted) and one.call_id in waiting]
+        untouched |= {one for one in order[order.index(asked[len(path)]) :] if one not in started}
+    within = {one: _begun(logs, (*path, one), asked, parked=parked) for one in waiting if (*path, one) in logs}
+    return Begun(events, within, untouched)
