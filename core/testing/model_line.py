@@ -155,7 +155,7 @@ class Line(asyncio.Protocol):
             events = _with_faults(self._server.events(reply, exchange, dialect), reply, dialect)
             await self._stream(reply, events, str(getattr(dialect, "stream_type", _EVENTS)))
         else:
-            self._whole(Answered(200, dialect.whole(reply, exchange.body, f"reply{self._number}")), reply)
+            self._whole(Answered(200, dialect.whole(reply, exchange.body, f"reply{len(self._server.requests)}")), reply)
         exchange.end()
 
     def _whole(self, answer: Answered, reply: Reply | None = None) -> None:

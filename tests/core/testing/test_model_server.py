@@ -59,6 +59,13 @@ def test_without_a_stream_the_answer_is_one_object():
     assert (made.choices[0].message.content, made.choices[0].finish_reason) == ("a b", "tool_calls")
 
 
+def test_two_calls_over_one_connection_have_ids_of_their_own():
+    with ModelServer(Reply(calls=[("f", "{}")])) as server, client(server) as opened:
+        said = [opened.chat.completions.create(model="m", messages=QUESTION) for _ in range(2)]
+        assert server.connections == 1
+    assert len({one.choices[0].message.tool_calls[0].id for one in said}) == 2
+
+
 @pytest.mark.parametrize("split", [1, 2, 7, 1000])
 def test_bytes_may_come_apart_anywhere(split):
     with ModelServer(Reply(text="你好 😀", calls=[("f", {"a": "😀"})], split=split)) as server:
