@@ -64,6 +64,8 @@ NAMES = (
     "blobs",
     "replicas",
     "small_model",
+    "answering",
+    "starters",
     "schemas",
     "agents_suite",
 )

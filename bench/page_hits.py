@@ -42,10 +42,11 @@ Pages = set[tuple[str, int]]  # the file's name, and the page
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A question, and the pages that say its answer."""
+    """A question, the pages that say its answer, and the answers that are right."""
 
     question: str
     pages: Pages
+    answers: tuple[str, ...] = ()
 
 
 def lines(path: Path) -> list[dict[str, Any]]:
@@ -91,7 +92,7 @@ def typeset(folder: Path, name: str, files: int, length: int, script: Script) ->
             for page in ((where[gold][0], found) for found in _pages(where[gold][1], answer))
         }
         if pages:
-            asked.append(Asked(one["question"], pages))
+            asked.append(Asked(one["question"], pages, tuple(one["answers"])))
     return asked
 
 

@@ -82,8 +82,11 @@ async def open_app(
             opened.on_change(partial(_pass_on, tell, opened.readiness))
             if settings.role == "worker":
                 await opened.services.warm_up()
+                ahead = asyncio.create_task(opened.services.read_ahead())
                 with watched(asyncio.get_running_loop()):
                     yield no_pages
+                ahead.cancel()
+                await asyncio.wait({ahead})
                 return
             context = WebContext(opened, settings, Words.of, look)
             # In a thread: Gradio takes seconds to import, and readiness is answered meanwhile.
@@ -91,6 +94,7 @@ async def open_app(
             gc.freeze()  # what was imported stays, so the collector need not walk it again
             async with app.router.lifespan_context(app):
                 warming = asyncio.create_task(opened.services.warm_up())  # the page is there first
+                ahead = asyncio.create_task(opened.services.read_ahead())
                 accounts = settings.has_accounts
                 public = settings.public_ask > 0
                 gate = GateMiddleware(
@@ -98,7 +102,8 @@ async def open_app(
                 )
                 with watched(asyncio.get_running_loop()):
                     yield await with_accounts(gate, context, first) if accounts else gate
-                await asyncio.wait({warming})
+                ahead.cancel()
+                await asyncio.wait({warming, ahead})
 
 
 async def no_pages(scope: Scope, receive: Receive, send: Send) -> None:

@@ -368,6 +368,17 @@ class BaseChatModel:
         await self.prepare(progress)
         await self._connect()
 
+    async def read_ahead(
+        self, messages: Sequence[Message], functions: Sequence[Mapping[str, Any]] = (), lang: Lang = "en"
+    ) -> None:
+        """Read what questions to come begin with, so that their first word comes sooner; nothing for a service.
+
+        Args:
+            messages: What they begin with, and any question.
+            functions: The tools that they come with.
+            lang: Their language.
+        """
+
     def on_call(self, listen: OnCall) -> Callable[[], None]:
         """Listen to the calls of this model: each is reported when it is over, with its four stages (`ModelCall`).
 

@@ -8,18 +8,21 @@ from typing import TYPE_CHECKING, Any, Final
 
 from core.agents.conversation import language_of, prepend_system
 from core.llm.parameters import generate_of
+from core.messages.message import SYSTEM, USER, Message
+from core.tools.catalog import TOOL_REGISTRY
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Sequence
+    from collections.abc import AsyncGenerator, Mapping, Sequence
 
     from core.agents.assistant import Assistant
     from core.languages import Lang
     from core.llm.base import BaseChatModel
     from core.llm.request import Stream
-    from core.messages.message import Message
     from core.workspace.services import OwnerServices
     from core.workspace.steering import Steering
 
+_IN_PLACE: Final = frozenset({"code_interpreter", "use_skill"})  # what a small model is told of where it needs them
+_ANY: Final[Mapping[Lang, str]] = {"en": "Hello!", "zh": "你好！"}
 _NOTHING: Final = nullcontext((None, ()))  # no documents, whatever the conversation has
 
 
@@ -68,6 +71,19 @@ class Assistants:
     async def secrets(self) -> list[str]:
         """None: what the assistant is used with, its owner or the installation has."""
         return []
+
+    async def read_ahead(self, model: BaseChatModel) -> None:
+        """Let a small model of this process read what first questions begin with, in both languages.
+
+        Each token of it costs such a model some milliseconds; who the assistant is and what it can do are hundreds.
+        """
+        from core.agents.assistant import WHO
+
+        names = [one.name for one in TOOL_REGISTRY.on_page() if one.small and one.on and one.name not in _IN_PLACE]
+        functions = [TOOL_REGISTRY.made(name).function for name in names]
+        for lang, who in WHO.items():
+            for offered in ([], functions):  # questions about documents come without tools
+                await model.read_ahead([Message(SYSTEM, who), Message(USER, _ANY[lang])], offered, lang)
 
     @asynccontextmanager
     async def outside(self, services: OwnerServices, documents: Sequence[str]) -> AsyncGenerator[Assistant]:

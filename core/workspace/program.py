@@ -120,6 +120,9 @@ class Program:
             lent = partial(_placed, model=model, library=library, documents=documents, attached=attached)
             yield _Guest(self, conversation, chosen, lent)
 
+    async def read_ahead(self, model: BaseChatModel) -> None:
+        """Nothing: what a program's agents tell their models is known when they are asked."""
+
     @asynccontextmanager
     async def outside(self, services: OwnerServices, documents: Sequence[str], place: int = 0) -> AsyncGenerator[Any]:
         """Who answers an owner's other programs; what would be asked about is refused there.

@@ -69,6 +69,10 @@ class Agents(Protocol):
         """Every key that they brought with them, for whoever must not repeat it."""
         ...
 
+    async def read_ahead(self, model: BaseChatModel) -> None:
+        """Let a model of this process read what first questions begin with."""
+        ...
+
     def outside(self, services: OwnerServices, documents: Sequence[str]) -> AbstractAsyncContextManager[Any]:
         """Who answers an owner's other programs from these documents, without a conversation."""
         ...
@@ -125,6 +129,18 @@ class Services:
         """Load what the first question would wait for otherwise, about half a second of work. It can be left out."""
         await self.toolbox.wake()
         await asyncio.to_thread(_load)
+
+    async def read_ahead(self) -> None:
+        """As soon as the installation's model is there, let a small one of this process read what questions begin with.
+
+        The first word of a first question comes sooner then. It can be left out, and cancelled at any moment.
+        """
+        try:
+            model = await self.models.pool.default.loader.ready()
+            if model.in_process and model.small:
+                await self.agents.read_ahead(model)
+        except ParlourError as error:
+            _LOG.info("Nothing was read ahead: %s", error)
 
 
 class OwnerServices:

@@ -38,7 +38,7 @@ from core.messages.events import Event, MessageFinished, MessageStarted, Reasoni
 from core.messages.message import SYSTEM, Message
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from core.languages import Lang
     from core.llm.backends.llama_server import Chunk
@@ -113,6 +113,8 @@ class LlamaCppModel(BaseChatModel):
         self.generate_cfg.setdefault("max_input_tokens", room * 9 // 10)  # counting is an estimate
         self._server: SharedLlama | None = None
         self._loading = threading.Lock()
+        self._ahead: asyncio.Future[Any] | None = None  # reads what questions to come begin with
+        self._asked = 0  # how many questions came
 
     @property
     def is_ready(self) -> bool:
@@ -138,6 +140,24 @@ class LlamaCppModel(BaseChatModel):
         finally:
             stop.set()
 
+    async def read_ahead(
+        self, messages: Sequence[Message], functions: Sequence[Mapping[str, Any]] = (), lang: Lang = "en"
+    ) -> None:
+        """As for every model. A question that comes meanwhile ends it: whoever asks waits for nothing else.
+
+        Raises:
+            ModelServiceError: The model cannot be loaded, or fails.
+        """
+        if self._asked:  # it is busy with what somebody waits for
+            return
+        answer = self.achat(
+            [*messages], [dict(one) for one in functions], {"temperature": 0, "max_tokens": 1, "lang": lang}
+        )
+        self._ahead = ahead = asyncio.ensure_future(answer)
+        await asyncio.wait({ahead})
+        if not ahead.cancelled() and (error := ahead.exception()) is not None:
+            raise error
+
     async def aclose(self) -> None:
         """Stop all replies, and free the memory unless another model shares it."""
         server, self._server = self._server, None
@@ -150,6 +170,10 @@ class LlamaCppModel(BaseChatModel):
         server = self._server
         if server is None:
             raise ModelServiceError(message="The model was just closed.", key="model_not_ready")
+        if asyncio.current_task() is not self._ahead:
+            self._asked += 1
+            if self._ahead is not None:
+                self._ahead.cancel()
         reply = LlamaReply(request)
         async with aclosing(answers(server.ask, question_body(request, self._who[request.lang]))) as chunks:
             async for chunk in chunks:

@@ -110,6 +110,7 @@ def _load(path: Path, shape: Shape) -> Any:
     params.n_batch = params.n_ubatch = _PROMPT_BATCH
     params.n_gpu_layers = 0
     params.cache_ram_mib = _PROMPT_CACHE_MB
+    params.cache_idle_slots = False  # what both begin with is known to the next question though it is a small part
     # Loading holds the GIL, which freezes the page: no warm-up, no second read to fit memory.
     params.warmup = params.fit_params = False
     params.verbosity = -1

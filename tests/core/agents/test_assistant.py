@@ -169,6 +169,20 @@ async def test_a_small_model_gets_at_most_600_tokens_of_passages_and_no_search_t
     assert [f["name"] for f in model.requests[0].functions] == ["calculator"]
 
 
+async def test_a_small_model_gets_the_best_passage_whole_and_of_others_what_fits_the_question():
+    model = ScriptedModel("ok")
+    model.small = True
+    texts = [" ".join(f"Boat {n} leaves at {at}." for at in range(14, 40)) for n in range(4)]
+    boats = [Passage(text, 1.0, "boats.txt", "d1", chunk_id=n) for n, text in enumerate(texts)]
+    events = await events_of(assistant(model, Shelf(*boats)), Message("user", "Which boat leaves at 33?"))
+    first, *others = next(
+        e.message.extra["passages"] for e in events if isinstance(e, ToolFinished) and e.message.extra
+    )
+    assert first["text"] == texts[0]
+    assert others
+    assert all("leaves at 33." in one["text"] and model.count_tokens(one["text"]) <= 60 for one in others)
+
+
 async def test_one_passage_beyond_the_budget_is_cut_rather_than_lost():
     model = ScriptedModel("ok")
     model.small = True

@@ -330,3 +330,40 @@ async def test_models_of_several_agents_have_one_file_in_memory_once(
     for model in (second, other):
         await model.aclose()
     assert all(server.closed for server in loaded)
+
+
+class Waiting(Server):
+    """Answers nothing until the question is not wanted any more, but for a second one."""
+
+    asked: list[LlamaQuestion] = []
+
+    def ask(self, question: LlamaQuestion) -> None:
+        Waiting.asked.append(question)
+        if len(Waiting.asked) > 1:
+            question.emit(chunk("Hello", "stop"))
+            question.emit(None)
+
+
+async def test_it_reads_ahead_what_questions_begin_with(model: LlamaCppModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    bodies = list[dict[str, object]]()
+    monkeypatch.setattr(Server, "chunks", (chunk("{", "length"),))
+    monkeypatch.setattr(Server, "ask", lambda self, q, ask=Server.ask: (bodies.append(q.body), ask(self, q))[1])
+    await model.read_ahead([Message(SYSTEM, "Be kind."), Message(USER, "Hello!")], [WEATHER], "en")
+    (body,) = bodies
+    assert body["max_tokens"] == 1
+    assert "Be kind." in str(body["messages"])
+    assert "the weather: Of a city." in str(body["messages"])
+
+
+async def test_a_question_ends_what_is_read_ahead(model: LlamaCppModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(llama_cpp, "LlamaServer", Waiting)
+    monkeypatch.setattr(Waiting, "asked", [])
+    ahead = asyncio.create_task(model.read_ahead([Message(USER, "Hello!")]))
+    while not Waiting.asked:
+        await asyncio.sleep(0)
+    (answer,) = await model.achat([Message(USER, "Who are you?")])
+    assert answer.content == "Hello"
+    await ahead
+    assert Waiting.asked[0].unwanted.is_set()
+    await model.read_ahead([Message(USER, "Hello!")])  # nobody waits for what is read ahead once questions come
+    assert len(Waiting.asked) == 2
