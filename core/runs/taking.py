@@ -25,6 +25,7 @@ _LOG = logging.getLogger(__name__)
 _EVERY: Final = 1.0
 """Seconds between two looks, where nobody says that there is something."""
 _SPREAD: Final = 0.01
+"""Seconds, about, for which who has most to do lets others go first."""
 _AT_ONCE: Final = 4
 """Replies that are taken up in one go: others want some, too."""
 

@@ -244,3 +244,13 @@ async def test_a_branch_is_not_turned_to_at_the_moment_in_which_a_reply_begins(
     begun = f"INSERT INTO runs ({columns}) VALUES ('r', %(owner)s, %(talk)s, %(message)s, 'running', '', 'w', 1)"
     with pytest.raises(ConflictError):
         await after_another(postgres, [(held, names), (begun, names)], lambda: talks.turn_to(talk, first.id))
+
+
+async def test_a_conversation_of_an_owner_who_goes_at_that_moment_is_begun_with_the_owner_known_anew(
+    postgres: str, parlours: list[Database]
+) -> None:
+    talks = ConversationStore(parlours[0], WHO)
+    await talks.ensure_owner()
+    gone = ("DELETE FROM owners WHERE id = %(owner)s", {"owner": WHO})
+    begun = await after_another(postgres, [gone], lambda: talks.create("talk"))
+    assert [one.id for one in await talks.list()] == [begun.id]
