@@ -165,8 +165,9 @@ class Intake:
             state = job.outcome()
             if "library_id" not in state and await self._is_still_there(job):
                 state = job.kept(state)
-            is_needless = state.get("library_id") is None
-            record = await stores.documents.update(document_id, **state)
+            # Another Parlour may have called it off, or have read it: that stands.
+            record = await stores.documents.update(document_id, **state, only_if=("reading",))
+            is_needless = record.library_id is None
             if not is_needless and (job.before is not None or not (record.facts or {}).get("known")):
                 for conversation_id in await stores.documents.renewed(record):
                     self.changed(stores.owner, conversation_id)
@@ -203,7 +204,9 @@ class Intake:
         if not reading.done() and job.progress is not None:
             record, begun = job.record, job.progress.document_id
             try:
-                await job.stores.documents.update(record.id, "reading", library_id=begun)
+                now = await job.stores.documents.update(record.id, "reading", library_id=begun, only_if=("reading",))
+                if now.status != "reading":  # another Parlour called it off
+                    job.cancel()
             except NotFoundError:  # it was deleted meanwhile: what is read of it goes with it
                 job.cancel()
             except StorageError as error:  # only the end matters: reading goes on

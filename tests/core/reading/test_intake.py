@@ -15,6 +15,8 @@ from core.errors import BrokenDocumentError, NotFoundError, StorageError
 from core.rag.document import Document
 from core.rag.library import Library
 from core.rag.retriever import Retriever
+from core.reading.intake import Intake
+from core.reading.owner_intake import OwnerIntake
 from core.runs.run import Run
 from core.settings import Settings
 from core.storage.base import DocumentRecord, folder_name
@@ -64,6 +66,13 @@ async def searchable(engine: Engine, document_id: str) -> None:
         return (await document(engine, document_id)).library_id is not None
 
     await until(engine, found)
+
+
+async def ended(engine: Engine, document_id: str) -> None:
+    """Wait until nothing is done for a document any more."""
+    job = engine.intake.jobs.get(document_id)
+    if job is not None and job.task is not None:
+        await asyncio.wait({job.task})
 
 
 async def settled(engine: Engine, document_id: str) -> DocumentRecord:
@@ -192,6 +201,23 @@ async def test_reading_is_called_off_and_begun_again_and_the_question_answered_a
     assert await again.wait() == "complete", again.error
     assert again.reply().passages
     assert (await world_of(engine, "alice").intake.cancel(record.id)).status == "ready"  # too late
+
+
+@pytest.mark.parametrize("early", [True, False])
+async def test_what_is_called_off_at_another_parlour_stays_so_and_nothing_of_it_stays_in_the_index(
+    early: bool, engine: Engine
+) -> None:
+    gate = Gate(library := await index_of(engine, "alice"), early=early)
+    _, (record,) = await asked(engine, policy_pdf=long_pdf())
+    await asyncio.to_thread(gate.held.wait, 60)
+    stores = engine.stores.of("alice")
+    another = OwnerIntake(Intake(engine.stores, engine.workspaces.index, lambda *_: None), stores)
+    called_off = await another.cancel(record.id)
+    assert (called_off.status, called_off.library_id) == ("cancelled", None)
+    gate.opened.set()
+    await ended(engine, record.id)
+    assert await document(engine, record.id) == called_off
+    assert library.documents() == []
 
 
 async def test_what_was_read_until_reading_was_stopped_answers_and_the_rest_is_read_later(engine: Engine) -> None:
