@@ -31,6 +31,7 @@ from core.workspace.steering import PERSONA
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Coroutine, Mapping, Sequence
+    from contextlib import AbstractAsyncContextManager
 
     from core.agents.base import Agent
     from core.agents.going_on import Begun
@@ -148,15 +149,19 @@ class Door:
         """Whether the owner may ask once more. Raises TooManyRequestsError, StorageError."""
         await self.doors.services.stores.use.check(self.owner)
 
+    def opened(self) -> AbstractAsyncContextManager[Workspace]:
+        """The owner's workspace, open for all of a request, so that it is made once. Raises StorageError."""
+        return self.doors.workspaces.open(self.owner)
+
     async def models(self) -> list[Offered]:
         """What can be named as a model. Raises StorageError."""
-        async with self.doors.workspaces.open(self.owner) as workspace:
+        async with self.opened() as workspace:
             found = await Catalog(workspace, self.doors.program).all()
         return [one for one in found if self.key.may_use(one.id)]
 
     async def find(self, wanted: str) -> Offered:
         """What an id names, if the key may use it. Raises NotFoundError."""
-        async with self.doors.workspaces.open(self.owner) as workspace:
+        async with self.opened() as workspace:
             return await self.found(workspace, wanted)
 
     def note(self, usage: Usage | None) -> None:
@@ -271,7 +276,7 @@ class Answer:
 
     async def _pump(self, sink: Sink) -> None:
         async with (
-            self.door.doors.workspaces.open(self.door.owner) as workspace,
+            self.door.opened() as workspace,
             self._speaking(workspace) as stream,
             aclosing(stream) as events,
         ):

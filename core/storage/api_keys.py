@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 
-from sqlalchemy import ColumnElement, Connection, Row, delete, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Row, bindparam, delete, func, insert, select, update
 
 from core.errors import ConflictError, NotFoundError, SettingsError
 from core.messages.invisible import plain_line
@@ -167,7 +167,12 @@ def _adding_use() -> Insert:
     return adding.on_conflict_do_update(index_elements=["key_id", "month"], set_=sums)
 
 
-_ADD_USE: Final = _adding_use()  # made once: that takes longer than to run it
+# Made once: that takes longer than to run them.
+_ADD_USE: Final = _adding_use()
+_MINE: Final = (api_keys.c.id == bindparam("mine")) & (api_keys.c.owner_id == bindparam("whose"))
+_STAYS: Final = select(api_keys.c.id).where(_MINE).with_for_update(read=True, key_share=True)
+_NOT_LATELY: Final = func.coalesce(api_keys.c.used_at, 0.0) < bindparam("before")
+_USED_AT: Final = update(api_keys).where(_MINE & _NOT_LATELY).values(used_at=bindparam("now"))
 
 
 class ApiKeyStore:
@@ -252,15 +257,13 @@ class ApiKeyStore:
             "completion_tokens": usage.completion_tokens if usage is not None else 0,
             "cost": (usage.cost or 0.0) if usage is not None else 0.0,
         }
-        is_mine = (api_keys.c.id == key_id) & (api_keys.c.owner_id == self._owner)
-        old = func.coalesce(api_keys.c.used_at, 0.0) < now - _NOTED_EACH
+        mine = {"mine": key_id, "whose": self._owner}
 
         def note(connection: Connection) -> None:
-            stays = select(api_keys.c.id).where(is_mine).with_for_update(read=True, key_share=True)
-            if connection.execute(stays).first() is None:
+            if connection.execute(_STAYS, mine).first() is None:
                 return
             connection.execute(_ADD_USE, fresh)
-            connection.execute(update(api_keys).where(is_mine & old).values(used_at=now))
+            connection.execute(_USED_AT, {**mine, "before": now - _NOTED_EACH, "now": now})
             tokens = usage.total_tokens if usage is not None else 0
             count_use(connection, self._owner, now, messages=questions, tokens=tokens, cost=fresh["cost"])
 

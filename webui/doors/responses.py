@@ -57,6 +57,7 @@ async def make(request: Request, door: Door) -> Response:
     keeps = given.get("store") is not False
     await door.check_use()  # before anything is fetched for it
     async with AsyncExitStack() as opened:
+        await opened.enter_async_context(door.opened())
         parts = await opened.enter_async_context(Parts(door))
         earlier = await earlier_of(given, answers, door.stores.api_responses)
         said = messages_of(items) if earlier.messages else begun_by_user(messages_of(items))

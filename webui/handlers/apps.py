@@ -11,11 +11,12 @@ from itsdangerous import BadData, URLSafeTimedSerializer
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from core.errors import ParlourError
+from core.errors import ParlourError, TooManyRequestsError
 from core.mcp import app_addresses as at
 from core.storage.api_keys import App
 from core.storage.app_tokens import NewApp
 from webui.middleware.answers import read_body
+from webui.middleware.proxy import client_address, counted_as
 from webui.panels.consent import ConsentView, consent_page, no_consent_page
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from webui.words import Words
 
 _LASTS: Final = 600  # seconds in which a question is answered
+_A_MINUTE: Final = {"register": 60, "token": 300}  # of one address, behind which many people may be
 _FORM_LIMIT: Final = 16 * 1024
 _ALL_MAY_READ: Final = {"cache-control": "public, max-age=300"}
 _POLICY: Final = (
@@ -45,6 +47,12 @@ class AppRoutes:
         self._engine = context.engine
         self._root = context.settings.root_path
         self._words = context.words
+        self._rates = {
+            name: context.engine.limits.rate(
+                f"apps_{name}", most, 60.0, error="too_many_requests", message="Too many requests of programs."
+            )
+            for name, most in _A_MINUTE.items()
+        }
         secret = context.settings.signing_secret()
         self._tickets = URLSafeTimedSerializer(
             secret, salt="parlour.consent", signer_kwargs={"digest_method": sha256, "key_derivation": "hmac"}
@@ -56,9 +64,9 @@ class AppRoutes:
         about |= {at.ABOUT_SERVER: at.about_server}
         return [
             *(Route(path, self._told(of), methods=["GET"]) for path, of in about.items()),
-            Route(at.REGISTER, self._safely(self.register), methods=["POST"]),
-            Route(at.TOKEN, self._safely(self.token), methods=["POST"]),
-            Route(at.REVOKE, self._safely(self.revoke), methods=["POST"]),
+            Route(at.REGISTER, self._safely(self.register, "register"), methods=["POST"]),
+            Route(at.TOKEN, self._safely(self.token, "token"), methods=["POST"]),
+            Route(at.REVOKE, self._safely(self.revoke, "token"), methods=["POST"]),
             Route(at.AUTHORIZE, self.ask, methods=["GET"]),
             Route(at.AUTHORIZE, self.answer, methods=["POST"]),
         ]
@@ -178,13 +186,20 @@ class AppRoutes:
 
         return answer
 
-    def _safely(self, work: Callable[[Request, str], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
+    def _safely(
+        self, work: Callable[[Request, str], Awaitable[Response]], counts: str
+    ) -> Callable[[Request], Awaitable[Response]]:
         async def answer(request: Request) -> Response:
             base = at.base_of(request.scope, self._root)
             if not at.is_safe(base):
                 return _error("invalid_request", "Programs are let in over HTTPS alone.", 400)
             try:
+                await self._rates[counts].take(counted_as(client_address(request)))
                 return await work(request, base)
+            except TooManyRequestsError as error:
+                answer = _error("temporarily_unavailable", str(error), 429)
+                answer.headers["retry-after"] = str(max(1, error.retry_after))
+                return answer
             except ParlourError as error:
                 return _error("server_error", str(error), 503)
 

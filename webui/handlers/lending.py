@@ -30,6 +30,7 @@ _log = logging.getLogger(__name__)
 _PRIVATE: Final = {"cache-control": "no-store"}
 _LONGEST: Final = 8 * 1024
 _WAITS: Final = 25.0  # seconds until who waits for news is answered without any
+_MOST_WAIT: Final = 50  # pages of one person, each of which is one tab
 _LOOKS: Final = 5.0  # seconds between two looks: another process may have changed it
 _WAYS: Final = frozenset({"none", "read", "write"})
 _KEYS: Final = frozenset({"model", "server", "service"})
@@ -41,7 +42,7 @@ class LendingRoutes:
     def __init__(self, context: WebContext) -> None:
         self._engine = context.engine
         self._words = context.words
-        self._waiting: set[asyncio.Event] = set()
+        self._waiting: dict[str, set[asyncio.Event]] = {}
         context.engine.stores.standing.add(self._changed)
 
     def table(self) -> list[BaseRoute]:
@@ -89,7 +90,10 @@ class LendingRoutes:
             return JSONResponse({}, 401, _PRIVATE)
         lent, until = self._engine.stores.of(owner).lent, time.monotonic() + _WAITS
         changed, database = asyncio.Event(), self._engine.stores.database
-        self._waiting.add(changed)
+        mine = self._waiting.setdefault(owner, set())
+        if len(mine) >= _MOST_WAIT:
+            return JSONResponse({}, 429, {**_PRIVATE, "retry-after": str(max(1, round(_WAITS)))})
+        mine.add(changed)
         try:
             looked, now = database.others(), await lent.standing()
             while now == seen and (rest := until - time.monotonic()) > 0 and not await request.is_disconnected():
@@ -104,14 +108,17 @@ class LendingRoutes:
             _log.info("It is not known what is shared with somebody: %s", error)
             return JSONResponse({}, 503, _PRIVATE)
         finally:
-            self._waiting.discard(changed)
+            mine.discard(changed)
+            if not mine:
+                self._waiting.pop(owner, None)
         return JSONResponse({"standing": now}, headers=_PRIVATE)
 
     # ---- inside
 
     def _changed(self) -> None:
-        for one in self._waiting:
-            one.set()
+        for mine in self._waiting.values():
+            for one in mine:
+                one.set()
 
     async def _shown(self, lending: Lending, kind: str, thing: str, words: Words) -> dict[str, Any]:
         known = checked_kind(kind)

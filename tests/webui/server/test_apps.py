@@ -448,3 +448,23 @@ async def test_whatever_is_sent_for_a_token_is_answered_in_oauths_words(here: He
         assert answer.status_code in {200, 400}, body[:40]
         assert answer.status_code == 200 or "error" in answer.json()
     assert (await program.http.post(f"{AT}/oauth/token", json={})).status_code == 400
+
+
+async def test_an_address_that_asks_without_end_is_told_to_wait_and_others_are_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("webui.handlers.apps._A_MINUTE", {"register": 2, "token": 2})
+    async with house(tmp_path) as made:
+        said = {"client_name": "Editor", "redirect_uris": [BACK], "token_endpoint_auth_method": "none"}
+        for path, given, once in (
+            ("/oauth/register", {"json": said}, 201),
+            ("/oauth/token", {"data": {"grant_type": "refresh_token", "refresh_token": "none"}}, 400),
+        ):
+            async with Here(made).browser() as program:
+                got = [await program.post(path, **given) for _ in range(3)]
+                assert [one.status_code for one in got] == [once, once, 429]
+                assert got[2].json()["error"] == "temporarily_unavailable"
+                assert int(got[2].headers["retry-after"]) > 0
+            transport = httpx.ASGITransport(made.app, client=("10.0.1.1", 1))
+            async with httpx.AsyncClient(transport=transport, base_url=AT) as other:
+                assert (await other.post(path, **given)).status_code == once

@@ -181,6 +181,22 @@ async def test_who_waits_for_news_is_answered_in_the_end_and_hears_of_another_pr
         assert (await waits).json()["standing"] != seen["seen"]
 
 
+async def test_one_person_may_not_have_pages_without_end_wait_for_news_and_others_wait_all_the_same(
+    shared: Shared, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lending, "_MOST_WAIT", 2)
+    monkeypatch.setattr(lending, "_WAITS", 0.3)
+    seen = {"seen": str((await shared.jan.get("/standing")).json()["standing"])}
+    got = await asyncio.gather(
+        *(shared.jan.get("/standing", params=seen) for _ in range(3)), shared.eve.get("/standing")
+    )
+    refused = [one for one in got if one.status_code == 429]
+    assert [one.status_code for one in got].count(200) == 3
+    assert int(refused[0].headers["retry-after"]) > 0
+    assert got[3].status_code == 200
+    assert (await shared.jan.get("/standing")).status_code == 200
+
+
 async def test_the_page_of_all_that_is_shared_has_tools_too(shared: Shared) -> None:
     page = (await shared.mara.get("/lending")).text
     assert "Your MCP servers" in page
