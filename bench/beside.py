@@ -88,7 +88,7 @@ def wrong(program: Program, python: Path) -> str:
 
 def main() -> None:
     """Run what can be run, and count."""
-    pages = sys.argv[1:] or [path.stem for path in sorted(PAGES.glob("*.md"))]
+    pages = sys.argv[1:] or [path.stem for path in sorted(PAGES.glob("*.md")) if programs(path.stem)]
     folder = os.environ.get("BENCH_PEERS")
     figures: list[Figure] = []
     for page in pages:
