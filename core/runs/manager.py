@@ -14,6 +14,7 @@ from core.bridge.cancellation import run_shielded
 from core.bridge.pool import Listeners
 from core.errors import ConflictError, NotFoundError, StorageError
 from core.limits import Slots
+from core.runs.arrivals import Arrivals
 from core.runs.elsewhere import Elsewhere, Heeding, OwnersElsewhere
 from core.runs.feed import TableFeed
 from core.runs.lease import BEAT, LeaseWatch, Renewing, this_worker
@@ -330,6 +331,7 @@ class Runs:
         self._limit = limit
         self.worker = worker or this_worker()
         self.table = RunTable()
+        self.arrivals = Arrivals()
         self._changed = Listeners[str, str]()
         self._renewing = Renewing(stores.runs, self._held, self._lost, beat=self._beat, lasts=self.lasts)
         self._leases = LeaseWatch(by_clock=sharing is not None)
@@ -443,7 +445,9 @@ class Runs:
         """A run whose rows are stored, on its way."""
         owner, conversation_id = record.owner_id, record.conversation_id
         terms = terms or RunOptions(seconds=self._limit)
-        terms = replace(terms, rests_after=self._rests_after, shared=self.sharing is not None)
+        terms = replace(
+            terms, rests_after=self._rests_after, shared=self.sharing is not None, gives_way=self.arrivals.settled
+        )
         run = Run(
             record,
             self._stores.of(owner).runs,

@@ -71,6 +71,7 @@ class RunOptions:
         rests_after: Seconds of waiting for its user after which it lets its process go; never if left out.
         shared: Whether another process goes on with it where this one ends: a call that must not be made twice begins
             once it is in the table, which another process reads.
+        gives_way: Is awaited before the model is asked, where pages are still to show their questions.
     """
 
     policy: Policy = field(default_factory=Policy)
@@ -84,6 +85,7 @@ class RunOptions:
     shown_in: str = ""
     rests_after: float | None = None
     shared: bool = False
+    gives_way: Callable[[], Awaitable[None]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -413,6 +415,8 @@ class Run:
             self.log.append(MoreSaid(beside))
 
     async def _pump(self, agent: Answerer, history: list[Message]) -> None:
+        if self._terms.gives_way is not None:
+            await self._terms.gives_way()
         asks = self.questions if self._terms.attended else None
         noted = self._checkpoint.caught_up if self._terms.shared else None
         guard = RunGuard(self._terms.policy, asks, self._terms.rules, noted, noted or self._checkpoint.catch_up)

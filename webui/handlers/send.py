@@ -208,9 +208,14 @@ async def send(desk: Desk, view: View, draft: Draft | None, *, now: bool = False
     text, paths = (draft["text"] or "", draft["files"] or []) if draft else ("", [])
     uploads = [await desk.uploads.find(view.owner, path) for path in paths]
     wanted = view.conversation_id
+    arrivals = desk.engine.runs.arrivals
+    arrivals.expect(view)
     try:
         await start(desk, view, text, [(upload.path, upload.name) for upload in uploads], now=now)
-    except NotFoundError as error:
+    except BaseException as error:
+        arrivals.shown(view)
+        if not isinstance(error, NotFoundError):
+            raise
         if view.opened or not wanted or error.details.get("kind") != "conversation":
             raise
         # The page was loaded at another Parlour, or before a restart, and begins a new conversation: what was chosen

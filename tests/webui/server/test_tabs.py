@@ -13,6 +13,7 @@ import pytest
 
 from core.engine import Engine
 from core.errors import TooManyRequestsError
+from core.runs import arrivals
 from core.settings import Settings
 from core.storage.base import ConversationSnapshot
 from core.storage.documents import DocumentStore
@@ -103,6 +104,25 @@ async def test_a_new_chat_whose_choices_are_not_known_here_is_not_sent_before_it
     await handlers.opened(tab("loaded here", "deleted-meanwhile"))
     await handlers.send(draft, tab("loaded here", "deleted-meanwhile"))
     assert "what was chosen" not in said[1]
+
+
+async def test_a_reply_begins_when_its_page_shows_the_question_and_a_refused_one_holds_up_nobody(
+    engine: Engine, handlers: Handlers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(arrivals, "FEW", 0)
+    monkeypatch.setattr(arrivals, "WITHIN", 60.0)
+    page = tab("one")
+    question: Any = {"text": "Tell me", "files": []}
+    await handlers.send(question, page)
+    assert engine.runs.arrivals.are_many
+    async with asyncio.timeout(30):
+        async for _ in handlers.follow(page):
+            pass
+    assert not engine.runs.arrivals.are_many
+    monkeypatch.setattr("gradio.Warning", lambda text, duration: None)
+    question["text"] = "x" * 3_000_000
+    await handlers.send(question, page)
+    assert not engine.runs.arrivals.are_many
 
 
 @pytest.mark.parametrize("lang", ["en", "zh"])
