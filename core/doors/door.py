@@ -26,6 +26,7 @@ from core.runs.begun import begun_in, without_broken
 from core.runs.log import LoggedEvent, NestedEvent
 from core.runs.nested_events import bare
 from core.storage.base import LOCAL_OWNER
+from core.storage.sealing import Sealer
 from core.workspace.assistants import Steered
 from core.workspace.steering import PERSONA
 
@@ -92,6 +93,7 @@ class Doors:
         people: Know whose programs may come in.
 
     Attributes:
+        sealer: Seals what a program keeps for us.
         handed: Replies that wait for what a program's tools give, by the key and what the program knows the call by,
             which nobody else can guess. One that is forgotten is begun anew: its search is made again.
     """
@@ -101,6 +103,7 @@ class Doors:
         self.workspaces = workspaces
         self.program = program
         self.people = people
+        self.sealer = Sealer(services.settings.signing_secret())
         self.handed = BoundedDict[tuple[str, str], Handed](_REMEMBERED)
         self._late: set[asyncio.Task[None]] = set()
 

@@ -235,3 +235,32 @@ def test_a_conversation_may_begin_with_what_the_assistant_said(client: OpenAI, h
     assert client.responses.create(model="installed", input=said).output_text == "Four."
     told = house.model.requests[0].body["messages"]
     assert [one["role"] for one in told if one["role"] != "system"] == ["user", "assistant", "user"]
+
+
+def test_what_was_said_is_summed_up_and_goes_on_from_a_summary_that_nobody_else_can_use(
+    client: OpenAI, house: House
+) -> None:
+    said: Any = [
+        {"role": "user", "content": "We launch on Tuesday."},
+        {"role": "assistant", "content": "Understood: Tuesday."},
+    ]
+    house.says(Reply(text="They launch on Tuesday.", usage=(40, 5)), "On Tuesday.")
+    made = client.responses.compact(model="parlour", input=said)
+    assert (made.object, made.usage.input_tokens, made.usage.output_tokens) == ("response.compaction", 40, 5)
+    kept, item = [one.model_dump(exclude_none=True, warnings=False) for one in made.output]
+    assert (kept["role"], kept["content"][0]["text"]) == ("user", "We launch on Tuesday.")
+    assert item["type"] == "compaction"
+    assert "Tuesday" not in item["encrypted_content"]
+    window: Any = [kept, item, {"role": "user", "content": "When?"}]
+    assert client.responses.create(model="installed", input=window).output_text == "On Tuesday."
+    told = house.model.requests[-1].body["messages"]
+    assert "They launch on Tuesday." in [one["content"] for one in told if one["role"] == "assistant"]
+    with (
+        OpenAI(base_url=house.base_url, api_key=house.key("eve", owner="e-eve"), max_retries=0) as eve,
+        pytest.raises(openai.BadRequestError, match="not made here"),
+    ):
+        eve.responses.create(model="parlour", input=window)
+    with pytest.raises(openai.BadRequestError, match="input must be"):
+        client.responses.compact(model="parlour", input=[])
+    with pytest.raises(openai.BadRequestError, match="names no model"):
+        client.post("/responses/compact", body={"input": said}, cast_to=object)

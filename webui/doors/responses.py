@@ -1,4 +1,4 @@
-"""`/v1/responses`: made, read again and deleted."""
+"""`/v1/responses`: made, summed up, read again and deleted."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from core.agents.conversation import call_id, with_call_id
 from core.doors.asked import response_asked
+from core.doors.compacting import compacted, expanded
 from core.doors.door import Answer
 from core.doors.parts import Parts
 from core.doors.response_input import answers_in, as_chat, begun_by_user, earlier_of, items_of, messages_of
@@ -52,7 +53,7 @@ class ResponseForm(ResponseReply):
 async def make(request: Request, door: Door) -> Response:
     """A response, as a stream or whole."""
     given = await json_of(request)
-    items = items_of(given)
+    items = expanded(door, items_of(given))
     answers = answers_in(items)
     keeps = given.get("store") is not False
     await door.check_use()  # before anything is fetched for it
@@ -92,6 +93,25 @@ async def make(request: Request, door: Door) -> Response:
         await over()
         await form.end()
         return JsonAnswer(await form.body())
+
+
+async def compact(request: Request, door: Door) -> Response:
+    """What was said in short, as items that a further request begins with."""
+    given = await json_of(request)
+    given_items = items_of(given) if given.get("input") or not given.get("previous_response_id") else []
+    items = expanded(door, given_items)
+    await door.check_use()
+    async with Parts(door) as parts:
+        earlier = await earlier_of(given, {}, door.stores.api_responses)
+        told = await parts.resolved(messages_of(items))
+        asked = response_asked(as_chat(given), given, earlier.messages, told)
+        made: list[dict[str, Any]] = []
+
+        async def work() -> None:
+            made.append(await compacted(door, asked, given_items))
+
+        await until_left(request, work())
+    return JsonAnswer(made[0])
 
 
 async def read(request: Request, door: Door) -> Response:

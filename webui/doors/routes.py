@@ -30,6 +30,7 @@ def door_routes(context: WebContext) -> list[BaseRoute]:
         Route("/v1/models/{model:path}", may(chat.model, None), methods=["GET"]),
         Route("/v1/chat/completions", may(chat.completions, "chat"), methods=["POST"]),
         Route("/v1/responses", may(responses.make, "chat"), methods=["POST"]),
+        Route("/v1/responses/compact", may(responses.compact, "chat"), methods=["POST"]),
         Route("/v1/responses/{response_id}", may(responses.read, "chat"), methods=["GET"]),
         Route("/v1/responses/{response_id}", may(responses.delete, "chat"), methods=["DELETE"]),
         Route("/v1/ag-ui", may(ag_ui.run, "chat"), methods=["POST"]),

@@ -43,9 +43,8 @@ ROUTES: Final[Mapping[str, Needed]] = {
                 "/guest",
                 "/link/{token}",
             ),
-            *_below(
-                "v1", "models models/{model:path} chat/completions responses responses/{response_id} embeddings ag-ui"
-            ),
+            *_below("v1", "models models/{model:path} chat/completions embeddings ag-ui"),
+            *_below("v1", "responses responses/compact responses/{response_id}"),
             *_below("v1", "ag-ui/{model:path} files files/{file_id} files/{file_id}/content {rest:path}"),
             *_below("gradio_api", "info call/ask call/v2/ask call/ask/{event} call/v2/ask/{event}"),
             *OPEN_PATHS,
