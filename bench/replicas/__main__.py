@@ -38,6 +38,7 @@ def main() -> None:
     parser.add_argument("--rate", type=float, default=10.0, help="how many of them begin in a second")
     parser.add_argument("--pages", type=int, default=40, help="that ask in turn, and half as many that stop")
     parser.add_argument("--soak", type=float, default=10.0, help="minutes, of each form")
+    parser.add_argument("--form", choices=("embedded", "grown"), help="only that form; both otherwise")
     parser.add_argument("--people", type=int, default=100, help="who talk meanwhile")
     parser.add_argument("--web", type=int, default=0, help="Parlours that only serve pages")
     parser.add_argument("--worker", type=int, default=0, help="Parlours that only write replies")
@@ -92,14 +93,16 @@ def _soak(place: Place, given: argparse.Namespace) -> Iterator[Figure]:
     with service(script=soak.SCRIPT) as model:
         settings = {"BASE_URL": model, "MODEL": "scripted", "API_KEY": "any", "OWNERS": "cookie", "TOKEN": "off"}
         settings |= {"RETRIEVAL": "keyword", "MESSAGES_PER_DAY": "0,0"}
-        alone = AppProcess(place.folder / "alone", None, settings).start()
-        try:
-            yield from soak.measured([alone], given.people, given.soak, "one Parlour alone")
-        finally:
-            alone.stop()
-        place.begin(model)
-        every = [*place.parlours.values()]
-        yield from soak.measured(every, given.people, given.soak, "the grown form", place.serving)
+        if given.form != "grown":
+            alone = AppProcess(place.folder / "alone", None, settings).start()
+            try:
+                yield from soak.measured([alone], given.people, given.soak, "one Parlour alone")
+            finally:
+                alone.stop()
+        if given.form != "embedded":
+            place.begin(model)
+            every = [*place.parlours.values()]
+            yield from soak.measured(every, given.people, given.soak, "the grown form", place.serving)
 
 
 if __name__ == "__main__":

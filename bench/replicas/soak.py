@@ -110,6 +110,7 @@ def measured(
     spent = sum(map(used, pids)) - before
     share = spent / (minutes * 60) * 100
     said = f"{soak.replies} replies of {WORDS} words, {share:.0f} % of a core; {', '.join(sorted({*soak.failed})[:3])}"
+    most = max((one for _, one in soak.memory), default=0.0) / len(parlours)
     first, last = soak.memory[0][1], soak.memory[-1][1]
     each = f"{first:.0f} MiB at first, {last:.0f} at the end, {len(parlours)} processes"
     return [
@@ -118,4 +119,5 @@ def measured(
             f"the same, {what}: first word shown, p95", p95(soak.firsts), 2.0, "s", f"{middle(soak.firsts)}; {busy}"
         ),
         Figure(f"the same, {what}: memory grows in a minute", soak.slope(), 1.0, "MiB", each),
+        Figure(f"the same, {what}: memory of one Parlour at most", most, 1_500.0, "MiB", "resident"),
     ]
