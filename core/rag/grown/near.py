@@ -27,8 +27,8 @@ LEAST: Final = 20_000
 _LARGEST: Final = 4_000  # numbers of a vector that pgvector takes into such an index
 _LOOKED_AGAIN: Final = 30.0  # seconds after which it is looked for again
 _NOTICED: Final = 0.2  # seconds until a build ends that is to stop
-_AN_ENTRY: Final = 300  # bytes of memory for a vector, beside its numbers
-_MOST_MEMORY: Final = 2_000_000  # kB; what does not fit is built from the disk, and takes some ten times as long
+_AN_ENTRY: Final = 1_000  # bytes of memory for a vector, beside its numbers: its neighbours above all
+_MOST_MEMORY: Final = 3_000_000  # kB; what does not fit is built from the disk, and takes ten times as long
 _STATE: Final = f"""
 SELECT i.indisvalid FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
 WHERE c.relnamespace = '{SCHEMA}'::regnamespace AND c.relname = %s"""  # noqa: S608 - our own name
