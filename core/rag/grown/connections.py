@@ -28,8 +28,8 @@ _MOST_LOCKS = 64  # documents that one process reads at the same time
 _WAIT = 30.0  # seconds for a connection, or for another process to finish writing
 _FULL = "53100"
 _NEVER = frozenset({"42501", "0A000", "58P01"})  # no right to make the extension, or files of it are missing
-# Of an index of vectors, as many are looked at as are compared of a large library; more where documents are chosen.
-_GRAPHS = "SET hnsw.ef_search = 200; SET hnsw.iterative_scan = relaxed_order"
+# In an index of vectors twice as many are looked at as are asked for; more where documents are chosen.
+_GRAPHS = "SET hnsw.ef_search = 400; SET hnsw.iterative_scan = relaxed_order"
 EXTENSION = "vector"
 _NO_VECTORS = "The database has no pgvector, so libraries are searched by words only: install it, and start again."
 
