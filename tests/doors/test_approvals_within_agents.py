@@ -10,6 +10,9 @@ from openai import OpenAI
 
 from core import Agent, FnCallAgent, tool
 from core.agents.tools import AgentTool
+from core.languages import Lang
+from core.llm.request import Stream
+from core.messages.message import Message
 from core.testing.script import Reply
 from tests.doors.house import House, house_in
 
@@ -26,10 +29,19 @@ def write_note(text: str) -> str:
 write_note.writes = True
 
 
+class OwnClerk(FnCallAgent):
+    """One whose replies are made by code of its own: it begins anew in each response."""
+
+    def _stream_reply(self, messages: list[Message], *, lang: Lang, **kwargs: Any) -> Stream:
+        kwargs.pop("may_have_run", None)
+        return super()._stream_reply(messages, lang=lang, **kwargs)
+
+
 def agents(address: str) -> list[Agent]:
     llm = {"model": "scripted", "base_url": address, "api_key": "any"}
     clerk = FnCallAgent([write_note], llm, name="Clerk", description="Writes notes.")
-    return [FnCallAgent([AgentTool(clerk)], llm, name="Chief")]
+    own = OwnClerk([write_note], llm, name="Clerk", description="Writes notes.")
+    return [FnCallAgent([AgentTool(one)], llm, name=name) for one, name in ((clerk, "Chief"), (own, "Boss"))]
 
 
 @pytest.fixture(scope="module")
@@ -38,19 +50,21 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
         yield house
 
 
+@pytest.mark.parametrize(("name", "turns"), [("Chief", 1), ("Boss", 3)])  # how often the clerk's model makes its calls
 @pytest.mark.parametrize("yes", [(True, True), (True, False), (False, True)])
 def test_two_calls_of_an_agent_that_is_a_tool_are_answered_each_for_itself(
-    house: House, yes: tuple[bool, bool]
+    house: House, yes: tuple[bool, bool], name: str, turns: int
 ) -> None:
     WRITTEN.clear()
-    with OpenAI(base_url=house.base_url, api_key=house.key(f"tests of {yes}"), max_retries=0, timeout=30) as client:
+    key = house.key(f"tests of {name} {yes}")
+    with OpenAI(base_url=house.base_url, api_key=key, max_retries=0, timeout=30) as client:
         house.says(
             Reply(calls=[("Clerk", {"question": "Note a and b."})]),
-            Reply(calls=[("write_note", {"text": one}) for one in ("a", "b")]),  # the clerk is not asked this again
+            *(Reply(calls=[("write_note", {"text": one}) for one in ("a", "b")]) for _ in range(turns)),
             Reply(text="The clerk is done."),
             Reply(text="Noted."),
         )
-        made = client.responses.create(model="agent:Chief", input="Note a and b.")
+        made = client.responses.create(model=f"agent:{name}", input="Note a and b.")
         for _ in range(4):
             asked = [one for one in made.output if one.type == "mcp_approval_request"]
             if not asked:
@@ -63,6 +77,6 @@ def test_two_calls_of_an_agent_that_is_a_tool_are_answered_each_for_itself(
                 }
                 for one in asked
             ]
-            made = client.responses.create(model="agent:Chief", input=answers, previous_response_id=made.id)
+            made = client.responses.create(model=f"agent:{name}", input=answers, previous_response_id=made.id)
         assert sorted(WRITTEN) == [one for one, is_yes in zip("ab", yes, strict=True) if is_yes]
         assert made.output_text == "Noted."
