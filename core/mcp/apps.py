@@ -5,12 +5,14 @@ The `mcp` package's handlers check codes, verifiers and secrets; here stands wha
 
 from __future__ import annotations
 
+import json
 import re
 from base64 import b64decode
 from collections import Counter
+from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import parse_qsl, unquote, urlencode, urlsplit, urlunsplit
+from typing import TYPE_CHECKING, Any, Final, cast
+from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 
 from mcp.server.auth.handlers.register import RegistrationHandler
 from mcp.server.auth.handlers.token import TokenHandler
@@ -79,6 +81,22 @@ class AskedFor:
         return _back(self.redirect, base, self.state, told)
 
 
+# The addresses as the program wrote them: they are compared letter by letter (RFC 9700, 4.1.3). The package has them
+# rewritten, with hosts in small letters and a path where there is none.
+_NAMED: ContextVar[list[str]] = ContextVar("the addresses that a program names", default=[])  # noqa: B039 - never changed
+
+
+def _redirects(body: bytes) -> list[str]:
+    """The addresses that a program names; none where the package is to say what is wrong."""
+    try:
+        said: object = json.loads(body)
+    except (ValueError, RecursionError):
+        return []
+    named = cast("dict[str, object]", said).get("redirect_uris") if isinstance(said, dict) else None
+    each = cast("list[object]", named) if isinstance(named, list) else []
+    return [one for one in each if isinstance(one, str)]
+
+
 class Apps:
     """Lets programs in.
 
@@ -143,7 +161,11 @@ class Apps:
         body = await _body(request)
         if body is None:
             return _said("invalid_client_metadata", "The body is too long.", 413)
-        return _unkept(await self._registering.handle(_again(request, body)))
+        named = _NAMED.set(_redirects(body))
+        try:
+            return _unkept(await self._registering.handle(_again(request, body)))
+        finally:
+            _NAMED.reset(named)
 
     async def token(self, request: Request, base: str) -> Response:
         """`POST`: tokens for a code, or for the one that they are renewed by.
@@ -226,7 +248,7 @@ class _Provider:
         method = client_info.token_endpoint_auth_method or "none"
         if method not in METHODS:
             raise RegistrationError("invalid_client_metadata", f"Known methods: {', '.join(METHODS)}.")
-        redirects = [str(one) for one in client_info.redirect_uris or ()]
+        redirects = _NAMED.get() or [str(one) for one in client_info.redirect_uris or ()]
         try:
             client = self._clients.introduce(client_info.client_name or _host(redirects), redirects, method)
         except ParlourError as error:
@@ -321,9 +343,9 @@ def _told(given: Given | None) -> OAuthToken:
 
 def _back(redirect: str, base: str, state: str | None, told: Mapping[str, str]) -> str:
     """The program's address with what it is told, and by whom (RFC 9207)."""
-    parts = urlsplit(redirect)
     more = urlencode({**told, **({"state": state} if state is not None else {}), "iss": base})
-    return urlunsplit(parts._replace(query=f"{parts.query}&{more}" if parts.query else more))
+    begins = "" if redirect.endswith(("?", "&")) else "&" if "?" in redirect else "?"  # there is no fragment in it
+    return f"{redirect}{begins}{more}"
 
 
 def _host(redirects: list[str]) -> str:

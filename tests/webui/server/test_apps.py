@@ -244,6 +244,22 @@ async def test_nobody_is_sent_to_an_address_that_the_program_did_not_name(here: 
     assert (await person.get(f"/oauth/authorize?{twice}")).status_code == 400
 
 
+@pytest.mark.parametrize(
+    "back", ["https://App.Example", "https://app.example:443/Back?to=%7E", "com.Example.App:/back"]
+)
+async def test_an_address_is_compared_and_led_back_to_letter_by_letter_as_the_program_named_it(
+    here: Here, back: str
+) -> None:
+    program, person = await here.program(redirect_uris=[back]), await here.person("Mara")
+    answer = await said_yes(person, f"/oauth/authorize?{program.asking(redirect_uri=back)}")
+    assert answer.status_code == 303, answer.text
+    assert answer.headers["location"].startswith(back)
+    got = await program.tokens(code=told(answer)["code"], redirect_uri=back)
+    assert got.status_code == 200, got.text
+    other = back.swapcase() if back.swapcase() != back else f"{back}/"
+    assert (await person.get(f"/oauth/authorize?{program.asking(redirect_uri=other)}")).status_code == 400
+
+
 async def test_what_is_wrong_is_told_on_a_page_and_leads_nowhere_by_itself(here: Here) -> None:
     program = await here.program(redirect_uris=["https://evil.example/phish"])
     person = await here.person("Mara")
