@@ -1,14 +1,15 @@
 """A cluster of two machines takes some hundred documents in, one of them is killed: all are there, none twice.
 
 Both machines are Ray's own processes on this one (`ray.cluster_utils`). It needs the extra `bulk`, which is in no lock
-file: `python -m bench.ingesting_on_ray [FOLDER]`, with real documents from FOLDER among those that are made.
+file: `python -m bench.ingesting_on_ray [--files N] [FOLDER …]`, with real documents from folders among those that are
+made.
 """
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import shutil
-import sys
 import tempfile
 import time
 from collections import Counter
@@ -28,7 +29,7 @@ from core.testing.scripted_model import ScriptedModel
 from tests.core.talks import libraries_of
 
 FILES = 240
-KILLED_AT = 40  # documents that are there when a machine is killed
+KILLED_AFTER = 6  # of so many files one is there when a machine is killed
 QUESTION = "Which lamp stands beside door 7?"
 
 
@@ -77,10 +78,15 @@ async def checked(home: Path, files: int, same: int) -> str:
 
 def main() -> None:
     """Take the files in, kill a machine in the midst of it, and look at what is there."""
+    parser = argparse.ArgumentParser(prog="python -m bench.ingesting_on_ray")
+    parser.add_argument("--files", type=int, default=FILES, help="how many are made")
+    parser.add_argument("folders", nargs="*", type=Path, help="of real documents")
+    given = parser.parse_args()
+    killed_at = max(1, given.files // KILLED_AFTER)
     with tempfile.TemporaryDirectory(prefix="parlour-bench-") as folder:
         home, files = Path(folder) / "home", Path(folder) / "files"
-        made(files, FILES)
-        for path in map(Path, sys.argv[1:]):
+        made(files, given.files)
+        for path in given.folders:
             shutil.copytree(path, files / path.name)
         shutil.copy(files / "note 1.pdf", files / "the same as note 1.pdf")
         count = sum(path.is_file() for path in files.rglob("*"))
@@ -89,7 +95,7 @@ def main() -> None:
         def told(tally: Tally, item: Item, trouble: ParlourError | None) -> None:
             if trouble is not None:
                 print(f"{item.name}: {trouble}", flush=True)
-            if tally.read == KILLED_AT and not machines.lost:
+            if tally.read == killed_at and not machines.lost:
                 machines.kill()
                 print(f"A machine was killed when {tally.read} files were there.", flush=True)
 
