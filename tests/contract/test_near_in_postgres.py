@@ -27,10 +27,13 @@ MANY = 60
 def few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(near, "LEAST", MANY)
     monkeypatch.setattr(compared, "LEAST", MANY)
+    monkeypatch.setattr(near, "_NEXT_TURN", 0.01)
 
 
-def filled(shelves: PgShelves, owner: str, count: int = MANY) -> tuple[PgShelf, PgVectors, PgGraph]:
-    shelf = shelves.of(owner)
+def filled(
+    shelves: PgShelves, owner: str, count: int = MANY, library: str = "documents"
+) -> tuple[PgShelf, PgVectors, PgGraph]:
+    shelf = shelves.of(owner, library)
     for at in range(0, count, 30):
         chunks = [Chunk(f"passage {at + number}") for number in range(30)]
         shelf.put(Piece(Document(f"{at}", "", "text/plain", None, 30), chunks, []), is_first=True)
@@ -110,15 +113,49 @@ def shelf_of(vectors: PgVectors) -> tuple[Any, Any]:
     return vectors._server, vectors._given  # pyright: ignore[reportPrivateUsage]
 
 
-def test_while_one_process_makes_it_another_does_not_wait(shelves: PgShelves) -> None:
-    shelf, vectors, graph = filled(shelves, "near, two")
-    server, given = shelf_of(vectors)
-    key = near.number_of("near", graph.name)
-    held = server.lock(key)
+def test_who_makes_one_waits_for_its_turn_unless_its_process_ends(shelves: PgShelves) -> None:
+    shelf, vectors, graph = filled(shelves, "near, turn")
+    server, _ = shelf_of(vectors)
+    ended = threading.Event()
+    ended.set()
+    held = server.lock(near._ONE_AT_A_TIME)  # pyright: ignore[reportPrivateUsage]
     try:
-        assert not PgGraph(server, given).fill(threading.Event())
+        assert not graph.fill(ended)
     finally:
-        server.unlock(held, key)
+        server.unlock(held, near._ONE_AT_A_TIME)  # pyright: ignore[reportPrivateUsage]
+    assert indexes(shelf, graph) == []
+
+
+def test_two_libraries_get_their_indexes_at_the_same_time(shelves: PgShelves) -> None:
+    both = [filled(shelves, "near, both", library=library) for library in ("one", "other")]
+    server, _ = shelf_of(both[0][1])
+    over: list[bool] = []
+    with server.writing() as db:  # whoever makes one waits for this, and has the table
+        db.execute("LOCK TABLE passage_vectors IN ROW EXCLUSIVE MODE")
+        making = [threading.Thread(target=lambda one=one: over.append(one.fill(threading.Event()))) for *_, one in both]
+        for thread in making:
+            thread.start()
+        made = "SELECT count(*) FROM pg_stat_activity WHERE starts_with(query, 'CREATE INDEX CONCURRENTLY near')"
+        while not rows(both[0][0], made)[0]:
+            assert making[0].is_alive() or making[1].is_alive()
+    for thread in making:
+        thread.join(20)
+    assert over == [True, True]
+    assert [indexes(shelf, graph) for shelf, _, graph in both] == [[True], [True]]
+
+
+def test_a_library_goes_while_the_index_of_another_is_made_and_its_own_goes_after_that(shelves: PgShelves) -> None:
+    shelf, vectors, graph = filled(shelves, "near, going")
+    assert graph.fill(threading.Event())
+    server, _ = shelf_of(vectors)
+    held = server.lock(near._ONE_AT_A_TIME)  # pyright: ignore[reportPrivateUsage]
+    try:
+        shelf.delete()
+    finally:
+        server.unlock(held, near._ONE_AT_A_TIME)  # pyright: ignore[reportPrivateUsage]
+    assert indexes(shelf, graph) == [True]
+    *_, other = filled(shelves, "near, staying")
+    assert other.fill(threading.Event())
     assert indexes(shelf, graph) == []
 
 

@@ -26,6 +26,7 @@ LEAST: Final = 20_000
 """Vectors from which on they are not all compared: to compare as many takes some 15 ms."""
 _LARGEST: Final = 4_000  # numbers of a vector that pgvector takes into such an index
 _LOOKED_AGAIN: Final = 30.0  # seconds after which it is looked for again
+_NEXT_TURN: Final = 1.0  # seconds until who waits for another build looks again
 _NOTICED: Final = 0.2  # seconds until a build ends that is to stop
 _AN_ENTRY: Final = 1_000  # bytes of memory for a vector, beside its numbers: its neighbours above all
 _MOST_MEMORY: Final = 3_000_000  # kB; what does not fit is built from the disk, and takes ten times as long
@@ -35,9 +36,13 @@ WHERE c.relnamespace = '{SCHEMA}'::regnamespace AND c.relname = %s"""  # noqa: S
 _PART: Final = """
 SELECT tableoid::regclass::text, vector_dims(vec) FROM passage_vectors
 WHERE owner = %(owner)s AND shelf = %(shelf)s AND model = %(model)s LIMIT 1"""
-_OF_SHELF: Final = f"""
+_LEFT: Final = f"""
 SELECT relname FROM pg_class
-WHERE relnamespace = '{SCHEMA}'::regnamespace AND relkind = 'i' AND relname LIKE %s"""  # noqa: S608 - the same
+WHERE relnamespace = '{SCHEMA}'::regnamespace AND relkind = 'i' AND starts_with(relname, 'near_') AND NOT EXISTS (
+    SELECT 1 FROM shelves
+    WHERE id = CASE WHEN relname ~ '^near_[0-9]+_' THEN split_part(relname, '_', 2)::bigint END)"""  # noqa: S608 - same
+_ONE_AT_A_TIME: Final = number_of("near")
+"""The lock of who makes or drops indexes: two at the same time wait for each other, and need twice the memory."""
 
 
 class PgGraph:
@@ -49,7 +54,7 @@ class PgGraph:
 
     def __init__(self, server: Connections, given: dict[str, Any]) -> None:
         self._server, self._given = server, given
-        self.name = f"{_beginning(given['shelf'])}{number_of(given['model']) & 0xFFFF_FFFF:08x}"
+        self.name = f"near_{given['shelf']}_{number_of(given['model']) & 0xFFFF_FFFF:08x}"
         self._is_there, self._look_at = False, 0.0
 
     def is_there(self) -> bool:
@@ -68,22 +73,23 @@ class PgGraph:
     def fill(self, stop: threading.Event) -> bool:
         """Make it where it is missing, or drop it where the library has become small; whether it is as it should be.
 
-        New vectors go into it by themselves. One process at a time makes it; the others hear that it is not there yet.
+        New vectors go into it by themselves. One index of the database is made at a time.
         """
-        key = number_of("near", self.name)
-        db = self._server.lock(key)
-        if db is None:
-            return False
+        while (db := self._server.lock(_ONE_AT_A_TIME)) is None:
+            if stop.wait(_NEXT_TURN):
+                return False
         try:
             with self._patient(db, stop):
-                return self._made(db)
+                made = self._made(db)
+                _drop_left(db)
+                return made
         except psycopg.errors.QueryCanceled:
             return False
         except psycopg.Error as error:
             raise StorageError(f"The vectors of a large library have no index yet: {error}") from error
         finally:
             self._look_at = 0.0
-            self._server.unlock(db, key)
+            self._server.unlock(db, _ONE_AT_A_TIME)
 
     def _made(self, db: Db) -> bool:
         is_valid, passages = self._state(db), self._passages(db)
@@ -141,12 +147,20 @@ class PgGraph:
                     db.execute(said.encode())
 
 
-def forget_graphs(server: Connections, shelf: int) -> None:
-    """Drop the indexes of a library that is gone. Raises StorageError."""
-    with server.reading() as db:
-        for (name,) in db.execute(_OF_SHELF, [_beginning(shelf).replace("_", r"\_") + "%"]).fetchall():
-            db.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {name}".encode())
+def forget_graphs(server: Connections) -> None:
+    """Drop the indexes of libraries that are gone; while another one is made, whoever makes it does so afterwards."""
+    try:
+        db = server.lock(_ONE_AT_A_TIME)
+        if db is None:
+            return
+        try:
+            _drop_left(db)
+        finally:
+            server.unlock(db, _ONE_AT_A_TIME)
+    except (StorageError, psycopg.Error) as error:  # of no use to anybody, and in the way of nothing
+        _log.info("The index of the vectors of a library that is gone is still there: %s", error)
 
 
-def _beginning(shelf: int) -> str:
-    return f"near_{shelf}_"
+def _drop_left(db: Db) -> None:
+    for (name,) in db.execute(_LEFT.encode()).fetchall():
+        db.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {name}".encode())

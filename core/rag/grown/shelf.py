@@ -406,7 +406,7 @@ class PgShelf:
             db.execute("DELETE FROM shelf_terms WHERE shelf = %(shelf)s", self._here)
             db.execute("DELETE FROM shelves WHERE id = %(shelf)s", self._here)
         if self._server.has_vectors():
-            forget_graphs(self._server, self._shelf)
+            forget_graphs(self._server)
 
     def is_intact(self) -> bool:
         """As of `Shelf`."""
