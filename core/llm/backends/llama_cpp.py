@@ -154,7 +154,10 @@ class LlamaCppModel(BaseChatModel):
             [*messages], [dict(one) for one in functions], {"temperature": 0, "max_tokens": 1, "lang": lang}
         )
         self._ahead = ahead = asyncio.ensure_future(answer)
-        await asyncio.wait({ahead})
+        try:
+            await asyncio.wait({ahead})
+        finally:
+            ahead.cancel()
         if not ahead.cancelled() and (error := ahead.exception()) is not None:
             raise error
 

@@ -367,3 +367,18 @@ async def test_a_question_ends_what_is_read_ahead(model: LlamaCppModel, monkeypa
     assert Waiting.asked[0].unwanted.is_set()
     await model.read_ahead([Message(USER, "Hello!")])  # nobody waits for what is read ahead once questions come
     assert len(Waiting.asked) == 2
+
+
+async def test_nothing_is_read_ahead_any_more_where_that_is_cancelled(
+    model: LlamaCppModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(llama_cpp, "LlamaServer", Waiting)
+    monkeypatch.setattr(Waiting, "asked", [])
+    ahead = asyncio.create_task(model.read_ahead([Message(USER, "Hello!")]))
+    while not Waiting.asked:
+        await asyncio.sleep(0)
+    ahead.cancel()
+    await asyncio.wait({ahead})
+    async with asyncio.timeout(2):
+        while not Waiting.asked[0].unwanted.is_set():
+            await asyncio.sleep(0)
