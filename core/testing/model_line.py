@@ -62,6 +62,7 @@ class Playing(Protocol):
     connections: int
     models: tuple[str, ...]
     dialects: tuple[Dialect, ...]
+    requests: list[Exchange]
 
     def reply_to(self, exchange: Exchange) -> Reply:
         """Record the request and choose its reply."""

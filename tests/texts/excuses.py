@@ -184,6 +184,7 @@ _LISTED: Mapping[str, str] = {
         core.tools.run_context: RunContext.progress
         core.tools.run_state: RunState.context RunState.before_tool RunState.after_tool RunState.before_reply
         core.agents.compat.parallel_doc_qa: ReadInParts.call
+        core.llm.backends.llama_cpp: LlamaCppModel.read_ahead
         core.llm.base: BaseChatModel.quick_chat BaseChatModel.count_tokens
         core.llm.fallback: FallbackModel.*
         core.llm.layers.cache: _Store.keep
