@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from core.agents.protocol import nested_agents
-from core.messages.events import CallStarted, Event, MessageFinished, ToolFinished
+from core.messages.events import CallStarted, Event, MessageFinished, ToolFinished, ToolStarted
 from core.messages.transcript import Transcript
 
 if TYPE_CHECKING:
@@ -41,12 +41,15 @@ class Begun:
 
 
 def settled(events: Sequence[Event]) -> tuple[Event, ...]:
-    """The events up to the last result of a call, and calls behind it that are whole: what else there is comes anew."""
+    """The events up to the last result of a call, and calls behind it that are whole: what else there is comes anew.
+
+    Which calls began after that result stays, too: they may have been made.
+    """
     results = [at for at, one in enumerate(events) if isinstance(one, ToolFinished)]
     after = results[-1] + 1 if results else 0
     ends = [at for at, one in enumerate(events) if at >= after and isinstance(one, MessageFinished)]
     calls = any(isinstance(one, CallStarted) for one in events[after : ends[-1]]) if ends else False
-    return tuple(events if calls else events[:after])
+    return tuple(one for at, one in enumerate(events) if calls or at < after or isinstance(one, ToolStarted))
 
 
 def open_calls(events: Sequence[Event]) -> frozenset[str]:

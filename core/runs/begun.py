@@ -34,16 +34,12 @@ def begun_in(logged: Sequence[LoggedEvent], calls: Collection[str], *, parked: b
 def without_broken(logged: Sequence[LoggedEvent], calls: Collection[str]) -> list[LoggedEvent]:
     """The log without what comes anew: what an agent was writing for a call that has no result."""
     logs = _logs(logged, calls)
-    left = {path: len(settled(events)) for path, events in logs.items()}
-    kept: list[LoggedEvent] = []
-    for one in logged:
-        path = one.event.calls if isinstance(one.event, NestedEvent) else ()
-        if path in left:
-            left[path] -= 1
-            if left[path] < 0:
-                continue
-        kept.append(one)
-    return kept
+    stays = {id(one) for events in logs.values() for one in settled(events)}
+    return [
+        one
+        for one in logged
+        if not isinstance(one.event, NestedEvent) or one.event.calls not in logs or id(one.event.event) in stays
+    ]
 
 
 def _logs(logged: Iterable[LoggedEvent], calls: Collection[str]) -> Logs:

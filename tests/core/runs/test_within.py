@@ -9,8 +9,18 @@ import pytest
 
 from core.agents.basic import FnCallAgent
 from core.messages.content import ContentItem
-from core.messages.events import CallDelta, CallStarted, ItemAdded, MessageStarted, TextDelta, ToolFinished, ToolStarted
+from core.messages.events import (
+    CallDelta,
+    CallStarted,
+    ItemAdded,
+    MessageFinished,
+    MessageStarted,
+    TextDelta,
+    ToolFinished,
+    ToolStarted,
+)
 from core.messages.message import Message
+from core.runs.begun import begun_in, without_broken
 from core.runs.log import ApprovalAsked, LoggedEvent, NestedEvent, RunEvent, RunFinished, RunLog
 from core.runs.manager import Runs
 from core.runs.nested_events import NestedEvents
@@ -268,3 +278,18 @@ def test_a_call_inside_is_found_by_its_address() -> None:
     assert deep is not None
     assert (deep.name, deep.address) == ("note", "a/b/c/1")
     assert reply.call("a/x") is None
+
+
+def test_a_call_that_began_after_the_last_result_may_have_been_made() -> None:
+    read = Message("function", "x", name="t", extra={"function_id": "b"})
+    calls = [one for name in "bcd" for one in (CallStarted(name, "t"), CallDelta(name, "{}"))]
+    did = [MessageStarted("Lead"), *calls, MessageFinished("calls"), ToolStarted("b"), ToolFinished("b", read)]
+    events = logged(
+        CallStarted("a", "Lead"), *(NestedEvent(("a",), one) for one in (*did, ToolStarted("c"), TextDelta("broken")))
+    )
+    kept = without_broken(events, {"a"})
+    assert [one.event for one in kept[1:]] == [NestedEvent(("a",), one) for one in (*did, ToolStarted("c"))]
+    for parked in (True, False):
+        found = begun_in(kept, {"a"}, parked=parked)["a"]
+        assert "c" in found.may_have_run, "it is not made a second time"
+    assert found.messages[-1].content == "x"
