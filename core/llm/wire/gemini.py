@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from core.llm.request import OUR_KEYS
 from core.llm.wire.anthropic import schema_of
-from core.llm.wire.cited import of_gemini, of_page
+from core.llm.wire.cited import MOST_CITED, of_gemini, of_page
 from core.llm.wire.media_parts import base64_of
 from core.llm.wire.proofs import is_from, opened, sealed
 from core.llm.wire.reading import WholeReader
@@ -36,6 +36,8 @@ _FILTERED: Final = re.compile(r"SAFETY|RECITATION|BLOCKLIST|PROHIBITED|SPII|MODE
 _BROKEN: Final = re.compile(r"MALFORMED|UNEXPECTED_TOOL_CALL|TOO_MANY_TOOL_CALLS|MISSING_THOUGHT_SIGNATURE")
 _VERSION: Final = re.compile(r"gemini-(\d+)(?:\.(\d+))?", re.IGNORECASE)
 _NO_THOUGHTS: Final = re.compile(r"image|tts|live|audio|embedding|robotics|computer", re.IGNORECASE)
+_HALF: Final = 3  # bytes of half a character
+_HALVES: Final = re.compile(rb"\xed[\xa0-\xaf].\xed[\xb0-\xbf].", re.DOTALL)
 _NAMES: Final = {
     "temperature": "temperature",
     "top_p": "topP",
@@ -275,10 +277,11 @@ class GeminiReader(WholeReader):
             content = cast("Json", candidates[0].get("content") or {})
             reason = str(candidates[0].get("finishReason") or "")
             cited = [*self._ahead, *self._fresh(_cited_places(candidates[0]))]
+            cited = sorted(cited, key=lambda one: one[0])[:MOST_CITED]  # no more are told
             for part in cast("list[Json]", content.get("parts") or []):
                 self._part(part, cited, text, events)
             self._ahead = [one for one in cited if one[0] > len(self._written) and not reason]
-            for end, rows in (one for one in cited if one not in self._ahead):
+            for end, rows in cited[: len(cited) - len(self._ahead)]:
                 self._cite(rows, text, events, self._after(end))
             self._stopped(reason)
         elif blocked := cast("Json", chunk.get("promptFeedback") or {}).get("blockReason"):
@@ -320,8 +323,9 @@ class GeminiReader(WholeReader):
     def _tell(self, said: str, cited: list[tuple[int, list[Json]]], text: list[str], events: list[Event]) -> None:
         """Text; what is cited within it stands behind its own place."""
         raw = said.encode("utf-8", "surrogatepass")  # half a character may come, and its other half after it
-        begun = len(self._written)
         self._written += raw
+        self._join(len(self._written) - len(raw))
+        begun = len(self._written) - len(raw)
         told = 0
         for place in [one for one in cited if begun < one[0] <= len(self._written)]:
             cited.remove(place)
@@ -331,6 +335,13 @@ class GeminiReader(WholeReader):
             told = end
         if rest := raw[told:]:
             text.append(rest.decode("utf-8", "surrogatepass"))
+
+    def _join(self, at: int) -> None:
+        """Make one character of two halves that meet at a place: the service counts it as one."""
+        around = slice(max(0, at - _HALF), at + _HALF)
+        if _HALVES.fullmatch(self._written[around]):
+            halves = self._written[around].decode("utf-8", "surrogatepass")
+            self._written[around] = halves.encode("utf-16", "surrogatepass").decode("utf-16").encode()
 
     def _fresh(self, cited: list[tuple[int, list[Json]]]) -> list[tuple[int, list[Json]]]:
         """What was not cited before: a stream may tell all of it again with each piece."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 
 import pytest
 
 from core import BasicAgent
 from core.llm.reply_store import packed, unpacked
+from core.llm.wire.gemini import GeminiReader
 from core.messages.events import MessageFinished, SourceCited, TextDelta
 from core.messages.marks import appended
 from core.runs.reply import Reply as Shown
@@ -126,3 +128,33 @@ def test_whoever_can_only_write_on_has_the_marks_behind_the_text():
 def test_a_cached_reply_keeps_its_places():
     told = [TextDelta("One. Two."), SourceCited(({"document": "oslo"},), 5), SourceCited(({"document": "rain"},))]
     assert unpacked(packed([*told, MessageFinished("stop")]))[1:-1] == told
+
+
+def told_by(*pieces: tuple[str, list[int]]) -> str:
+    """What a reader tells of texts with the ends of what is grounded, in bytes; a stroke stands for each mark."""
+    reader, text = GeminiReader(), ""
+    for said, ends in pieces:
+        supports = [{"segment": {"endIndex": end}, "groundingChunkIndices": [0]} for end in ends]
+        told: dict[str, Any] = {"content": {"parts": [{"text": said}]}}
+        told |= {"groundingMetadata": {"groundingChunks": PAGES, "groundingSupports": supports}} if ends else {}
+        for event in reader.feed(f"data: {json.dumps({'candidates': [told]})}\n\n".encode()):
+            if isinstance(event, TextDelta):
+                text += event.text
+            elif isinstance(event, SourceCited):
+                text = f"{text[: len(text) - event.back]}|{text[len(text) - event.back :]}"
+    return text
+
+
+def test_what_is_grounded_before_its_text_comes_stands_in_its_order_and_no_text_comes_twice():
+    assert told_by(("One. ", [14]), ("Two. Three. Four.", [9])) == "One. Two.| Thre|e. Four."
+
+
+def test_a_character_that_comes_in_halves_counts_as_the_service_counts_it():
+    assert told_by(("Sun \ud83d", []), ("\ude00. Rain.", [9])) == "Sun 😀.| Rain."
+    assert told_by(("Sun \ud83d", []), ("\ude00. Rain.", []), ("", [9])) == "Sun 😀.| Rain."
+
+
+def test_however_many_places_a_service_names_they_are_read_at_once():
+    began = time.process_time()
+    assert told_by(("One.", [10**9 + number for number in range(10_000)])) == "One."
+    assert time.process_time() - began < 0.5
