@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from core.errors import NotFoundError
 from core.rag.attached import Attached
 from core.reading.intake import is_locked, take_out
+from core.reading.senses import AGREED, asked_first
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -44,7 +45,9 @@ class OwnerIntake:
     async def add(
         self, conversation_id: str | None, file: FileRecord, *, collection_id: str | None = None
     ) -> DocumentRecord:
-        """Note the document and begin to read it; one that failed before is tried again, unless it needs a password.
+        """Note the document and begin to read it; one that failed before is tried again.
+
+        Not one that waits for its owner: for a password, or for a word on what reading it costs.
 
         Args:
             conversation_id: The conversation that it belongs to; `None` if it belongs to a named library.
@@ -54,7 +57,7 @@ class OwnerIntake:
             NotFoundError: The conversation, library or file is not the owner's.
         """
         record = await self._stores.documents.add(conversation_id, file.id, file.name, collection_id=collection_id)
-        again = record.status == "failed" and not is_locked(record)
+        again = record.status == "failed" and not (is_locked(record) or asked_first(record))
         if again or (record.status == "cancelled" and collection_id is not None):
             return await self.retry(record.id)
         if record.status == "reading":
@@ -205,9 +208,11 @@ class OwnerIntake:
         before = await self._stores.documents.get(document_id)
         if before.status not in _UNREAD:
             return before
-        there = before.library_id
+        there, facts = before.library_id, before.facts
+        if asked_first(before):
+            facts = {**(facts or {}), AGREED: True}
         record = await self._stores.documents.update(
-            document_id, "reading", library_id=there, facts=before.facts, only_if=_UNREAD
+            document_id, "reading", library_id=there, facts=facts, only_if=_UNREAD
         )
         if record.status == "reading":
             self._intake.begin(record, password, before if there is not None else None)

@@ -11,10 +11,25 @@ from core.rag.parsers.catalog import PICTURES
 if TYPE_CHECKING:
     from core.storage.base import DocumentRecord
 
-__all__ = ["Stead", "can_be_read", "is_heard", "stead_of", "told_in_stead", "told_without"]
+__all__ = [
+    "AGREED",
+    "ASKED_FIRST",
+    "Stead",
+    "asked_first",
+    "can_be_read",
+    "is_heard",
+    "stead_of",
+    "told_in_stead",
+    "told_without",
+]
 
 Stead: TypeAlias = Literal["text", "nothing", "coming"]
 """What stands for a file: its text; nothing, as none was found in it; or nothing yet, as it is still being read."""
+
+ASKED_FIRST: Final = frozenset({"recording_price", "recording_long", "recording_large"})
+"""Keys of errors that tell what a service takes for a long recording, before it is sent there."""
+AGREED: Final = "agreed"
+"""A fact of a document: its owner had it read all the same."""
 
 _NOTHING_IN_IT: Final = frozenset({"document_no_text", "recording_silent"})
 
@@ -22,6 +37,11 @@ _NOTHING_IN_IT: Final = frozenset({"document_no_text", "recording_silent"})
 class _Typed(Protocol):
     @property
     def media_type(self) -> str: ...
+
+
+def asked_first(record: DocumentRecord) -> bool:
+    """Whether its owner was told what reading it costs, and has said nothing yet."""
+    return record.status == "failed" and (record.error or {}).get("key") in ASKED_FIRST
 
 
 def can_be_read(file: _Typed, *, hears: bool) -> bool:

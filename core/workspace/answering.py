@@ -9,6 +9,7 @@ from core.limits import Slots
 from core.models.own_models import AllModels
 from core.rag.grown import shelves_at
 from core.reading.intake import Intake
+from core.reading.senses import AGREED
 from core.runs.beside import Beside, FollowUps, Titles
 from core.runs.claim_check import ClaimChecker
 from core.runs.history_summary import HistorySummarizer
@@ -144,7 +145,8 @@ class Answering:
         self, record: DocumentRecord, file: FileRecord, path: Path, moved: Callable[[float, float], None]
     ) -> tuple[bytes, str]:
         dictation = self.services.of(record.owner_id).dictation
-        return await dictation.hear(file, path, record.conversation_id or "", moved)
+        agreed = bool((record.facts or {}).get(AGREED))
+        return await dictation.hear(file, path, record.conversation_id or "", moved, agreed=agreed)
 
     async def _find(self, run: RunRecord, sentence: str) -> Sequence[Passage]:
         async with self.workspaces.open(run.owner_id) as workspace:

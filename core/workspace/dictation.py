@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 from urllib.parse import urlsplit
 
-from core.errors import ConflictError, MissingExtraError, SettingsError
+from core.errors import ConflictError, DocumentError, MissingExtraError, SettingsError
 from core.llm.backends.whisper import LocalTranscriber, Whisper
 from core.llm.ledger import recorded_by
 from core.llm.service import service_of
+from core.llm.sound_parts import parts_of
 from core.llm.transcription import recording_in, webvtt
 from core.llm.usage import cost_of_sound
 from core.models.choices import is_near
@@ -49,6 +50,9 @@ _LONGEST_STAGES: Final = 100_000
 _AT_ONCE: Final = 8
 
 Kind: TypeAlias = Literal["service", "here"]
+
+_LONG: Final = 10  # minutes of a recording, above which its owner is told its price before it is sent
+_LARGE: Final = 5_000_000  # bytes of one whose length is not known: some ten minutes as browsers record
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,13 +208,17 @@ class OwnerDictation:
                 return None
         return _here(LocalTranscriber(self._shared.whisper)) if self._shared.whisper.is_ready else None
 
-    async def hear(self, file: FileRecord, path: Path, conversation_id: str, moved: Moved) -> tuple[bytes, str]:
+    async def hear(
+        self, file: FileRecord, path: Path, conversation_id: str, moved: Moved, *, agreed: bool = False
+    ) -> tuple[bytes, str]:
         """The transcript of a file, as WebVTT, and what made it. The call is noted in the account of the next reply.
 
         Args:
             moved: Told how far it is.
+            agreed: Its owner was told what a long one costs, and wants it all the same.
 
         Raises:
+            DocumentError: It is long, and its owner was not told yet what the service takes for it (`ASKED_FIRST`).
             SettingsError: key `hearing_missing`: nothing is there that turns recordings into text.
             ParlourError: It does not work; the key says why.
         """
@@ -219,6 +227,8 @@ class OwnerDictation:
             hint = "Choose a service or Whisper under Dictation in the settings."
             said = "There is nothing here that turns recordings into text."
             raise SettingsError(said, hint=hint, key="hearing_missing")
+        if not (way.free or agreed):
+            await _tell_price(way, file, path)
         account = _Account()
         try:
             transcriber = await self._transcriber(way)
@@ -328,6 +338,23 @@ async def _way(name: str, choice: Choice) -> Way:
     service = service_of({"base_url": choice.address}, "openai")
     minute = None if free else await cost_of_sound(60.0, None, choice.model, service)
     return Way("service", name, choice.address, choice.model, free, minute)
+
+
+async def _tell_price(way: Way, file: FileRecord, path: Path) -> None:
+    """Raises DocumentError: the recording is long; its key is one of `ASKED_FIRST`."""
+    parts = await asyncio.to_thread(parts_of, path, file.media_type)
+    minutes = round(parts[-1].end / 60) if parts else 0
+    if minutes <= _LONG if parts else file.size <= _LARGE:
+        return
+    details: dict[str, Any] = {"name": file.name, "host": way.host, "minutes": minutes}
+    key = "recording_long" if parts else "recording_large"
+    if parts and way.minute is not None:
+        key, details["price"] = "recording_price", f"{minutes * way.minute:.2f}"
+    details["megabytes"] = round(file.size / 1_000_000)
+    hint = "Have it read once more to send it there, or choose Whisper on this machine."
+    raise DocumentError(
+        f"{file.name} is long, and {way.host} is paid for what it hears.", hint=hint, key=key, **details
+    )
 
 
 def _here(transcriber: LocalTranscriber) -> Way:

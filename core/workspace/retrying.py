@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from core.errors import ConflictError
 from core.storage.base import file_ids
@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from core.storage.base import DocumentRecord
     from core.workspace.conversation import Conversation
 
+_OF_READING: Final = ("document_", "fetch_", "recording_", "hearing_")
+"""How the keys of what goes wrong with reading begin."""
+
 
 async def retry_failed_answer(
     conversation: Conversation, record: DocumentRecord, lang: Lang, *, opened: bool = False
@@ -21,13 +24,14 @@ async def retry_failed_answer(
 
     Args:
         lang: The language of the page.
-        opened: Whether a password has opened it: then an answer from the other files is no whole one either.
+        opened: Whether a password has opened it, or its owner has said yes to what it costs: then an answer from the
+            other files is no whole one either.
     """
     thread = await conversation.messages()
     if len(thread) < 2 or record.file_id not in file_ids(thread[-2].parts):
         return
     error = (await conversation.runs.reply(thread[-1])).error or {}
-    failed = thread[-1].status == "error" and str(error.get("key", "")).startswith(("document_", "fetch_"))
+    failed = thread[-1].status == "error" and str(error.get("key", "")).startswith(_OF_READING)
     if failed or (opened and thread[-1].status == "complete"):
         with suppress(ConflictError):
             await conversation.regenerate(thread[-1].id, lang)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from core.errors import NotFoundError, StorageError
 from core.reading.attachments import takes, unsupported_files
 from core.reading.intake import is_locked
-from core.reading.senses import is_heard
+from core.reading.senses import asked_first, is_heard
 from core.workspace.conversation import Conversation
 from core.workspace.looking import DocumentSearch
 from core.workspace.queue import ConversationQueue
@@ -161,12 +161,14 @@ class Workspace:
         """Read a document that failed or was called off once more.
 
         The last question is answered then, if it could not be answered because of it, or had its answer from the other
-        files while this one was locked. With a password it returns once that has proved right or wrong.
+        files while this one was locked or waited for a yes to its price. With a password it returns once that has
+        proved right or wrong.
 
         Raises:
             NotFoundError: There is none such of this owner.
         """
-        opens = bool(password) and is_locked(await self.stores.documents.get(document_id))
+        before = await self.stores.documents.get(document_id)
+        opens = (bool(password) and is_locked(before)) or asked_first(before)
         record = await self.intake.retry(document_id, password)
         if password:
             record = await self.intake.wait_for_first_pages(document_id, _OPENS_WITHIN)

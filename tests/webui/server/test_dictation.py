@@ -19,8 +19,11 @@ from core.runs.rows import logged_of
 from core.settings import Settings
 from core.testing.scripted_model import ScriptedModel
 from core.workspace.clearing import delete_everything
+from core.workspace.dictation import OwnerDictation, Way
+from tests.core.llm.test_sound_parts import hours_of
 from tests.transcription_server import TranscriptionServer
 from tests.webui.server.served_app import Served, served
+from webui.words import Words
 
 pytestmark = pytest.mark.anyio
 
@@ -297,3 +300,94 @@ async def test_the_settings_offer_what_can_be_chosen_and_another_service_forgets
     for bad in ("a b", "x" * 300, "a\nb", 7, None):
         told = await browser.post("/preferences/change", json={"name": "dictation", "value": bad})
         assert "failed" in told.json(), bad
+
+
+@pytest.mark.parametrize(
+    ("minutes", "name", "minute", "key"),
+    [
+        (62, "board.mp3", 0.006, "recording_price"),
+        (62, "board.mp3", None, "recording_long"),
+        (0, "board.ogg", 0.006, "recording_large"),
+    ],
+)
+async def test_what_a_long_recording_costs_is_told_before_it_is_sent_and_whoever_goes_on_has_it_read(
+    app: Served,
+    service: TranscriptionServer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    minutes: int,
+    name: str,
+    minute: float | None,
+    key: str,
+) -> None:
+    await chosen(app, service, "whisper-1")
+    service.answer = {"text": "We agreed.", "segments": [{"start": 0.0, "end": 2.0, "text": "We agreed."}]}
+    host = service.base_url.removeprefix("http://").removesuffix("/v1")
+    path = tmp_path / name
+    if minutes:
+        hours_of(path, minutes / 60)
+    else:
+        path.write_bytes(b"OggS" + bytes(6_000_000))
+    paid = Way("service", "compatible", service.base_url, "whisper-1", minute=minute)
+
+    async def way_of(_: OwnerDictation) -> Way:
+        return paid
+
+    monkeypatch.setattr(OwnerDictation, "file_way", way_of)
+    async with app.engine.workspaces.open("local") as workspace:
+        await workspace.conversations.ensure_owner()
+        talk = await workspace.conversations.create()
+        file = await workspace.files.put(name, path)
+        record = await workspace.intake.add(talk.id, file)
+        [read] = await workspace.intake.wait(talk.id, [record.id], 60)
+        assert (read.status, (read.error or {}).get("key")) == ("failed", key)
+        assert not service.sent
+        for lang, shown in (("en", "Try again"), ("zh", "重试")):
+            said = Words.of(lang).error(read.error or {})
+            assert shown in said
+            assert host in said
+            assert ("62" in said) == bool(minutes)
+            assert ("$0.37" in said) == (key == "recording_price")
+        [again] = await workspace.intake.wait(talk.id, [(await workspace.intake.add(talk.id, file)).id], 60)
+        assert (again.status, service.sent) == ("failed", []), "to attach it once more is no word on its price"
+        await workspace.read_again(record.id, "en")
+        [read] = await workspace.intake.wait(talk.id, [record.id], 60)
+        assert read.status == "ready"
+        assert len(service.sent) == max(1, -(-minutes // 10))
+
+
+async def test_a_recording_of_ten_minutes_is_read_at_once(
+    app: Served, service: TranscriptionServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("core.workspace.dictation.is_near", lambda _: False)
+    await chosen(app, service, "whisper-1")
+    path = hours_of(tmp_path / "short.mp3", 9 / 60)
+    async with app.engine.workspaces.open("local") as workspace:
+        heard, _ = await workspace.services.dictation.hear(
+            await workspace.files.put("short.mp3", path), path, "", lambda *_: None
+        )
+    assert heard.startswith(b"WEBVTT")
+    assert len(service.sent) == 1
+
+
+async def test_a_question_about_a_long_recording_is_answered_once_its_owner_has_it_sent(
+    app: Served, service: TranscriptionServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("core.workspace.dictation.is_near", lambda _: False)
+    await chosen(app, service, "whisper-1")
+    service.answer = {"text": "We agreed.", "segments": [{"start": 0.0, "end": 2.0, "text": "We agreed."}]}
+    path = hours_of(tmp_path / "board.mp3", 11 / 60)
+    async with app.engine.workspaces.open("local") as workspace:
+        await workspace.conversations.ensure_owner()
+        talk = workspace.conversation((await workspace.conversations.create()).id)
+        file = await workspace.files.put("board.mp3", path)
+        run = await talk.ask("What was agreed?", [file.id], "en")
+        assert await run.wait() == "complete"  # without it, which is told
+        [record] = await workspace.stores.documents.list(talk.id)
+        assert (record.error or {})["key"] == "recording_long"
+        assert not service.sent
+        await workspace.read_again(record.id, "en")
+        again = workspace.runs.live(talk.id)
+        assert again is not None
+        assert await again.wait() == "complete"
+        assert len(service.sent) == 2
