@@ -51,7 +51,7 @@ async def compacted(door: Door, asked: Asked, items: Sequence[Mapping[str, Any]]
     finally:
         slot.release()
         usage = await account.usage()
-        door.note(usage)
+        door.note(usage, questions=1)
     if not text:
         said_so = "The model made no summary of what was said."
         raise ModelUnavailableError(said_so, hint="Try again, or send less.")

@@ -167,9 +167,9 @@ class Door:
         async with self.opened() as workspace:
             return await self.found(workspace, wanted)
 
-    def note(self, usage: Usage | None) -> None:
-        """Add what a request took to the account of the key."""
-        self.doors.later(self.stores.api_keys.note_use(self.key.id, usage))
+    def note(self, usage: Usage | None, *, questions: int = 0) -> None:
+        """Add what a request took to the account of the key; `questions` counts towards its owner's limit of them."""
+        self.doors.later(self.stores.api_keys.note_use(self.key.id, usage, questions=questions))
 
     async def found(self, workspace: Workspace, wanted: str) -> Offered:
         """The same, where the workspace is open. Raises NotFoundError."""
@@ -303,6 +303,7 @@ class Answer:
                 self._is_turn_over = False
             case ToolFinished(done, _):
                 self._open.discard(done)
+                self.inside = [one for one in self.inside if _outermost(one) != done]  # it is over
                 self._look()
             case MessageFinished(reason, _, _):
                 self.reason = reason
@@ -386,7 +387,7 @@ class Answer:
         return found
 
     def _note_inside(self, calls: tuple[str, ...], event: Event) -> None:
-        if not isinstance(event, ItemAdded):
+        if self._may_ask and not isinstance(event, ItemAdded):  # else nothing goes on from it
             self.inside.append(LoggedEvent(len(self.inside) + 1, 0.0, NestedEvent(calls, bare(event))))
 
     def _known(self, messages: Sequence[Message]) -> list[Message]:

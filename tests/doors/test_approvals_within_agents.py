@@ -14,7 +14,7 @@ from core.languages import Lang
 from core.llm.request import Stream
 from core.messages.message import Message
 from core.testing.script import Reply
-from tests.doors.house import House, house_in
+from tests.doors.house import OWNER, House, house_in
 
 WRITTEN: list[str] = []
 
@@ -80,3 +80,25 @@ def test_two_calls_of_an_agent_that_is_a_tool_are_answered_each_for_itself(
             made = client.responses.create(model=f"agent:{name}", input=answers, previous_response_id=made.id)
         assert sorted(WRITTEN) == [one for one, is_yes in zip("ab", yes, strict=True) if is_yes]
         assert made.output_text == "Noted."
+
+
+def test_of_what_agents_that_are_tools_did_only_that_of_calls_that_wait_is_kept(house: House) -> None:
+    WRITTEN.clear()
+    with OpenAI(base_url=house.base_url, api_key=house.key("kept"), max_retries=0, timeout=30) as client:
+        house.says(
+            Reply(calls=[("Clerk", {"question": "What is there?"})]),
+            Reply(text="There is nothing yet."),
+            Reply(calls=[("Clerk", {"question": "Note a."})]),
+            Reply(calls=[("write_note", {"text": "a"})]),
+            Reply(text="It is noted."),
+            Reply(text="Noted."),
+        )
+        made = client.responses.create(model="agent:Chief", input="Note a.")
+        (asked,) = [one for one in made.output if one.type == "mcp_approval_request"]
+        kept = house.do(lambda engine: engine.stores.of(OWNER).api_responses.get(made.id))
+        assert len({payload["calls"][0] for _, _, payload in kept["inside"]}) == 1
+        assert "nothing yet" not in str(kept["inside"])
+        yes: Any = {"type": "mcp_approval_response", "approval_request_id": asked.id, "approve": True}
+        again = client.responses.create(model="agent:Chief", input=[yes], previous_response_id=made.id)
+        assert (again.output_text, WRITTEN) == ("Noted.", ["a"])
+        assert not house.do(lambda engine: engine.stores.of(OWNER).api_responses.get(again.id))["inside"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 from collections.abc import Iterator
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 from openai import OpenAI
 
 from core.doors.guard import Answered, DoorGuard
+from core.engine import Engine
 from core.testing.script import Reply, refusal
 from core.tools.approval import ApprovalRequest, Decision, Policy
 from tests.doors.house import OWNER, House, house_in
@@ -264,3 +266,16 @@ def test_what_was_said_is_summed_up_and_goes_on_from_a_summary_that_nobody_else_
         client.responses.compact(model="parlour", input=[])
     with pytest.raises(openai.BadRequestError, match="names no model"):
         client.post("/responses/compact", body={"input": said}, cast_to=object)
+
+
+def test_to_sum_up_counts_towards_the_limit_of_questions(house: House) -> None:
+    house.says(Reply(text="They launch on Tuesday.", usage=(40, 5)))
+
+    async def used(engine: Engine) -> tuple[int, int]:
+        while (found := (await engine.stores.use.since("2000-01-01")).get("z-zoe")) is None:
+            await asyncio.sleep(0)
+        return found.messages, found.tokens
+
+    with OpenAI(base_url=house.base_url, api_key=house.key("zoe", owner="z-zoe"), max_retries=0, timeout=30) as zoe:
+        zoe.responses.compact(model="parlour", input="We launch on Tuesday.")
+        assert house.do(used) == (1, 45)
