@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection
 from math import isfinite
 from pathlib import Path
@@ -86,12 +87,20 @@ def check_parts(limits: Any, shelf: Any, fetch: Any) -> None:
 
 def check_folder(given: str) -> None:
     """Raises SettingsError: a folder of this name cannot be."""
-    if not given.strip() or "\0" in given:
+    if not _is_path(given):
         raise _wrong("folder", "a path", given, 'Write the path of a folder, such as "my-library".')
-    if Path(given).is_file():
+    if os.path.isfile(given):  # noqa: PTH113 - a `Path` raises where this cannot be known
         hint = "Write the path of a folder; a file goes into a library with library.add(path)."
         raise SettingsError(f"folder must be a folder, not the file {Path(given).name!r}.", hint=hint, name="folder")
 
 
 def _wrong(name: str, wanted: str, given: Any, hint: str) -> SettingsError:
     return SettingsError(f"{name} must be {wanted}, not {shown(given)}.", hint=hint, name=name)
+
+
+def _is_path(given: str) -> bool:
+    """Whether the system can have something of this name."""
+    try:
+        return bool(given.strip()) and b"\0" not in os.fsencode(given)
+    except UnicodeEncodeError:
+        return False

@@ -53,13 +53,20 @@ class Originals:
     Args:
         folder: Made where there is none, readable by its owner only.
         fetch: Puts the bytes of a document that was added on another machine into a file; whether it could.
+
+    Raises:
+        NoSpaceError: The disk is full.
+        StorageError: The folder cannot be made.
     """
 
     def __init__(self, folder: Path, fetch: Fetch | None = None) -> None:
         self._folder = folder
         self._fetch = fetch
         self._is_tidy = False
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        try:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise translated(error) from error
 
     def path(self, document_id: str) -> Path:
         """Where a document's bytes are, fetched where another machine has them.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from core.errors import SettingsError
+from core.errors import SettingsError, StorageError
 from core.rag.library import Library
 
 if TYPE_CHECKING:
@@ -75,6 +75,7 @@ def test_a_page_is_drawn_of_a_passage_with_a_zoom_above_0(lake: Any) -> None:
         ({"folder": None}, "folder", "None"), ({"folder": b"lake"}, "folder", "bytes"),
         ({"folder": ""}, "folder", "''"),
         ({"folder": "a\0b"}, "folder", r"'a\x00b'"),
+        ({"folder": "a\ud800"}, "folder", r"'a\ud800'"),
         ({"limits": {"seconds": 3}}, "limits", "a dict"),
         ({"shelf": 5}, "shelf", "5"), ({"fetch": "x"}, "fetch", "'x'"),
     ],
@@ -85,6 +86,13 @@ def test_opening_names_the_argument_that_is_wrong(
     monkeypatch.chdir(tmp_path)
     told(lambda: Library.open(**{"folder": "lake", **arguments}), name, given)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["x" * 300, "manual.pdf/lake"])
+def test_a_folder_that_cannot_be_made_is_told_in_one_sentence(tmp_path: Path, name: str) -> None:
+    (tmp_path / "manual.pdf").write_bytes(b"%PDF")
+    with pytest.raises(StorageError, match="The library cannot be used: "):
+        Library.open(tmp_path / name)
 
 
 def test_a_file_is_no_folder_of_a_library(tmp_path: Path) -> None:
