@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import time
+from dataclasses import replace
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -13,11 +15,12 @@ from core.doors.responses import usage_json
 from core.errors import ModelUnavailableError, StorageError
 from core.llm.layers.fit_context import DEFAULT_MAX_INPUT_TOKENS, max_input_of
 from core.llm.ledger import recorded_by
-from core.messages.message import SYSTEM
+from core.messages.message import ASSISTANT, SYSTEM
 from core.runs.account import Account
+from core.tools.taint import Taint
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from core.doors.asked import Asked
     from core.doors.door import Door
@@ -55,32 +58,46 @@ async def compacted(door: Door, asked: Asked, items: Sequence[Mapping[str, Any]]
     if not text:
         said_so = "The model made no summary of what was said."
         raise ModelUnavailableError(said_so, hint="Try again, or send less.")
-    secret = door.doors.sealer.seal(text, _PLACE, door.owner)
+    secret = door.doors.sealer.seal(json.dumps([text, Taint.of(said).private]), _PLACE, door.owner)
     item = {"type": "compaction", "id": f"cmp_{token_hex(12)}", "encrypted_content": secret}
     about = {"id": f"resp_{token_hex(16)}", "object": "response.compaction", "created_at": int(time.time())}
     return {**about, "output": [*_kept(items), item], "usage": usage_json(usage)}
 
 
-def expanded(door: Door, items: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The items of a request, with what each summary says in its place.
+def expanded(door: Door, items: Sequence[dict[str, Any]]) -> tuple[list[dict[str, Any]], set[str]]:
+    """The items of a request, with what each summary says in its place; and what those say that hold something private.
 
     Raises:
         BadRequestError: A summary was not made here, or for somebody else.
     """
     found: list[dict[str, Any]] = []
+    secrets: set[str] = set()
     for at, item in enumerate(items):
         if item.get("type") != "compaction":
             found.append(item)
             continue
         try:
-            text = door.doors.sealer.open(str(item.get("encrypted_content") or ""), _PLACE, door.owner)
+            told = door.doors.sealer.open(str(item.get("encrypted_content") or ""), _PLACE, door.owner)
         except StorageError as error:
             hint = "Send encrypted_content as POST /v1/responses/compact gave it, with a key of the same owner."
             raise BadRequestError(
                 "This compaction was not made here.", param=f"input[{at}].encrypted_content", hint=hint
             ) from error
+        text, private = json.loads(told)
         found += [{"role": one.role, "content": one.get_text_content()} for one in summary_turn(text, (), "en")]
-    return found
+        secrets |= {text} if private else set()
+    return found, secrets
+
+
+def with_private(asked: Asked, summaries: Collection[str]) -> Asked:
+    """The question, with the summaries marked that hold something private."""
+    marked = [
+        one.model_copy(update={"extra": {**(one.extra or {}), "files": ["summary"]}})
+        if one.role == ASSISTANT and one.get_text_content() in summaries
+        else one
+        for one in asked.messages
+    ]
+    return replace(asked, messages=marked) if summaries else asked
 
 
 async def _summary(door: Door, model_id: str, said: Sequence[Message]) -> str:

@@ -13,10 +13,13 @@ from openai import OpenAI
 
 from core.doors.guard import Answered, DoorGuard
 from core.engine import Engine
+from core.messages.message import Message
 from core.testing.script import Reply, refusal
 from core.tools.approval import ApprovalRequest, Decision, Policy
+from core.tools.taint import Taint
 from tests.doors.house import OWNER, House, house_in
 
+PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n" + bytes(40)).decode()
 WEATHER: Any = {
     "type": "function",
     "name": "get_weather",
@@ -266,6 +269,20 @@ def test_what_was_said_is_summed_up_and_goes_on_from_a_summary_that_nobody_else_
         client.responses.compact(model="parlour", input=[])
     with pytest.raises(openai.BadRequestError, match="names no model"):
         client.post("/responses/compact", body={"input": said}, cast_to=object)
+
+
+@pytest.mark.parametrize("private", [True, False])
+def test_a_summary_of_something_private_stays_private(client: OpenAI, house: House, private: bool) -> None:
+    picture = {"type": "input_image", "image_url": f"data:image/png;base64,{PNG}"}
+    asks = [{"type": "input_text", "text": "What is this?"}, *([picture] if private else [])]
+    said: Any = [{"role": "user", "content": asks}, {"role": "assistant", "content": "The key of the safe."}]
+    house.says("They have the key of a safe.", "Still the same.", "They have it still.", "Yes.")
+    for _ in range(2):  # a summary of a summary, too
+        item = client.responses.compact(model="parlour", input=said).output[-1]
+        said = [item.model_dump(exclude_none=True, warnings=False), {"role": "user", "content": "Still?"}]
+        made = client.responses.create(model="parlour", input=said)
+        kept = house.do(lambda engine, made=made: engine.stores.of(OWNER).api_responses.get(made.id))["messages"]
+        assert Taint.of(Message(**one) for one in kept).private is private
 
 
 def test_to_sum_up_counts_towards_the_limit_of_questions(house: House) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from core.agents.conversation import call_id, with_call_id
 from core.doors.asked import response_asked
-from core.doors.compacting import compacted, expanded
+from core.doors.compacting import compacted, expanded, with_private
 from core.doors.door import Answer
 from core.doors.parts import Parts
 from core.doors.response_input import answers_in, as_chat, begun_by_user, earlier_of, items_of, messages_of
@@ -53,7 +53,7 @@ class ResponseForm(ResponseReply):
 async def make(request: Request, door: Door) -> Response:
     """A response, as a stream or whole."""
     given = await json_of(request)
-    items = expanded(door, items_of(given))
+    items, private = expanded(door, items_of(given))
     answers = answers_in(items)
     keeps = given.get("store") is not False
     await door.check_use()  # before anything is fetched for it
@@ -63,7 +63,7 @@ async def make(request: Request, door: Door) -> Response:
         earlier = await earlier_of(given, answers, door.stores.api_responses)
         said = messages_of(items) if earlier.messages else begun_by_user(messages_of(items))
         told = await parts.resolved(said)
-        asked = response_asked(as_chat(given), given, earlier.messages, told)
+        asked = with_private(response_asked(as_chat(given), given, earlier.messages, told), private)
         await door.find(asked.model)
         answer = Answer(
             door,
@@ -99,12 +99,12 @@ async def compact(request: Request, door: Door) -> Response:
     """What was said in short, as items that a further request begins with."""
     given = await json_of(request)
     given_items = items_of(given) if given.get("input") or not given.get("previous_response_id") else []
-    items = expanded(door, given_items)
+    items, private = expanded(door, given_items)
     await door.check_use()
     async with Parts(door) as parts:
         earlier = await earlier_of(given, {}, door.stores.api_responses)
         told = await parts.resolved(messages_of(items))
-        asked = response_asked(as_chat(given), given, earlier.messages, told)
+        asked = with_private(response_asked(as_chat(given), given, earlier.messages, told), private)
         made: list[dict[str, Any]] = []
 
         async def work() -> None:
