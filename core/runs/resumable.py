@@ -106,7 +106,7 @@ class ResumableRun:
         if not calls:
             return cls._begun(record, lease, kept, seen) if shared else None
         kept = without_broken(kept, {*map(_id, calls)})
-        tries = Counter(one.event.call_id for one in kept if isinstance(one.event, ToolStarted))
+        tries = _tries(kept)
         at = kept[-1].at
         surely_not, waits = _surely_not_run(kept), waiting_within(kept)
         spent = [call for call in calls if tries[_id(call)] >= _TRIES and _id(call) not in waits]
@@ -218,6 +218,17 @@ def _surely_not_run(logged: Sequence[LoggedEvent]) -> frozenset[str]:
     asked = {one.event.call_id for one in logged if isinstance(one.event, ApprovalAsked)}
     allowed = {one.event.call_id for one in logged if isinstance(one.event, ApprovalGiven) and one.event.allowed}
     return frozenset(asked - allowed)
+
+
+def _tries(logged: Sequence[LoggedEvent]) -> Counter[str]:
+    """How often each call began since its user was last heard: an agent that waits for them may be begun often."""
+    tries = Counter[str]()
+    for one in logged:
+        if isinstance(one.event, ToolStarted):
+            tries[one.event.call_id] += 1
+        elif isinstance(one.event, ApprovalGiven):
+            del tries[one.event.call_id]
+    return tries
 
 
 def _id(call: Message) -> str:

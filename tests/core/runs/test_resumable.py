@@ -117,3 +117,12 @@ def test_what_waits_for_a_process_begins_as_it_was_asked_for() -> None:
     assert again is not None
     assert again.may_have_run == frozenset()  # the call that is to be made again was not made
     assert "taken_over" not in kinds(again)
+
+
+def test_restarts_while_an_agent_waits_for_its_user_do_not_count_as_tries_of_its_call() -> None:
+    asked = ApprovalAsked("c", "write", {}, "writes", {}, [], 2e9, within=["d"])
+    waited = [*CALL, ToolStarted("c"), asked, ToolStarted("c"), ToolStarted("c")]
+    agreed = [*waited, ApprovalGiven("c", True, None, "user")]
+    for events in (waited, agreed, [*agreed, ToolStarted("c")]):
+        assert "tool_finished" not in kinds(left(*events))
+    assert "tool_finished" in kinds(left(*agreed, ToolStarted("c"), ToolStarted("c")))
