@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from core.errors import DocumentError, NotFoundError, ParlourError
 from core.rag.document import ReadingProgress
+from core.reading.senses import AGREED
 from core.runs.run import as_dict
 
 if TYPE_CHECKING:
@@ -153,7 +154,7 @@ class ReadingJob:
             return self._called_off()
         told = as_dict(error)
         named = {**told, "details": {**told["details"], "name": self.record.name}}
-        return {"status": "failed", "error": named, "facts": facts_of(self.progress)}
+        return {"status": "failed", "error": named, "facts": self._facts()}
 
     def kept(self, state: dict[str, Any]) -> dict[str, Any]:
         """What is stored if it was read on, or anew, in vain: it is as it was before, with what went wrong."""
@@ -163,7 +164,12 @@ class ReadingJob:
         return {**of_before, "error": state.get("error") or self.before.error}
 
     def _called_off(self) -> dict[str, Any]:
-        return {"status": "cancelled", "facts": facts_of(self.progress)}
+        return {"status": "cancelled", "facts": self._facts()}
+
+    def _facts(self) -> dict[str, Any] | None:
+        """How far it came; whoever has agreed to its price is not asked again."""
+        agreed = {AGREED: True} if (self.record.facts or {}).get(AGREED) else {}
+        return {**(facts_of(self.progress) or {}), **agreed} or None
 
 
 def patience(file: FileRecord) -> float:

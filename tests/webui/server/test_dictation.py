@@ -356,6 +356,28 @@ async def test_what_a_long_recording_costs_is_told_before_it_is_sent_and_whoever
         assert len(service.sent) == max(1, -(-minutes // 10))
 
 
+async def test_whoever_has_agreed_to_the_price_is_not_asked_again_where_the_service_failed(
+    app: Served, service: TranscriptionServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("core.workspace.dictation.is_near", lambda _: False)
+    await chosen(app, service, "whisper-1")
+    path = tmp_path / "board.ogg"
+    path.write_bytes(b"OggS" + bytes(6_000_000))
+    async with app.engine.workspaces.open("local") as workspace:
+        await workspace.conversations.ensure_owner()
+        talk = await workspace.conversations.create()
+        record = await workspace.intake.add(talk.id, await workspace.files.put("board.ogg", path))
+        keys: list[str] = []
+        for status in (500, 200):
+            [read] = await workspace.intake.wait(talk.id, [record.id], 60)
+            keys.append((read.error or {}).get("key", ""))
+            service.status = status
+            await workspace.read_again(record.id, "en")
+        [read] = await workspace.intake.wait(talk.id, [record.id], 60)
+    assert (keys[0], read.status, read.error) == ("recording_large", "ready", None)
+    assert len(service.sent) == 2
+
+
 async def test_a_recording_of_ten_minutes_is_read_at_once(
     app: Served, service: TranscriptionServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
