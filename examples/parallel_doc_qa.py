@@ -12,8 +12,8 @@ def main(llm=LLM, question: str = "Which sums of money are named?") -> tuple[lis
     agent = ParallelDocQA(llm=llm, files=[str(POLICY)], part_tokens=500, at_once=4)
     told = []
 
-    def progress(*said) -> None:  # the call's id, a text, what is done and the total
-        told.append("{2} of {3} parts".format(*said))
+    def progress(of: str, text: str, done: int, total: int) -> None:  # of the files being read, then of the call
+        told.append(text if of == "documents" else f"{done} of {total} parts")
 
     reply = agent.run_nonstream([{"role": "user", "content": question}], progress=progress)
     return told, reply[-1]["content"]

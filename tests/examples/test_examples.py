@@ -171,8 +171,10 @@ def test_virtual_memory() -> None:
 
 def test_parallel_doc_qa() -> None:
     model = ScriptedModel("It names 500 [1].")
-    parts, answer = example("parallel_doc_qa").main(model)
-    assert len(parts) == len(model.requests) - 1 > 1
+    told, answer = example("parallel_doc_qa").main(model)
+    assert told[0] == "Reading policy.pdf: page 0 of 3"
+    assert told[-2:] == ["1 of 2 parts", "2 of 2 parts"]
+    assert len(model.requests) == 2 + 1
     assert answer.startswith("It names 500")
 
 
