@@ -349,7 +349,7 @@ async def _tell_price(way: Way, file: FileRecord, path: Path) -> None:
     details: dict[str, Any] = {"name": file.name, "host": way.host, "minutes": minutes}
     key = "recording_long" if parts else "recording_large"
     if parts and way.minute is not None:
-        key, details["price"] = "recording_price", f"{minutes * way.minute:.2f}"
+        key, details["price"] = "recording_price", f"{max(minutes * way.minute, 0.01):.2f}"
     details["megabytes"] = round(file.size / 1_000_000)
     hint = "Have it read once more to send it there, or choose Whisper on this machine."
     raise DocumentError(
