@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from core.messages.message import Message
+    from core.tools.base import BaseTool
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,3 +66,19 @@ def goes_on(agent: object) -> bool:
         if made_by.__module__ == f"{ours}.base" or made_by.__module__.rpartition(".")[0] != ours:
             return False
     return True
+
+
+def has_acted(tool: object, begun: Begun | None) -> bool:
+    """Whether an agent that is a tool has begun a call that must not be made twice."""
+    if begun is None:
+        return False
+    tools: Mapping[str, BaseTool] = getattr(getattr(tool, "agent", None), "function_map", {})
+    names = {one.call_id: one.name for one in begun.events if isinstance(one, CallStarted)}
+    for one in begun.events:
+        made = tools.get(names.get(one.call_id, "")) if isinstance(one, ToolStarted) else None
+        if made is None or made.idempotent or not isinstance(one, ToolStarted):
+            continue
+        within = begun.within.get(one.call_id)
+        if within is None or has_acted(made, within):
+            return True
+    return False

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from core.agents.arguments import checked_int
 from core.agents.conversation import call_id, has_called, passages_found, this_turn, unanswered_calls
+from core.agents.going_on import has_acted
 from core.agents.handoff import HandBack, Handoff
 from core.agents.limits import Budget, Repeats
 from core.agents.marks import TurnMarks
@@ -40,6 +41,7 @@ from core.tools.runner import ToolRunner
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
+    from core.agents.going_on import Begun
     from core.languages import Lang
     from core.rag.document import Passage
     from core.tools.approval import Ask
@@ -256,8 +258,8 @@ class ToolLoop:
         calls = unanswered_calls(state.history)
         state.called = has_called(state.history)
         state.repeats.take(calls)
-        begun: Collection[str] = state.context.get("begun") or ()
-        spent = [call for call in calls if call_id(call) in may_have_run and not self._may_run_twice(call, begun)]
+        begun: Mapping[str, Begun] = state.context.get("begun") or {}
+        spent = [call for call in calls if self._is_spent(call, begun, may_have_run)]
         results: list[Message] = []
         for event in _failed_results(spent, lambda _: CUT_OFF[state.lang], "interrupted"):
             results += [event.message] if isinstance(event, ToolFinished) else []
@@ -271,10 +273,13 @@ class ToolLoop:
         said = [edited_call(one, edited.get(call_id(one))) for one in state.history]
         state.history = [*said, *results]
 
-    def _may_run_twice(self, call: Message, begun: Collection[str]) -> bool:
-        """Whether a call may be made again, or goes on where it was."""
+    def _is_spent(self, call: Message, begun: Mapping[str, Begun], may_have_run: Collection[str]) -> bool:
+        """Whether a call may have been made, must not be made again, and does not go on where it was."""
         tool = self.tools.get(call.function_call.name) if call.function_call is not None else None
-        return tool is None or tool.idempotent or (tool.goes_on and call_id(call) in begun)
+        before = begun.get(call_id(call))
+        if tool is None or tool.idempotent or (tool.goes_on and before is not None):
+            return False
+        return call_id(call) in may_have_run or has_acted(tool, before)
 
     async def _run_calls(
         self, calls: Sequence[Message], turn: Transcript, runner: ToolRunner, state: _State, *, last: bool

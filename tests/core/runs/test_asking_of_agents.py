@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from core.agents.basic import FnCallAgent
+from core.languages import Lang
+from core.llm.request import Stream
 from core.messages.message import Message
 from core.runs.log import ApprovalAsked
 from core.runs.manager import Runs
@@ -83,3 +85,50 @@ async def test_after_a_restart_the_same_question_waits_and_the_agent_goes_on_whe
     await later.of("alice").decide(talk.id, call.call_id, YES)
     assert await again.wait() == "complete"
     assert note.written == ["hi"]
+
+
+class Count(Note):
+    """Writes without being asked about."""
+
+    name = "count"
+    writes = False
+
+
+class Own(FnCallAgent):
+    """One whose replies are made by code of its own: it begins anew after a restart."""
+
+    def _stream_reply(self, messages: list[Message], *, lang: Lang, **kwargs: Any) -> Stream:
+        kwargs.pop("may_have_run", None)
+        return super()._stream_reply(messages, lang=lang, **kwargs)
+
+
+@pytest.mark.parametrize("counts", [True, False])
+async def test_an_agent_of_own_code_that_has_done_something_and_waits_is_not_begun_anew_after_a_restart(
+    talk: Any, counts: bool
+) -> None:
+    note, count = Note(), Count()
+
+    def chief(*turns: Any) -> FnCallAgent:
+        said = [*([writes("one", tool="count")] if counts else []), writes("hi"), "It is written."]
+        helper = Own([note, count], ScriptedModel(*said), name="Helper")
+        return FnCallAgent([helper], ScriptedModel(*turns))
+
+    run = await talk.ask(chief(Say(calls=[("Helper", {"question": "Count, then write."})]), "never said"))
+    await asked(run)
+    await talk.runs.aclose()
+    later = Runs(talk.stores)
+
+    async def resume(resumable: ResumableRun) -> None:
+        history = [Message("user", "q"), *resumable.messages()]
+        await later.of(resumable.record.owner_id).resume(resumable, chief("Done."), history=history)
+
+    assert await later.recover(resume) == 1
+    again = later.live(talk.id)
+    assert again is not None
+    if not counts:  # nothing is lost where nothing was done
+        await later.of("alice").decide(talk.id, (await asked(again)).call_id, YES)
+    async with asyncio.timeout(10):
+        assert await again.wait() == "complete"
+    assert not again.questions.waiting
+    assert (count.written, note.written) == ((["one"], []) if counts else ([], ["hi"]))
+    await later.aclose()
