@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from core.doors.namespaces import flat
+from core.doors.namespaces import clash, flat
 from core.errors import ParlourError
 from core.messages.message import SYSTEM, Message
 from core.messages.openai_form import FormError, OpenAIReader
@@ -114,6 +114,9 @@ def response_asked(
     """
     instructions = given.get("instructions")
     told = [Message(SYSTEM, instructions)] if isinstance(instructions, str) and instructions.strip() else []
+    if twice := clash(given.get("tools")):
+        hint = "Call one of them, or its namespace, otherwise."
+        raise BadRequestError(f"{twice!r} is the name of two tools.", param="tools", hint=hint)
     tools = functions_of(flat(given.get("tools")), nested=False)
     return Asked(
         model_of(given),

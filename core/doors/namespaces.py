@@ -30,6 +30,19 @@ def flat(tools: object) -> object:
     return found
 
 
+def clash(tools: object) -> str:
+    """The one name of a tool of a namespace that another tool has as well; "" where there is none."""
+    known: dict[str, tuple[str, str]] = {}
+    for one in cast("list[Any]", tools if isinstance(tools, list) else []):
+        inner = [(namespace, str(tool.get("name"))) for namespace, tool in _inside(one)]
+        told = cast("dict[str, Any]", one) if isinstance(one, dict) else {}
+        for namespace, name in inner or [("", str(told.get("name")))]:
+            whole = str(joined(namespace, name))
+            if known.setdefault(whole, (namespace, name)) != (namespace, name):
+                return whole
+    return ""
+
+
 def parted(tools: object) -> dict[str, dict[str, str]]:
     """What a program knows tools of namespaces by, by their one name."""
     inner = [pair for one in cast("list[Any]", tools if isinstance(tools, list) else []) for pair in _inside(one)]

@@ -12,6 +12,7 @@ import pytest
 from openai import OpenAI
 
 from core.doors.guard import Answered, DoorGuard
+from core.doors.namespaces import clash
 from core.engine import Engine
 from core.messages.message import Message
 from core.testing.script import Reply, refusal
@@ -102,6 +103,15 @@ def test_a_tool_of_a_namespace_is_called_by_one_name_and_comes_back_with_both(
     made_before = next(one for one in told if one.get("tool_calls"))
     assert made_before["tool_calls"][0]["function"]["name"] == "mcp__sky__get_weather"
     assert "12 degrees" in str(house.model.requests[-1].body["messages"][-1])
+
+
+def test_tools_of_namespaces_whose_names_would_be_the_same_are_refused(client: OpenAI) -> None:
+    of_sky: Any = {"type": "namespace", "name": "sky", "tools": [WEATHER]}
+    others: list[Any] = [{**WEATHER, "name": "sky__get_weather"}, {**of_sky, "name": "sky__"}]
+    for other in others:
+        with pytest.raises(openai.BadRequestError, match="'sky__get_weather' is the name of two tools"):
+            client.responses.create(model="installed", input="Weather?", tools=[of_sky, other])
+    assert clash([of_sky, of_sky, WEATHER, WEATHER, {"name": []}, "x"]) == ""
 
 
 @pytest.mark.parametrize("yes", [True, False])
