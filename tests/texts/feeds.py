@@ -19,6 +19,7 @@ from core.agents.file_library import FileLibrary
 from core.agents.handoff import Handoff
 from core.agents.output import OutputType
 from core.agents.react_parser import StepParser
+from core.doors.asked import Asked
 from core.export.cited_pages import CitedPages
 from core.export.html_page import Cited
 from core.export.redaction import Redaction
@@ -167,6 +168,7 @@ VALUES: Mapping[str, Callable[[], Any]] = {
     "Figure": lambda: figures_of("12 km")[0],
     "Iterable[File]": lambda: [File("a.txt", 1, lambda: b"a")],
     "Message": lambda: Message("user", "a"),
+    "Asked": lambda: Asked("parlour", [Message("assistant", "a")]),
     "Sequence[Turn]": list,
     "Sequence[Message]": lambda: [Message("user", "a")],
     "Iterable[Message]": lambda: [Message("user", "a")],
