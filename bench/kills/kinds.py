@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 
 from core.engine import Engine
 from core.errors import ConflictError, ParlourError
-from core.runs.run import Run
+from core.runs.manager import Live
 from tests.core.talks import talk_of, world_of
 
 Tell = Callable[..., None]
@@ -36,7 +36,7 @@ class Doing:
         """A new conversation."""
         return (await self.engine.stores.of(self.owner).conversations.create()).id
 
-    async def ask(self, talk: str, words: str, files: tuple[str, ...] = ()) -> Run:
+    async def ask(self, talk: str, words: str, files: tuple[str, ...] = ()) -> Live:
         """Send a question, and tell when it is acknowledged."""
         tag = secrets.token_hex(8)
         self.tell("begun", tag)
@@ -44,7 +44,7 @@ class Doing:
         self.tell("messages", tag, [self.owner, talk])
         return run
 
-    async def over(self, run: Run) -> None:
+    async def over(self, run: Live) -> None:
         """Wait for a reply, and tell that it is whole."""
         if await run.wait() == "complete":
             self.tell("replies", run.message_id, [self.owner, run.conversation_id, run.reply().text])

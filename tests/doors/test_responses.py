@@ -130,7 +130,8 @@ def test_what_would_be_asked_about_is_asked_of_the_program(client: OpenAI, house
         answer: Any = {"type": "mcp_approval_response", "approval_request_id": asked.id, "approve": yes}
         after = client.responses.create(model="parlour", input=[answer], previous_response_id=made.id)
         call = after.output[0]
-        assert (call.type, call.status) == ("mcp_call", "completed" if yes else "failed")
+        assert call.type == "mcp_call"
+        assert call.status == ("completed" if yes else "failed")
         assert "17 * 23" in call.arguments
         assert ("391" in (call.output or ""), call.error is None) == (yes, yes)
         assert after.output_text == "Done."
@@ -224,8 +225,9 @@ def test_a_response_says_all_that_open_responses_asks_of_one(client: OpenAI, hou
     }
     house.says("Hello.", "Hello.")
     given: dict[str, Any] = {"truncation": 7, "metadata": [], "tools": [{**WEATHER}]}
-    for more in ({}, {"extra_body": given}):
-        made = client.responses.with_raw_response.create(model="installed", input="Hello?", **more).http_response.json()
+    for body in (None, given):
+        raw = client.responses.with_raw_response.create(model="installed", input="Hello?", extra_body=body)
+        made = raw.http_response.json()
         assert told - set(made) == set()
         usual = {"temperature": 1.0, "top_p": 1.0, "truncation": "disabled", "metadata": {}, "background": False}
         assert {name: made[name] for name in usual} == usual, "what cannot be so is told as it is meant"

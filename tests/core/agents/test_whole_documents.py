@@ -256,7 +256,7 @@ async def test_reading_counts_against_the_limits_that_a_program_gave_the_reply(l
     run, readers = RunState(meter=Meter(Limits(calls=2))), Readers()
     tool = ReadDocuments(WholeReader(library, [one.id for one in library.documents()], model(readers), 500))
     result = await tool.call({"question": COUNT}, run_state=run)
-    coverage = coverage_in([Message("function", result.text, name="x", extra=result.extra)])
+    coverage = coverage_in([Message("function", result.text, name="x", extra={**result.extra})])
     assert coverage is not None
     assert not coverage.complete
     assert run.meter.calls == readers.times("reading")

@@ -25,6 +25,7 @@ from core.importing.importing import bring_in
 from core.messages.message import Message
 from core.runs.call_stages import packed_stages, unpacked
 from core.storage.arriving import LONGEST_TITLE
+from core.storage.blobs import files_beside
 from core.storage.database import Database
 from core.storage.files import FileStore
 from core.storage.stores import OwnerStores
@@ -248,7 +249,7 @@ def without_room(of: Home, folder: Path) -> OwnerStores:
     """The stores of somebody whose files may take five bytes."""
     poor = of.of("poor")
     database: Any = vars(poor.files)["_database"]
-    object.__setattr__(poor, "files", FileStore(database, "poor", folder / "files", quota=5))
+    object.__setattr__(poor, "files", FileStore(database, "poor", files_beside(folder / "files"), quota=5))
     return poor
 
 

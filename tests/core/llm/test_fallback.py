@@ -39,8 +39,10 @@ class Two:
             "base_url": f"http://127.0.0.1:{self.second.port}",
             "api_key": "k",
         }
-        self.made.append(get_chat_model({"model_type": "fallback", "models": [first, second], **cfg}))
-        return self.made[-1]
+        made = get_chat_model({"model_type": "fallback", "models": [first, second], **cfg})
+        assert isinstance(made, FallbackModel)
+        self.made.append(made)
+        return made
 
 
 @pytest.fixture
@@ -110,6 +112,7 @@ async def test_where_nobody_answers_it_says_who_was_asked(two):
     with pytest.raises(ModelServiceError) as caught:
         await events_of(two.chain())
     assert caught.value.code == "529"
+    assert caught.value.extra is not None
     assert len(caught.value.extra["tried"]) == 2
 
 
@@ -117,12 +120,14 @@ async def test_of_a_chain_within_a_chain_each_model_that_was_asked_is_named_and_
     usual = {"model_type": "openai", "base_url": two.first.base_url, "api_key": "k", "generate_cfg": {"max_retries": 0}}
     inner = two.chain(generate_cfg={"max_retries": 0})
     whole = get_chat_model([inner, {"model": "last", **usual}])
+    assert isinstance(whole, FallbackModel)
     two.made.append(whole)
     two.first.add(refusal(503, "Too busy."), refusal(503, "Busy, too."))
     two.second.add(refusal(529, "Overloaded"))
     with pytest.raises(ModelServiceError) as caught:
         await events_of(whole)
     labels = [model.label for model in (*inner.models, whole.models[1])]
+    assert caught.value.extra is not None
     assert caught.value.extra["tried"] == labels
     two.first.add(refusal(503, "Too busy."))
     two.second.add(Reply(text="Hello."))

@@ -43,6 +43,7 @@ async def asked(engine: Engine, **files: bytes) -> tuple[Run, list[DocumentRecor
     talk = await engine.stores.of("alice").conversations.create()
     ids = [(await engine.stores.of("alice").files.put(name.replace("_", "."), data)).id for name, data in files.items()]
     run = await talk_of(engine, "alice", talk.id).ask("What is the deductible for water damage?", ids)
+    assert isinstance(run, Run)
     return run, await engine.stores.of("alice").documents.list(talk.id)
 
 

@@ -22,7 +22,7 @@ from core.models.own_models import Draft
 from core.rag.document import Passage
 from core.reading.attachments import for_model, user_message
 from core.reading.senses import told_in_stead
-from core.runs.run import Run
+from core.runs.manager import Live
 from core.settings import Settings
 from core.storage.base import DocumentRecord, FileRecord
 from core.testing.scripted_model import ScriptedModel
@@ -61,7 +61,7 @@ async def engine(tmp_path: Path, model: ScriptedModel, anyio_backend: str) -> As
         yield running
 
 
-async def asked(engine: Engine, text: str, talk_id: str, **files: bytes) -> Run:
+async def asked(engine: Engine, text: str, talk_id: str, **files: bytes) -> Live:
     ids = [(await engine.stores.of("local").files.put(name.replace("_", "."), data)).id for name, data in files.items()]
     run = await talk_of(engine, "local", talk_id).ask(text, ids)
     assert await run.wait() == "complete", run.error
@@ -76,7 +76,7 @@ async def documents(engine: Engine, talk_id: str) -> list[DocumentRecord]:
     return await engine.stores.of("local").documents.list(talk_id)
 
 
-def searched(run: Run) -> dict[str, Any]:
+def searched(run: Live) -> dict[str, Any]:
     (result,) = (block.result for block in run.reply().blocks if block.kind == "call" and block.result is not None)
     return dict(result.extra or {})
 

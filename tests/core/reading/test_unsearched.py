@@ -10,7 +10,7 @@ import pytest
 
 from core.engine import Engine
 from core.rag.search.stored_vectors import Vectors
-from core.runs.run import Run
+from core.runs.manager import Live
 from core.settings import Settings
 from core.testing.scripted_model import ScriptedModel
 from tests.core.reading.held_reading import PAGES, is_read, long_pdf
@@ -26,14 +26,14 @@ def house(tmp_path: Path, model: ScriptedModel, retrieval: str = "keyword") -> E
     return Engine(Settings.load(home=tmp_path / "home", retrieval=retrieval), model=model)
 
 
-async def asked(engine: Engine, talk_id: str, text: str, **files: bytes) -> Run:
+async def asked(engine: Engine, talk_id: str, text: str, **files: bytes) -> Live:
     ids = [(await engine.stores.of("alice").files.put(name.replace("_", "."), data)).id for name, data in files.items()]
     run = await talk_of(engine, "alice", talk_id).ask(text, ids)
     assert await run.wait() == "complete", run.error
     return run
 
 
-def searched(run: Run) -> tuple[str, dict[str, Any]]:
+def searched(run: Live) -> tuple[str, dict[str, Any]]:
     """What the search gave the model, and what is known besides."""
     (result,) = (block.result for block in run.reply().blocks if block.kind == "call" and block.result is not None)
     return result.get_text_content(), dict(result.extra or {})

@@ -15,7 +15,7 @@ from core.errors import ConflictError, NoSpaceError, NotFoundError
 from core.messages.message import Message
 from core.runs.approvals import Questions
 from core.runs.log import ApprovalAsked, ApprovalGiven, LoggedEvent, RunLog
-from core.runs.manager import Runs
+from core.runs.manager import Live, Runs
 from core.runs.reply import CallBlock, Reply
 from core.runs.resumable import ResumableRun
 from core.runs.run import Run, RunOptions
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.anyio
 YES, NO = Decision(allowed=True), Decision(allowed=False)
 
 
-async def seen(run: Run, there: Callable[[Reply], bool]) -> Reply:
+async def seen(run: Live, there: Callable[[Reply], bool]) -> Reply:
     """The reply, as soon as it looks like this."""
     async with asyncio.timeout(20):
         async for _ in run.log.follow():
@@ -38,12 +38,12 @@ async def seen(run: Run, there: Callable[[Reply], bool]) -> Reply:
     raise AssertionError(run.reply().blocks)
 
 
-async def questions(run: Run, count: int = 1) -> list[CallBlock]:
+async def questions(run: Live, count: int = 1) -> list[CallBlock]:
     """The calls that wait for the user, once there are so many."""
     return (await seen(run, lambda reply: len(reply.asking) == count)).asking
 
 
-def calls(run: Run) -> list[CallBlock]:
+def calls(run: Live) -> list[CallBlock]:
     return [block for block in run.reply().blocks if isinstance(block, CallBlock)]
 
 

@@ -14,7 +14,7 @@ from core.engine import Engine
 from core.errors import NotFoundError
 from core.llm.request import ChatRequest, Stream
 from core.runs.beside import Titles
-from core.runs.run import Run
+from core.runs.manager import Live
 from core.settings import Settings
 from core.storage.base import ConversationRecord
 from core.testing.model_server import ModelServer
@@ -50,10 +50,10 @@ async def house(home: Path, server: ModelServer, **settings: Any) -> AsyncGenera
         yield engine
 
 
-async def named(engine: Engine, *questions: str, owner: str = "alice") -> tuple[ConversationRecord, list[Run]]:
+async def named(engine: Engine, *questions: str, owner: str = "alice") -> tuple[ConversationRecord, list[Live]]:
     """A conversation with these questions, after all titles were made."""
     talk = await engine.stores.of(owner).conversations.create()
-    runs: list[Run] = []
+    runs: list[Live] = []
     for question in questions:
         runs.append(await talk_of(engine, owner, talk.id).ask(question))
         await runs[-1].wait()

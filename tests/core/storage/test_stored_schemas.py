@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from core.storage.base import LOCAL_OWNER
+from core.storage.blobs import files_beside
 from core.storage.conversations import Allowances, ConversationStore, dumped
 from core.storage.database import Database
 from core.storage.documents import DocumentStore, LibraryStore
@@ -99,7 +100,7 @@ async def test_files_documents_and_libraries_of_every_released_schema_are_the_sa
     told: dict[str, Any] = put_in(schema)["told"]["documents"]
     database = await Database.open(unpacked(schema, tmp_path))
     documents = partial(DocumentStore, database)
-    file = await FileStore(database, LOCAL_OWNER, tmp_path / "files").record(told["file"])
+    file = await FileStore(database, LOCAL_OWNER, files_beside(tmp_path / "files")).record(told["file"])
     assert (file.name, file.size) == (told["name"], told["size"])
     document = await documents(LOCAL_OWNER).get(told["document"])
     assert (document.status, document.library_id, document.file_id) == ("ready", file.sha256, file.id)

@@ -63,7 +63,8 @@ def test_two_calls_over_one_connection_have_ids_of_their_own():
     with ModelServer(Reply(calls=[("f", "{}")])) as server, client(server) as opened:
         said = [opened.chat.completions.create(model="m", messages=QUESTION) for _ in range(2)]
         assert server.connections == 1
-    assert len({one.choices[0].message.tool_calls[0].id for one in said}) == 2
+    calls = [one.choices[0].message.tool_calls or [] for one in said]
+    assert len({made[0].id for made in calls}) == 2
 
 
 @pytest.mark.parametrize("split", [1, 2, 7, 1000])

@@ -24,7 +24,7 @@ from core.errors import NotFoundError, ParlourError, ToolError
 from core.export.exporting import Form
 from core.export.redaction import Redaction
 from core.people.people import checked_role, new_person
-from core.runs.run import Run
+from core.runs.manager import Live
 from core.settings import Settings
 from core.storage.lending import Kind
 from core.testing.scripted_model import Reply, ScriptedModel
@@ -376,7 +376,7 @@ async def test_a_thing_that_is_deleted_or_guessed_is_shared_with_nobody(group: G
     assert await lending.loans("server", group.server) == await lending.loans("service", made.id) == []
 
 
-async def asked(group: Group, *turns: Any) -> tuple[str, Run]:
+async def asked(group: Group, *turns: Any) -> tuple[str, Live]:
     """Jan asks, and the model calls a tool of Mara's: the reply waits for Jan's word."""
     await group.used(group.jan)
     group.model._turns[:] = list(turns)  # pyright: ignore[reportPrivateUsage]

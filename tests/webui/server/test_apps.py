@@ -472,10 +472,11 @@ async def test_an_address_that_asks_without_end_is_told_to_wait_and_others_are_n
     monkeypatch.setattr("webui.handlers.apps._A_MINUTE", {"register": 2, "token": 2})
     async with house(tmp_path) as made:
         said = {"client_name": "Editor", "redirect_uris": [BACK], "token_endpoint_auth_method": "none"}
-        for path, given, once in (
+        asked: list[tuple[str, dict[str, Any], int]] = [
             ("/oauth/register", {"json": said}, 201),
             ("/oauth/token", {"data": {"grant_type": "refresh_token", "refresh_token": "none"}}, 400),
-        ):
+        ]
+        for path, given, once in asked:
             async with Here(made).browser() as program:
                 got = [await program.post(path, **given) for _ in range(3)]
                 assert [one.status_code for one in got] == [once, once, 429]

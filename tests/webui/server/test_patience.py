@@ -217,7 +217,8 @@ async def test_who_reads_slowly_gets_all_of_it(app: Any, seen: type[Seen]) -> No
 
 
 async def test_parlour_listens_so_and_waits_for_readers_as_long_as_its_settings_say() -> None:
-    kinds = [Server(answer, lambda: None, **more).config.http for more in ({}, {"write_seconds": 7.0})]
+    given: list[dict[str, Any]] = [{}, {"write_seconds": 7.0}]
+    kinds = [Server(answer, lambda: None, **more).config.http for more in given]
     for kind, seconds in zip(kinds, (Settings().write_seconds, 7.0), strict=True):
         assert isinstance(kind, type)
         assert issubclass(kind, PatientProtocol)

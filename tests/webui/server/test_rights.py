@@ -22,7 +22,7 @@ from tests.webui.server.people_app import House, house
 from webui.handlers import act
 from webui.handlers.act import act as do
 from webui.handlers.desk import Desk
-from webui.middleware.rights import ACTIONS, ROUTES, lets, needed
+from webui.middleware.rights import ACTIONS, ROUTES, Needed, lets, needed
 from webui.routes import Routes
 from webui.uploads import Uploads
 from webui.views import View, Views
@@ -31,7 +31,7 @@ from webui.words import Words
 pytestmark = pytest.mark.anyio
 
 # What may be done by whom: anonymous, a guest without an account, and people of each role.
-EXPECTED = {
+EXPECTED: dict[Needed, set[str]] = {
     "nothing": {"anonymous", "browser", "guest", "member", "administrator", "owner"},
     "talk": {"browser", "guest", "member", "administrator", "owner"},
     "account": {"guest", "member", "administrator", "owner"},
@@ -118,7 +118,7 @@ async def asked_by_everybody(here: House, paths: Iterable[str]) -> list[str]:
 
 
 async def test_each_role_reaches_what_it_may_and_nothing_else(here: House) -> None:
-    first = {needs: path for path, needs in reversed(ROUTES.items())}
+    first = {needs: path for path, needs in reversed([*ROUTES.items()])}
     assert set(first) == set(EXPECTED)
     assert await asked_by_everybody(here, [*first.values(), "/people/role", "/tools/paste"]) == []
     assert all(lets(needs, None, account=False) == (needs == "nothing") for needs in EXPECTED)

@@ -113,5 +113,5 @@ def test_a_list_of_models_is_a_chain_with_keys_from_variables(tmp_path: Path, mo
     chain = Agent.from_config(file).llm
     assert isinstance(chain, FallbackModel)
     assert [model.model for model in chain.models] == ["m", "claude-sonnet-4-5"]
-    assert chain.models[1]._key == "sk-from-a-variable"
+    assert vars(chain.models[1])["_key"] == "sk-from-a-variable"
     assert "sk-from-a-variable" not in file.read_text()

@@ -197,10 +197,10 @@ def test_keys_of_variables_go_to_amazons_own_addresses_alone(monkeypatch):
     for name in VARIABLES:
         monkeypatch.setenv(name, f"secret-{name}")
     here = get_chat_model({"model": NOVA, "model_type": "bedrock_converse", "base_url": "https://example.org"})
-    assert (here._key, here._access) == ("", None)
+    assert (vars(here)["_key"], vars(here)["_access"]) == ("", None)
     there = get_chat_model({"model": NOVA, "model_type": "bedrock_converse", "region": "eu-west-1"})
-    assert there._http.address == "https://bedrock-runtime.eu-west-1.amazonaws.com"
-    assert there._http.headers["Authorization"] == "Bearer secret-AWS_BEARER_TOKEN_BEDROCK"
+    assert vars(there)["_http"].address == "https://bedrock-runtime.eu-west-1.amazonaws.com"
+    assert vars(there)["_http"].headers["Authorization"] == "Bearer secret-AWS_BEARER_TOKEN_BEDROCK"
 
 
 @pytest.mark.parametrize(

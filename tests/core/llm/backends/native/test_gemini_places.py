@@ -13,6 +13,7 @@ from core.llm.reply_store import packed, unpacked
 from core.llm.wire.gemini import GeminiReader
 from core.messages.events import MessageFinished, SourceCited, TextDelta
 from core.messages.marks import appended
+from core.runs.log import LoggedEvent
 from core.runs.reply import Reply as Shown
 from core.runs.resume import answer_in, events_to_edit
 from core.runs.rows import logged_of, rows_of
@@ -74,9 +75,10 @@ def test_marks_stand_where_the_sentences_end_on_the_page_and_in_the_reply(gemini
     found = BasicAgent(llm=gemini.model()).ask("奥斯陆怎么样？")
     assert found.text == MARKED
     assert [one.sentence for one in found.citations] == [SAID[0], "那里常下雨 ☔。"]
-    shown = Shown(found.log)
+    log = [LoggedEvent(one.seq, one.at, one.event) for one in found.log]
+    shown = Shown(log)
     assert (shown.text, [one["document"] for one in shown.passages]) == (MARKED, ["oslo", "rain"])
-    assert Shown(logged_of(rows_of(found.log))).text == MARKED
+    assert Shown(logged_of(rows_of(log))).text == MARKED
 
 
 def test_the_text_comes_piece_by_piece_before_its_marks(gemini):
@@ -107,7 +109,8 @@ def test_a_guard_sees_the_marks_and_what_it_writes_instead_keeps_none(gemini):
 
 def test_a_reply_that_its_reader_writes_anew_has_the_new_text_alone(gemini):
     gemini.play(streamed(FIRST, SECOND))
-    log = list(BasicAgent(llm=gemini.model()).ask("q").log)
+    told = BasicAgent(llm=gemini.model()).ask("q").log
+    log = [LoggedEvent(one.seq, one.at, one.event) for one in told]
     assert answer_in(log) == MARKED
     assert Shown(events_to_edit(log, "新的。")).text == "新的。"
 

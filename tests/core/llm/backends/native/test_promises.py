@@ -44,7 +44,7 @@ ASKED = Message(USER, "What is the weather in Oslo and in Rome?")
 def answered(reply: list[Message]) -> list[Message]:
     """The conversation so far, every call answered."""
     calls = [one for one in reply if one.function_call]
-    return [ASKED, *reply, *(Message(FUNCTION, "rain", name="weather", extra=dict(call.extra)) for call in calls)]
+    return [ASKED, *reply, *(Message(FUNCTION, "rain", name="weather", extra={**(call.extra or {})}) for call in calls)]
 
 
 def text_of(events) -> str:
@@ -216,6 +216,7 @@ async def test_a_reply_that_breaks_off_keeps_what_had_come(native):
     with pytest.raises(ModelMisbehavedError) as caught:
         await native.model().achat([ASKED])
     assert caught.value.words_key == "model_cut_off"
+    assert caught.value.extra is not None
     assert caught.value.extra["partial"][0]["content"].startswith("one")
 
 
@@ -298,6 +299,7 @@ async def test_the_account_has_what_went_over_the_wire(native):
     assert exchange.status == 200
     assert b"Hello!" in exchange.received.head
     thought = 30 if native.kind.counts_thoughts else 0
+    assert ledger.call.usage is not None
     assert (ledger.call.usage.cached_tokens, ledger.call.usage.reasoning_tokens) == (20, thought)
     assert KEY in str(exchange.headers)
     assert KEY not in json.dumps(stages_of(ledger.call))

@@ -31,5 +31,5 @@ def test_the_usual_key_goes_to_amazons_own_addresses_alone(monkeypatch):
     monkeypatch.setenv("AWS_BEARER_TOKEN_BEDROCK", "bedrock-usual-key")
     there = get_chat_model({"model_type": "bedrock", "region": "us-east-1"})
     elsewhere = get_chat_model({"model_type": "bedrock", "base_url": "http://127.0.0.1:1/v1"})
-    assert there._api_key == "bedrock-usual-key"
-    assert elsewhere._api_key == "EMPTY"
+    assert vars(there)["_api_key"] == "bedrock-usual-key"
+    assert vars(elsewhere)["_api_key"] == "EMPTY"
