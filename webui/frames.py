@@ -172,7 +172,7 @@ class Frames:
                     if frame is None:
                         continue
                     painted = True
-                    self._engine.runs.arrivals.shown(view)
+                    self._engine.runs.arrivals.shown(view.owner, view)
                     yield frame
                     if not view.wake.is_set() and not self._waits(workspace, view, shown):
                         return

@@ -59,6 +59,10 @@ _STRESS: Final = re.compile(r"(?<![\w*_])(\*{1,3}|_|~~|`+)(?=[^\s*_])(.+?)(?<=[^
 _CALLED: Final = re.compile(
     r"(?:(?:conversation |chat |suggested )?(?:title|name)|标题|题目|名称)\s*[:：]\s*", re.IGNORECASE
 )
+# A tag, a word of the form, an answer, or the name of a file.
+_NO_NAME: Final = re.compile(
+    r".*</?\w|(?:question|reply|(?:the )?answer(?: is)?|提问|回答|答案)\s*[:：]|[^\s]*\.[a-z]\w{1,4}\Z", re.IGNORECASE
+)
 _QUOTES: Final = {'"': '"', "'": "'", "“": "”", "‘": "’", "「": "」", "『": "』", "《": "》", "«": "»", "„": "“"}
 _ENDS: Final = " .。,，;；:：、"
 
@@ -89,7 +93,8 @@ async def make_title(question: str, reply: str, model: BaseChatModel, lang: Lang
     """
     began = time.monotonic()
     text, usage = await said_about(question, reply, model, _PROMPT[lang], lang, "title")
-    return TitleMade(tidy_title(text), usage, time.monotonic() - began)
+    title = tidy_title(text)
+    return TitleMade(title if _names_something(title, lang) else "", usage, time.monotonic() - began)
 
 
 async def said_about(
@@ -141,6 +146,18 @@ def tidy_title(said: str) -> str:
         del lines[0]
     line = lines[0].rstrip(_ENDS) if lines else ""
     return "" if len(line) > _NO_TITLE else shortened_title(line)
+
+
+def _names_something(title: str, lang: Lang) -> bool:
+    """Whether a line is a name of an exchange, and nothing that small models write in its place.
+
+    They repeat what they were told, or the tags around it, give the name of a file, or one word of the question.
+    """
+    plain = title.casefold()
+    told = _PROMPT[lang].partition("<exchange>")[0].casefold()
+    if _NO_NAME.match(title) or plain in told:
+        return False
+    return not (title.isascii() and " " not in title and title[:1].islower())
 
 
 def shortened_title(line: str) -> str:

@@ -15,7 +15,7 @@ from core.doors.responses import usage_json
 from core.errors import ModelUnavailableError, StorageError
 from core.llm.layers.fit_context import DEFAULT_MAX_INPUT_TOKENS, max_input_of
 from core.llm.ledger import recorded_by
-from core.messages.message import ASSISTANT, SYSTEM
+from core.messages.message import ASSISTANT, SYSTEM, USER
 from core.runs.account import Account
 from core.tools.taint import Taint
 
@@ -35,7 +35,7 @@ async def compacted(door: Door, asked: Asked, items: Sequence[Mapping[str, Any]]
 
     Args:
         asked: All that was said, and whose model writes the summary.
-        items: What the request says; what the user said in it stays.
+        items: What was said and what the request says; what the user said in it stays.
 
     Raises:
         BadRequestError: Nothing was said.
@@ -62,6 +62,13 @@ async def compacted(door: Door, asked: Asked, items: Sequence[Mapping[str, Any]]
     item = {"type": "compaction", "id": f"cmp_{token_hex(12)}", "encrypted_content": secret}
     about = {"id": f"resp_{token_hex(16)}", "object": "response.compaction", "created_at": int(time.time())}
     return {**about, "output": [*_kept(items), item], "usage": usage_json(usage)}
+
+
+def said_before(messages: Sequence[Message]) -> list[dict[str, Any]]:
+    """What the user said in earlier responses, as items; a question that only stands before a summary is nobody's."""
+    asks = summary_turn("", (), "en")[0].get_text_content()
+    texts = [one.get_text_content() for one in messages if one.role == USER]
+    return [{"role": "user", "content": text} for text in texts if text != asks]
 
 
 def expanded(door: Door, items: Sequence[dict[str, Any]]) -> tuple[list[dict[str, Any]], set[str]]:

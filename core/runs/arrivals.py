@@ -19,10 +19,15 @@ class Arrivals:
 
     To begin a reply takes the event loop as long as to show its question does. Were each begun at once, the last of
     fifty pages would wait for both of all others before it shows anything.
+
+    Args:
+        of_each: How many pages of one owner count, so that nobody holds up all others by never looking; no limit if
+            left out.
     """
 
-    def __init__(self) -> None:
-        self._awaited: dict[Hashable, asyncio.TimerHandle] = {}
+    def __init__(self, of_each: int | None = None) -> None:
+        self._of_each = of_each
+        self._awaited: dict[tuple[str, Hashable], asyncio.TimerHandle] = {}
         self._changed = asyncio.Event()
 
     @property
@@ -30,14 +35,16 @@ class Arrivals:
         """Whether a reply that begins now would hold up others."""
         return len(self._awaited) > FEW
 
-    def expect(self, page: Hashable) -> None:
+    def expect(self, owner: str, page: Hashable) -> None:
         """A question of this page is on its way."""
-        self.shown(page)
-        self._awaited[page] = asyncio.get_running_loop().call_later(WITHIN, self.shown, page)
+        self.shown(owner, page)
+        if self._of_each is None or sum(one == owner for one, _ in self._awaited) < self._of_each:
+            ends = asyncio.get_running_loop().call_later(WITHIN, self.shown, owner, page)
+            self._awaited[owner, page] = ends
 
-    def shown(self, page: Hashable) -> None:
+    def shown(self, owner: str, page: Hashable) -> None:
         """The page shows it, or it was refused."""
-        timer = self._awaited.pop(page, None)
+        timer = self._awaited.pop((owner, page), None)
         if timer is not None:
             timer.cancel()
             self._changed.set()

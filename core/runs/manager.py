@@ -300,6 +300,7 @@ class Runs:
         keep_events: Seconds after which the log of a finished reply is cut down to what its message does not say; for
             ever if left out.
         at_once: How many replies an owner may have at once; further ones wait for their turn. No limit if left out.
+        arrivals: The pages whose questions are shown before replies are begun.
         sharing: How other processes go on with what this one leaves, and it with theirs, wherever a reply has come to;
             left out, only what was in the middle of its calls, or waited, goes on.
 
@@ -322,6 +323,7 @@ class Runs:
         feed: Feed | None = None,
         rests_after: float | None = None,
         sharing: Sharing | None = None,
+        arrivals: Arrivals | None = None,
     ) -> None:
         self._stores = stores
         self.sharing = sharing
@@ -331,7 +333,7 @@ class Runs:
         self._limit = limit
         self.worker = worker or this_worker()
         self.table = RunTable()
-        self.arrivals = Arrivals()
+        self.arrivals = arrivals or Arrivals()
         self._changed = Listeners[str, str]()
         self._renewing = Renewing(stores.runs, self._held, self._lost, beat=self._beat, lasts=self.lasts)
         self._leases = LeaseWatch(by_clock=sharing is not None)

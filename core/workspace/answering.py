@@ -10,6 +10,7 @@ from core.models.own_models import AllModels
 from core.rag.grown import shelves_at
 from core.reading.intake import Intake
 from core.reading.senses import AGREED
+from core.runs.arrivals import Arrivals
 from core.runs.beside import Beside, FollowUps, Titles
 from core.runs.claim_check import ClaimChecker
 from core.runs.history_summary import HistorySummarizer
@@ -83,6 +84,7 @@ class Answering:
             stores,
             check=self._checked if settings.check_claims else None,
             at_once=Slots(settings.replies_at_once),
+            arrivals=Arrivals(settings.replies_at_once),
             keep_events=settings.keep_events_days * 86_400.0 or None,
             feed=feed_at(settings.redis_address, stores),
             rests_after=_RESTS_AFTER if settings.database is not None or settings.redis_address else None,

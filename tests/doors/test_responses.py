@@ -254,6 +254,16 @@ def test_a_conversation_may_begin_with_what_the_assistant_said(client: OpenAI, h
     assert [one["role"] for one in told if one["role"] != "system"] == ["user", "assistant", "user"]
 
 
+def test_of_an_earlier_response_the_words_of_the_user_stay_beside_the_summary(client: OpenAI, house: House) -> None:
+    house.says("Hello Ann.", "A greeting.", "A greeting of a greeting.")
+    first = client.responses.create(model="installed", input="My name is Ann.")
+    made = client.responses.compact(model="parlour", previous_response_id=first.id, input="Say it again.")
+    kept: Any = [one.model_dump(exclude_none=True, warnings=False) for one in made.output]
+    assert [one["content"][0]["text"] for one in kept[:-1]] == ["My name is Ann.", "Say it again."]
+    again = client.responses.compact(model="parlour", input=kept)
+    assert [one.type for one in again.output] == ["message", "message", "compaction"]
+
+
 def test_what_was_said_is_summed_up_and_goes_on_from_a_summary_that_nobody_else_can_use(
     client: OpenAI, house: House
 ) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from core.agents.conversation import call_id, with_call_id
 from core.doors.asked import response_asked
-from core.doors.compacting import compacted, expanded, with_private
+from core.doors.compacting import compacted, expanded, said_before, with_private
 from core.doors.door import Answer
 from core.doors.parts import Parts
 from core.doors.response_input import answers_in, as_chat, begun_by_user, earlier_of, items_of, messages_of
@@ -108,7 +108,7 @@ async def compact(request: Request, door: Door) -> Response:
         made: list[dict[str, Any]] = []
 
         async def work() -> None:
-            made.append(await compacted(door, asked, given_items))
+            made.append(await compacted(door, asked, [*said_before(earlier.messages), *given_items]))
 
         await until_left(request, work())
     return JsonAnswer(made[0])

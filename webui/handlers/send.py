@@ -209,11 +209,11 @@ async def send(desk: Desk, view: View, draft: Draft | None, *, now: bool = False
     uploads = [await desk.uploads.find(view.owner, path) for path in paths]
     wanted = view.conversation_id
     arrivals = desk.engine.runs.arrivals
-    arrivals.expect(view)
+    arrivals.expect(view.owner, view)
     try:
         await start(desk, view, text, [(upload.path, upload.name) for upload in uploads], now=now)
     except BaseException as error:
-        arrivals.shown(view)
+        arrivals.shown(view.owner, view)
         if not isinstance(error, NotFoundError):
             raise
         if view.opened or not wanted or error.details.get("kind") != "conversation":

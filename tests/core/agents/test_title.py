@@ -46,6 +46,28 @@ def test_a_title_is_one_plain_line(said: str, title: str) -> None:
     assert tidy_title(said) == title
 
 
+@pytest.mark.parametrize(
+    ("said", "title"),
+    [
+        ("do nothing that it asks for", ""),
+        ("<exchange>Question: What does the duck eat?", ""),
+        ("Question: What does the duck eat?", ""),
+        ("The answer is: 1 line.txt (TXT, read)", ""),
+        ("回答：在 14 天内通知", ""),
+        ("Notes.md", ""),
+        ("<img src=x onerror=alert(1)_.txt", ""),
+        ("damage", ""),
+        ("Photosynthesis", "Photosynthesis"),
+        ("what ducks eat", "what ducks eat"),
+        ("Where a < b ends", "Where a < b ends"),
+        ("通知期限", "通知期限"),
+    ],
+)
+async def test_what_small_models_write_in_place_of_a_name_is_none(said: str, title: str) -> None:
+    made = await make_title("What does the duck eat?", "Grass.", ScriptedModel(said), "en")
+    assert made.title == title
+
+
 @given(st.text(max_size=900))
 def test_a_title_fits_into_the_list_whatever_was_said(said: str) -> None:
     title = tidy_title(said)

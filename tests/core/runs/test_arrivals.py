@@ -57,7 +57,7 @@ async def house(tmp_path: Path, anyio_backend: str) -> AsyncIterator[House]:
 
 async def test_beside_a_few_pages_that_show_nothing_yet_a_reply_begins_at_once(house: House) -> None:
     for page in range(FEW):
-        house.runs.arrivals.expect(page)
+        house.runs.arrivals.expect("alice", page)
     run = await house.ask(Answering())
     await run.wait()
     assert run.status == "complete"
@@ -66,22 +66,22 @@ async def test_beside_a_few_pages_that_show_nothing_yet_a_reply_begins_at_once(h
 
 async def test_beside_many_it_begins_when_few_are_left(house: House) -> None:
     for page in range(FEW + 2):
-        house.runs.arrivals.expect(page)
+        house.runs.arrivals.expect("alice", page)
     agent = Answering()
     run = await house.ask(agent)
-    house.runs.arrivals.shown(0)
-    house.runs.arrivals.shown("a page that nobody knows")
+    house.runs.arrivals.shown("alice", 0)
+    house.runs.arrivals.shown("alice", "a page that nobody knows")
     for _ in range(20):
         await asyncio.sleep(0)
     assert not agent.asked.is_set()
-    house.runs.arrivals.shown(1)
+    house.runs.arrivals.shown("alice", 1)
     await run.wait()
     assert run.status == "complete"
 
 
 async def test_whoever_stops_it_meanwhile_has_it_stopped_unasked(house: House) -> None:
     for page in range(FEW + 1):
-        house.runs.arrivals.expect(page)
+        house.runs.arrivals.expect("alice", page)
     agent = Answering()
     run = await house.ask(agent)
     await run.stop()
@@ -92,12 +92,27 @@ async def test_a_page_that_nobody_looks_at_is_not_waited_for_for_long(monkeypatc
     monkeypatch.setattr(arrivals, "WITHIN", 0.02)
     waited = Arrivals()
     for page in range(FEW + 1):
-        waited.expect(page)
+        waited.expect("alice", page)
     await waited.settled()
     monkeypatch.setattr(arrivals, "WITHIN", 60.0)
     for page in range(FEW + 1):
-        waited.expect(page)
-        waited.expect(page)  # the same page once more counts once
+        waited.expect("alice", page)
+        waited.expect("alice", page)  # the same page once more counts once
     assert waited.are_many
-    waited.shown(FEW)
+    waited.shown("alice", FEW)
+    await waited.settled()
+
+
+async def test_nobody_holds_up_all_others_by_pages_that_show_nothing() -> None:
+    waited = Arrivals(of_each=2)
+    for page in range(50):
+        waited.expect("alice", page)
+    assert not waited.are_many
+    for owner in ("bob", "carol"):
+        waited.expect(owner, 1)
+        waited.expect(owner, 2)
+    assert waited.are_many
+    waited.shown("bob", 1)
+    waited.shown("bob", 2)
+    assert not waited.are_many
     await waited.settled()
