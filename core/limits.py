@@ -11,12 +11,12 @@ import math
 import time
 from collections import OrderedDict, deque
 from contextlib import suppress
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from core.errors import TooManyRequestsError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Hashable
 
 LONGEST_QUEUE = 20
 """Replies of one owner that may wait for their turn."""
@@ -277,3 +277,57 @@ class TokenBuckets:
             minutes=math.ceil(rounded / 60),
             limit=self._count or 0,
         )
+
+
+FEW_ARRIVALS: Final = 4
+"""Pages that wait to be painted, up to which a reply begins at once."""
+ARRIVES_WITHIN: Final = 2.0
+"""Seconds after which a page is not waited for any more: nobody may be looking at it."""
+
+
+class Arrivals:
+    """The pages that have sent a question and do not show it yet.
+
+    To begin a reply takes the event loop as long as to show its question does. Were each begun at once, the last of
+    fifty pages would wait for both of all others before it shows anything.
+
+    Args:
+        of_each: How many pages of one key count, so that nobody holds up all others by never looking; no limit if left
+            out.
+    """
+
+    def __init__(self, of_each: int | None = None) -> None:
+        self._of_each = of_each
+        self._awaited: dict[tuple[str, Hashable], asyncio.TimerHandle] = {}
+        self._changed = asyncio.Event()
+
+    @property
+    def are_many(self) -> bool:
+        """Whether a reply that begins now would hold up others."""
+        return len(self._awaited) > FEW_ARRIVALS
+
+    def expect(self, key: str, page: Hashable) -> None:
+        """A question of this page is on its way."""
+        self.shown(key, page)
+        if self._of_each is None or sum(one == key for one, _ in self._awaited) < self._of_each:
+            ends = asyncio.get_running_loop().call_later(ARRIVES_WITHIN, self.shown, key, page)
+            self._awaited[key, page] = ends
+
+    def shown(self, key: str, page: Hashable) -> None:
+        """The page shows it, or it was refused."""
+        timer = self._awaited.pop((key, page), None)
+        if timer is not None:
+            timer.cancel()
+            self._changed.set()
+
+    async def settled(self) -> None:
+        """Wait until few are left, or as long as pages are waited for."""
+        loop = asyncio.get_running_loop()
+        latest = loop.call_later(ARRIVES_WITHIN, self._changed.set)
+        ends = loop.time() + ARRIVES_WITHIN
+        try:
+            while self.are_many and loop.time() < ends:
+                self._changed.clear()
+                await self._changed.wait()
+        finally:
+            latest.cancel()

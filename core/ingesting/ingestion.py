@@ -106,6 +106,8 @@ async def ingest(settings: Settings, wanted: Wanted, told: Told) -> tuple[Tally,
                 await run_to_end(_drop_empty(house.stores, library))
         if not tally.found:
             raise _nothing(wanted.source)
+        if not (tally.read or tally.known):
+            return tally, True  # what other libraries of the owner lack is not this run's concern
         if here:
             return tally, await with_vectors(house.index, told)
     async with opened_house(settings, wanted.owner, workers, vectors=True) as house:  # what the cluster did not make

@@ -13,8 +13,7 @@ from weakref import WeakSet
 from core.bridge.cancellation import run_shielded
 from core.bridge.pool import Listeners
 from core.errors import ConflictError, NotFoundError, StorageError
-from core.limits import Slots
-from core.runs.arrivals import Arrivals
+from core.limits import Arrivals, Slots
 from core.runs.elsewhere import Elsewhere, Heeding, OwnersElsewhere
 from core.runs.feed import TableFeed
 from core.runs.lease import BEAT, LeaseWatch, Renewing, this_worker

@@ -5,12 +5,11 @@ from __future__ import annotations
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Final, Self
 
-from core.limits import Slots
+from core.limits import Arrivals, Slots
 from core.models.own_models import AllModels
 from core.rag.grown import shelves_at
 from core.reading.intake import Intake
 from core.reading.senses import AGREED
-from core.runs.arrivals import Arrivals
 from core.runs.beside import Beside, FollowUps, Titles
 from core.runs.claim_check import ClaimChecker
 from core.runs.history_summary import HistorySummarizer

@@ -99,7 +99,7 @@ WRONG: dict[str, tuple[Callable[[Path], Any], type[ParlourError], str]] = {
     ),
     "no questions": (lambda _: agent().map(None), BadMessagesError, "Questions cannot be given as None. Give a list"),
     "one question for many": (lambda _: agent().map("Go"), BadMessagesError, "Questions cannot be given as str."),
-    "no folder": (lambda _: Library.open(None), SettingsError, "library cannot be given as None. Give its path."),  # type: ignore[arg-type]
+    "no folder": (lambda _: Library.open(None), SettingsError, "folder cannot be given as None. Give the path of a"),  # type: ignore[arg-type]
     "bytes as a document": (
         lambda folder: library(folder).add(b"x"),  # type: ignore[arg-type]
         SettingsError,

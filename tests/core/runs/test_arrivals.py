@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
+from core import limits
+from core.limits import FEW_ARRIVALS as FEW
+from core.limits import Arrivals
 from core.messages.events import Event, MessageStarted, TextDelta
 from core.messages.message import Message
-from core.runs import arrivals
-from core.runs.arrivals import FEW, Arrivals
 from core.runs.manager import Runs
 from core.storage.conversations import ConversationStore
 from core.storage.database import Database
@@ -89,12 +90,12 @@ async def test_whoever_stops_it_meanwhile_has_it_stopped_unasked(house: House) -
 
 
 async def test_a_page_that_nobody_looks_at_is_not_waited_for_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(arrivals, "WITHIN", 0.02)
+    monkeypatch.setattr(limits, "ARRIVES_WITHIN", 0.02)
     waited = Arrivals()
     for page in range(FEW + 1):
         waited.expect("alice", page)
     await waited.settled()
-    monkeypatch.setattr(arrivals, "WITHIN", 60.0)
+    monkeypatch.setattr(limits, "ARRIVES_WITHIN", 60.0)
     for page in range(FEW + 1):
         waited.expect("alice", page)
         waited.expect("alice", page)  # the same page once more counts once

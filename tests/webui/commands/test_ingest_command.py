@@ -258,6 +258,20 @@ def test_a_new_library_that_nothing_came_into_is_not_kept(
     assert names() == ["Papers"]
 
 
+def test_where_nothing_came_in_the_vectors_of_other_libraries_are_not_waited_for(
+    alone: House, papers: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def waited(*_: object) -> bool:
+        raise StorageError("It waited for vectors.")
+
+    monkeypatch.setattr(ingestion, "with_vectors", waited)
+    assert ingest([str(papers / "locked.pdf"), "--library", "Papers"]) == 1
+    said = capsys.readouterr()
+    assert "0 taken in, 0 there already" in said.out
+    assert "1 of 1 files could not be taken in" in said.err
+    assert "It waited" not in said.err
+
+
 def test_vectors_are_told_to_be_missing_only_where_some_are() -> None:
     class Index:
         """An index that takes a while to see whether all vectors are there."""

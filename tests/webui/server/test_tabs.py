@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
+from core import limits
 from core.engine import Engine
 from core.errors import TooManyRequestsError
-from core.runs import arrivals
 from core.settings import Settings
 from core.storage.base import ConversationSnapshot
 from core.storage.documents import DocumentStore
@@ -109,8 +109,8 @@ async def test_a_new_chat_whose_choices_are_not_known_here_is_not_sent_before_it
 async def test_a_reply_begins_when_its_page_shows_the_question_and_a_refused_one_holds_up_nobody(
     engine: Engine, handlers: Handlers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(arrivals, "FEW", 0)
-    monkeypatch.setattr(arrivals, "WITHIN", 60.0)
+    monkeypatch.setattr(limits, "FEW_ARRIVALS", 0)
+    monkeypatch.setattr(limits, "ARRIVES_WITHIN", 60.0)
     page = tab("one")
     question: Any = {"text": "Tell me", "files": []}
     await handlers.send(question, page)
