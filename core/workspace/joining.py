@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from core.workspace.workspaces import Workspaces
 
 _EVERY: Final = 600.0  # seconds
+_TRIED_AFTER: Final = (0.0, 0.05, 0.2, 1.0)  # seconds
 _FOLDERS: Final = ("files", "shares", "libraries", "notes")
 
 
@@ -64,7 +65,7 @@ class Belongings:
         with suppress(ParlourError):  # what stays of the index belongs to nobody
             await self._workspaces.forget(guest)
         for kind in ("files", "libraries"):
-            await asyncio.to_thread(shutil.rmtree, self._home / kind / folder_name(guest), ignore_errors=True)
+            await _remove(self._home / kind / folder_name(guest))
         self._begin(self._read(person_id), "documents that came along")
         return count
 
@@ -85,7 +86,7 @@ class Belongings:
         self._stores.api_keys.forget()
         name = folder_name(person_id)
         for kind in _FOLDERS:
-            await asyncio.to_thread(shutil.rmtree, self._home / kind / name, ignore_errors=True)
+            await _remove(self._home / kind / name)
 
     async def __aenter__(self) -> Self:
         """Delete from now on what is left of people whose accounts are gone."""
@@ -134,3 +135,12 @@ async def _rest(workspace: Workspace, conversation_id: str) -> None:
 async def _made(workspace: Workspace) -> bool:
     """Whether somebody has personas or prompts. Raises StorageError."""
     return bool(await workspace.steering.personas.list() or await workspace.steering.prompts.list())
+
+
+async def _remove(folder: Path) -> None:
+    """Delete a folder; once more where an index that is just being closed wrote into it meanwhile."""
+    for pause in _TRIED_AFTER:
+        await asyncio.sleep(pause)
+        await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+        if not await asyncio.to_thread(folder.exists):
+            return

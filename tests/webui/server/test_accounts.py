@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import shutil
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -148,6 +149,30 @@ async def test_a_guest_who_signs_in_takes_her_conversations_and_files_along(here
     assert not [kind for kind in ("files", "libraries") if (tmp_path / kind / folder_name(owner_id)).exists()]
     async with here.engine.workspaces.open(owner_id) as workspace:
         assert await workspace.conversations.list() == []
+
+
+async def test_nothing_of_a_guest_stays_behind_that_an_index_writes_while_it_is_closed(
+    here: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    remove, tried = shutil.rmtree, list[Path]()
+
+    def removing(folder: Path, *, ignore_errors: bool) -> None:
+        tried.append(folder)
+        remove(folder, ignore_errors=ignore_errors)
+        if len(tried) == 1:
+            folder.mkdir(parents=True)
+            (folder / "index.db-wal").write_bytes(b"late")
+
+    await here.owner()
+    guest = here.browser()
+    assert (await guest.post("/guest")).status_code == 303
+    owner_id = await here.id_of(guest)
+    async with here.engine.workspaces.open(owner_id) as workspace:
+        await workspace.conversations.create("Lighthouses")
+    monkeypatch.setattr("core.workspace.joining.shutil.rmtree", removing)
+    assert (await signed_in(guest, "jan")).status_code == 303
+    assert len(tried) == 3
+    assert not (tmp_path / "files" / folder_name(owner_id)).exists()
 
 
 async def test_a_role_that_is_changed_in_mid_reply_counts_for_the_next_question_and_the_reply_goes_on(
