@@ -1,4 +1,4 @@
-"""How much one owner or address may do: places that are given out in order, and rates.
+"""How much one owner or address may do: places that are given out in order, rates, and pages that are waited for.
 
 Those of this file keep their counts in this process and are bounded in memory. Whoever uses them knows only the
 protocols: `core.shared_limits` has rates that all Parlours of an installation count together.
@@ -322,12 +322,10 @@ class Arrivals:
 
     async def settled(self) -> None:
         """Wait until few are left, or as long as pages are waited for."""
-        loop = asyncio.get_running_loop()
-        latest = loop.call_later(ARRIVES_WITHIN, self._changed.set)
-        ends = loop.time() + ARRIVES_WITHIN
-        try:
-            while self.are_many and loop.time() < ends:
-                self._changed.clear()
-                await self._changed.wait()
-        finally:
-            latest.cancel()
+        if not self.are_many:
+            return
+        with suppress(TimeoutError):
+            async with asyncio.timeout(ARRIVES_WITHIN):
+                while self.are_many:
+                    self._changed.clear()
+                    await self._changed.wait()

@@ -269,11 +269,12 @@ class Finder:
         """
         room = _room(self.model, max(most, self.config.max_ref_token))
         chosen: list[Passage] = []
-        for at, passage in enumerate(found):
+        for at, one in enumerate(found):
+            passage = one
             if at and question and self.model.small:  # the best one is whole, of the others what fits the question
                 if at == 1:
                     room = min(room, _SMALL_MODEL_ANSWER - self.model.count_tokens(chosen[0].text))
-                passage = self._cut(passage, question, _SMALL_MODEL_OTHERS)  # noqa: PLW2901 - as it is given
+                passage = self._cut(one, question, _SMALL_MODEL_OTHERS)
             tokens = self.model.count_tokens(passage.text)
             if tokens > room and not chosen:
                 chosen.append(self._cut(passage, question, room))

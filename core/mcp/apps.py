@@ -36,7 +36,7 @@ from core.mcp.app_addresses import APP_SCOPES, MCP_PATH, is_resource
 from core.mcp.app_clients import METHODS, Client, Clients
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from typing import Literal
 
     from starlette.types import Message
@@ -83,7 +83,7 @@ class AskedFor:
 
 # The addresses as the program wrote them: they are compared letter by letter (RFC 9700, 4.1.3). The package has them
 # rewritten, with hosts in small letters and a path where there is none.
-_NAMED: ContextVar[list[str]] = ContextVar("the addresses that a program names", default=[])  # noqa: B039 - never changed
+_NAMED: ContextVar[Sequence[str]] = ContextVar("the addresses that a program names", default=())
 
 
 def _redirects(body: bytes) -> list[str]:
@@ -248,7 +248,7 @@ class _Provider:
         method = client_info.token_endpoint_auth_method or "none"
         if method not in METHODS:
             raise RegistrationError("invalid_client_metadata", f"Known methods: {', '.join(METHODS)}.")
-        redirects = _NAMED.get() or [str(one) for one in client_info.redirect_uris or ()]
+        redirects = [*_NAMED.get()] or [str(one) for one in client_info.redirect_uris or ()]
         try:
             client = self._clients.introduce(client_info.client_name or _host(redirects), redirects, method)
         except ParlourError as error:
