@@ -101,6 +101,7 @@ class McpAccess:
         self.agent = agent
         self.seconds = seconds
         self._serving: Serving | None = None
+        self._beside: list[Serving] = []
         self._late: set[asyncio.Task[Any]] = set()
         self.asking: dict[str, int] = {}
 
@@ -119,10 +120,15 @@ class McpAccess:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """End what is still asked."""
-        if self._serving is not None:
-            await self._serving.aclose()
+        for serving in (self._serving, *self._beside):
+            if serving is not None:
+                await serving.aclose()
         if self._late:
             await asyncio.wait(set(self._late), timeout=5.0)
+
+    def end_with_this(self, serving: Serving) -> None:
+        """Let another one end together with this."""
+        self._beside.append(serving)
 
     def later(self, work: Coroutine[Any, Any, None]) -> None:
         """Let something be written down that nobody waits for, who asked may have left."""

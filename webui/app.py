@@ -144,6 +144,7 @@ def build_app(context: WebContext, uploads: Uploads) -> Built:
 
     from webui.gradio_patches import SESSIONS, keep_recent, queue_first, wake_by_events
     from webui.gradio_threads import stay_on_loop
+    from webui.handlers.public_ask import offers_mcp
     from webui.handlers.wiring import Handlers
     from webui.layout import build
     from webui.panels.welcome import translations
@@ -160,6 +161,7 @@ def build_app(context: WebContext, uploads: Uploads) -> Built:
     demo.queue(default_concurrency_limit=None, api_open=False, max_size=_WAITING)
     blocks: Any = demo
     blocks.state_session_capacity = SESSIONS
+    blocks.mcp_server = offers_mcp(context.settings)  # the page's configuration says so; the server is Parlour's own
     queue = blocks._queue  # noqa: SLF001 - there is no setting for it
     wake_by_events(queue)
     forget = keep_recent(queue)

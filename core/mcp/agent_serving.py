@@ -12,9 +12,13 @@ from core.mcp.serving import Serving
 from core.tools.arguments import check
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+    from starlette.types import Scope
 
 _LONGEST_QUESTION = 20_000
+_QUESTION = {"type": "string", "minLength": 1, "maxLength": _LONGEST_QUESTION, "description": "What is asked."}
+_SCHEMA = {"type": "object", "properties": {"question": _QUESTION}, "required": ["question"]}
 
 
 class AgentServing(Serving):
@@ -23,32 +27,36 @@ class AgentServing(Serving):
     Args:
         name: The agent's.
         about: What it is good at, for models that choose among tools.
-        ask: Gives its answer to a question.
+        ask: Gives its answer to a question; it is told of the request by which that came.
+        schema: What the tool takes, in JSON Schema, if not any question of up to 20,000 characters.
     """
 
-    def __init__(self, name: str, about: str, ask: Callable[[str], Awaitable[str]]) -> None:
+    def __init__(
+        self,
+        name: str,
+        about: str,
+        ask: Callable[[str, Scope], Awaitable[str]],
+        schema: Mapping[str, Any] = _SCHEMA,
+    ) -> None:
         async def let_in(token: str, visitor: bool, base: str) -> Any:  # noqa: FBT001 - Serving's
             del token, visitor, base
             return _Asked()
 
         super().__init__(let_in)
         self._ask = ask
-        question = {"type": "string", "minLength": 1, "maxLength": _LONGEST_QUESTION, "description": "What is asked."}
-        schema = {"type": "object", "properties": {"question": question}, "required": ["question"]}
-        self._tool = Tool(name="ask", title=one_line(name), description=many_lines(about), input_schema=schema)
+        self._tool = Tool(name="ask", title=one_line(name), description=many_lines(about), input_schema=dict(schema))
 
     async def _list(self, context: Any, params: Any) -> ListToolsResult:
         del context, params
         return ListToolsResult(tools=[self._tool])
 
     async def _call(self, context: Any, params: Any) -> CallToolResult:
-        del context
         try:
             if params.name != self._tool.name:
                 return _said(f"There is no tool named {one_line(str(params.name))!r}.", failed=True)
             arguments = dict(params.arguments or {})
             check(arguments, dict(self._tool.input_schema))
-            return _said(await self._ask(arguments["question"]))
+            return _said(await self._ask(arguments["question"], context.request.scope))
         except ParlourError as error:
             return _said(str(error), failed=True)
 

@@ -73,7 +73,8 @@ class AgentDoors:
 
             host = self.host
 
-            async def ask(question: str) -> str:
+            async def ask(question: str, scope: Scope) -> str:
+                del scope
                 return await answered(host, [question_of([question])])
 
             self._mcp = AgentServing(host.name, host.about, ask)

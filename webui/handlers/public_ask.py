@@ -1,4 +1,7 @@
-"""What agents find of a Space by its address: one function, `ask`, in Gradio's own protocol, without a key.
+"""What agents find of a Space by its address: one function, `ask`, in Gradio's protocol and over MCP, without a key.
+
+Hugging Face's own MCP server reads `/gradio_api/mcp/schema` of a Space that was added to somebody's tools, and calls
+the tool at `/gradio_api/mcp/`; the answers are Parlour's, Gradio's own server is not started.
 
 It is off until `PARLOUR_PUBLIC_ASK` allows it. Whoever asks has nothing here: no conversation is kept, tools that would
 ask first are refused, and each address may ask so often an hour.
@@ -9,11 +12,12 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+from importlib.util import find_spec
 from secrets import token_urlsafe
 from typing import TYPE_CHECKING, Any, Final
 
 from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
-from starlette.routing import Route
+from starlette.routing import Match, Route
 
 from core.bridge.pool import BoundedDict
 from core.errors import NotFoundError, ParlourError, TooManyRequestsError
@@ -25,7 +29,12 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
     from starlette.routing import BaseRoute
+    from starlette.types import Receive, Scope, Send
 
+    from core.limits import RateLimiter
+    from core.mcp.agent_serving import AgentServing
+    from core.mcp_endpoint import McpAccess
+    from core.settings import Settings
     from webui.context import WebContext
 
 _log = logging.getLogger(__name__)
@@ -36,10 +45,11 @@ _MOST: Final = 200  # answers that wait to be fetched
 _ALIVE: Final = 15.0
 _HOUR: Final = 3600.0
 _TEXT: Final = {"type": {"type": "string"}, "python_type": {"type": "str", "description": ""}, "component": "Textbox"}
+_ABOUT: Final = "Ask the assistant of this Space a question; the answer names what it cites."
 INFO: Final[dict[str, Any]] = {
     "named_endpoints": {
         "/ask": {
-            "description": "Ask the assistant of this Space a question; the answer names what it cites.",
+            "description": _ABOUT,
             "parameters": [
                 {
                     "label": "Question",
@@ -56,10 +66,71 @@ INFO: Final[dict[str, Any]] = {
     },
     "unnamed_endpoints": {},
 }
+_QUESTION: Final = {"type": "string", "minLength": 1, "maxLength": _LONGEST, "description": "What is asked."}
+_SCHEMA: Final = {"type": "object", "properties": {"question": _QUESTION}, "required": ["question"]}
+TOOLS: Final[list[dict[str, Any]]] = [
+    {
+        "name": "ask",
+        "description": _ABOUT,
+        "inputSchema": _SCHEMA,
+        "meta": {"file_data_present": False, "mcp_type": "tool", "endpoint_name": "ask"},
+    }
+]
+"""The tool, as Gradio's MCP server describes those of a Space."""
+
+
+def offers_mcp(settings: Settings) -> bool:
+    """Whether agents without a key may also ask over MCP; `mcp` is not imported for that."""
+    return settings.public_ask > 0 and find_spec("mcp") is not None
+
+
+class _ForNobody(Route):
+    """A route for who has no owner; for everybody else, what is mounted behind it answers."""
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        """As any route, for nobody."""
+        return super().matches(scope) if scope.get("owner") is None else (Match.NONE, {})
+
+
+class AskOverMcp:
+    """The one tool over streamable HTTP, as an ASGI application; the package `mcp` is imported at the first request.
+
+    Args:
+        outward: What answers.
+        rate: How often each address may ask.
+    """
+
+    def __init__(self, outward: McpAccess, rate: RateLimiter) -> None:
+        self._outward = outward
+        self._rate = rate
+        self._serving: AgentServing | None = None
+
+    def table(self) -> list[BaseRoute]:
+        """Its routes."""
+        methods = ["GET", "POST", "DELETE"]
+        served = [Route(f"/gradio_api/mcp{end}", self, methods=methods) for end in ("", "/")]
+        return [*served, Route("/gradio_api/mcp/schema", self.schema, methods=["GET"])]
+
+    async def schema(self, _: Request) -> Response:
+        """The tool, for who does not want to connect for it."""
+        return JSONResponse(TOOLS)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        if self._serving is None:
+            from core.mcp.agent_serving import AgentServing
+
+            self._serving = AgentServing("Parlour", _ABOUT, self._answered, _SCHEMA)
+            self._outward.end_with_this(self._serving)
+        await self._serving(scope, receive, send)
+
+    async def _answered(self, question: str, scope: Scope) -> str:
+        await self._rate.take(counted_as(client_address(scope)))
+        return await self._outward.of(ASKING_AGENTS).ask(question)
 
 
 class PublicAskRoutes:
-    """`GET /gradio_api/info`, `POST /gradio_api/call/ask` and `/call/v2/ask`, and the stream that each names."""
+    """`GET /gradio_api/info`, `POST /gradio_api/call/ask` and `/call/v2/ask`, the stream that each names, and MCP."""
 
     def __init__(self, context: WebContext) -> None:
         self._engine = context.engine
@@ -73,12 +144,15 @@ class PublicAskRoutes:
             message="Too many questions in one hour.",
         )
         self._answers = BoundedDict[str, asyncio.Task[str]](_MOST, _stop)
+        self._mcp = AskOverMcp(context.engine.outward, self._rate) if offers_mcp(context.settings) else None
 
     def table(self) -> list[BaseRoute]:
         """All of them; none where nobody may ask."""
         if not self._an_hour:
             return []
         return [
+            _ForNobody("/config", self.config, methods=["GET"]),
+            *(self._mcp.table() if self._mcp is not None else ()),
             Route("/gradio_api/info", self.info, methods=["GET"]),
             Route("/gradio_api/call/ask", self.ask, methods=["POST"]),
             Route("/gradio_api/call/v2/ask", self.ask, methods=["POST"]),
@@ -89,6 +163,16 @@ class PublicAskRoutes:
     async def info(self, _: Request) -> Response:
         """What can be called."""
         return JSONResponse(INFO)
+
+    async def config(self, _: Request) -> Response:
+        """What a Gradio application tells of itself, as far as there is anything for who has no page open."""
+        told: dict[str, Any] = {
+            "api_prefix": "/gradio_api",
+            "mcp_server": self._mcp is not None,
+            "components": [],
+            "dependencies": [],
+        }
+        return JSONResponse(told)
 
     async def ask(self, request: Request) -> Response:
         """Begin an answer: `{"data": [question]}`, or `{"question": …}`; it is fetched by its `event_id`."""

@@ -29,6 +29,7 @@ _log = logging.getLogger(__name__)
 _API = "/gradio_api/"
 _BODY_LIMIT = 8 * 1024 * 1024  # two million characters, whatever their script
 _OPEN = frozenset({"startup-events", "app_id", "theme.css", "upload", "upload_progress"})
+_PUBLIC = frozenset({"info", "call/ask", "call/v2/ask", "mcp", "mcp/", "mcp/schema"})
 _BODIES = frozenset({"queue/join", "cancel", "reset"})
 # Beside `/gradio_api/`: the page, what it is made of, and Parlour's own routes, which look at the owner themselves.
 _PAGES = frozenset(
@@ -256,7 +257,7 @@ class GateMiddleware:
 
 def _is_public(route: str) -> bool:
     """Whether it is part of what agents without a key may use: routes of ours, never Gradio's own."""
-    return route == "info" or route in {"call/ask", "call/v2/ask"} or route.startswith(("call/ask/", "call/v2/ask/"))
+    return route in _PUBLIC or route.startswith(("call/ask/", "call/v2/ask/"))
 
 
 def _listens_to(route: str, scope: Scope) -> str | None:

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -30,8 +31,8 @@ pytestmark = pytest.mark.anyio
 async def asked(tmp_path: Path, model: ScriptedModel, an_hour: int) -> AsyncIterator[httpx.AsyncClient]:
     settings = Settings.load(home=tmp_path, code="off", titles=False, public_ask=an_hour)
     async with Engine(settings, model=model) as engine:
-        app = Starlette(routes=PublicAskRoutes(WebContext(engine, settings, Words.of)).table())
-        transport = httpx.ASGITransport(app, client=("10.0.0.1", 1))
+        routes = PublicAskRoutes(WebContext(engine, settings, Words.of)).table()
+        transport = httpx.ASGITransport(Starlette(routes=routes), client=("10.0.0.1", 1))
         async with httpx.AsyncClient(transport=transport, base_url="http://a.hf.space") as agent:
             yield agent
 
@@ -60,9 +61,53 @@ async def test_left_out_there_is_no_such_door(tmp_path: Path) -> None:
         assert (await agent.get("/gradio_api/info")).status_code == 404
 
 
+def said(answer: httpx.Response) -> Any:
+    assert answer.status_code == 200, answer.text
+    return answer.json()["result"]
+
+
+async def test_who_added_the_space_to_their_tools_asks_it_over_mcp_and_not_too_often(tmp_path: Path) -> None:
+    def called(number: int, method: str, **params: object) -> dict[str, object]:
+        return {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
+
+    async with asked(tmp_path, ScriptedModel("It is 42."), 1) as agent:
+        assert (await agent.get("/config")).json()["mcp_server"] is True
+        (tool,) = (await agent.get("/gradio_api/mcp/schema")).json()
+        client: Any = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}}
+        agent.headers["accept"] = "application/json"
+        for place in ("/gradio_api/mcp/", "/gradio_api/mcp"):
+            begun = said(await agent.post(place, json=called(0, "initialize", **client)))
+            assert begun["protocolVersion"] == "2025-06-18"
+        agent.headers["mcp-protocol-version"] = "2025-06-18"
+        (listed,) = said(await agent.post(place, json=called(1, "tools/list")))["tools"]
+        assert (listed["name"], listed["description"], listed["inputSchema"]) == (
+            *(tool[key] for key in ("name", "description", "inputSchema")),
+        )
+        for question, failed, words in (
+            ("", True, "question"),
+            ("6 * 7?", False, "It is 42."),
+            ("7?", True, "Too many"),
+        ):
+            call = called(2, "tools/call", name="ask", arguments={"question": question})
+            told = said(await agent.post(place, json=call))
+            assert (told.get("isError", False), words in told["content"][0]["text"]) == (failed, True), told
+        assert (await agent.get(place)).status_code == 405
+
+
+async def test_without_the_package_there_is_no_door_over_mcp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("webui.handlers.public_ask.find_spec", lambda _: None)
+    async with asked(tmp_path, ScriptedModel("Never."), 5) as agent:
+        assert (await agent.get("/config")).json()["mcp_server"] is False
+        assert (await agent.get("/gradio_api/mcp/schema")).status_code == 404
+
+
 @pytest.mark.parametrize(
     ("path", "public", "status"),
     [
+        ("/gradio_api/mcp/", True, 200),
+        ("/gradio_api/mcp/schema", True, 200),
+        ("/gradio_api/mcp/", False, 403),
+        ("/gradio_api/mcp/messages", True, 403),
         ("/gradio_api/call/ask", True, 200),
         ("/gradio_api/info", True, 200),
         ("/gradio_api/call/ask", False, 403),

@@ -39,7 +39,7 @@ EXPECTED: dict[Needed, set[str]] = {
     "house": {"administrator", "owner"},
 }
 # Gradio's own that the page needs; `test_route_table.py` holds that the gate opens no others.
-PUBLIC = ("/gradio_api/info", "/gradio_api/call/")
+PUBLIC = ("/gradio_api/info", "/gradio_api/call/", "/gradio_api/mcp")
 GRADIO = {
     *("/", "/config", "/theme.css", "/favicon.ico", "/manifest.json", "/robots.txt", "/static/{path:path}"),
     *(path for path in ROUTES if path.startswith("/gradio_api/") and not path.startswith(PUBLIC)),
