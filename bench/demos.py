@@ -35,7 +35,7 @@ NAMES = [one.stem for one in sorted((assets_folder() / "demos").glob("en-*.jsonl
 class Visitor(RawPage):
     """A tab whose address names a demonstration."""
 
-    def __init__(self, client: httpx.AsyncClient, functions: Functions, act: tuple[int, int]) -> None:
+    def __init__(self, client: httpx.AsyncClient, functions: Functions, act: int) -> None:
         super().__init__(client, functions)
         self._act = act
 
@@ -43,32 +43,29 @@ class Visitor(RawPage):
         """Seconds from opening the page to the first frame with something of the demonstration."""
         began = time.perf_counter()
         await self._client.get("/")
-        for number in (self._functions.opened, self._functions.follow_opened):
-            async with aclosing(self._call(number, [])) as messages:
-                async for message in messages:
-                    if "p-asked" in json.dumps(message):
-                        return time.perf_counter() - began
+        async with aclosing(self._call(self._functions.opened, [])) as messages:
+            async for message in messages:
+                if "p-asked" in json.dumps(message):
+                    return time.perf_counter() - began
         raise RuntimeError("A visitor saw no demonstration.")
 
     async def step(self) -> str:
         """One step on; what was painted."""
         seen = ""
-        for number, data in ((self._act[0], [json.dumps({"do": "demostep", "to": "on"})]), (self._act[1], [])):
-            async with aclosing(self._call(number, data)) as messages:
-                async for message in messages:
-                    seen = json.dumps(message)
+        async with aclosing(self._call(self._act, [json.dumps({"do": "demostep", "to": "on"})])) as messages:
+            async for message in messages:
+                seen = json.dumps(message)
         return seen
 
 
-def _act(config: dict[str, Any]) -> tuple[int, int]:
-    """Gradio's numbers for what the script asks, and for the frames that follow it."""
+def _act(config: dict[str, Any]) -> int:
+    """Gradio's number for what the script asks."""
     button = next(part["id"] for part in config["components"] if part["props"].get("elem_id") == "bus-go")
-    after = {item.get("trigger_after"): item["id"] for item in config["dependencies"]}
     asks = next(item["id"] for item in config["dependencies"] if any(part == button for part, _ in item["targets"]))
-    return int(asks), int(after[asks])
+    return int(asks)
 
 
-async def _visit(app: AppProcess, functions: Functions, act: tuple[int, int], number: int) -> tuple[float, int]:
+async def _visit(app: AppProcess, functions: Functions, act: int, number: int) -> tuple[float, int]:
     await asyncio.sleep(max(0, number) * APART)
     referer = f"{app.url}/?demo={NAMES[number % len(NAMES)]}"
     async with httpx.AsyncClient(base_url=app.url, headers={"Referer": referer}, timeout=120) as client:

@@ -44,14 +44,9 @@ class User(RawPage):
         """Wait, ask, follow to the end; gives the seconds to the first frame."""
         await asyncio.sleep(pause)
         began, first = time.perf_counter(), 0.0
-        for number, data in (
-            (self._functions.send, [{"text": QUESTION, "files": []}]),
-            (self._functions.follow_sent, []),
-        ):
-            async with aclosing(self._call(number, list(data))) as messages:
-                async for _ in messages:
-                    if number == self._functions.follow_sent:
-                        first = first or time.perf_counter() - began
+        async with aclosing(self._call(self._functions.send, [{"text": QUESTION, "files": []}])) as messages:
+            async for _ in messages:
+                first = first or time.perf_counter() - began
         return first
 
 

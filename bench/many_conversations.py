@@ -84,11 +84,8 @@ class Weighed(RawPage):
 
     async def followed(self, process: psutil.Process) -> tuple[float, float, float]:
         """Ask, and follow to the end: ms of the server's CPU and kB of a frame, and kB of the first."""
-        async with aclosing(self._call(self._functions.send, [{"text": QUESTION, "files": []}])) as messages:
-            async for _ in messages:
-                pass
         before = cpu(process)
-        async with aclosing(self._call(self._functions.follow_sent, [])) as messages:
+        async with aclosing(self._call(self._functions.send, [{"text": QUESTION, "files": []}])) as messages:
             sizes = [len(json.dumps(message, ensure_ascii=False).encode()) async for message in messages]
         return (cpu(process) - before) / len(sizes) * 1000, sum(sizes) / len(sizes) / 1024, sizes[0] / 1024
 

@@ -37,16 +37,13 @@ class Functions:
     """Gradio's numbers for what the page's script calls."""
 
     opened: int
-    follow_opened: int
     send: int
-    follow_sent: int
 
     @classmethod
     def read(cls, config: dict[str, Any]) -> Functions:
         """Find them in the page's configuration: by event, and by what comes after what."""
         dependencies = config["dependencies"]
         composer = next(part["id"] for part in config["components"] if part["props"].get("elem_id") == "composer")
-        after = {item.get("trigger_after"): item["id"] for item in dependencies}
 
         def of(event: str, source: int | None = None) -> int:
             for item in dependencies:
@@ -54,8 +51,7 @@ class Functions:
                     return int(item["id"])
             raise LookupError(f"The page has no event {event!r}.")
 
-        opened, send = of("load"), of("submit", composer)
-        return cls(opened, after[opened], send, after[send])
+        return cls(of("load"), of("submit", composer))
 
 
 class RawPage:
@@ -72,18 +68,14 @@ class RawPage:
     async def open(self) -> None:
         """Load the page: the server says what to show, and there is nothing to follow yet."""
         await self._client.get("/")
-        for number in (self._functions.opened, self._functions.follow_opened):
-            async with aclosing(self._call(number, [])) as messages:
-                async for _ in messages:
-                    pass
+        async with aclosing(self._call(self._functions.opened, [])) as messages:
+            async for _ in messages:
+                pass
 
     async def ask(self) -> tuple[float, float]:
         """Send the question; gives the seconds to the first frame and to the first word of the reply."""
         began, first = time.perf_counter(), 0.0
         async with aclosing(self._call(self._functions.send, [{"text": QUESTION, "files": []}])) as messages:
-            async for _ in messages:
-                pass
-        async with aclosing(self._call(self._functions.follow_sent, [])) as messages:
             async for message in messages:
                 now = time.perf_counter() - began
                 first = first or now

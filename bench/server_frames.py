@@ -30,9 +30,6 @@ class Measured(RawPage):
     async def each(self, process: psutil.Process) -> float:
         """Milliseconds of the server's CPU for each frame, once the reply is under way."""
         async with aclosing(self._call(self._functions.send, [{"text": QUESTION, "files": []}])) as messages:
-            async for _ in messages:
-                pass
-        async with aclosing(self._call(self._functions.follow_sent, [])) as messages:
             spent = [cpu(process) async for _ in messages]
         first, last = BEGUN, len(spent) - ENDING
         return (spent[last] - spent[first]) / (last - first) * 1000

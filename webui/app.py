@@ -142,7 +142,7 @@ def build_app(context: WebContext, uploads: Uploads) -> Built:
         import gradio as gr
     from fastapi import FastAPI
 
-    from webui.gradio_patches import SESSIONS, keep_recent, queue_first, wake_by_events
+    from webui.gradio_patches import SESSIONS, keep_no_settings, keep_recent, queue_first, skip_cheaply, wake_by_events
     from webui.gradio_threads import stay_on_loop
     from webui.handlers.public_ask import offers_mcp
     from webui.handlers.wiring import Handlers
@@ -152,6 +152,8 @@ def build_app(context: WebContext, uploads: Uploads) -> Built:
     from webui.theme import Theme, head
 
     stay_on_loop()
+    keep_no_settings()
+    skip_cheaply()
     handlers = Handlers(context, uploads)
     app = FastAPI(
         openapi_url=None, docs_url=None, redoc_url=None, routes=Routes(context, uploads, handlers.views).table()

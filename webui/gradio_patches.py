@@ -10,11 +10,12 @@ import threading
 import time
 from collections import OrderedDict
 from contextlib import contextmanager, nullcontext
-from functools import partial
+from functools import partial, wraps
 from importlib import import_module
 from importlib.abc import MetaPathFinder
 from importlib.machinery import PathFinder
-from typing import TYPE_CHECKING, Any
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
@@ -102,7 +103,7 @@ def _no_stub(*_: object) -> None:
 
 
 SESSIONS = 100
-"""Tabs for which Gradio keeps a copy of the page's settings (a quarter of a megabyte each) that nothing here reads."""
+"""Tabs of which Gradio keeps the components that were made anew for them; nothing here makes any."""
 _MOST = 20_000
 
 # Progress bars, which the page does not have, are looked for at this pace.
@@ -209,6 +210,60 @@ def keep_recent(queue: Any) -> Callable[[str], None]:
         queue.pending_event_ids_session.pop(session, None)
 
     return forget
+
+
+def keep_no_settings() -> None:
+    """Let Gradio keep no copy of the page's settings for each tab; once is enough, before its app is made.
+
+    It makes one when a tab first asks for something (15 ms, a quarter of a megabyte) and writes each value of each
+    frame into it, so that a link to the page as somebody sees it can be made. Here the address names a conversation.
+    """
+    holder: Any = import_module("gradio.state_holder")
+    session = holder.SessionState
+    if getattr(session, "keeps_no_settings", False):
+        return
+
+    class Session(session):
+        keeps_no_settings = True
+
+        def __init__(self, page: Any) -> None:
+            begin: Any = session.__init__
+            begin(self, SimpleNamespace(default_config=page.default_config, blocks=()))
+
+        def _update_config(self, key: int) -> None:
+            """Nothing is kept."""
+
+        def _update_value_in_config(self, key: int, value: Any) -> None:
+            """Nothing is kept."""
+
+    for name in ("gradio.state_holder", "gradio.blocks", "gradio.route_utils"):
+        module: Any = import_module(name)
+        module.SessionState = Session
+
+
+def skip_cheaply() -> None:
+    """Let Gradio do nothing for a component that a handler leaves as it is; once is enough, before its app is made.
+
+    It makes the component anew with all its settings, which costs more than most values do.
+    """
+    blocks: Any = import_module("gradio.blocks")
+    make = blocks.Blocks.postprocess_data
+    if hasattr(make, "__wrapped__"):
+        return
+    nothing, skip = blocks.components._Keywords.FINISHED_ITERATING, blocks.skip()  # noqa: SLF001
+
+    @wraps(make)
+    async def making(page: Any, function: Any, values: Any, state: Any) -> list[Any]:
+        if not isinstance(values, (list, tuple)) or len(function.outputs) < 2:
+            return await make(page, function, values, state)
+        given = cast("Sequence[Any]", values)
+        skipped = [one == skip if isinstance(one, dict) else False for one in given]
+        made = await make(
+            page, function, [nothing if one else value for value, one in zip(given, skipped, strict=True)], state
+        )
+        return [dict(skip) if one else value for value, one in zip(made, skipped, strict=True)]
+
+    blocks.Blocks.postprocess_data = making
 
 
 _QUEUE = ("/gradio_api/queue/join", "/gradio_api/queue/data")

@@ -13,7 +13,7 @@ from collections import Counter
 from contextlib import closing
 from html import unescape
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import httpx
 
@@ -23,6 +23,9 @@ from core.storage.base import LOCAL_OWNER
 from core.testing.behaviour import behave
 from core.testing.model_server import ModelServer
 from tests.webui.server.raw_page import RawPage
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterable
 
 TABS = ("send", "stream", "tools", "approval", "upload", "reading", "delete")
 KINDS = (*TABS, "several_tabs", "several_tabs", "starting", "migration")
@@ -36,6 +39,7 @@ _WORDS = {
     "approval": "Use the calculator for 17 * 23.",
     "delete": "Soon gone.",
 }
+_ANSWERED = ("process_generating", "process_completed")
 _SETTLED = 60.0
 _LONGEST = 5.0  # seconds between the first question of a life and its end
 _GONE = (httpx.HTTPError, OSError, StopIteration, AssertionError, ValueError, KeyError)  # what a tab meets then
@@ -164,18 +168,28 @@ class PagePart:
         self.begun.add(tag)
         self.at_work.set()
         words = f"Where does the zebra{tag} live?" if files else _WORDS[kind]
-        page.send(f"[{tag}] {words}", *files)  # answered when the question is stored
-        if not self._is_stored(tag):
-            return  # refused
+        with closing(page.sending(f"[{tag}] {words}", *files)) as told:
+            # What the composer shall show then is said when the question is stored.
+            next((event for event in told if event["msg"] in _ANSWERED), None)
+            if self._is_stored(tag):  # else it was refused
+                self._go_on(kind, page, tag, told, chance)
+
+    def _go_on(
+        self, kind: str, page: RawPage, tag: str, told: Generator[dict[str, Any]], chance: random.Random
+    ) -> None:
+        """What a tab does after its question was stored; `told` is what it hears of the reply."""
+        files = kind in {"upload", "reading"}
         self.messages.add(tag)
         if files:
             self.documents.add(tag)
         if kind == "delete":
+            told.close()
             self._delete(page, tag)
         elif kind == "approval":
-            self._approve(page, tag, chance)
+            self._approve(page, tag, told, chance)
         elif chance.random() < 0.5:
-            page.paint(page.number("composer", "submit"))
+            for _ in told:
+                pass
 
     def _delete(self, page: RawPage, tag: str) -> None:
         talk = self._talk_of(tag)
@@ -184,9 +198,9 @@ class PagePart:
         if not self._is_stored(tag):
             self.deleted.add(tag)
 
-    def _approve(self, page: RawPage, tag: str, chance: random.Random) -> None:
+    def _approve(self, page: RawPage, tag: str, told: Generator[dict[str, Any]], chance: random.Random) -> None:
         """Wait until the card is shown, think it over, and allow the call."""
-        call = _shown_call(page, page.after(page.number("composer", "submit")))
+        call = _shown_call(told)
         if not call:
             return
         self.asked[tag] = call
@@ -263,9 +277,8 @@ class PagePart:
         """Open a conversation and allow what waits there; the call's id, empty where none waits."""
         with closing(self.app.client()) as client:
             page = RawPage(self.app.address, talk, client).open()
-            loading = page.loading()
-            page.run(loading)
-            call = _shown_call(page, page.after(loading))
+            with closing(page.telling(page.loading())) as told:
+                call = _shown_call(told)
             if call:
                 page.join(page.number("bus-go", "click"), json.dumps({"do": "allow", "call": call}))
             return call
@@ -276,14 +289,12 @@ def _document(tag: str, parts: int) -> bytes:
     return f"# Part\n\nThe zebra{tag} lives here.\n\n{others}".encode()
 
 
-def _shown_call(page: RawPage, number: int) -> str:
+def _shown_call(told: Iterable[dict[str, Any]]) -> str:
     """The call whose card the tab comes to show; empty where the reply ends without, or it takes too long."""
-    assert page.join(number).status_code == 200
     end = time.monotonic() + _SETTLED / 3
-    with closing(page.listen()) as told:
-        for event in told:  # a sign of life comes every few seconds
-            if found := _CALL.search(json.dumps(event)):
-                return unescape(found[1])
-            if time.monotonic() > end:
-                break
+    for event in told:  # a sign of life comes every few seconds
+        if found := _CALL.search(json.dumps(event)):
+            return unescape(found[1])
+        if time.monotonic() > end:
+            break
     return ""

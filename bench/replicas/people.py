@@ -21,29 +21,37 @@ GONE = (httpx.HTTPError, OSError, RuntimeError, ValueError, KeyError)
 class Person(RawPage):
     """One tab of one browser."""
 
+    _reply: AsyncGenerator[dict[str, Any]] | None = None
+    _answer: dict[str, Any] | None = None
+
     @property
     def functions(self) -> Functions:
         """What the page's script calls."""
         return self._functions
 
     async def open_only(self) -> None:
-        """Load the page of a conversation, and follow nothing in it yet."""
+        """Load the page of a conversation, and follow it no longer than until it is painted."""
         await self._client.get("/")
-        async with aclosing(self._call(self._functions.opened, [])) as messages:
-            async for _ in messages:
-                pass
+        await self._answered(self._functions.opened, [])
 
     async def say(self, text: str) -> None:
         """Send a message; it is stored when this returns. Raises one of `GONE`."""
-        async with aclosing(self._call(self._functions.send, [{"text": text, "files": []}])) as messages:
-            async for _ in messages:
-                pass
+        await self._leave()
+        self._reply = self._call(self._functions.send, [{"text": text, "files": []}])
+        self._answer = await anext(self._reply)
 
     async def do(self, go: int, **asked: Any) -> None:
-        """Have the page's bus do something. Raises one of `GONE`."""
-        async with aclosing(self._call(go, [json.dumps(asked)])) as messages:
-            async for _ in messages:
-                pass
+        """Have the page's bus do something; it is done when this returns. Raises one of `GONE`."""
+        await self._answered(go, [json.dumps(asked)])
+
+    async def _answered(self, number: int, data: list[Any]) -> None:
+        async with aclosing(self._call(number, data)) as messages:
+            await anext(messages)  # one comes at least, else `GONE`
+
+    async def _leave(self) -> None:
+        reply, self._reply = self._reply, None
+        if reply is not None:
+            await reply.aclose()
 
     async def stop(self, number: int) -> None:
         """Press Stop. Raises one of `GONE`."""
@@ -62,12 +70,14 @@ class Person(RawPage):
             When the first word was shown, by the clock of `time.perf_counter`, and whether the last one was.
         """
         seen, whole = 0.0, False
-        async with aclosing(self._call(self._functions.follow_sent, [])) as messages:
-            async for message in messages:
-                if not seen or not whole:
-                    said = json.dumps(message)
-                    seen = seen or (time.perf_counter() if first in said else 0.0)
-                    whole = whole or last in said
+        message, reply = self._answer, self._reply
+        while reply is not None and message is not None:
+            if not seen or not whole:
+                said = json.dumps(message)
+                seen = seen or (time.perf_counter() if first in said else 0.0)
+                whole = whole or last in said
+            message = await anext(reply, None)
+        await self._leave()
         return seen, whole
 
 

@@ -263,10 +263,7 @@ def test_the_page_is_there_under_its_name_with_a_cookie_for_https_alone(front: F
 
 def test_a_reply_comes_word_by_word_while_it_is_written(front: Front) -> None:
     with front.page() as tab:
-        number = tab.number("composer", "submit")
-        tab.run(number, {"text": "never end", "files": []})
-        assert tab.join(tab.after(number)).status_code == 200
-        began, told = time.monotonic(), tab.listen()
+        began, told = time.monotonic(), tab.sending("never end")
         assert any("First words are here" in json.dumps(event) for event in told)
         told.close()
     # The model says no more than these words, so a proxy that collects shows them when signs of life, one each fifteen
@@ -327,8 +324,7 @@ def test_what_waits_for_a_silent_model_outlives_the_time_outs_of_a_proxy(
     ):
         token = tab.client.post(f"{front.url}/tools/token", json={}).json()["token"]
         answered = pool.submit(asked_by_a_program, front, token)
-        tab.send(SILENT)
-        chat, status = tab.paint(tab.number("composer", "submit"))
+        chat, status = tab.paint(tab.send(SILENT))
         assert f"You said: {SILENT}" in chat
         assert 'data-state="idle"' in status
         assert SILENT in answered.result()

@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _QUIET: dict[str, Any] = {"concurrency_limit": None, "show_progress": "hidden", "api_visibility": "private"}
-# Several followers of one tab may start: the newest stays, the others see it and leave.
-_MANY: dict[str, Any] = {**_QUIET, "trigger_mode": "multiple"}
-# Gradio begins what waits in several queues in any order: in one, what was asked for first is begun first.
-_IN_ORDER: dict[str, Any] = {**_MANY, "concurrency_id": "tab"}
+# Several followers of one tab may start: the newest stays, the others see it and leave. Gradio begins what waits in
+# several queues in any order: in one, what was asked for first is begun first.
+_IN_ORDER: dict[str, Any] = {**_QUIET, "trigger_mode": "multiple", "concurrency_id": "tab"}
+_NO_FRAME: tuple[Any, ...] = (untouched(),) * (1 + len(PANELS))
 
 
 class Handlers:
@@ -56,13 +56,47 @@ class Handlers:
         """Add the listeners: first the server's state changes, then the tab's follower paints."""
         page: Any = handles
         frame = [handles.chat, *handles.panels.values()]
-        for begun in (
-            page.blocks.load(self.opened, None, None, **_IN_ORDER),
-            page.composer.submit(self.send, handles.composer, handles.composer, **_IN_ORDER),
-            page.go.click(self.act, handles.bus, handles.evidence, **_IN_ORDER),
-        ):
-            begun.then(self.follow, None, frame, **_MANY)
+        # What is asked for and the frames after it are one call: a call of its own for them would be two more requests
+        # and another turn in the queue before the first one is shown.
+        page.blocks.load(self.open_and_follow, None, frame, **_IN_ORDER)
+        page.composer.submit(self.send_and_follow, handles.composer, [handles.composer, *frame], **_IN_ORDER)
+        page.go.click(self.act_and_follow, handles.bus, [handles.evidence, *frame], **_IN_ORDER)
         page.composer.stop(self.stop, None, None, **_IN_ORDER)
+
+    async def open_and_follow(self, request: gr.Request) -> AsyncGenerator[tuple[Any, ...], None]:
+        """`opened`, then the frames of the tab."""
+        await self.opened(request)
+        async with aclosing(self.follow(request)) as frames:
+            async for values in frames:
+                yield values
+
+    async def send_and_follow(self, draft: Draft | None, request: gr.Request) -> AsyncGenerator[tuple[Any, ...], None]:
+        """`send`, then the frames of the tab; before the first one stands the composer's new value."""
+        async with aclosing(self._followed(await self.send(draft, request), request)) as frames:
+            async for values in frames:
+                yield values
+
+    async def act_and_follow(self, message: str, request: gr.Request) -> AsyncGenerator[tuple[Any, ...], None]:
+        """`act`, then the frames of the tab; before the first one stands what the evidence panel shows."""
+        async with aclosing(self._followed(await self.act(message, request), request)) as frames:
+            async for values in frames:
+                yield values
+
+    async def _followed(self, answer: Any, request: gr.Request) -> AsyncGenerator[tuple[Any, ...], None]:
+        """The frames of the tab: `answer` stands before the first one, and what it was written to is left alone then.
+
+        Gradio repeats what was yielded last when the call ends, and the answer must not come once more: it would
+        empty a composer in which somebody is writing.
+        """
+        count, values = 0, _NO_FRAME
+        async with aclosing(self.follow(request)) as frames:
+            async for values in frames:
+                yield (answer if not count else untouched(), *values)
+                count += 1
+        if not count:
+            yield (answer, *values)
+        if count <= 1:
+            yield (untouched(), *values)
 
     async def opened(self, request: gr.Request) -> None:
         """The page was loaded: show the conversation that its address names."""
@@ -93,7 +127,7 @@ class Handlers:
             async with aclosing(self._frames.follow(view)) as frames:
                 async for frame in frames:
                     values = (frame.chat, *frame.panels.values()) if frame is not None else None
-                    yield values or (untouched(),) * (1 + len(PANELS))
+                    yield values or _NO_FRAME
         except StorageError as error:  # also where the house is being closed
             _log.info("A tab cannot be painted: %s", error)
             toast(view.words, error)

@@ -49,15 +49,11 @@ class RawPage:
 
     def loading(self) -> int:
         """The number of the listener that a browser calls first."""
-        return next(
-            dep["id"]
-            for dep in self.config["dependencies"]
-            if any(event == "load" for _, event in dep["targets"]) and dep.get("trigger_after") is None
-        )
+        return int(self._loading["id"])
 
-    def after(self, number: int) -> int:
-        """The listener that runs after another."""
-        return next(dep["id"] for dep in self.config["dependencies"] if dep.get("trigger_after") == number)
+    @property
+    def _loading(self) -> dict[str, Any]:
+        return next(dep for dep in self.config["dependencies"] if any(event == "load" for _, event in dep["targets"]))
 
     def join(self, number: int, *data: Any, session: str = "") -> httpx.Response:
         body = {"data": list(data), "fn_index": number, "session_hash": session or self.session}
@@ -77,26 +73,36 @@ class RawPage:
                     if told["msg"] == "close_stream":
                         return
 
-    def run(self, number: int, *data: Any) -> list[dict[str, Any]]:
+    def telling(self, number: int, *data: Any) -> Generator[dict[str, Any]]:
+        """Call a listener; what the queue says until nothing more is to come."""
         joined = self.join(number, *data)
         assert joined.status_code == 200, joined.text
-        return list(self.listen())
+        return self.listen()
 
-    def paint(self, number: int) -> tuple[str, str]:
-        """What the tab shows when the follower behind listener `number` has ended: conversation and status markup."""
-        told = self.run(self.after(number))
+    def run(self, number: int, *data: Any) -> list[dict[str, Any]]:
+        return list(self.telling(number, *data))
+
+    def frame(self, told: list[dict[str, Any]]) -> list[Any]:
+        """What a call has painted when it was over: the conversation, then the panels."""
         shown = next(event["output"]["data"] for event in reversed(told) if event["msg"] == "process_completed")
-        return json.dumps(shown[0], ensure_ascii=False), str(shown[2])
+        return shown[-len(self._loading["outputs"]) :]
+
+    def paint(self, told: list[dict[str, Any]]) -> tuple[str, str]:
+        """What the tab shows when a call is over: conversation and status markup."""
+        chat, _, status, *_ = self.frame(told)
+        return json.dumps(chat, ensure_ascii=False), str(status)
 
     def painted(self) -> tuple[str, str]:
         """What a browser shows once it has loaded the page: conversation and status markup."""
-        loaded = self.loading()
-        self.run(loaded)
-        return self.paint(loaded)
+        return self.paint(self.run(self.loading()))
+
+    def sending(self, text: str, *paths: str) -> Generator[dict[str, Any]]:
+        """Ask; what the queue says until the reply is over."""
+        files = [{"path": path, "meta": {"_type": "gradio.FileData"}} for path in paths]
+        return self.telling(self.number("composer", "submit"), {"text": text, "files": files})
 
     def send(self, text: str, *paths: str) -> list[dict[str, Any]]:
-        files = [{"path": path, "meta": {"_type": "gradio.FileData"}} for path in paths]
-        return self.run(self.number("composer", "submit"), {"text": text, "files": files})
+        return list(self.sending(text, *paths))
 
     def act(self, **asked: Any) -> list[dict[str, Any]]:
         return self.run(self.number("bus-go", "click"), json.dumps(asked))

@@ -13,8 +13,7 @@ from tests.webui.server.raw_page import RawPage
 
 def lines_after_a_question(app: AppProcess) -> list[str]:
     tab = RawPage(app.address).open()
-    tab.send("Is the aspidistra in flower?")
-    chat, _ = tab.paint(tab.number("composer", "submit"))
+    chat, _ = tab.paint(tab.send("Is the aspidistra in flower?"))
     tab.close()
     assert "aspidistra" in chat
     printed = app.log.read_text("utf-8")

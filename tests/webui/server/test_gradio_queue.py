@@ -126,9 +126,8 @@ def test_a_tab_that_gradio_has_forgotten_goes_on(app: AppProcess, page: RawPage)
     for _ in range(SESSIONS + 5):
         other = RawPage(app.url, client=page.client).open()
         other.run(other.loading())
-    page.paint(page.loading())
-    page.send("hello after")
-    shown, _ = page.paint(page.loading())
+    page.painted()
+    shown, _ = page.paint(page.send("hello after"))
     assert "hello before" in shown
     assert "hello after" in shown
 
@@ -139,7 +138,8 @@ async def test_what_a_tab_asks_for_is_begun_in_the_order_in_which_it_was_asked_f
         blocks: Any = build(context, Handlers(context, Uploads(tmp_path / "tmp", 1000)).wire)
         blocks.queue(default_concurrency_limit=None, api_open=False)
         numbers = {function.fn.__name__: number for number, function in blocks.fns.items()}
-        asked = ["opened", "act", "send", "act", "stop", "send", "act"] * 3
+        one = ["open_and_follow", "act_and_follow", "send_and_follow", "act_and_follow", "stop", "send_and_follow"]
+        asked = [*one, "act_and_follow"] * 3
         for name in asked:
             body = PredictBodyInternal(fn_index=numbers[name], data=[], session_hash="tab", request=None)
             assert (await blocks._queue.push(body, None, None))[2] == "success"

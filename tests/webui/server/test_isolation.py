@@ -71,13 +71,12 @@ def hers_at(app: AppProcess) -> Hers:
     """What Alice has at an app: a question on a document with its reply, and a draft."""
     tab = RawPage(app.address).open()
     upload = tab.upload("vault.pdf", pdf_of(SECRET))
-    tab.send("What opens the vault?", upload)
-    chat, status = tab.paint(tab.number("composer", "submit"))
+    chat, status = tab.paint(tab.send("What opens the vault?", upload))
     assert "heliotrope" in chat
     kept = tab.upload("draft.txt", b"not sent yet")
     reply = _found(r"#do-regenerate-([\w-]+)", chat)
     told = tab.act(do="cite", message=reply, n=1)
-    panel = str(next(event["output"]["data"][0] for event in told if event["msg"] == "process_completed"))
+    panel = str(next(event["output"]["data"][0] for event in told if event["msg"] == "process_generating"))
     event = tab.join(tab.number("bus-go", "click"), '{"do": "close"}').json()["event_id"]
     list(tab.listen())
     return Hers(
@@ -155,7 +154,7 @@ def test_a_draft_of_alices_is_not_served_to_bob(alice: Hers, bob: RawPage, nobod
 def test_bob_cannot_send_alices_draft_as_his_own(alice: Hers, bob: RawPage) -> None:
     told = bob.send("Look at this", alice.upload)
     assert any(event["msg"] == "log" for event in told)  # the refusal is said
-    chat, status = bob.paint(bob.number("composer", "submit"))
+    chat, status = bob.paint(told)
     assert chat == "[]"
     assert 'data-conversation=""' in status
     assert alice.tab.client.get(f"{alice.tab.url}/gradio_api/file={alice.upload}").status_code == 200
@@ -178,7 +177,7 @@ def test_bob_cannot_cancel_what_alice_runs(alice: Hers, bob: RawPage) -> None:
 
 def test_the_address_of_alices_conversation_shows_bob_an_empty_room(alice: Hers, app: AppProcess) -> None:
     tab = RawPage(app.address, alice.conversation).open()
-    chat, status = tab.paint(tab.number("bus-go", "click"))
+    chat, status = tab.painted()
     assert chat == "[]"
     assert alice.conversation not in status
     tab.close()
@@ -192,8 +191,7 @@ def test_nothing_that_the_page_can_ask_for_touches_what_is_alices(
     filled = {name: value.format(**known) if isinstance(value, str) else value for name, value in asked.items()}
     before = alice.painted()
     told = bob.act(**filled)
-    chat, _ = bob.paint(bob.number("bus-go", "click"))
-    assert "heliotrope" not in str(told) + chat
+    assert "heliotrope" not in str(told)
     assert alice.painted() == before
     assert "heliotrope" in before
     assert alice.tab.client.get(f"{alice.tab.url}/gradio_api/file={alice.upload}").status_code == 200
@@ -241,13 +239,11 @@ def test_own_assets_and_gradios_come_from_one_address(bob: RawPage) -> None:
 
 
 def test_what_a_relieved_follower_painted_does_not_come_back_when_it_ends(bob: RawPage) -> None:
-    bob.send("count slowly")
-    follower = bob.after(bob.number("composer", "submit"))
-    events = [bob.join(follower).json()["event_id"]]
+    events: list[str] = []
     ended: dict[str, bool] = {}
-    for told in bob.listen():
-        if told["msg"] == "process_generating" and len(events) == 1:
-            events.append(bob.join(follower).json()["event_id"])
+    for told in bob.sending("count slowly"):
+        if told["msg"] == "process_generating" and not events:
+            events = [told["event_id"], bob.join(bob.loading()).json()["event_id"]]
         if told["msg"] == "process_completed":
-            ended[told["event_id"]] = {"__type__": "update"} not in told["output"]["data"]
+            ended[told["event_id"]] = {"__type__": "update"} not in bob.frame([told])
     assert ended == dict(zip(events, (False, True), strict=True))

@@ -173,9 +173,7 @@ def act(tab: RawPage, message: str) -> None:
 
 
 def top_of(tab: RawPage) -> str:
-    told = tab.run(tab.after(tab.loading()))
-    painted = next(event["output"]["data"] for event in told if event["msg"] == "process_completed")
-    return html.unescape("".join(map(str, painted)))
+    return html.unescape("".join(map(str, tab.frame(tab.run(tab.loading())))))
 
 
 def test_a_new_conversation_uses_what_was_chosen_before_its_first_question(alice: RawPage) -> None:
@@ -185,8 +183,7 @@ def test_a_new_conversation_uses_what_was_chosen_before_its_first_question(alice
     assert "p-uses" not in top_of(alice)
     act(alice, f'{{"do": "use", "id": "{library}", "on": true}}')
     assert f'data-uses="{library}"' in top_of(alice)
-    alice.send("How tall is the tower of Brenn?")
-    chat, _ = alice.paint(alice.number("composer", "submit"))
+    chat, _ = alice.paint(alice.send("How tall is the tower of Brenn?"))
     assert "ask&#95;documents" in chat
     assert "321 metres tall" in chat
     assert "Answers also from: Towers" in top_of(alice)

@@ -75,8 +75,7 @@ def test_a_model_is_tried_kept_used_and_left_again(page: RawPage, app: AppProces
     assert (kept["kept"], kept["has_key"], kept["key_end"]) == (True, True, "cdef")
     told = ask(page, "use", service="compatible", address=service.base_url, model="two")
     assert (told["used"], told["model"]) == ("compatible", "two · 127.0.0.1")
-    page.send("Hello?")
-    chat, _ = page.paint(page.number("composer", "submit"))
+    chat, _ = page.paint(page.send("Hello?"))
     assert "From the service." in chat
     assert "two" in chat  # which model wrote it
     assert service.requests[-1].body["model"] == "two"
@@ -331,18 +330,15 @@ def test_a_tab_chooses_for_its_conversation_and_a_new_one_has_the_choice_from_it
     page.act(do="new")
     page.act(do="model", service="compatible", model="two")
     page.send("Hello?")
-    page.paint(page.number("composer", "submit"))
     assert service.requests[-1].body["model"] == "two"
     page.act(do="model", service="compatible", model="one")
     page.send("And now?")
-    page.paint(page.number("composer", "submit"))
     assert service.requests[-1].body["model"] == "one"
     lately = used_lately(page, "one", "two")
     assert [(one["service"], one["said"]) for one in lately] == [("compatible", "ready")] * 2
     assert [one["model"] for one in ask(page, "star", service="compatible", model="two")["lately"]][:1] == ["one"]
     page.act(do="model", service="martian", model=7)
     page.act(do="new")
-    page.send("Elsewhere?")
-    chat, _ = page.paint(page.number("composer", "submit"))
+    chat, _ = page.paint(page.send("Elsewhere?"))
     assert "From the service." not in chat
     ask(page, "remove", service="compatible")

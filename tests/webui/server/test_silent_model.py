@@ -27,8 +27,7 @@ SILENT = "be silent for 10 seconds"
 def test_a_reply_comes_through_a_proxy_that_gives_up_sooner_than_the_model_answers(app: AppProcess) -> None:
     with ImpatientProxy(app.port, GIVES_UP) as proxy, httpx.Client(timeout=60, headers={"connection": "close"}) as http:
         tab = RawPage(app.address.replace(f":{app.port}", f":{proxy.port}"), client=http).open()
-        tab.send(SILENT)
-        chat, status = tab.paint(tab.number("composer", "submit"))
+        chat, status = tab.paint(tab.send(SILENT))
     assert f"You said: {SILENT}" in chat
     assert 'data-state="idle"' in status
     assert proxy.gave_up == 0

@@ -22,7 +22,7 @@ from core.testing.scripted_model import ScriptedModel
 from core.workspace.conversation import Conversation
 from tests.core.talks import talk_of
 from webui.context import WebContext
-from webui.handlers.desk import Desk, toast
+from webui.handlers.desk import Desk, toast, untouched
 from webui.handlers.wiring import Handlers
 from webui.uploads import Uploads
 from webui.views import View
@@ -203,3 +203,32 @@ async def test_a_forged_message_of_the_script_is_no_accident(
 ) -> None:
     await handlers.act(message, tab("forger"))
     assert "failed" not in caplog.text
+
+
+async def test_what_was_written_while_a_reply_came_stays_in_the_composer_when_it_ends(
+    engine: Engine, handlers: Handlers
+) -> None:
+    asked = handlers.send_and_follow({"text": "Tell me", "files": []}, tab("asks"))
+    composer = [frame[0] async for frame in asked]
+    assert composer[0] is None, "what was sent leaves the composer"
+    assert len(composer) > 1, "Gradio repeats the last one when the call ends"
+    assert composer[1:] == [untouched()] * (len(composer) - 1)
+
+
+async def test_a_question_that_is_refused_stays_in_the_composer_and_the_tab_is_painted_all_the_same(
+    engine: Engine, handlers: Handlers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gradio.Warning", lambda text, duration: None)
+    asked = handlers.send_and_follow({"text": " ", "files": []}, tab("asks nothing"))
+    frames = [frame async for frame in asked]
+    assert [frame[0] for frame in frames] == [untouched()] * len(frames)
+    assert "data-state" in str(frames[-1])
+
+
+async def test_what_a_tab_asks_for_is_answered_also_where_nothing_is_painted(
+    engine: Engine, handlers: Handlers
+) -> None:
+    request = tab("rests")
+    frames = [frame async for frame in handlers.act_and_follow('{"do": "rest"}', request)]
+    assert [set(map(str, frame[1:])) for frame in frames] == [{str(untouched())}] * len(frames)
+    assert len(frames) == 2
