@@ -220,7 +220,7 @@ class ModelLoader:
         self.start()
 
     def answered(self) -> None:
-        """The model wrote a reply, or answered a test."""
+        """The model began to write a reply, wrote one, or answered a test."""
         self._has_answered = True
         part = self._readiness["model"]
         if self._is_loading:

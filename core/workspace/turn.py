@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from core.agents.conversation import append_system
 from core.errors import DocumentError, LimitReachedError, ModelServiceError, NotFoundError
 from core.generated_files import store_generated
-from core.messages.events import ToolFinished
+from core.messages.events import ReasoningDelta, TextDelta, ToolFinished
 from core.messages.message import USER
 from core.reading.attachments import for_model, kind_of, takes
 from core.reading.senses import can_be_read, is_heard, stead_of, told_in_stead
@@ -111,12 +111,16 @@ class Turn:
             given = for_model(short, model, here, self._lang, steads)
             if steads and (told := self._told(here, steads)):
                 given = append_system(given, told)
+            has_begun = False
             try:
                 async with (
                     services.agents.inside(services, self._conversation_id, model) as agent,
                     aclosing(agent.stream(given, **kwargs)) as events,
                 ):
                     async for event in events:
+                        if isinstance(event, (TextDelta, ReasoningDelta)) and not has_begun:
+                            has_begun = True
+                            loader.answered()
                         yield await store_generated(_telling(event, missing), services.stores.files)
             except ModelServiceError as error:
                 loader.failed(error)

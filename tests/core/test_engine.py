@@ -270,6 +270,16 @@ async def test_a_stopped_reply_goes_on_where_it_stopped(tmp_path: Path) -> None:
         assert said_to(model)[-1].role == "assistant"
 
 
+async def test_a_model_is_said_to_answer_as_soon_as_it_writes(tmp_path: Path) -> None:
+    async with opened(tmp_path / "home", ScriptedModel(Say(text="one two three", pace=0.2))) as engine:
+        talk = await engine.stores.of("alice").conversations.create()
+        assert not engine.readiness["model"].answered
+        run = await asked_here(engine, "alice", talk.id, "Count.")
+        await says(run, "two")
+        assert engine.readiness["model"].answered
+        await talk_of(engine, "alice", talk.id).stop()
+
+
 async def test_a_reply_that_reached_the_models_longest_says_so_and_goes_on_where_it_stopped(tmp_path: Path) -> None:
     model = ScriptedModel(Say(text="one two", finish="length"), Say(text=" three"))
     async with opened(tmp_path / "home", model) as engine:
