@@ -22,8 +22,8 @@ _BIN = Path(_PYTHON).parent
 _MOST_PROCESSES = 4
 # Each process finds all tests for itself, which takes half a minute of each; but they are counted when they are traced.
 _ON_ALL_CORES = ["-n", "auto", f"--maxprocesses={_MOST_PROCESSES}", "--dist=worksteal"]
-# Forked from one that has found them; one more than there are cores, since tests wait for processes now and then.
-_FORKED = ["-p", "tests.forked", "--forks", str(min((os.cpu_count() or 1) + 1, _MOST_PROCESSES))]
+# Forked from one that has found them; two more than there are cores, since tests wait for processes now and then.
+_FORKED = ["-p", "tests.forked", "--forks", str(min((os.cpu_count() or 1) + 2, _MOST_PROCESSES))]
 _SEVERAL = _FORKED if sys.platform == "linux" else _ON_ALL_CORES  # what else has threads of its own may not be forked
 # Of examples that are made up, three of ten; `make test-all` tries all.
 _FEW_EXAMPLES = ["--hypothesis-profile=gate"]
