@@ -112,8 +112,8 @@ def test_a_folder_becomes_a_library_and_a_second_run_reads_what_is_missing_alone
         (line,) = [one for one in said.err.splitlines() if name in one]
         assert line.startswith(str(papers))
     there = house.documents()
-    assert sorted(one.name for one in there if one.status == "ready") == ["lamp.md", there[0].name]
-    assert "policy.pdf" in there[0].name
+    lamp, policy = sorted(one.name for one in there if one.status == "ready")  # two workers: either may be first
+    assert (lamp, policy.endswith("policy.pdf")) == ("lamp.md", True)
     assert len(there) == 2, "what cannot be read is in the ledger, not in the library"
 
     assert ingest(given) == 1
