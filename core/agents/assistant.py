@@ -20,7 +20,7 @@ from core.agents.basic import FnCallAgent
 from core.agents.conversation import append_system, this_turn
 from core.agents.file_library import FileLibrary, conversation_files, read_files
 from core.agents.read_documents import ReadDocuments
-from core.agents.retrieval import Finder, Material, is_small_talk, material, stands_alone
+from core.agents.retrieval import Finder, Material, is_of_files, is_small_talk, material, stands_alone
 from core.agents.search_query import KeywordQuery, standalone_question, with_earlier_questions
 from core.agents.seeing import SeeingModel, Sight
 from core.agents.senses import Senses, transcriber_of
@@ -248,6 +248,8 @@ class Assistant(FnCallAgent):
             self._model().keeps_prompt
         ):  # what changes with each question would make it read the rest of its prompt again
             files = [replace(one, made=None) for one in files]
+        if small and all(one.is_whole for one in files) and not is_of_files(last_question(messages)):
+            return messages  # each passage says where it stands, and each token is waited for
         known = [one.library_id for one in files if one.library_id is not None]
         headings = {} if small or library is None or not known else await asyncio.to_thread(library.headings, known)
         told = listed(files, lang, brief=small, headings=headings)
@@ -346,7 +348,7 @@ class Assistant(FnCallAgent):
         """
         model, question = self._model(), last_question(messages)
         finder = Finder(library, documents, model, self._rag, self._words, lang, question, self._attached, fits)
-        options = {"k": self._rag.top_k, "notice": not model.small}
+        options = {"k": self._rag.top_k, "notice": not model.small, "brief": finder.is_brief}
         sight = Sight(library, documents, model, self._rag, question, room_of(model))
         return AskDocuments(
             finder.find,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -72,8 +73,10 @@ class TurnMarks:
 def _place(text: str, place: int, said: str) -> int:
     """The end of what the passages bear out: where the service counts it, unless its words stand elsewhere alone."""
     before = text[: max(0, place)].rstrip()
-    if said and not before.endswith(said) and (found := text.find(said)) >= 0:
-        return found + len(said)
+    if said and not before.endswith(said):
+        ends = [found.end() for found in re.finditer(re.escape(said), text)]
+        if ends:  # of the same words said twice, those nearest to it
+            return min(ends, key=lambda end: abs(end - place))
     return len(before) if before and place < len(text) else len(text)
 
 

@@ -16,6 +16,7 @@ from core.llm.calling.json_schema import needed
 from core.llm.picture_tokens import picture_tokens
 from core.llm.tokens import estimate_tokens
 from core.rag.attached import in_library, with_meaning
+from core.rag.citations import numbered
 from core.rag.coverage import covered
 from core.rag.document import numbered_as
 from core.rag.scope import scope_of
@@ -35,9 +36,10 @@ if TYPE_CHECKING:
     from core.rag.scope import Part
 
 _SMALL_MODEL_TOKENS = 600  # of passages: its context and its attention are short
-# Of passages that answer a question: so many tokens, but for a longer first one; each after the first has fewer. The
-# answer is among them as often as among 600 tokens of whole passages, and is read in two thirds of the time.
-_SMALL_MODEL_ANSWER = 350
+# Of passages that answer a question: so many tokens with their headings, but for a longer first one and a second; each
+# after the first has fewer. The answer is among them as often as among 600 tokens of whole passages, and is read in
+# half of the time.
+_SMALL_MODEL_ANSWER = 240
 _SMALL_MODEL_OTHERS = 60
 _SHARE = 0.4  # of the question's words that the passages must speak of before a small model is given them
 _BEGINNINGS = 12  # documents of which the beginning is read at least
@@ -47,6 +49,10 @@ _KNOWN = 6  # passages that show a model how the documents speak
 _SMALL_TALK = re.compile(
     r"\s*((hi|hello|hey|thanks?|good (morning|evening|night)|bye|goodbye|ok(ay)?|great|how are you|who are you)\b"
     r"|你好|您好|嗨|谢谢|早上好|晚上好|晚安|再见|好的|你是谁)[\s\w,，.!！?？。~～]{0,20}$",
+    re.IGNORECASE,
+)
+_OF_FILES = re.compile(
+    r"\b(files?|documents?|pdfs?|pages?|slides?|sheets?|attach\w*|upload\w*)\b|文件|文档|附件|上传|页|幻灯片|工作表|PDF",
     re.IGNORECASE,
 )
 _OVERVIEW = re.compile(
@@ -64,6 +70,11 @@ _FOR_TOOLS = ("calculator", "current_time")
 def is_small_talk(question: str) -> bool:
     """Whether it is a greeting or thanks, which needs no search."""
     return bool(_SMALL_TALK.match(question))
+
+
+def is_of_files(question: str) -> bool:
+    """Whether it may ask which files there are, and of what kind and length."""
+    return bool(_OF_FILES.search(question))
 
 
 def stands_alone(question: str) -> bool:
@@ -173,6 +184,11 @@ class Finder:
     whole: bool = False
     _searches: int = 0
 
+    @property
+    def is_brief(self) -> bool:
+        """Whether the model is told no pages: a small one says wrong ones, and marks lead to the right ones."""
+        return self.model.small and not is_of_files(self.question)
+
     async def find(self, question: str, k: int) -> list[Passage]:
         """The passages that answer a question best; for "summarise this" the documents' beginnings.
 
@@ -267,22 +283,32 @@ class Finder:
 
         They are chosen before they are joined: a neighbour that stands before the best one must not push it out.
         """
-        room = _room(self.model, max(most, self.config.max_ref_token))
         chosen: list[Passage] = []
-        for at, one in enumerate(found):
-            passage = one
-            if at and question and self.model.small:  # the best one is whole, of the others what fits the question
-                if at == 1:
-                    room = min(room, _SMALL_MODEL_ANSWER - self.model.count_tokens(chosen[0].text))
-                passage = self._cut(one, question, _SMALL_MODEL_OTHERS)
-            tokens = self.model.count_tokens(passage.text)
-            if tokens > room and not chosen:
-                chosen.append(self._cut(passage, question, room))
-            if tokens > room:
-                break
-            room -= tokens
-            chosen.append(passage)
+        if question and self.model.small:
+            chosen = self._few(found, question)
+        else:
+            room = _room(self.model, max(most, self.config.max_ref_token))
+            for one in found:
+                tokens = self.model.count_tokens(one.text)
+                if tokens > room and not chosen:
+                    chosen.append(self._cut(one, question, room))
+                if tokens > room:
+                    break
+                room -= tokens
+                chosen.append(one)
         return await asyncio.to_thread(self.library.context.merged, chosen)
+
+    def _few(self, found: list[Passage], question: str) -> list[Passage]:
+        """What a small model answers from: the best passage, and of some others the sentences that fit the question."""
+        most = _room(self.model, self.config.max_ref_token)
+        chosen = [self._cut(one, question, most) for one in found[:1]]
+        for one in found[1:]:
+            passages = [*chosen, self._cut(one, question, _SMALL_MODEL_OTHERS)]
+            tokens = self.model.count_tokens(numbered(passages, self.lang, notice=False, brief=self.is_brief))
+            if tokens > (most if len(chosen) == 1 else _SMALL_MODEL_ANSWER):
+                break
+            chosen = passages
+        return chosen
 
     def _cut(self, passage: Passage, question: str, most: int) -> Passage:
         """The passage, or what fits the question best of one that has more than `most` tokens."""

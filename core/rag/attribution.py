@@ -44,6 +44,14 @@ SILENT = re.compile(r"[\s!-/:-@\[-`{-~。！？；，：、]*+")  # signs withou
 ORDINAL = re.compile(r"\A\s*(?:[-*+>]\s+|\d{1,3}[.)、]\s*)+")
 
 
+_SOURCE = r"(?:passages?|facts?|information|texts?|documents?|files?|context|policy|\w+\.[a-z]{3,4})"
+LEAD = re.compile(  # says where it stands, and nothing of what stands there
+    rf"\A\s*(?:according to|based on|as (?:stated|mentioned|said) in)\s[^,.;\n]{{0,60}}\b{_SOURCE}\b[^,.;\n]{{0,30}},\s"
+    r"|\A\s*(?:根据|依据|按照)[^，。；\n]{0,20}(?:资料|文档|文件|段落|文字|内容|信息|文本)[^，。；\n]{0,8}，",
+    re.IGNORECASE,
+)
+
+
 class Support:
     """Compares sentences with passages, numbered from 1.
 
@@ -76,7 +84,8 @@ class Support:
             or sentence.rstrip().endswith((":", "：", "?", "？"))
         ):
             return []
-        said = words_of(ORDINAL.sub("", sentence, count=1))
+        sentence = LEAD.sub("", ORDINAL.sub("", sentence, count=1), count=1)
+        said = words_of(sentence)
         is_chinese = ideographs(sentence) * 2 > len(sentence)
         share, fewest = (_SHARE_CHINESE, _FEWEST_CHINESE) if is_chinese else (_SHARE, _FEWEST)
         if len(said) < fewest - 1:

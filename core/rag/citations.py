@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from dataclasses import replace
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Literal
 
@@ -39,16 +40,23 @@ _WORDS = {
 }
 
 
-def numbered(passages: Sequence[Passage], lang: Lang = "en", *, first: int = 1, notice: bool = True) -> str:
+_BETWEEN = " > "  # the headings of a passage
+
+
+def numbered(
+    passages: Sequence[Passage], lang: Lang = "en", *, first: int = 1, notice: bool = True, brief: bool = False
+) -> str:
     """The passages as a text block for a prompt, numbered from `first`; "" for none.
 
     Args:
         first: The first number: above 1 if the same reply has earlier passages.
         notice: Whether to say that passages are data; small models copy that into their answer.
+        brief: Whether pages are left out, and headings that the passage before has said.
     """
     if not passages:
         return ""
-    blocks = "\n\n".join(_block(number, passage, lang) for number, passage in enumerate(passages, first))
+    shown = _briefly(passages) if brief else passages
+    blocks = "\n\n".join(_block(number, passage, lang) for number, passage in enumerate(shown, first))
     return quoted_block(blocks, lang) if notice else blocks
 
 
@@ -67,6 +75,18 @@ def _block(number: int, passage: Passage, lang: Lang) -> str:
     place = place_of(passage, lang)
     heading = f"{harmless(passage.heading)}\n" if passage.heading else ""
     return f"[{number}] ({harmless(place)})\n{heading}{harmless(passage.text)}"
+
+
+def _briefly(passages: Sequence[Passage]) -> list[Passage]:
+    """The passages without pages, and without the headings that each shares with the one before it."""
+    brief: list[Passage] = []
+    for at, one in enumerate(passages):
+        own = one.heading.split(_BETWEEN)
+        same = bool(at) and passages[at - 1].document_id == one.document_id
+        said = passages[at - 1].heading.split(_BETWEEN) if same else []
+        new = next((n for n, (above, here) in enumerate(zip(said, own, strict=False)) if above != here), len(said))
+        brief.append(replace(one, page=None, heading=_BETWEEN.join(own[new:] or own[-1:])))
+    return brief
 
 
 def harmless(text: str) -> str:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from core.agents.conversation import language_of, prepend_system
 from core.llm.parameters import generate_of
-from core.messages.message import SYSTEM, USER, Message
+from core.messages.message import FUNCTION, SYSTEM, USER, Message
+from core.messages.transcript import call_message
 from core.tools.catalog import TOOL_REGISTRY
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 _IN_PLACE: Final = frozenset({"code_interpreter", "use_skill"})  # what a small model is told of where it needs them
 _ANY: Final[Mapping[Lang, str]] = {"en": "Hello!", "zh": "你好！"}
+_A_LETTER: Final[Mapping[Lang, str]] = {"en": "Write a letter.", "zh": "写一封信。"}
 _NOTHING: Final = nullcontext((None, ()))  # no documents, whatever the conversation has
 
 
@@ -75,15 +77,20 @@ class Assistants:
     async def read_ahead(self, model: BaseChatModel) -> None:
         """Let a small model of this process read what first questions begin with, in both languages.
 
-        Each token of it costs such a model some milliseconds; who the assistant is and what it can do are hundreds.
+        Each token of it costs such a model some milliseconds; who the assistant is and what it can do are hundreds, and
+        so is the example that comes before a letter.
         """
-        from core.agents.assistant import WHO
+        from core.agents.assistant import CITE_SMALL, WHO
+        from core.tools.builtin.ask_documents import AskDocuments
 
         names = [one.name for one in TOOL_REGISTRY.on_page() if one.small and one.on and one.name not in _IN_PLACE]
         functions = [TOOL_REGISTRY.made(name).function for name in names]
         for lang, who in WHO.items():
-            for offered in ([], functions):  # questions about documents come without tools
-                await model.read_ahead([Message(SYSTEM, who), Message(USER, _ANY[lang])], offered, lang)
+            asked = Message(USER, _A_LETTER[lang])
+            found = [call_message("1", AskDocuments.name, "{}"), Message(FUNCTION, "…", name=AskDocuments.name)]
+            over = Message(SYSTEM, f"{who}\n\n{CITE_SMALL[lang]}")  # questions about documents come without tools
+            await model.read_ahead([over, asked, *found], (), lang)
+            await model.read_ahead([Message(SYSTEM, who), Message(USER, _ANY[lang])], functions, lang)
 
     @asynccontextmanager
     async def outside(self, services: OwnerServices, documents: Sequence[str]) -> AsyncGenerator[Assistant]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from core.rag.claims.lists import in_order
@@ -27,6 +27,7 @@ class Figure:
         value: In the unit: an hour is 3,600 `s`, a year 12 `months`.
         exact: How far a true value may be away, so that it is still rounded to this one.
         start: Where it begins in the text.
+        bound: What the words before it make of it: the most ("within 14 days") or the least ("at least 14 days").
     """
 
     words: str
@@ -35,6 +36,7 @@ class Figure:
     value: float
     exact: float
     start: int
+    bound: Literal["", "most", "least"] = ""
 
     @property
     def kind(self) -> FigureKind:
@@ -169,6 +171,12 @@ _MEASURE = frozenset("个人名位次项条家所座台辆本册份页种只头�
 _CENTURY = re.compile(r"\s?-?century\b", re.IGNORECASE)
 _IDIOMS = re.compile(r"[一二三四五六七八九十百千万]{1,2}(?:些|般|样|直|起|切|定|旦|致|律|共|时|方面|面|步|边|概)")
 MOST_TEXT = 60_000  # characters of one text that are looked through; passages have some thousands
+_BOUND = re.compile(
+    r"(?:\b(?:within|by|at most|up to|no later than|(?:no|not) more than)|最多|至多|不超过|(?P<least>\bat least|至少))"
+    r"[\s$€£¥]*\Z",
+    re.IGNORECASE,
+)
+_BEFORE = 16  # letters in which these words stand
 _WORD = re.compile(r"\s?([A-Za-z%]{1,12})")
 _CENT = re.compile(r"\s?cent\b", re.IGNORECASE)
 
@@ -188,7 +196,12 @@ def figures_of(text: str) -> list[Figure]:
                 last = max(start + len(one.words) for one in made)
                 taken[start:last] = b"\1" * (last - start)
                 found += made
-    return sorted(found, key=lambda one: one.start)
+    return sorted((_bounded(one, plain) for one in found), key=lambda one: one.start)
+
+
+def _bounded(one: Figure, text: str) -> Figure:
+    before = _BOUND.search(text[max(0, one.start - _BEFORE) : one.start])
+    return replace(one, bound="least" if before["least"] else "most") if before else one
 
 
 def _made(match: re.Match[str], words: str, number: float, unit: str = "", value: float | None = None) -> Figure:

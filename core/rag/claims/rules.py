@@ -57,6 +57,7 @@ _ABOUT = re.compile(
     re.IGNORECASE,
 )
 _OR_SO = re.compile(r"\s?(?:左右|多|余|以上|以下|上下|\+|or so|or more|or less)")
+_OF_SECTION = re.compile(r"\d{1,3}(?:\.\d{1,3})+\s")
 _LOOSE = 0.15
 _PAREN = re.compile(r"\[\d{1,3}\]")
 
@@ -166,7 +167,7 @@ class Rules:
         for text in dict.fromkeys(self._texts):
             for one in figures_of(text):
                 same = found.setdefault(one.number, [])
-                if all((one.unit, one.value) != (other.unit, other.value) for other in same):
+                if all((one.unit, one.value, one.bound) != (other.unit, other.value, other.bound) for other in same):
                     same.append(one)
         return found
 
@@ -220,9 +221,15 @@ class Rules:
     def _rival(self, one: Figure, claim: Said) -> tuple[str, int]:
         """What a sentence of a passage that is alike has in its place."""
         for near in self._alike(claim).said:
-            for other in near.figures:
-                if _is_same_kind(one, other) and not any(mine.equals(other) for mine in claim.figures):
-                    return other.words, near.number
+            others = [
+                other
+                for other in near.figures
+                if _is_same_kind(one, other)
+                and not any(mine.equals(other) for mine in claim.figures)
+                and not (_OF_SECTION.match(near.plain) and near.plain.startswith(other.words))
+            ]
+            if others:
+                return min(others, key=lambda other: other.unit != one.unit).words, near.number
         return "", 0
 
     def _missing_names(self, claim: Said) -> list[Reason]:
@@ -318,6 +325,8 @@ def is_near(one: Figure, other: Figure, text: str) -> bool:
     """Whether a figure that is said to be about so much, or rounded, means another one."""
     if one.equals(other):
         return True
+    if one.bound and one.bound == other.bound:  # a term of 15 days is not about one of 14
+        return False
     if one.kind == "date" or other.kind == "date" or (one.unit and other.unit and one.unit != other.unit):
         return False
     before, after = text[max(0, one.start - 14) : one.start], text[one.start + len(one.words) :][:8]

@@ -63,7 +63,8 @@ class AskDocuments(BaseTool):
 
     Args:
         find: Takes a question and how many passages are wanted at most.
-        cfg: Options; `k` is the number of passages, 5 by default; `notice=False` leaves out the words around them.
+        cfg: Options; `k` is the number of passages, 5 by default; `notice=False` leaves out the words around them, and
+            `brief=True` pages, and headings that were said before.
         unsearched: The files that cannot be searched whole, asked for where nothing was found.
         read: What the passages found last are the beginning of, where nothing else was read of a long document.
         coverage: How much the passages found last are of all that was asked about, where they are that.
@@ -104,6 +105,7 @@ class AskDocuments(BaseTool):
         self._pictures = pictures
         self._k = int(self.cfg.get("k", 5))
         self._notice = bool(self.cfg.get("notice", True))
+        self._brief = bool(self.cfg.get("brief", False))
 
     async def call(
         self, params: str | dict[str, Any], *, evidence: list[Passage] | None = None, lang: str = "en", **kwargs: Any
@@ -139,7 +141,7 @@ class AskDocuments(BaseTool):
             {**passage.as_dict(), "number": number, **({"seen": True} if number in seen else {})}
             for number, passage in enumerate(found, first)
         )
-        text = numbered(found, language, first=first, notice=self._notice)
+        text = numbered(found, language, first=first, notice=self._notice, brief=self._brief)
         parts = self._read() if self._read is not None else ()
         if parts and self._notice:
             text = f"{text}\n{_told(parts, language)}"

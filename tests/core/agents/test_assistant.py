@@ -183,6 +183,31 @@ async def test_a_small_model_gets_the_best_passage_whole_and_of_others_what_fits
     assert all("leaves at 33." in one["text"] and model.count_tokens(one["text"]) <= 60 for one in others)
 
 
+async def test_a_small_model_is_told_pages_and_files_only_where_it_is_asked_about_them():
+    told: dict[str, str] = {}
+    for question in ("Why is the sky green on Tuesdays?", "On which page is the sky green on Tuesdays?"):
+        model = ScriptedModel("ok")
+        model.small = True
+        await events_of(assistant(model, Shelf(_SKY)), Message("user", question))
+        told[question] = "\n".join(one.get_text_content() for one in model.requests[0].messages)
+    plain, of_pages = told.values()
+    assert "(sky.pdf)" in plain
+    assert "page" not in plain
+    assert "The user's files" not in plain
+    assert "(sky.pdf, page 3)" in of_pages
+    assert "The user's files: sky.pdf" in of_pages
+
+
+async def test_a_small_model_gets_two_passages_though_the_first_takes_the_room():
+    model = ScriptedModel("ok")
+    model.small = True
+    texts = [" ".join(f"Boat {n} leaves at {at}." for at in range(60)) for n in range(4)]
+    boats = [Passage(text, 1.0, "boats.txt", "d1", chunk_id=n) for n, text in enumerate(texts)]
+    events = await events_of(assistant(model, Shelf(*boats)), Message("user", "Which boat leaves at 33?"))
+    given = next(e.message.extra["passages"] for e in events if isinstance(e, ToolFinished) and e.message.extra)
+    assert len(given) == 2
+
+
 async def test_one_passage_beyond_the_budget_is_cut_rather_than_lost():
     model = ScriptedModel("ok")
     model.small = True

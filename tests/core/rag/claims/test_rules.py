@@ -148,3 +148,31 @@ PIECES = (
 def test_any_sentence_can_be_held_against_passages_and_its_own_words_never_speak_against_it(text: str) -> None:
     assert all(one.words for one in RULES.reasons(text))
     assert Rules([Passage(text, 1.0, "", "")]).reasons(text) == ()
+
+
+TERMS = "5.1 Tell us within 14 days, by telephone or letter. We insure at least 40 bicycles. The trip takes 14 hours."
+OF_TERMS = Rules([Passage(TERMS, 1.0, "policy.pdf", "a", 2)])
+
+
+@pytest.mark.parametrize(
+    ("sentence", "words"),
+    [
+        ("Tell us within 15 days, by telephone or letter.", "15 days"),
+        ("You must tell us within 13 days, by telephone or letter.", "13 days"),
+        ("At least 38 bicycles are insured.", "38"),
+    ],
+)
+def test_a_term_is_no_rounded_figure(sentence: str, words: str) -> None:
+    assert [(one.kind, one.words) for one in OF_TERMS.reasons(sentence)] == [("amount", words)]
+
+
+@pytest.mark.parametrize(
+    "sentence", ["You tell us within 14 days, by telephone or letter.", "The trip takes about 15 hours."]
+)
+def test_the_same_term_and_a_figure_that_is_said_to_be_about_so_much_are_borne_out(sentence: str) -> None:
+    assert not OF_TERMS.reasons(sentence)
+
+
+def test_the_number_of_a_section_is_not_told_instead_of_a_figure() -> None:
+    (reason,) = OF_TERMS.reasons("Tell us within 15 days, by telephone or letter.")
+    assert (reason.rival, reason.passage) == ("14 days", 1)
