@@ -191,6 +191,10 @@ def __getattr__(name: str) -> Any:
 
     with extra_for(name):
         value = getattr(import_module(_HOME[name]), name)
+    if isinstance(value, type):
+        from core.plain_parameters import says_which_parameter
+
+        says_which_parameter(value)
     globals()[name] = value
     return value
 

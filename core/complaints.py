@@ -38,8 +38,7 @@ def complaint(error: Exception, file: Path | None, fields: Mapping[str, FieldInf
         fields: All settings by their names, to find out which one was meant and what it may be.
     """
     if isinstance(error, ValidationError):
-        first = error.errors(include_url=False, include_input=False)[0]
-        return _wrong(cast("Mapping[str, Any]", first), fields)
+        return complaints(error, fields)[0]
     if isinstance(error, tomllib.TOMLDecodeError):
         place = _PLACE.fullmatch(str(error))
         where, what = (f" at {place['where']}", place["what"]) if place else ("", str(error))
@@ -48,6 +47,12 @@ def complaint(error: Exception, file: Path | None, fields: Mapping[str, FieldInf
     if field:
         return f"The setting {field[1]!r} must be written as JSON."
     return f"The settings file {file} cannot be read: {error}."
+
+
+def complaints(error: ValidationError, fields: Mapping[str, FieldInfo]) -> list[str]:
+    """The sentence for each setting that is wrong."""
+    found = cast("list[Mapping[str, Any]]", error.errors(include_url=False, include_input=False))
+    return [_wrong(one, fields) for one in found]
 
 
 def _wrong(first: Mapping[str, Any], fields: Mapping[str, FieldInfo]) -> str:

@@ -1,7 +1,7 @@
 """Every error that Parlour raises on purpose.
 
     ParlourError                     .hint: what to do next · .key: names the sentence that the page shows · .see
-    ├── SettingsError                UnknownNameError (near names) · MissingExtraError (the command)
+    ├── SettingsError                UnknownNameError (near names) · WrongParametersError · MissingExtraError
     ├── ModelServiceError            .code .message .extra .retry_after   (= ModelError)
     │   ├── ModelUnavailableError    network, 408, 429, 5xx, timeout: may be tried again
     │   ├── ModelRefusedError        400, 401, 403, 404 …: never tried again; ContentRefusedError by moderation
@@ -93,6 +93,12 @@ class UnknownNameError(SettingsError, KeyError):
         near = get_close_matches(name, names, n=3, cutoff=0.5)
         hint = f"Did you mean {' or '.join(map(repr, near))}?" if near else f"Known: {', '.join(names) or 'none'}."
         super().__init__(f"There is no {kind} named {name!r}.", hint=hint, kind=kind, name=name, near=near)
+
+
+class WrongParametersError(SettingsError, TypeError):
+    """A constructor has no parameter of that name, or needs one that was not given; the message offers the near one."""
+
+    key = "settings"
 
 
 class MissingExtraError(SettingsError):

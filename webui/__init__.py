@@ -16,7 +16,9 @@ def __getattr__(name: str) -> Any:
         from core.extras import PACKAGES
 
         need_packages("The page", PACKAGES["page"])
+        from core.plain_parameters import says_which_parameter
         from webui.web_ui import WebUI
 
+        says_which_parameter(WebUI)
         return WebUI
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
-from typing import Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from core.errors import SettingsError
+from core.complaints import complaints
+from core.errors import SettingsError, WrongParametersError
+from core.plain_parameters import meant
 
 RetrievalType = Literal["keyword", "vector", "hybrid", "front_page"]
 SearcherName = Literal["keyword", "vector", "front_page"]
@@ -55,6 +56,9 @@ class RAGConfig(BaseModel):
         own_network: Whether addresses of this machine and its network may be fetched too.
         pdf_reader: The library that reads PDF: `pymupdf` (AGPL), or `pypdfium2` (BSD and Apache) for who cannot take
             that licence.
+
+    Raises:
+        SettingsError: A field is unknown or out of range; the message names it.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
@@ -81,6 +85,21 @@ class RAGConfig(BaseModel):
     own_network: bool = False
     pdf_reader: Literal["pymupdf", "pypdfium2"] = "pymupdf"
 
+    if not TYPE_CHECKING:  # a type checker sees the fields
+
+        def __init__(self, **given: Any) -> None:
+            try:
+                super().__init__(**given)
+            except ValidationError as error:
+                unknown = next((one for one in error.errors() if one["type"] == "extra_forbidden"), None)
+                if unknown is None:
+                    raise SettingsError(f"RAGConfig is wrong: {_complaint(error)}") from error
+                name = str(unknown["loc"][0])
+                said = f"RAGConfig has no parameter `{name}`."
+                raise WrongParametersError(said, hint=meant(name, type(self).model_fields), name=name) from None
+
+        __init__.__pydantic_base_init__ = True  # `model_validate` takes no notice of it
+
     @property
     def starts_with_first_passages(self) -> bool:
         """Whether the beginning of a single document comes before what is found in it."""
@@ -101,11 +120,12 @@ class RAGConfig(BaseModel):
         try:
             return cls.model_validate(_translated(given))
         except ValidationError as error:
-            wrong = "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors())
-            unknown = [str(one["loc"][0]) for one in error.errors() if one["type"] == "extra_forbidden"]
-            near = [known for name in unknown for known in get_close_matches(name, cls.model_fields, n=1, cutoff=0.5)]
-            hint = f"Did you mean {' or '.join(map(repr, near))}?" if near else ""
-            raise SettingsError(f"The settings for documents are wrong: {wrong}.", hint=hint) from error
+            raise SettingsError(f"The settings for documents are wrong: {_complaint(error)}") from error
+
+
+def _complaint(error: ValidationError) -> str:
+    said = [one.removeprefix("The setting ") for one in complaints(error, RAGConfig.model_fields)]
+    return " ".join(f"{one[0].lower()}{one[1:]}" for one in said)
 
 
 # Qwen-Agent's names for the same things.

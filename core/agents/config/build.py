@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
+from inspect import unwrap
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from core.agents.catalog import AGENTS
@@ -262,7 +263,7 @@ def _accepted_arguments(kind: type[Any]) -> frozenset[str]:
         made: Any = vars(cls).get("__init__")
         if made is None:
             continue
-        code = made.__code__
+        code = unwrap(made).__code__
         names |= set(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
         if not code.co_flags & 0x08:  # no **kwargs
             break

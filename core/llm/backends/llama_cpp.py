@@ -23,6 +23,7 @@ from core.errors import (
 )
 from core.llm.backends.llama_server import LlamaServer, Shape, SharedLlama
 from core.llm.backends.local import answers, local_turns
+from core.llm.backends.meanings import in_words
 from core.llm.base import BaseChatModel
 from core.llm.calling.neutral import has_calls, without_tokens
 from core.llm.gguf import read_gguf
@@ -401,12 +402,12 @@ def _broken(error: Exception, *, begun: bool) -> ModelServiceError:
     if begun:
         return ModelMisbehavedError(error, message=f"The built-in model failed: {error}", hint="Ask again.")
     # What fails before the first chunk is a bad request, mostly a faulty schema.
-    message = f"The built-in model cannot do what was asked: {error}"
+    message = f"The built-in model cannot do what was asked: {in_words(str(error)).rstrip('.')}."
     return ModelRefusedError(error, code="400", message=message, hint=_HINT)
 
 
 def _failed(error: Mapping[str, Any]) -> ModelServiceError:
-    code, message = str(error.get("code", "")), str(error.get("message", ""))
+    code, message = str(error.get("code", "")), in_words(str(error.get("message", "")))
     if error.get("type") == "exceed_context_size_error":
         return ContextTooLongError(code=code, message=message, hint="Ask less at once, or begin a new conversation.")
     if code.startswith("4"):

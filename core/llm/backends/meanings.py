@@ -65,3 +65,28 @@ def meaning(status: int, about: str) -> Meaning:
     if _USED_UP.search(about):
         return errors.USED_UP
     return errors.by_status(status)
+
+
+_OF_LLAMA_CPP: Final = re.compile(r"(?:Field '(?P<field>[^']*)': )?\[json\.exception\.[\w.]+\] (?P<why>.*)", re.DOTALL)
+_WRONG_KIND: Final = re.compile(r"type must be (?P<wanted>\w+), but is (?P<given>\w+)")
+_KINDS: Final = {
+    "array": "a list",
+    "boolean": "true or false",
+    "null": "nothing",
+    "number": "a number",
+    "object": "a dict",
+    "string": "a text",
+}
+
+
+def in_words(message: str) -> str:
+    """What llama.cpp says about a setting, as a sentence; it shows the exception of its JSON library as it is."""
+    found = _OF_LLAMA_CPP.search(message)
+    if found is None:
+        return message
+    field = f"{found['field']} of generate_cfg" if found["field"] else "A setting of generate_cfg"
+    kinds = _WRONG_KIND.search(found["why"])
+    if kinds is None:
+        return f"{field} is wrong: {found['why']}"
+    wanted, given = (_KINDS.get(kinds[name], kinds[name]) for name in ("wanted", "given"))
+    return f"{field} must be {wanted}, not {given}."

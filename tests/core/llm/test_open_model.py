@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from core.errors import SettingsError, UnknownNameError
+from core.agents.basic import BasicAgent
+from core.errors import ParlourError, SettingsError, UnknownNameError
 from core.llm.catalog import LLM_REGISTRY
 from core.llm.open_model import deduced_type, get_chat_model
 from core.testing.scripted_model import ScriptedModel
@@ -40,6 +41,41 @@ def test_a_model_is_itself():
 )
 def test_the_type_follows_from_the_rest(cfg, model_type):
     assert deduced_type(cfg) == model_type
+
+
+@pytest.fixture
+def no_variables(monkeypatch):
+    for name in ("OPENAI_BASE_URL", "ANTHROPIC", "GEMINI", "GOOGLE", "MISTRAL", "DEEPSEEK", "MOONSHOT", "XAI"):
+        monkeypatch.delenv(name if "_" in name else f"{name}_API_KEY", raising=False)
+
+
+@pytest.mark.parametrize(
+    ("name", "variable"),
+    [
+        ("claude-sonnet-4-5", "ANTHROPIC_API_KEY"),
+        ("gemini-2.5-flash", "GEMINI_API_KEY"),
+        ("mistral-small-latest", "MISTRAL_API_KEY"),
+        ("codestral-latest", "MISTRAL_API_KEY"),
+        ("deepseek-chat", "DEEPSEEK_API_KEY"),
+        ("kimi-k2.6", "MOONSHOT_API_KEY"),
+        ("grok-4", "XAI_API_KEY"),
+    ],
+)
+def test_without_a_key_the_variable_of_the_vendor_is_named(no_variables, name, variable):
+    with pytest.raises(ParlourError, match=rf"no .*key.*{variable}"):
+        BasicAgent(llm=name).ask("Hello?")
+
+
+def test_a_vendor_of_openais_protocol_is_asked_with_its_own_key(no_variables, monkeypatch):
+    monkeypatch.setenv("DEEPSEEK_API_KEY", "ds-123456")
+    model = get_chat_model("deepseek-chat")
+    assert model.model_type == "openai"
+    assert model.service.address == "https://api.deepseek.com/v1"
+
+
+def test_a_server_in_the_environment_is_asked_whatever_the_name(no_variables, monkeypatch):
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:1/v1")
+    assert [get_chat_model(name).model_type for name in ("claude-opus-4-5", "deepseek-chat")] == ["openai", "openai"]
 
 
 def test_an_unknown_type_offers_the_near_names():

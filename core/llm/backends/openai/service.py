@@ -25,7 +25,7 @@ from core.llm.backends import errors
 from core.llm.backends.dashscope.service import resolve_endpoint
 from core.llm.backends.errors import HTTP_ERRORS, seconds_until
 from core.llm.backends.http_clients import DIRECT, HttpPool, bounded, http_pool, public_client
-from core.llm.backends.meanings import meaning, says_why
+from core.llm.backends.meanings import in_words, meaning, says_why
 from core.llm.backends.service_config import ServiceConfig, whole_address
 from core.net.body import ASKED
 
@@ -243,7 +243,7 @@ class Translator(errors.Translator):
 
     def by_status(self, status: int, code: str, message: str, retry_after: float | None = None) -> ModelServiceError:
         """The error for a status, the service's own code and its message."""
-        message = self.redacted(message)
+        message = self.redacted(in_words(message))
         return self.make_refusal(
             meaning(status, f"{code} {message}"), str(status), message, retry_after, {"service_code": code}
         )

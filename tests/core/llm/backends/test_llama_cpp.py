@@ -263,6 +263,34 @@ async def test_what_goes_wrong_inside_has_a_name(
     assert caught.value.words_key == key
 
 
+RAW = "[json.exception.type_error.302] type must be number, but is string"
+
+
+@pytest.mark.parametrize(
+    ("said", "sentence"),
+    [
+        (f"Field 'temperature': {RAW}", "temperature of generate_cfg must be a number, not a text."),
+        (RAW, "A setting of generate_cfg must be a number, not a text."),
+        ("Field 'x': [json.exception.parse_error.101] odd", "x of generate_cfg is wrong: odd"),
+        ("failed to parse grammar", "failed to parse grammar"),
+    ],
+)
+def test_what_llama_cpp_says_about_a_setting_is_a_sentence(said: str, sentence: str) -> None:
+    assert in_words(said) == sentence
+
+
+async def test_a_setting_that_llama_cpp_refuses_is_told_in_a_sentence(
+    model: LlamaCppModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refused = {"code": 400, "type": "invalid_request_error", "message": f"Field 'temperature': {RAW}"}
+    monkeypatch.setattr(Server, "chunks", ({"error": refused},))
+    with pytest.raises(
+        ModelServiceError, match=r"temperature of generate_cfg must be a number, not a text\."
+    ) as caught:
+        await model.achat([{"role": "user", "content": "hi"}])
+    assert "json.exception" not in str(caught.value)
+
+
 @pytest.mark.parametrize(("before", "key"), [((), "model_refused"), ((chunk("Good "),), "model_misbehaved")])
 async def test_what_cannot_begin_was_asked_wrongly_and_what_breaks_off_is_a_failure(
     model: LlamaCppModel, monkeypatch: pytest.MonkeyPatch, before: tuple[Chunk, ...], key: str

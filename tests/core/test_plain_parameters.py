@@ -1,0 +1,131 @@
+"""A parameter that a class does not have is told in one sentence, which has the one that is meant."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+import core
+from core import Assistant, Guard, Library, Limits, Message, Policy, RAGConfig, Session, ToolResult
+from core.errors import ParlourError, SettingsError, WrongParametersError
+from core.plain_parameters import says_which_parameter
+from core.testing.scripted_model import ScriptedModel
+from webui import WebUI
+
+WRONG: dict[str, tuple[Callable[..., object], dict[str, Any], str]] = {
+    "a misspelt one": (Assistant, {"fils": []}, "Assistant has no parameter `fils`. Did you mean `files`?"),
+    "of a dataclass": (Limits, {"call": 3}, "Limits has no parameter `call`. Did you mean `calls`?"),
+    "of a policy": (Policy, {"alow": ("x",)}, "Policy has no parameter `alow`. Did you mean `allow`?"),
+    "of a model of pydantic's": (RAGConfig, {"topk": 3}, "RAGConfig has no parameter `topk`. Did you mean `top_k`?"),
+    "of an agent that passes options on": (
+        core.ParallelDocQA,
+        {"part_token": 3},
+        "ParallelDocQA has no parameter `part_token`. Did you mean `part_tokens`?",
+    ),
+    "of the class that such an agent passes them on to": (
+        core.ArticleAgent,
+        {"fils": []},
+        "ArticleAgent has no parameter `fils`. Did you mean `files`?",
+    ),
+    "of a class method": (
+        Library.open,
+        {"folder": "x", "limts": 1},
+        "Library.open has no parameter `limts`. Did you mean `limits`?",
+    ),
+    "of the page": (WebUI, {"agnet": 1}, "WebUI has no parameter `agnet`. Did you mean `agent`?"),
+    "what another library calls tools": (
+        Assistant,
+        {"tools": []},
+        "Assistant has no parameter `tools`. Did you mean `function_list`?",
+    ),
+    "what another library calls a system message": (
+        core.BasicAgent,
+        {"instructions": "x"},
+        "BasicAgent has no parameter `instructions`. Did you mean `system_message`?",
+    ),
+    "one that is near to none": (
+        Limits,
+        {"xyz": 1},
+        "Limits has no parameter `xyz`. It takes `calls`, `tokens`, `cost`, `seconds`.",
+    ),
+    "none at all": (Guard, {}, "Guard needs `policy`. Write Guard(policy=…)."),
+    "none where others are taken as they come": (Message, {"x": 1}, "Message needs `role`. Write Message(role=…)."),
+    "a wrong value": (
+        RAGConfig,
+        {"top_k": 0},
+        "RAGConfig is wrong: 'top_k' must be a whole number from 1 to 100.",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_a_wrong_parameter_is_told_in_one_sentence(case: str):
+    make, given, sentence = WRONG[case]
+    with pytest.raises(SettingsError) as raised:
+        make(**given)
+    assert str(raised.value) == sentence
+
+
+def test_too_many_values_and_one_that_is_given_twice_are_told():
+    with pytest.raises(
+        WrongParametersError, match=r"Limits takes at most 4 values without a name, not 5\. It takes `c"
+    ):
+        Limits(1, 2, 3, 4, 5)  # type: ignore[call-arg]
+    with pytest.raises(WrongParametersError, match="Limits is given `calls` twice, with its name and without"):
+        Limits(1, calls=2)  # type: ignore[misc]
+
+
+def test_it_is_still_the_error_that_python_would_raise():
+    with pytest.raises(TypeError):
+        Assistant(fils=[])  # type: ignore[call-arg]
+
+
+def test_of_a_class_that_a_program_derives_the_one_of_ours_is_named():
+    class Mine(Assistant):
+        def __init__(self) -> None:
+            super().__init__(llm=ScriptedModel("fine"), colour="red")  # type: ignore[call-arg]
+
+    with pytest.raises(WrongParametersError, match=r"^Assistant has no parameter `colour`"):
+        Mine()
+
+
+def test_an_error_within_a_constructor_stays_what_it_is():
+    class Odd:
+        __module__ = Assistant.__module__
+
+        def __init__(self) -> None:
+            len(3)  # type: ignore[arg-type]
+
+    says_which_parameter(Odd)
+    with pytest.raises(TypeError, match=r"^object of type 'int' has no len"):
+        Odd()
+
+
+def public_classes() -> Iterator[tuple[str, type]]:
+    for name in core.__all__:
+        kind = getattr(core, name)
+        if inspect.isclass(kind) and "__init__" in {n for one in kind.__mro__[:-1] for n in vars(one)}:
+            yield name, kind
+
+
+TAKES_ANY = {"BaseModelCompatibleDict", "GenerateConfig", "LLMConfig", "ModelRetry", "ParlourError", "Usage"}
+PYDANTICS_OWN = {"Cited", "ContentItem", "ModelResponse"}
+"""What is checked as a value: programs catch `ValidationError` there, as with models of their own."""
+
+
+def test_no_public_class_says_it_in_pythons_own_words():
+    for name, kind in public_classes():
+        if name in TAKES_ANY | PYDANTICS_OWN or getattr(kind, "_is_protocol", False):
+            continue
+        with pytest.raises(ParlourError) as raised:
+            kind(no_such_thing_at_all=1)
+        assert "unexpected keyword" not in str(raised.value), name
+
+
+def test_what_a_constructor_takes_is_seen_as_before():
+    assert "files" in inspect.signature(Assistant).parameters
+    assert next(iter(inspect.signature(ToolResult).parameters)) == "text"
+    assert inspect.signature(Session.__init__).parameters["name"].annotation == "str"
