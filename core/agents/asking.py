@@ -77,7 +77,9 @@ class Asking:
             raise SettingsError(said, hint="Write deps=... for what your functions need.", name="run_state")
         limits = _limits(given.get("limits"))
         Guard.of(given.get("approval"))
-        asked = [*_history(given.get("history")), *_with_files(conversation_of(question), given.get("files"))]
+        new = _with_files(conversation_of(question), given.get("files"))
+        _check_said(new)
+        asked = [*_history(given.get("history")), *new]
         kind = OutputType.of(given.get("output_type", str))
         output = TypedOutput(kind, checked_retries(given.get("output_retries", TypedOutput().retries)))
         has_checks = agent.extras is not None and bool(agent.extras.hooks.check)
@@ -246,6 +248,20 @@ def _history(given: object) -> list[Message]:
         hint = "Write history=reply, or history=reply.history."
         raise BadMessagesError(code="400", message=said, hint=hint)
     return messages_named("history", cast("Iterable[object]", given))
+
+
+def _check_said(new: Sequence[Message]) -> None:
+    """Raises BadMessagesError: the question has neither words nor files."""
+    last = new[-1] if new else None
+    if (
+        last is None
+        or last.role != USER
+        or any(item.type != "text" or (item.text or "").strip() for item in last.items)
+    ):
+        return
+    words = "".join(item.text or "" for item in last.items)
+    said = f"question must have words or files, and {shown(words)} has none."
+    raise BadMessagesError(code="400", message=said, hint='Write ask("What is tea?").')
 
 
 def _with_files(asked: list[Message], files: object) -> list[Message]:

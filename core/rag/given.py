@@ -8,8 +8,8 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, cast
 
-from core.errors import SettingsError, shown
-from core.rag.document import Passage
+from core.errors import NotFoundError, SettingsError, shown
+from core.rag.document import Document, Passage
 from core.rag.parsers.process import Limits
 from core.rag.search.base import SEARCHER_REGISTRY
 
@@ -64,6 +64,15 @@ def check_page(given: Any) -> None:
     """Raises SettingsError: `page` is no whole number."""
     if not isinstance(given, int) or isinstance(given, bool):
         raise _wrong("page", "a whole number from 1", given, "Write the number of the page, such as page=1.")
+
+
+def check_page_of(document: Document, page: int) -> None:
+    """Raises NotFoundError: the document has no such page; it says how many there are."""
+    if document.pages and document.status in {"ready", "no_text"} and not 1 <= page <= document.pages:
+        one = document.pages == 1
+        there = f"{document.name!r} has {document.pages:,} page{'' if one else 's'}"
+        hint = "Write page=1." if one else f"Write page=1 to page={document.pages}."
+        raise NotFoundError(f"There is no page {page}: {there}.", hint=hint)
 
 
 def check_zoom(given: Any) -> None:

@@ -33,6 +33,7 @@ from core.rag.given import (
     check_ids,
     check_kind,
     check_page,
+    check_page_of,
     check_parts,
     check_passage,
     check_question,
@@ -414,6 +415,8 @@ class Library:
         check_page(page)
         check_zoom(zoom)
         document = self.document(document_id)
+        self._pictures.check(document)
+        check_page_of(document, page)
         return self._pictures.get(document, self._originals.path(document.id), page, zoom)
 
     def page_size(self, document_id: str, page: int) -> tuple[float, float]:
@@ -495,7 +498,9 @@ class Library:
         return await asyncio.get_running_loop().run_in_executor(pool, partial(work, *args, **kwargs))
 
     def _shape(self, document_id: str, page: int) -> PageShape:
-        self._pictures.check(self.document(document_id))
+        document = self.document(document_id)
+        self._pictures.check(document)
+        check_page_of(document, page)
         return self._shelf.shape(document_id, page)
 
     def _add_file(self, path: str | Path, name: str | None, password: str, request: ReadRequest) -> Document:

@@ -110,6 +110,9 @@ class Originals:
             kind = source.stat()
         except (OSError, ValueError) as error:
             raise NotFoundError(f"There is no file {source.name!r}.", name=source.name) from error
+        if stat.S_ISDIR(kind.st_mode):
+            hint = f'Add its files: for path in Path("{source.name}").rglob("*.pdf"): library.add(path).'
+            raise DocumentError(f"{source.name!r} is a folder, not a file.", key="document_not_a_file", hint=hint)
         if not stat.S_ISREG(kind.st_mode):
             raise DocumentError(f"{source.name!r} is not a file.", key="document_not_a_file")
         if kind.st_size > most:

@@ -94,6 +94,9 @@ def all_are_told(wrong: Wrong, kind: type[Exception] = ParlourError) -> None:
 
 QUESTIONS: Wrong = {
     "nothing": (question(None), "question must be a text, a message or a list of messages, not None"),
+    "no words": (question(""), "question must have words or files, and '' has none"),
+    "blanks": (question(" \n"), r"question must have words or files, and ' \\n' has none"),
+    "a message without words": (question(Message("user", " ")), "question must have words or files, and ' ' has none"),
     "a number": (question(5), "question must be .*, not 5"),
     "bytes": (question(b"x"), r"question must be .*, not b'x'"),
     "an object": (question(Opaque()), "question must be .*, not an Opaque"),
@@ -401,6 +404,11 @@ def test_a_cited_value_is_a_model_of_pydantics_and_names_its_field(given: dict[s
     with pytest.raises(ValidationError) as raised:
         Cited[int](**given)
     assert {str(one["loc"][0]) for one in raised.value.errors()} <= {"value", "sources", "page"}
+
+
+def test_a_question_may_be_files_alone(tmp_path: Path):
+    (tmp_path / "a.txt").write_text("Tea.", encoding="utf-8")
+    assert agent().ask("", files=[tmp_path / "a.txt"]).text == "fine"
 
 
 def test_a_path_is_a_file_like_its_text(tmp_path: Path):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from core.errors import SettingsError, StorageError
+from core.errors import DocumentError, NotFoundError, SettingsError, StorageError
 from core.rag.library import Library
 
 if TYPE_CHECKING:
@@ -67,6 +67,29 @@ def test_a_page_is_drawn_of_a_passage_with_a_zoom_above_0(lake: Any) -> None:
         told(lambda zoom=zoom: lake.page_picture(passage, zoom), "zoom", repr(zoom))
         told(lambda zoom=zoom: lake.page_image(document.id, 1, zoom), "zoom", repr(zoom))
     told(lambda: lake.page_image(document.id, "1"), "page", "'1'")
+
+
+def test_of_a_page_that_is_not_there_it_is_told_how_many_there_are(lake: Any, tmp_path: Path) -> None:
+    from PIL import Image
+
+    Image.new("RGB", (40, 30), "white").save(tmp_path / "heron.png")
+    frames = [Image.new("RGB", (40, 30), "white") for _ in range(3)]
+    frames[0].save(tmp_path / "herons.tiff", save_all=True, append_images=frames[1:])
+    one, three = lake.add(tmp_path / "heron.png"), lake.add(tmp_path / "herons.tiff")
+    for ask in (lake.page_image, lake.page_size, lake.text_box):
+        with pytest.raises(NotFoundError) as caught:
+            ask(three.id, 9)
+        assert str(caught.value) == "There is no page 9: 'herons.tiff' has 3 pages. Write page=1 to page=3."
+    with pytest.raises(NotFoundError, match=r"There is no page 0: 'heron\.png' has 1 page\. Write page=1\."):
+        lake.page_image(one.id, 0)
+
+
+def test_a_folder_that_is_added_is_told_how_its_files_are(lake: Any, tmp_path: Path) -> None:
+    (tmp_path / "docs").mkdir()
+    with pytest.raises(DocumentError) as caught:
+        lake.add(tmp_path / "docs")
+    hint = 'Add its files: for path in Path("docs").rglob("*.pdf"): library.add(path).'
+    assert str(caught.value) == f"'docs' is a folder, not a file. {hint}"
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from core.errors import ModelServiceError, SettingsError, UnknownNameError
 from core.llm.backends import llama_cpp
 from core.llm.backends.llama_cpp import LlamaCppModel, question_body
 from core.llm.backends.llama_server import Chunk, LlamaQuestion
+from core.llm.backends.meanings import in_words
 from core.llm.ledger import LedgerCall, recorded_by
 from core.llm.open_model import get_chat_model
 from core.llm.request import ChatRequest, ReadSoFar
@@ -285,7 +286,7 @@ async def test_a_setting_that_llama_cpp_refuses_is_told_in_a_sentence(
     refused = {"code": 400, "type": "invalid_request_error", "message": f"Field 'temperature': {RAW}"}
     monkeypatch.setattr(Server, "chunks", ({"error": refused},))
     with pytest.raises(
-        ModelServiceError, match=r"temperature of generate_cfg must be a number, not a text\."
+        ModelServiceError, match="temperature of generate_cfg must be a number"
     ) as caught:
         await model.achat([{"role": "user", "content": "hi"}])
     assert "json.exception" not in str(caught.value)
