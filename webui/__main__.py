@@ -13,7 +13,7 @@ from core.errors import MissingExtraError, ParlourError, UnknownNameError, need_
 from core.extras import PACKAGES
 from core.settings import Settings
 from webui.commands import COMMANDS, run_command
-from webui.commands.command_line import Parser, sentence, words_for
+from webui.commands.command_line import Parser, folder, sentence, words_for
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -83,7 +83,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--host", help="address to listen on (127.0.0.1)")
     parser.add_argument("--port", type=_whole, help="port to listen on (7860, or the next free one)")
     parser.add_argument("--config", type=Path, help="settings file (parlour.toml)")
-    parser.add_argument("--home", type=Path, help="data folder (./data)")
+    parser.add_argument("--home", type=folder, help="data folder (./data)")
     return parser
 
 

@@ -13,7 +13,7 @@ function pasted(event) {
   if (n <= LINES && text.length <= LETTERS) return;
   event.preventDefault();
   event.stopImmediatePropagation();
-  hand([new File([text], `${say('pasted', { n })}.txt`, { type: 'text/plain' })]);
+  hand([new File([text], `${say(n === 1 ? 'pasted_one' : 'pasted', { n })}.txt`, { type: 'text/plain' })]);
 }
 
 // The text as it was pasted, below its chip; once more folds it.

@@ -15,6 +15,7 @@ SENTENCES: Final[Mapping[str, tuple[str, str]]] = {
     "backup_no_write": ("The backup {file} cannot be written: {why}.", ""),
     "backup_no_read": ("The file {file} cannot be read: {why}.", "Let this user read it, then make the backup."),
     "backup_no_file": ("There is no file {file}.", ""),
+    "backup_folder": ("{file} is a folder.", "Name a backup in it."),
     "backup_not_one": ("{file} is no backup of Parlour, or was cut short.", "Use another backup."),
     "backup_damaged": ("The backup {file} is damaged at {name}.", "Use another backup; nothing was changed."),
     "backup_unsafe": (

@@ -64,13 +64,13 @@ def restore_backup(file: Path, home: Path, *, replace: bool = False) -> Restored
 
     Raises:
         ConflictError: key `storage_in_use`: Parlour is running on the folder.
-        StorageError: key `backup_no_file`, `backup_not_one`, `backup_newer`, `backup_damaged`, `backup_unsafe`,
-            `restore_not_empty`, `restore_half`, `restore_space` or `restore_failed`; but for the last nothing was
-            changed.
+        StorageError: key `backup_no_file`, `backup_folder`, `backup_not_one`, `backup_newer`, `backup_damaged`,
+            `backup_unsafe`, `restore_not_empty`, `restore_half`, `restore_space` or `restore_failed`; but for the
+            last nothing was changed.
         NoSpaceError: The disk became full; nothing was changed.
     """
     if not file.is_file():
-        raise problem("backup_no_file", file=str(file))
+        raise problem("backup_folder" if file.is_dir() else "backup_no_file", file=str(file))
     try:
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
         with alone_restoring(home), zipfile.ZipFile(file) as archive:

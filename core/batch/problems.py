@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 SENTENCES: Final[Mapping[str, str]] = {
     "batch_no_file": "There is no file {file}.",
+    "batch_folder": "{file} is a folder; name a file in it.",
     "batch_unreadable": "The file {file} cannot be read: {why}.",
     "batch_kind": "The file {file} must end in .jsonl, .ndjson or .csv.",
     "batch_none": "There is no question in {file}.",

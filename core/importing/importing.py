@@ -97,7 +97,7 @@ async def bring_in(
 
 def _read(path: Path, name: str, stage: Stage, left_out: Counter[str], told: Callable[[float], None]) -> str:
     if not path.is_file():
-        raise problem("import_no_file", file=name)
+        raise problem("import_folder" if path.is_dir() else "import_no_file", file=name)
     with path.open("rb") as file:
         is_zip = file.read(len(_ZIP)) == _ZIP
     if not is_zip:

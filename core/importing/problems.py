@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
 SENTENCES: Final[Mapping[str, tuple[str, str]]] = {
     "import_no_file": ("There is no file {file}.", ""),
+    "import_folder": ("{file} is a folder.", "Name a file in it."),
     "import_unknown": (
         "{file} is no export that Parlour can read.",
         "It reads its own bundles, and exports of ChatGPT, Claude, Open WebUI and LibreChat; nothing was taken in.",

@@ -182,7 +182,8 @@ def read_about(path: Path) -> About:
         with path.open("rb") as file:
             return _about(file.readline(_LONGEST_LINE), path.name)
     except OSError as error:
-        raise problem("import_no_file", file=path.name) from error
+        is_folder = isinstance(error, IsADirectoryError)
+        raise problem("import_folder" if is_folder else "import_no_file", file=path.name) from error
 
 
 def read_recording(path: Path) -> Recording:
@@ -199,7 +200,8 @@ def read_recording(path: Path) -> Recording:
             raise problem("demo_too_large", file=path.name, size=LARGEST >> 20)
         raw = path.read_bytes()
     except OSError as error:
-        raise problem("import_no_file", file=path.name) from error
+        is_folder = isinstance(error, IsADirectoryError)
+        raise problem("import_folder" if is_folder else "import_no_file", file=path.name) from error
     return recording_of(raw, path.name)
 
 

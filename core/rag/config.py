@@ -56,9 +56,6 @@ class RAGConfig(BaseModel):
         own_network: Whether addresses of this machine and its network may be fetched too.
         pdf_reader: The library that reads PDF: `pymupdf` (AGPL), or `pypdfium2` (BSD and Apache) for who cannot take
             that licence.
-
-    Raises:
-        SettingsError: A field is unknown or out of range; the message names it.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)

@@ -40,7 +40,10 @@ def check(arguments: Sequence[str]) -> int:
         found = _problems(file, dict(given.var), names)
         wrong = wrong or bool(found)
         for error in found:
-            sys.stderr.write(f"{file}: {sentence(error, words)}\n")
+            said = sentence(error, words)
+            sys.stderr.write(
+                f"{said}\n" if error.words_key in {"config_no_file", "config_folder"} else f"{file}: {said}\n"
+            )
         if not found:
             sys.stdout.write(words("check.fine", file=file) + "\n")
     return int(wrong)

@@ -6,6 +6,7 @@ import argparse
 import re
 import sys
 from contextlib import nullcontext
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
@@ -22,12 +23,26 @@ if TYPE_CHECKING:
     from core.batch.job import Tally
 
 
+_PLAINER: Final = (
+    (re.compile(r"^(\S+): invalid choice: (.*?) \(choose from (.*)\)$"), r"\1 must be one of \3, not \2"),
+    (re.compile(r"^(\S+): invalid int value: (.*)$"), r"\1 must be a whole number, not \2"),
+    (re.compile(r"^(\S+): invalid float value: (.*)$"), r"\1 must be a number, not \2"),
+    (re.compile(r"^(\S+): expected one argument$"), r"\1 needs a value behind it"),
+    (re.compile(r"^(\S+): expected at least one argument$"), r"\1 needs a value behind it"),
+    (re.compile(r"^the following arguments are required: "), "these are missing: "),
+    (re.compile(r"^unrecognized arguments: (.*)$"), r"it takes no \1"),
+)
+"""What argparse says, and the same in plain words."""
+
+
 class Parser(argparse.ArgumentParser):
     """Reports wrong arguments in one sentence."""
 
     def error(self, message: str) -> NoReturn:
         """End with the sentence and exit code 2."""
         message = message.removeprefix("argument ").replace(": must be", " must be")
+        for said, better in _PLAINER:
+            message = said.sub(better, message)
         self.exit(2, f"parlour: {message}; see `{self.prog} --help`.\n")
 
 
@@ -71,6 +86,24 @@ def positive_int(text: str) -> int:
     if number < 1:
         raise argparse.ArgumentTypeError(f"must be a whole number from 1, not {text!r}")
     return number
+
+
+def above_zero(text: str) -> float:
+    """A number above 0. Raises ArgumentTypeError."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 0 < number < inf:
+        raise argparse.ArgumentTypeError(f"must be a number above 0, not {text!r}")
+    return number
+
+
+def folder(text: str) -> Path:
+    """A path with letters in it: an empty one would be the folder that one stands in. Raises ArgumentTypeError."""
+    if not text.strip():
+        raise argparse.ArgumentTypeError(f"must be the path of a folder, not {text!r}")
+    return Path(text)
 
 
 def fraction(text: str) -> float:
@@ -168,6 +201,7 @@ def on_data_folder(
     parser: Parser,
     arguments: Sequence[str],
     work: Callable[[argparse.Namespace, Settings, Words], Iterable[str]],
+    wrong: Callable[[argparse.Namespace], str] = lambda _: "",
 ) -> int:
     """Parse the arguments, run a command on a data folder, and print the lines that it returns.
 
@@ -175,13 +209,16 @@ def on_data_folder(
         parser: Has the command's own arguments; `--home` and `--lang` are added.
         work: The command; an `owner` that it is given is the id of one that is there. It raises ParlourError, or
             OSError where something cannot be written.
+        wrong: What is wrong with the arguments together, in a sentence; empty where nothing is.
 
     Returns:
         The exit code: 0, 1 after an error (printed as one sentence), 130 after an interruption.
     """
-    parser.add_argument("--home", type=Path, help="the data folder (./data, or PARLOUR_HOME)")
+    parser.add_argument("--home", type=folder, help="the data folder (./data, or PARLOUR_HOME)")
     add_language(parser)
     given = parser.parse_args(arguments)
+    if complaint := wrong(given):
+        parser.error(complaint)
     words = words_for(given.lang)
     try:
         settings = Settings.load(home=given.home)

@@ -147,27 +147,38 @@ def export(arguments: Sequence[str]) -> int:
     )
     parser.add_argument("--out", type=Path, metavar="FILE", help="where to write it (the terminal)")
     add_owner(parser, "whose it is")
-    return on_data_folder(parser, [id_argument(one) for one in arguments], _export)
+    return on_data_folder(parser, [id_argument(one) for one in arguments], _export, _wrong_of_export)
 
 
-def _export(given: argparse.Namespace, settings: Settings, words: Words) -> tuple[str, ...]:
-    asyncio.run(_run(given, settings, words))
-    return ()
+def _wrong_of_export(given: argparse.Namespace) -> str:
+    some = bool(given.conversation or given.all)
+    if given.out is not None and not some:
+        return "--out needs what is written; name a conversation, or write --all"
+    if any(not one.strip() for one in given.conversation):
+        return "a conversation must be an id, not ''; `parlour export` lists all"
+    return ""
 
 
-async def _run(given: argparse.Namespace, settings: Settings, words: Words) -> None:
+def _export(given: argparse.Namespace, settings: Settings, words: Words) -> list[str]:
+    count = asyncio.run(_run(given, settings, words))
+    out: Path | None = given.bundle or given.out
+    if out is not None and out.is_file():
+        return [words("export.written_one" if count == 1 else "export.written", file=out, n=count)]
+    return [] if count or given.all or given.bundle else [words("export.none")]  # on standard output may be a ZIP
+
+
+async def _run(given: argparse.Namespace, settings: Settings, words: Words) -> int:
+    """How many were written or listed."""
     from core.export.exporting import conversations_at_rest  # much to import: other commands do without
 
     async with conversations_at_rest(settings, given.owner) as (stores, exporting):
         conversations = stores.conversations
-        ids = [one.strip() for one in given.conversation]
-        if given.all:
-            ids = [one.id for one in await conversations.list()]
+        there = [one.id for one in await conversations.list()] if given.all or not given.conversation else []
+        ids = there if given.all else [one.strip() for one in given.conversation]
         if given.bundle is not None:
             from core.export.bundle import bundled
 
-            wanted = ids or [one.id for one in await conversations.list()]
-            await _write(bundled(exporting, stores, wanted, words.spoken), given.bundle)
+            await _write(bundled(exporting, stores, ids or there, words.spoken), given.bundle)
         elif given.all or len(ids) > 1:
             from core.export.together import zipped
 
@@ -176,6 +187,7 @@ async def _run(given: argparse.Namespace, settings: Settings, words: Words) -> N
             await _write(await _pieces(exporting, ids[0], given.format, words), given.out)
         else:
             await _list_conversations(conversations, words)
+        return len(ids or there)
 
 
 async def _pieces(exporting: Exporting, conversation_id: str, form: FileForm, words: Words) -> AsyncGenerator[bytes]:

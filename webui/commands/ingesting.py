@@ -55,7 +55,11 @@ def ingest(arguments: Sequence[str]) -> int:
         "--resume", action="store_true", help="pass over files that could not be read before and have not changed since"
     )
     parser.add_argument("--workers", type=positive_int, metavar="N", help="files read at the same time (one a core)")
-    return on_data_folder(parser, arguments, _ingest)
+    return on_data_folder(parser, arguments, _ingest, _wrong)
+
+
+def _wrong(given: argparse.Namespace) -> str:
+    return "" if given.source.strip() else "SOURCE must be a file, a folder, a pattern or s3://bucket/prefix, not ''"
 
 
 def _where(text: str) -> str:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from core.errors import NotFoundError
 from core.storage.api_keys import SCOPES, NewKey
 from core.storage.database import Database
 from core.storage.installation import check_secret
 from core.storage.sealing import Sealer
 from core.storage.stores import Stores
-from webui.commands.command_line import Parser, on_data_folder, positive_int
+from webui.commands.command_line import Parser, above_zero, on_data_folder, positive_int
 from webui.commands.owners import add_owner
 from webui.panels.api_keys import key_data
 
@@ -38,11 +39,19 @@ def main(arguments: Sequence[str]) -> int:
         "--model", dest="models", action="append", help="a model or agent that it may use, by its id (all)"
     )
     parser.add_argument(
-        "--budget", type=float, metavar="DOLLARS", help="US dollars that it may cost a month (no limit)"
+        "--budget", type=above_zero, metavar="DOLLARS", help="US dollars that it may cost a month (no limit)"
     )
     parser.add_argument("--days", type=positive_int, help="after how many days it ends (never)")
     add_owner(parser, "whose it is")
-    return on_data_folder(parser, arguments, _work)
+    return on_data_folder(parser, arguments, _work, _wrong)
+
+
+def _wrong(given: argparse.Namespace) -> str:
+    if given.act == "list":
+        return f"keys list takes no {given.name!r}; write `parlour keys list`" if given.name else ""
+    return (
+        "" if given.name.strip() else f"keys {given.act} needs a name; write it like `parlour keys {given.act} editor`"
+    )
 
 
 def _work(given: argparse.Namespace, settings: Settings, words: Words) -> list[str]:
@@ -67,7 +76,10 @@ async def _lines(given: argparse.Namespace, keys: ApiKeyStore, words: Words) -> 
     there = await keys.list()
     if given.act == "revoke":
         named = (one.id for one in there if one.revoked_at is None and given.name in {one.id, one.name})
-        await keys.revoke(next(named, given.name))
+        found = next(named, "")
+        if not found:
+            raise NotFoundError(f"There is no key {given.name!r}.", hint="`parlour keys list` lists all.", kind="api_key")
+        await keys.revoke(found)
         return [words("api_keys.revoked")]
     rows = [key_data(one, words) for one in there]
     lines = [words("api_keys.line_revoked" if one["revoked"] else "api_keys.line", **one) for one in rows]

@@ -47,7 +47,7 @@ def users(arguments: Sequence[str]) -> int:
     parser.add_argument(
         "--export", type=Path, metavar="FILE", help="with delete: first write their conversations into a ZIP, for them"
     )
-    return on_data_folder(parser, arguments, _users)
+    return on_data_folder(parser, arguments, _users, _wrong_of_users)
 
 
 def groups(arguments: Sequence[str]) -> int:
@@ -60,7 +60,7 @@ def groups(arguments: Sequence[str]) -> int:
     parser.add_argument("do", choices=("list", "make", "rename", "delete", "add", "remove"), help="what to do")
     parser.add_argument("group", nargs="?", default="", help="which group, by its name")
     parser.add_argument("name", nargs="?", default="", help="for add and remove who, for rename the other name")
-    return on_data_folder(parser, arguments, _groups)
+    return on_data_folder(parser, arguments, _groups, _wrong_of_groups)
 
 
 def audit(arguments: Sequence[str]) -> int:
@@ -68,6 +68,37 @@ def audit(arguments: Sequence[str]) -> int:
     parser = Parser(prog="parlour audit", description="List what was done about people.", allow_abbrev=False)
     parser.add_argument("--last", type=positive_int, default=100, help="how many at most (100)")
     return on_data_folder(parser, arguments, _audit)
+
+
+_NAMES_A_PERSON: Final = {"role": "ada member", "reset": "ada", "delete": "ada"}
+_NAMES_A_GROUP: Final = {
+    "make": "team",
+    "rename": "team crew",
+    "delete": "team",
+    "add": "team ada",
+    "remove": "team ada",
+}
+
+
+def _wrong_of_users(given: argparse.Namespace) -> str:
+    example = _NAMES_A_PERSON.get(given.do, "")
+    return _wrong_count(f"users {given.do}", [one for one in (given.name, given.role) if one], example)
+
+
+def _wrong_of_groups(given: argparse.Namespace) -> str:
+    example = _NAMES_A_GROUP.get(given.do, "")
+    return _wrong_count(f"groups {given.do}", [one for one in (given.group, given.name) if one], example)
+
+
+def _wrong_count(command: str, given: list[str], example: str) -> str:
+    """What is wrong with how many names a command is given."""
+    wanted = len(example.split())
+    if len(given) > wanted:
+        return f"{command} takes no {given[wanted]!r}; write `parlour {command} {example}".rstrip() + "`"
+    if len(given) < wanted:
+        what = "a name" if wanted == 1 or not given else "one more word"
+        return f"{command} needs {what}; write it like `parlour {command} {example}`"
+    return ""
 
 
 def _users(given: argparse.Namespace, settings: Settings, words: Words) -> list[str]:
@@ -78,7 +109,8 @@ async def _done(given: argparse.Namespace, settings: Settings, words: Words) -> 
     async with _people(settings) as (people, use):
         if given.do == "list":
             used = await use.since("")
-            return [_line(one, used.get(one.id, Use()), words) for one in await people.store.list()]
+            lines = [_line(one, used.get(one.id, Use()), words) for one in await people.store.list()]
+            return lines or [words("users.none")]
         if given.do == "invite":
             return [_link(settings, await people.invite(None, given.invited, seconds=given.days * _DAY))]
         person = await _named(people, given.name)
@@ -106,13 +138,16 @@ async def _in_groups(given: argparse.Namespace, people: People, groups: Groups, 
     if given.do == "list":
         names = {one.id: one.name for one in await people.store.list()}
         listed = await groups.store.list()
-        return ["  ".join((one.name, *sorted(names[who] for who in one.members))) for one in listed]
+        lines = ["  ".join((one.name, *sorted(names[who] for who in one.members))) for one in listed]
+        return lines or [words("groups.list_none")]
     if given.do == "make":
         await groups.make(None, given.group)
         return [words("groups.done", name=given.group)]
     group = await groups.store.named(name_key(given.group))
     if group is None:
-        raise NotFoundError("There is no such group.", hint="`parlour groups list` lists all.", key="no_group")
+        raise NotFoundError(
+            f"There is no group {given.group!r}.", hint="`parlour groups list` lists all.", key="no_group"
+        )
     if given.do == "rename":
         await groups.rename(None, group.id, given.name)
     elif given.do == "delete":
@@ -126,7 +161,7 @@ async def _in_groups(given: argparse.Namespace, people: People, groups: Groups, 
 async def _named(people: People, name: str) -> Person:
     person = await people.store.named(name_key(name))
     if person is None:
-        raise NotFoundError("There is no such person.", hint="`parlour users list` lists all.", key="no_person")
+        raise NotFoundError(f"There is no person {name!r}.", hint="`parlour users list` lists all.", key="no_person")
     return person
 
 
@@ -134,7 +169,7 @@ def _audit(given: argparse.Namespace, settings: Settings, words: Words) -> list[
     async def read() -> list[str]:
         async with _people(settings) as (people, _):
             acts = await people.store.audit(given.last)
-            return [f"{_when(one.at)}  {said_of(one, words)}" for one in acts]
+            return [f"{_when(one.at)}  {said_of(one, words)}" for one in acts] or [words("audit.none")]
 
     return asyncio.run(read())
 

@@ -39,6 +39,7 @@ SENTENCES: Final[Mapping[str, str]] = {
     "config_blank": "The prompt needs a value for {name}, which is not among its variables.",
     "config_other": "The field {field} is wrong: {why}",
     "config_no_file": "There is no file {file}.",
+    "config_folder": "{file} is a folder; name a file in it.",
     "config_document_gone": "The field {field} names a document that is not there: {file}.",
     "config_document_no_file": "The field {field} names what is no file: {file}.",
     "config_document_closed": "The field {field} names a document that cannot be opened: {file} ({why}).",

@@ -31,7 +31,10 @@ def read_file(path: Path) -> dict[str, Any]:
     """
     try:
         if not path.is_file():
-            raise ConfigError([problem("config_no_file", file=str(path))])
+            given = str(path) if path.name else "''"
+            raise ConfigError(
+                [problem("config_folder" if path.name and path.is_dir() else "config_no_file", file=given)]
+            )
         _reader(path.name)
         if path.stat().st_size > _LARGEST:
             raise ValueError("it is longer than 1 MB")

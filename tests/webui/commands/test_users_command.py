@@ -51,7 +51,7 @@ def test_people_are_invited_listed_changed_helped_and_deleted(
     assert said("users", "role", "MARA", "administrator") == "Mara has another role now: Administrator.\n"
     assert "/link/" in said("users", "reset", "mara")
     assert "There must be an owner" in said("users", "role", "jan", "guest", code=1)
-    assert "There is no such person" in said("users", "reset", "nobody", code=1)
+    assert "There is no person 'nobody'" in said("users", "reset", "nobody", code=1)
     kept = tmp_path / "mara.zip"
     assert "deleted" in said("users", "delete", "mara", "--export", str(kept))
     assert zipfile.ZipFile(kept).namelist()
@@ -88,8 +88,8 @@ def test_groups_are_made_filled_renamed_and_deleted_by_scripts(
     said("groups", "remove", "research", "jan")
     said("groups", "rename", "research", "Lab")
     assert said("groups", "list") == "Lab  Mara\n"
-    assert "There is no such person" in said("groups", "add", "lab", "nobody", code=1)
-    assert "There is no such group" in said("groups", "delete", "research", code=1)
+    assert "There is no person 'nobody'" in said("groups", "add", "lab", "nobody", code=1)
+    assert "There is no group 'research'" in said("groups", "delete", "research", code=1)
     said("groups", "delete", "lab")
     assert said("groups", "list") == ""
     assert "terminal took Jan out of Research." in said("audit")
