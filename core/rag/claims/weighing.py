@@ -8,6 +8,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from core.rag.attribution import DENIAL, ORDINAL, SECOND_ADDS, SILENT, is_figure, placed_sentences, words_of
+from core.rag.claims.courtesies import is_courtesy
 from core.rag.claims.figures import MOST_TEXT
 from core.rag.claims.rules import Reason, Rules, passage_sentences
 from core.rag.prose import ideographs
@@ -87,8 +88,8 @@ def claims_of(  # noqa: PLR0913 - two things, and by name how
     much it resembles a passage. The thresholds were chosen on sentences of both kinds about the samples (see the
     tests).
 
-    Left out are code, headings, tables, questions, short phrases, sentences that say that something is not in the
-    documents, that only repeat the question, or that the result of a tool supports.
+    Left out are code, headings, tables, questions, short phrases, greetings and thanks, sentences that say that
+    something is not in the documents, that only repeat the question, or that the result of a tool supports.
 
     Args:
         text: Markdown, with its marks.
@@ -170,6 +171,8 @@ class _Checker:
     def weighed(self, sentence: str) -> _Weighed | None:
         """The judgement by words; `None` if the sentence claims nothing that passages could support."""
         if SILENT.fullmatch(sentence) or DENIAL.search(sentence) or _NO_CLAIM.search(sentence[-_ENDING:]):
+            return None
+        if is_courtesy(sentence):
             return None
         said = words_of(ORDINAL.sub("", sentence, count=1))
         new = said - self._asked
