@@ -109,6 +109,6 @@ class Unread:
             return [*others, conversation_id][-_MOST:] if unread else others or None
 
         try:
-            await settings.change(UNREAD, changed)
+            await settings.change(UNREAD, changed, alone=True)
         except StorageError as error:  # also where the house is being closed
             _log.info("What was read cannot be kept: %s", error)

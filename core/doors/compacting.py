@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
 from dataclasses import replace
@@ -12,7 +13,7 @@ from core.agents.conversation import language_of
 from core.agents.summarize import summarize, summary_turn
 from core.doors.asked import BadRequestError
 from core.doors.responses import usage_json
-from core.errors import ModelUnavailableError, StorageError
+from core.errors import LimitReachedError, ModelUnavailableError, StorageError
 from core.llm.layers.fit_context import DEFAULT_MAX_INPUT_TOKENS, max_input_of
 from core.llm.ledger import recorded_by
 from core.messages.message import ASSISTANT, SYSTEM, USER
@@ -40,17 +41,22 @@ async def compacted(door: Door, asked: Asked, items: Sequence[Mapping[str, Any]]
     Raises:
         BadRequestError: Nothing was said.
         ModelUnavailableError: The model made no summary.
+        LimitReachedError: The model was not ready, or the summary not made, in the time that a reply may take.
         ParlourError: The model cannot be had, or too many replies of the owner wait for their turn.
     """
     said = [one for one in asked.messages if one.role != SYSTEM]
     if not said:
         raise BadRequestError("There is nothing to sum up: input has no messages.", param="input")
-    account = Account()
+    account, seconds = Account(), door.doors.services.settings.reply_seconds
     slot = door.doors.services.runs.at_once.take(door.owner)
     try:
         await slot.wait()
         with recorded_by(account):
-            text = await _summary(door, asked.model, said)
+            async with asyncio.timeout(seconds):  # getting the model ready takes of it, too
+                text = await _summary(door, asked.model, said)
+    except TimeoutError as error:
+        said_so = f"The summary has taken {seconds:g} seconds and was ended."
+        raise LimitReachedError(said_so, hint="Try again later, or send less.", key="time_limit") from error
     finally:
         slot.release()
         usage = await account.usage()

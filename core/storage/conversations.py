@@ -49,6 +49,7 @@ from core.storage.statements import (
     CONVERSATION_SETTINGS,
     FILES_OF_OWNER,
     MESSAGE,
+    OWNER_HELD,
     SHOW_LEAF,
     TREE,
     TURNS,
@@ -383,6 +384,13 @@ class ConversationStore:
 def insert_owner(connection: Connection, owner: str) -> None:
     """Make the owner known inside a transaction, if this is the first time."""
     connection.execute(ADD_OWNER, {"id": owner, "created_at": time.time()})
+
+
+def hold_owner(connection: Connection, owner: str) -> None:
+    """Have others who hold the owner wait until the transaction ends; the owner is known from now on."""
+    if connection.execute(OWNER_HELD, {"owner": owner}).first() is None:
+        insert_owner(connection, owner)
+        connection.execute(OWNER_HELD, {"owner": owner})
 
 
 def conversation_of(connection: Connection, owner: str, conversation_id: str) -> ConversationRecord:

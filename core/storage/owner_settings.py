@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from sqlalchemy import Connection, delete
 
-from core.storage.conversations import insert_owner
+from core.storage.conversations import hold_owner, insert_owner
 from core.storage.dialects import upsert
 from core.storage.statements import END_LOANS, OWNER_CHOICE
 from core.storage.tables import owner_settings
@@ -36,13 +36,15 @@ class OwnerSettings:
         found = await self._database.read(lambda c: c.execute(OWNER_CHOICE, wanted).first())
         return default if found is None else found.value
 
-    async def change(self, name: str, change: Callable[[Any], Any]) -> Any:
+    async def change(self, name: str, change: Callable[[Any], Any], *, alone: bool = False) -> Any:
         """Change a choice: it is read and written in one transaction, so that no other change is lost.
 
         Args:
             change: Given the choice so far (`None` where nothing was chosen), returns the one that replaces it:
                 anything that is JSON, `None` to forget it. It runs in the thread of the database: quick, and free of
                 side effects. What it raises leaves everything as it was.
+            alone: Whether nothing else hangs on it, no other choice and no row: then a change waits for another one of
+                the same owner's, and is never refused because of it.
 
         Returns:
             The new choice.
@@ -56,7 +58,14 @@ class OwnerSettings:
             choices.put(name, value)
             return value
 
-        return await self.change_together(changed)
+        if not alone:
+            return await self.change_together(changed)
+
+        def held(connection: Connection) -> Any:
+            hold_owner(connection, self._owner)
+            return changed(Choices(connection, self._owner))
+
+        return await self._database.write(held, holds=True)
 
     async def read_together(self, read: Callable[[Choices], T]) -> T:
         """Read several choices at one moment.

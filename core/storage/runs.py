@@ -211,15 +211,15 @@ class RunStore:
         """
 
         def add(connection: Connection) -> None:
+            insert_message(connection, self._owner, place)  # which holds the conversation from here on
             running = _RUNNING & (runs.c.conversation_id == record.conversation_id)
             if connection.execute(select(runs.c.id).where(running)).first() is not None:
                 raise busy()
-            insert_message(connection, self._owner, place)
             _insert_run(connection, record, "", None)
             _append(connection, self._owner, record.id, rows)
             add_thoughts(connection, self._owner, place.id, thoughts)
 
-        await self._database.write(add)
+        await self._database.write(add, holds=True)
 
     async def get(self, run_id: str) -> RunRecord:
         """One run. Raises NotFoundError."""

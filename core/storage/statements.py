@@ -56,6 +56,7 @@ _mine = _this & (conversations.c.owner_id == _owner)
 OWNER_CHOICE: Final = select(owner_settings.c.value).where(
     owner_settings.c.owner_id == _owner, owner_settings.c.name == bindparam("name")
 )
+OWNER_HELD: Final = select(owners.c.id).where(owners.c.id == _owner).with_for_update(key_share=True)
 ADD_OWNER: Final = upsert(owners).on_conflict_do_nothing()
 
 CONVERSATION: Final = select(conversations).where(_mine)

@@ -6,7 +6,7 @@ import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from sqlalchemy import Connection, Row, Select, func, insert, select
+from sqlalchemy import Connection, Row, Select, bindparam, func, insert, select
 
 from core.storage.base import AgentThought
 from core.storage.conversations import clean, conversation_of, message_of
@@ -18,6 +18,12 @@ if TYPE_CHECKING:
     from core.storage.database import Database
 
 _LONGEST_NAME: Final = 255
+_FEW: Final = 3
+_ADD: Final = insert(message_agent_thoughts)
+_HELD: Final = select(messages.c.id).where(messages.c.id == bindparam("message")).with_for_update(key_share=True)
+_LAST: Final = select(func.max(message_agent_thoughts.c.position)).where(
+    message_agent_thoughts.c.message_id == bindparam("message")
+)
 
 
 class ThoughtStore:
@@ -56,25 +62,27 @@ class ThoughtStore:
             ConflictError: The positions have a gap; nothing was stored.
             NotFoundError: The reply is not the owner's.
         """
-        await self._database.write(lambda c: insert_thoughts(c, self._owner, message_id, thoughts))
+        fresh = sorted(thoughts, key=lambda step: step.position)
 
+        def store(connection: Connection) -> None:
+            message_of(connection, self._owner, message_id)
+            connection.execute(_HELD, {"message": message_id})  # who adds others at this moment is waited for
+            last = connection.execute(_LAST, {"message": message_id}).scalar() or 0
+            add_thoughts(connection, self._owner, message_id, [step for step in fresh if step.position > last])
 
-def insert_thoughts(connection: Connection, owner: str, message_id: str, thoughts: Sequence[AgentThought]) -> None:
-    """Store the steps of a reply that are not there yet, inside a transaction. Raises NotFoundError."""
-    if thoughts:
-        message_of(connection, owner, message_id)
-        add_thoughts(connection, owner, message_id, thoughts)
+        if thoughts:
+            await self._database.write(store, holds=True)
 
 
 def add_thoughts(connection: Connection, owner: str, message_id: str, thoughts: Sequence[AgentThought]) -> None:
-    """The same for a reply that is known to be the owner's."""
-    if not thoughts:
-        return
-    of_this = message_agent_thoughts.c.message_id == message_id
-    last = connection.execute(select(func.max(message_agent_thoughts.c.position)).where(of_this)).scalar() or 0
-    for step in sorted(thoughts, key=lambda step: step.position):
-        if step.position > last:
-            connection.execute(insert(message_agent_thoughts).values(_values(owner, message_id, step)))
+    """Store the first steps of a reply of the owner's, or those that follow on what it has, inside a transaction.
+
+    Nothing is read of the other steps: who does that in a serializable transaction is in conflict with all who add
+    some at that moment, to whichever reply.
+    """
+    values = [_values(owner, message_id, step) for step in thoughts]
+    for some in [values] if len(values) > _FEW else values:  # a few cost less than what sends many together
+        connection.execute(_ADD, some)
 
 
 def thoughts_where(connection: Connection, message_ids: Sequence[str]) -> list[AgentThought]:

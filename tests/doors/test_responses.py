@@ -15,6 +15,7 @@ from core.doors.guard import Answered, DoorGuard
 from core.doors.namespaces import clash
 from core.engine import Engine
 from core.messages.message import Message
+from core.models.pool import ModelLoader
 from core.testing.script import Reply, refusal
 from core.tools.approval import ApprovalRequest, Decision, Policy
 from core.tools.taint import Taint
@@ -291,6 +292,22 @@ def test_what_was_said_is_summed_up_and_goes_on_from_a_summary_that_nobody_else_
         client.responses.compact(model="parlour", input=[])
     with pytest.raises(openai.BadRequestError, match="names no model"):
         client.post("/responses/compact", body={"input": said}, cast_to=object)
+
+
+def test_a_summary_whose_model_is_never_ready_ends_with_the_time_of_a_reply_and_holds_no_place(
+    client: OpenAI, house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def never(_loader: ModelLoader) -> None:
+        await asyncio.Event().wait()
+
+    with monkeypatch.context() as patched:
+        patched.setattr(ModelLoader, "ready", never)
+        patched.setitem(vars(house.engine.settings), "reply_seconds", 0.05)
+        for _ in range(house.engine.settings.replies_at_once + 1):
+            with pytest.raises(openai.APIStatusError, match=r"taken 0\.05 seconds"):
+                client.responses.compact(model="parlour", input="We launch on Tuesday.")
+    house.says("They launch on Tuesday.")
+    assert client.responses.compact(model="parlour", input="We launch on Tuesday.").object == "response.compaction"
 
 
 @pytest.mark.parametrize("private", [True, False])

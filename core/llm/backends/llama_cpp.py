@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -176,8 +176,7 @@ class LlamaCppModel(BaseChatModel):
             raise ModelServiceError(message="The model was just closed.", key="model_not_ready")
         if asyncio.current_task() is not self._ahead:
             self._asked += 1
-            if self._ahead is not None:
-                self._ahead.cancel()
+            self._stop_ahead()
         reply = LlamaReply(request)
         async with aclosing(answers(server.ask, question_body(request, self._who[request.lang]))) as chunks:
             async for chunk in chunks:
@@ -185,6 +184,17 @@ class LlamaCppModel(BaseChatModel):
                     yield event
         for event in reply.close():
             yield event
+
+    def _stop_ahead(self) -> None:
+        """Read nothing ahead any more; it may be read on another loop than the caller's, which must end it itself."""
+        ahead = self._ahead
+        if ahead is None or ahead.done():
+            return
+        if ahead.get_loop() is asyncio.get_running_loop():
+            ahead.cancel()
+            return
+        with suppress(RuntimeError):  # that loop is closed, and what ran on it is over
+            ahead.get_loop().call_soon_threadsafe(ahead.cancel)
 
     # -- weights ------------------------------------------------------------------------------------------------------
 

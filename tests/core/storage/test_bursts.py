@@ -13,13 +13,15 @@ import pytest
 from core.errors import ConflictError, LeaseLostError, NotFoundError, TooManyRequestsError
 from core.messages.message import ContentItem, Message, Usage
 from core.storage import postgres_database
-from core.storage.base import FILE_ADDRESS, EventRow, Lease, RunRecord
+from core.storage.base import FILE_ADDRESS, AgentThought, EventRow, Lease, RunRecord, StoredMessage, new_id
 from core.storage.conversations import ConversationStore
 from core.storage.database import Database
 from core.storage.files import AllFiles
+from core.storage.owner_settings import OwnerSettings
 from core.storage.queued_messages import QueuedMessages
 from core.storage.run_news import RunRequest, RunRequests
 from core.storage.runs import AllRuns
+from core.storage.thoughts import ThoughtStore
 from core.storage.use import Limits, UsualLimits
 
 pytestmark = pytest.mark.anyio
@@ -91,6 +93,63 @@ async def test_many_replies_that_begin_and_end_at_the_same_moment_are_refused_no
         await store.finish(run.id, "complete", epoch=1, parts=[Message("assistant", "So.")], usage=usage)
 
     await asyncio.gather(*map(answered, range(15)))
+    assert refused == []
+
+
+async def test_many_replies_with_steps_that_end_or_are_kept_whole_at_the_same_moment_are_refused_nothing(
+    parlours: list[Database], refused: list[BaseException]
+) -> None:
+    runs = [AllRuns(one, UsualLimits(guest=Limits(messages=1000))) for one in parlours]
+
+    async def written(number: int) -> str:
+        here, owner = number % 3, f"b-guest-{number % 7}"
+        store = runs[here].of(owner)
+        talk = await ConversationStore(parlours[here], owner).create("")
+        if number % 2:
+            run, place = await store.create(talk.id, user=[Message("user", "Why?")], parent_id=None, worker="w")
+            await store.finish(
+                run.id, "complete", epoch=1, parts=[Message("assistant", "So.")], thoughts=steps(place.id)
+            )
+            return place.id
+        place = StoredMessage(new_id(), talk.id, None, "assistant", (), new_id(), "complete", 1.0)
+        record = RunRecord(str(place.run_id), owner, talk.id, place.id, "complete", None, "", None, 1.0, 1.0)
+        await store.add_whole(record, place, [], steps(place.id))
+        return place.id
+
+    def steps(reply: str) -> list[AgentThought]:
+        return [AgentThought(new_id(), reply, "Hm.", "look_up", "{}", "It is so.", at, None) for at in range(1, 5)]
+
+    replies = await asyncio.gather(*map(written, range(30)))
+    assert refused == []
+    kept = [await ThoughtStore(parlours[0], f"b-guest-{at % 7}").list(reply) for at, reply in enumerate(replies)]
+    assert [[one.position for one in some] for some in kept] == [[1, 2, 3, 4]] * 30
+
+
+async def test_a_whole_reply_is_not_kept_in_a_conversation_in_which_one_begins_at_that_moment(
+    postgres: str, parlours: list[Database], talk: str
+) -> None:
+    first = await ConversationStore(parlours[0], WHO).add_message(talk, "user", [Message("user", "Why?")], None)
+    names = {"talk": talk, "owner": WHO, "message": first.id}
+    held = "SELECT id FROM conversations WHERE id = %(talk)s FOR NO KEY UPDATE"
+    columns = "id, owner_id, conversation_id, message_id, status, model, worker, started_at"
+    begun = f"INSERT INTO runs ({columns}) VALUES ('r', %(owner)s, %(talk)s, %(message)s, 'running', '', 'w', 1)"
+    place = StoredMessage(new_id(), talk, first.id, "assistant", (), new_id(), "complete", 1.0)
+    whole = RunRecord(str(place.run_id), WHO, talk, place.id, "complete", None, "", None, 1.0, 1.0)
+    store = AllRuns(parlours[0]).of(WHO)
+    with pytest.raises(ConflictError) as caught:
+        await after_another(postgres, [(held, names), (begun, names)], lambda: store.add_whole(whole, place, [], []))
+    assert caught.value.words_key == "busy"
+
+
+async def test_what_several_parlours_note_for_one_owner_at_the_same_moment_is_all_there_and_refused_nothing(
+    parlours: list[Database], refused: list[BaseException]
+) -> None:
+    def note(number: int) -> Awaitable[Any]:
+        settings = OwnerSettings(parlours[number % 3], WHO)
+        return settings.change("unread", lambda kept: [*(kept or ()), number], alone=True)
+
+    await asyncio.gather(*map(note, range(24)))
+    assert sorted(await OwnerSettings(parlours[0], WHO).get("unread")) == [*range(24)]
     assert refused == []
 
 

@@ -398,6 +398,27 @@ async def test_a_question_ends_what_is_read_ahead(model: LlamaCppModel, monkeypa
     assert len(Waiting.asked) == 2
 
 
+async def test_a_question_of_another_loop_ends_what_is_read_ahead_on_the_loop_that_reads_it(
+    model: LlamaCppModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(llama_cpp, "LlamaServer", Waiting)
+    monkeypatch.setattr(Waiting, "asked", [])
+    loop = asyncio.get_running_loop()
+    loop.set_debug(True)  # it then refuses what is done to it from another thread
+    ahead = asyncio.create_task(model.read_ahead([Message(USER, "Hello!")]))
+    try:
+        while not Waiting.asked:
+            await asyncio.sleep(0)
+        (answer,) = await asyncio.to_thread(lambda: asyncio.run(model.achat([Message(USER, "Who are you?")])))
+        async with asyncio.timeout(5):
+            await ahead
+    finally:
+        loop.set_debug(False)
+        ahead.cancel()
+        await asyncio.wait({ahead})
+    assert answer.content == "Hello"
+
+
 async def test_nothing_is_read_ahead_any_more_where_that_is_cancelled(
     model: LlamaCppModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
