@@ -1,7 +1,8 @@
 """How much one owner or address may do: places that are given out in order, rates, and pages that are waited for.
 
 Those of this file keep their counts in this process and are bounded in memory. Whoever uses them knows only the
-protocols: `core.shared_limits` has rates that all Parlours of an installation count together.
+protocols: `core.shared_limits` has rates that all Parlours of an installation count together, and
+`core.runs.shared_slots` places that they give out together.
 """
 
 from __future__ import annotations
@@ -30,6 +31,10 @@ class Slot(Protocol):
     @property
     def granted(self) -> bool:
         """Whether its turn has come."""
+        ...
+
+    async def of_run(self, run_id: str) -> None:
+        """It is the place of a run from now on, for as long as that is written, in whichever process."""
         ...
 
     async def wait(self) -> None:
@@ -186,6 +191,9 @@ class _Slot:
     @property
     def granted(self) -> bool:
         return self._granted.is_set()
+
+    async def of_run(self, run_id: str) -> None:
+        """Nothing: the run is written here, where the place is."""
 
     async def wait(self) -> None:
         await self._granted.wait()

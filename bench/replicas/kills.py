@@ -39,7 +39,7 @@ _HELD: Final = text("SELECT id, epoch FROM runs WHERE status = 'running' AND wor
 _NOW: Final = text("SELECT id, epoch, status FROM runs WHERE id = ANY(:wanted)")
 _ASKED: Final = text("SELECT parts::text FROM messages WHERE role = 'user'")
 _REPLIES: Final = text(
-    "SELECT q.parts::text AS asked, a.parts::text AS said, r.status, r.id FROM runs r "
+    "SELECT q.parts::text AS asked, a.parts::text AS said, r.status, r.id, r.error->>'key' AS why FROM runs r "
     "JOIN messages a ON a.id = r.message_id JOIN messages q ON q.id = a.parent_id"
 )
 _UNSETTLED: Final = text("SELECT id, worker, epoch FROM runs WHERE status = 'running'")
@@ -178,12 +178,13 @@ class Killing:
         return [f"the call of {tag} was made {count} times" for tag, count in made.items() if count > 1], len(made)
 
     async def ends(self) -> tuple[Counter[str], Counter[str], list[str]]:
-        """How replies ended: all of them, those that were taken over, and which of the complete ones are not whole."""
+        """How replies ended, and why: all of them, those taken over, and which of the complete ones are not whole."""
         rows = await self.database.read(lambda c: c.execute(_REPLIES).all())
         every, taken, broken = Counter[str](), Counter[str](), list[str]()
         for row in rows:
-            every[row.status] += 1
-            taken[row.status] += row.id in self.held
+            ended = f"{row.status}, {row.why}" if row.why else row.status
+            every[ended] += 1
+            taken[ended] += row.id in self.held
             name = "after" if _TOOL in row.asked else "word"
             said = re.findall(rf"\b{name}\d+", row.said)
             if row.status == "complete" and said != [one.strip() for one in _words(name, 40)]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias
 
 from core.errors import StorageError
 from core.runs.log import LoggedEvent, RunFinished
@@ -31,6 +31,19 @@ class Rewound:
     after: int = 0
 
 
+class Tidings(NamedTuple):
+    """What has happened in a run of this process.
+
+    Args:
+        epoch: The one in which it holds the run.
+        events: In order; the last ones of all have `RunFinished`.
+    """
+
+    run_id: str
+    epoch: int
+    events: Sequence[LoggedEvent]
+
+
 Told: TypeAlias = "Sequence[LoggedEvent] | Rewound"
 
 
@@ -43,13 +56,8 @@ class Feed(Protocol):
 
     tells: bool
 
-    async def publish(self, run_id: str, epoch: int, events: Sequence[LoggedEvent]) -> None:
-        """Tell what has happened in a run of this process.
-
-        Args:
-            epoch: The one in which it holds the run.
-            events: In order; the last ones of all have `RunFinished`.
-        """
+    async def publish(self, tidings: Sequence[Tidings]) -> None:
+        """Tell what has happened in runs of this process, of all of them in one go."""
         ...
 
     def follow(self, run_id: str, after: int = 0) -> AsyncGenerator[Told, None]:
@@ -132,7 +140,7 @@ class TableFeed:
     def __init__(self, news: RunNews, *, every: float = _EVERY) -> None:
         self._looks = TableLooks(news, every=every)
 
-    async def publish(self, run_id: str, epoch: int, events: Sequence[LoggedEvent]) -> None:
+    async def publish(self, tidings: Sequence[Tidings]) -> None:
         """Nothing is to be told: the checkpoints of the run are all there is."""
 
     async def follow(self, run_id: str, after: int = 0) -> AsyncGenerator[Told, None]:

@@ -154,6 +154,7 @@ class OwnerRuns(SaidToRuns):
                 except BaseException:
                     slot.release()
                     raise
+                await slot.of_run(record.id)
                 return self._every.launch(record, agent, history, beginning, terms, slot)
 
         return await run_shielded(begin())
@@ -232,6 +233,7 @@ class OwnerRuns(SaidToRuns):
             except BaseException:
                 slot.release()
                 raise
+            await slot.of_run(taken.id)
             beginning = Beginning(resumable.logged, may_have_run=resumable.may_have_run, stored=True)
             return every.launch(taken, agent, history, beginning, terms, slot)
 

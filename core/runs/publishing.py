@@ -8,6 +8,8 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
+from core.runs.feed import Tidings
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -76,16 +78,16 @@ class Publishing:
             self._urgent.clear()
             began = time.perf_counter()
             try:
-                await asyncio.gather(*(self._publish_one(run) for run in tuple(self._told)))
+                await self._feed.publish([new for run in tuple(self._told) if (new := self._new_of(run)).events])
             except Exception:  # noqa: BLE001 - logged; the tables have all of it
                 _LOG.exception("What happens in replies could not be told.")
             self._pause = min(_LATEST, max(_SOONEST, (time.perf_counter() - began) * _SHARE))
 
-    async def _publish_one(self, run: Run) -> None:
+    def _new_of(self, run: Run) -> Tidings:
+        """What was not told yet of a run; of one that is over, for the last time."""
         events = run.log.since(self._told[run])
         if run.log.closed:
             del self._told[run]
         else:
             self._told[run] += len(events)
-        if events:
-            await self._feed.publish(run.id, run.epoch, events)
+        return Tidings(run.id, run.epoch, events)

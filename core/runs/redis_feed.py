@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from core.bridge.pool import BoundedDict
+from core.messages.events import TextDelta
 from core.runs.feed import Position, TableFeed, TableLooks
 from core.runs.log import LoggedEvent, RunFinished
 from core.runs.redis_line import RedisLine, packed
@@ -21,7 +22,7 @@ from core.storage.base import EventRow
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
 
-    from core.runs.feed import Feed, Told
+    from core.runs.feed import Feed, Tidings, Told
     from core.storage.run_news import News, RunNews
     from core.storage.stores import Stores
 
@@ -41,6 +42,7 @@ _TRY_AGAIN: Final = 0.5
 _TICK: Final = 0.1
 """Seconds between two looks at who has to be woken: a timer for each entry of each would cost more than the entry."""
 _RENEWED: Final = 60.0  # seconds after which a stream is told again how long it stays
+_JSON: Final = json.JSONEncoder(separators=(",", ":")).encode
 _REMEMBERED: Final = 10_000  # streams of this process of which that is known
 
 
@@ -81,24 +83,27 @@ class RedisFeed:
     def __init__(self, news: RunNews, url: str) -> None:
         self._writes, self._reads = RedisLine(url), RedisLine(url)
         self._looks = TableLooks(news)
-        self._waiting: list[tuple[list[bytes], asyncio.Future[None]]] = []
-        self._writing: asyncio.Task[None] | None = None
+        self._telling = asyncio.Lock()  # noqa: TID251 - a line has one who speaks at a time
         self._renewed = BoundedDict[bytes, float](_REMEMBERED)
         self._streams: dict[bytes, list[_Stream]] = {}
         self._reading: asyncio.Task[None] | None = None
         self._waking: asyncio.Task[None] | None = None
         self._is_well = True
 
-    async def publish(self, run_id: str, epoch: int, events: Sequence[LoggedEvent]) -> None:
-        """As `Feed.publish`; those of one moment go together. What cannot be told is left to the tables."""
-        told = [[row.seq, row.at, row.kind, row.payload] for one in events for row in rows_of([one])]
-        is_last = bool(events) and isinstance(events[-1].event, RunFinished)
-        said = json.dumps(told, ensure_ascii=True, separators=(",", ":")).encode()
-        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.append((self._commands(_name(run_id), epoch, said, is_last=is_last), done))
-        if self._writing is None or self._writing.done():
-            self._writing = asyncio.create_task(self._write(), name="tell runs")
-        await done
+    async def publish(self, tidings: Sequence[Tidings]) -> None:
+        """As `Feed.publish`, in one call of Redis. What cannot be told is left to the tables."""
+        from redis.exceptions import RedisError
+
+        commands = [one for run in tidings for one in self._commands(run)]
+        if not commands:
+            return
+        try:
+            async with self._telling:
+                answers = await self._writes.ask(commands)
+            if refused := next((one for one in answers if isinstance(one, RedisError)), None):
+                raise refused
+        except (RedisError, OSError) as error:
+            _LOG.info("What happens in replies is not told by Redis at present: %s", type(error).__name__)
 
     async def follow(self, run_id: str, after: int = 0) -> AsyncGenerator[Told, None]:
         """As `Feed.follow`. Raises StorageError where the tables cannot be read at first."""
@@ -126,7 +131,7 @@ class RedisFeed:
 
     async def aclose(self) -> None:
         """Close its connections."""
-        for task in (self._writing, self._reading, self._waking):
+        for task in (self._reading, self._waking):
             if task is not None:
                 task.cancel()
                 await asyncio.gather(task, return_exceptions=True)
@@ -168,31 +173,17 @@ class RedisFeed:
         else:
             self._streams.pop(stream.name, None)
 
-    def _commands(self, name: bytes, epoch: int, told: bytes, *, is_last: bool) -> list[bytes]:
-        """What adds an entry to a stream, and says how long that stays."""
+    def _commands(self, run: Tidings) -> list[bytes]:
+        """What adds an entry to the stream of a run, and says how long that stays."""
+        name, is_last = _name(run.run_id), bool(run.events) and isinstance(run.events[-1].event, RunFinished)
         last = (b"last", b"1") if is_last else ()
-        add = packed(b"XADD", name, b"MAXLEN", b"~", _MOST, b"*", b"epoch", b"%d" % epoch, b"events", told, *last)
+        epoch, told = b"%d" % run.epoch, _told(run.events)
+        add = packed(b"XADD", name, b"MAXLEN", b"~", _MOST, b"*", b"epoch", epoch, b"events", told, *last)
         now = time.monotonic()
         if not is_last and now - self._renewed.get(name, -math.inf) < _RENEWED:
             return [add]
         self._renewed[name] = now
         return [add, packed(b"EXPIRE", name, _STAYS)]
-
-    async def _write(self) -> None:
-        from redis.exceptions import RedisError
-
-        while self._waiting:
-            batch, self._waiting = self._waiting, []
-            try:
-                answers = await self._writes.ask([one for commands, _ in batch for one in commands])
-                if refused := next((one for one in answers if isinstance(one, RedisError)), None):
-                    raise refused
-            except (RedisError, OSError) as error:
-                _LOG.info("What happens in replies is not told by Redis at present: %s", type(error).__name__)
-            finally:
-                for _, done in batch:
-                    if not done.done():
-                        done.set_result(None)
 
     async def _read(self) -> None:
         from redis.exceptions import RedisError
@@ -293,6 +284,17 @@ class Ahead(Position):
                 told.append(one)
                 self.seen = one.seq
         return told
+
+
+def _told(events: Sequence[LoggedEvent]) -> bytes:
+    """Events as an entry has them: each piece of text by itself, with the number that it has in the log."""
+    told: list[tuple[int, float, str, dict[str, Any]]] = []
+    for one in events:
+        if isinstance(one.event, TextDelta):  # nearly all of them
+            told.append((one.seq, one.at, one.event.kind, {"text": one.event.text}))
+        else:
+            told += [(row.seq, row.at, row.kind, row.payload) for row in rows_of((one,))]
+    return _JSON(told).encode()
 
 
 def _name(run_id: str) -> bytes:

@@ -232,6 +232,8 @@ def _row(joined: list[LoggedEvent]) -> EventRow:
 def joined_text(pieces: Sequence[RunEvent]) -> RunEvent:
     """Neighbouring pieces of one text as one; of anything else there is only one."""
     first = pieces[0]
+    if len(pieces) == 1:
+        return first
     match first:
         case TextDelta() | ReasoningDelta():
             told = [one for one in pieces if isinstance(one, type(first))]
@@ -245,6 +247,8 @@ def joined_text(pieces: Sequence[RunEvent]) -> RunEvent:
 
 
 def _payload(event: RunEvent) -> dict[str, Any]:
+    if isinstance(event, TextDelta):  # nearly all of them
+        return {"text": event.text}
     if isinstance(event, NestedEvent):
         return {"calls": list(event.calls), "event": {"kind": event.event.kind, **_payload(event.event)}}
     values = {field.name: getattr(event, field.name) for field in fields(event) if field.name != "kind"}

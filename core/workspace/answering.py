@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AsyncExitStack
+from functools import partial
 from typing import TYPE_CHECKING, Final, Self
 
 from core.limits import Arrivals, Slots
@@ -13,9 +14,12 @@ from core.reading.senses import AGREED
 from core.runs.beside import Beside, FollowUps, Titles
 from core.runs.claim_check import ClaimChecker
 from core.runs.history_summary import HistorySummarizer
-from core.runs.lease import Sharing
+from core.runs.lease import BEAT, Sharing
 from core.runs.manager import Runs
 from core.runs.redis_feed import feed_at
+from core.runs.shared_slots import SharedSlots
+from core.storage.places import Places
+from core.storage.runs import LEASE_SECONDS
 from core.toolbox.code_interpreter import CodeInterpreters
 from core.toolbox.toolbox import Toolbox
 from core.workspace.assistants import Assistants
@@ -29,6 +33,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
     from pathlib import Path
 
+    from core.limits import ConcurrencyLimiter
     from core.messages.message import Message
     from core.models.pool import ActiveModel
     from core.rag.claims.omission import LeftOut
@@ -82,7 +87,7 @@ class Answering:
         runs = Runs(
             stores,
             check=self._checked if settings.check_claims else None,
-            at_once=Slots(settings.replies_at_once),
+            at_once=_at_once(settings, stores),
             arrivals=Arrivals(settings.replies_at_once),
             keep_events=settings.keep_events_days * 86_400.0 or None,
             feed=feed_at(settings.redis_address, stores),
@@ -163,6 +168,14 @@ class Answering:
 
     def _sandbox_known(self) -> None:
         self._installed.readiness.note("code_interpreter", self._code.as_dict())
+
+
+def _at_once(settings: Settings, stores: Stores) -> ConcurrencyLimiter:
+    """How many replies of an owner are written at the same time: here, or in all processes together."""
+    if settings.database is None and not settings.redis_address:
+        return Slots(settings.replies_at_once)
+    lease, beat = (Sharing().lease, Sharing().beat) if settings.database is not None else (LEASE_SECONDS, BEAT)
+    return SharedSlots(partial(Places, stores.database, lasts=lease), settings.replies_at_once, beat=beat)
 
 
 def _sharing(settings: Settings) -> Sharing:

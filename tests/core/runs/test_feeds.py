@@ -8,15 +8,18 @@ from collections.abc import AsyncIterator
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any
+from unittest.mock import Mock
 
 import anyio
 import pytest
 
 from core.messages.events import MessageStarted, TextDelta
 from core.runs import redis_feed
-from core.runs.feed import Feed, Rewound, TableFeed
-from core.runs.log import LoggedEvent, RunFinished
+from core.runs.feed import Feed, Rewound, TableFeed, Tidings
+from core.runs.log import LoggedEvent, RunFinished, RunLog
+from core.runs.publishing import Publishing
 from core.runs.redis_feed import Ahead, RedisFeed
+from core.runs.redis_line import RedisLine
 from core.runs.rows import rows_of
 from core.storage.base import EventRow, Lease, RunRecord
 from core.storage.run_news import News
@@ -39,7 +42,7 @@ class Written:
         new = [LoggedEvent(len(self.log) + at, 0.1 * at, TextDelta(text)) for at, text in enumerate(texts, start=1)]
         self.log += new
         if tell:
-            await self.feed.publish(self.record.id, self.record.epoch, new)
+            await self.feed.publish([Tidings(self.record.id, self.record.epoch, new)])
 
     async def stores(self) -> None:
         """Put what is logged into the table."""
@@ -52,7 +55,7 @@ class Written:
         rows = rows_of(self.log[self.stored :])
         await self.talk.store.finish(self.record.id, "complete", epoch=self.record.epoch, parts=[], rows=rows)
         end = LoggedEvent(len(self.log) + 1, 9.0, RunFinished("complete"))
-        await self.feed.publish(self.record.id, self.record.epoch, [end])
+        await self.feed.publish([Tidings(self.record.id, self.record.epoch, [end])])
 
 
 @dataclass
@@ -150,7 +153,7 @@ async def test_who_follows_goes_back_to_the_table_when_another_process_goes_on(t
         await heard.until("kept ")
         await run.says("lost with its process")
         record = await talk.stores.runs.take_over(run.record, (await lease(talk)), "third", rows_of(run.log[:1]))
-        await feed.publish(run.record.id, 1, [LoggedEvent(3, 0.3, TextDelta("of the dead"))])
+        await feed.publish([Tidings(run.record.id, 1, [LoggedEvent(3, 0.3, TextDelta("of the dead"))])])
         after = Written(talk, feed, record, run.log[:1], 1)
         await after.says("and new")
         await after.stores()
@@ -170,7 +173,7 @@ async def test_a_reply_that_another_process_has_taken_over_is_read_anew_at_once(
     following = asyncio.create_task(heard.follow(feed, run.record.id))
     await heard.until("kept")
     record = await talk.stores.runs.take_over(run.record, await lease(talk), "third", rows_of(run.log))
-    await feed.publish(run.record.id, record.epoch, [])
+    await feed.publish([Tidings(run.record.id, record.epoch, [])])
     with anyio.fail_after(10):
         while not heard.rewound:
             heard.grown.clear()
@@ -233,10 +236,33 @@ async def test_a_redis_that_is_killed_or_full_costs_nothing_but_time(talk: Any, 
     await feed.aclose()
 
 
+async def test_what_is_new_in_all_replies_goes_to_redis_in_one_call(
+    talk: Any, redis: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    feed, calls = RedisFeed(talk.stores.run_news, redis), list[int]()
+    ask = RedisLine.ask
+
+    async def counted(line: RedisLine, commands: Any) -> list[Any]:
+        calls.append(len(commands))
+        return await ask(line, commands)
+
+    monkeypatch.setattr(RedisLine, "ask", counted)
+    publishing = Publishing(feed)
+    runs: list[Any] = [Mock(id=f"run {number}", epoch=1, log=RunLog()) for number in range(20)]
+    for run in runs:
+        publishing.begin(run)
+        run.log.append(MessageStarted())
+    while not calls:
+        await asyncio.sleep(0)
+    await publishing.aclose()
+    assert calls == [40]  # for each an entry, and how long it stays
+    await feed.aclose()
+
+
 async def test_what_is_told_is_heard_before_it_is_stored(talk: Any, redis: str) -> None:
     feed = RedisFeed(talk.stores.run_news, redis)
     run, heard = await written(talk, feed), Heard()
-    await feed.publish(run.record.id, 1, [LoggedEvent(1, 0.0, MessageStarted())])
+    await feed.publish([Tidings(run.record.id, 1, [LoggedEvent(1, 0.0, MessageStarted())])])
     run.log.append(LoggedEvent(1, 0.0, MessageStarted()))
     following = asyncio.create_task(heard.follow(feed, run.record.id))
     await run.says("not stored")
