@@ -20,7 +20,7 @@ from core.storage.dialects import clock, notify
 from core.storage.message_texts import keep_text, keep_title
 from core.storage.queued_messages import take_queued
 from core.storage.tables import run_events, runs
-from core.storage.thoughts import ThoughtStore, add_thoughts
+from core.storage.thoughts import ThoughtStore, add_thoughts, missing_thoughts
 from core.storage.use import UNLIMITED, UsualLimits, check_use, count_use
 
 if TYPE_CHECKING:
@@ -105,8 +105,8 @@ def _settle(done: asyncio.Future[None], error: Exception | None) -> None:
 
 def _store_all(batch: Sequence[_Checkpoint], connection: Connection) -> dict[_Checkpoint, Exception]:
     """Store what may be stored; the errors of the others."""
-    rows = connection.execute(statements.RUNS_HELD, {"wanted": [*{one.run_id for one in batch}]}).all()
-    held = {row.id: row for row in rows}
+    wanted = {"wanted": [*{one.run_id for one in batch}]}
+    held = {row.id: row for row in connection.execute(statements.RUNS_HELD, wanted)}
     failed: dict[_Checkpoint, Exception] = {}
     values: list[dict[str, Any]] = []
     for one in batch:
@@ -212,8 +212,8 @@ class RunStore:
 
         def add(connection: Connection) -> None:
             insert_message(connection, self._owner, place)  # which holds the conversation from here on
-            running = _RUNNING & (runs.c.conversation_id == record.conversation_id)
-            if connection.execute(select(runs.c.id).where(running)).first() is not None:
+            running = select(runs.c.id).where(_RUNNING, runs.c.conversation_id == record.conversation_id)
+            if connection.execute(running).first() is not None:
                 raise busy()
             _insert_run(connection, record, "", None)
             _append(connection, self._owner, record.id, rows)
@@ -314,6 +314,7 @@ class RunStore:
         Args:
             rows: The last events.
             whole: Where given, events that are not there any more, or twice, are all stored anew.
+            thoughts: The steps; those that a process before this one has stored are passed over.
 
         Raises:
             LeaseLostError: Another process has taken the run over, or it has ended.
@@ -335,7 +336,8 @@ class RunStore:
                 statements.END_MESSAGE, {"message": record.message_id, "said": dumped(parts), "ended": status}
             )
             keep_text(connection, self._owner, record.conversation_id, record.message_id, "assistant", parts)
-            add_thoughts(connection, self._owner, record.message_id, thoughts)
+            missing = thoughts if epoch == 1 else missing_thoughts(connection, record.message_id, thoughts)
+            add_thoughts(connection, self._owner, record.message_id, missing)
             use_files(connection, self._owner, record.conversation_id, file_ids(parts))  # what the model made
             if usage is not None:
                 count_use(connection, self._owner, time.time(), tokens=usage.total_tokens, cost=usage.cost or 0.0)
@@ -390,9 +392,8 @@ class RunStore:
 
     async def running(self, conversation_id: str) -> tuple[RunRecord, Lease] | None:
         """The run that is being written in a conversation, with who holds it; `None` where none is."""
-        query = WITH_LEASES.where(_RUNNING, runs.c.owner_id == self._owner)
-        query = query.where(runs.c.conversation_id == conversation_id)
-        row = await self._database.read(lambda c: c.execute(query).first())
+        mine = (runs.c.owner_id == self._owner) & (runs.c.conversation_id == conversation_id)
+        row = await self._database.read(lambda c: c.execute(WITH_LEASES.where(_RUNNING, mine)).first())
         return (run_record(row), lease_of(row)) if row is not None else None
 
     async def place(self, run_id: str) -> StoredMessage:
@@ -515,8 +516,7 @@ def _insert_run(connection: Connection, record: RunRecord, worker: str, lasts: f
 
 def _refuse_unheld(connection: Connection, owner: str, run_id: str, epoch: int) -> None:
     """Nothing, where the writer still holds the owner's run. Raises LeaseLostError, NotFoundError."""
-    row = connection.execute(statements.RUN_HELD, {"run": run_id}).first()
-    _check_held(row, owner, epoch)
+    _check_held(connection.execute(statements.RUN_HELD, {"run": run_id}).first(), owner, epoch)
 
 
 def _check_held(row: Row[*tuple[Any, ...]] | RunRecord | None, owner: str, epoch: int) -> None:

@@ -62,16 +62,20 @@ class ThoughtStore:
             ConflictError: The positions have a gap; nothing was stored.
             NotFoundError: The reply is not the owner's.
         """
-        fresh = sorted(thoughts, key=lambda step: step.position)
 
         def store(connection: Connection) -> None:
             message_of(connection, self._owner, message_id)
             connection.execute(_HELD, {"message": message_id})  # who adds others at this moment is waited for
-            last = connection.execute(_LAST, {"message": message_id}).scalar() or 0
-            add_thoughts(connection, self._owner, message_id, [step for step in fresh if step.position > last])
+            add_thoughts(connection, self._owner, message_id, missing_thoughts(connection, message_id, thoughts))
 
         if thoughts:
             await self._database.write(store, holds=True)
+
+
+def missing_thoughts(connection: Connection, message_id: str, thoughts: Sequence[AgentThought]) -> list[AgentThought]:
+    """The steps that a reply does not have yet, in order, inside a transaction that holds it."""
+    last = connection.execute(_LAST, {"message": message_id}).scalar() or 0
+    return sorted((step for step in thoughts if step.position > last), key=lambda step: step.position)
 
 
 def add_thoughts(connection: Connection, owner: str, message_id: str, thoughts: Sequence[AgentThought]) -> None:

@@ -23,6 +23,7 @@ Given = tuple[tuple[Any, ...], dict[str, Any]]
 # The variable, its value, whose making is looked at, and what of it must be so.
 REACHES: list[tuple[str, str, str, Callable[[tuple[Any, ...], dict[str, Any]], bool]]] = [
     ("REPLIES_AT_ONCE", "7", "core.workspace.answering.Slots", lambda given, _: given == (7,)),
+    ("REDIS", "redis://127.0.0.1:1/0", "core.workspace.answering.SharedSlots", lambda given, _: given[1] == 2),
     ("KEEP_EVENTS_DAYS", "3.5", "core.workspace.answering.Runs", lambda _, more: more["keep_events"] == 3.5 * 86_400),
     ("KEEP_EVENTS_DAYS", "0", "core.workspace.answering.Runs", lambda _, more: more["keep_events"] is None),
     ("CHECK_CLAIMS", "false", "core.workspace.answering.Runs", lambda _, more: more["check"] is None),
