@@ -89,8 +89,10 @@ class Assistants:
             asked = Message(USER, _A_LETTER[lang])
             found = [call_message("1", AskDocuments.name, "{}"), Message(FUNCTION, "…", name=AskDocuments.name)]
             over = Message(SYSTEM, f"{who}\n\n{CITE_SMALL[lang]}")  # questions about documents come without tools
-            await model.read_ahead([over, asked, *found], (), lang)
+            # In this order: what llama.cpp has put aside and takes up for a prompt with the same beginning, it loses;
+            # what it was reading last, it puts aside.
             await model.read_ahead([Message(SYSTEM, who), Message(USER, _ANY[lang])], functions, lang)
+            await model.read_ahead([over, asked, *found], (), lang)
 
     @asynccontextmanager
     async def outside(self, services: OwnerServices, documents: Sequence[str]) -> AsyncGenerator[Assistant]:

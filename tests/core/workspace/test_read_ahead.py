@@ -49,7 +49,7 @@ async def test_a_letter_and_a_question_about_documents_begin_with_what_was_read_
     for asked in (letter, question):
         agent = Assistant([], model, files=[str(SAMPLES / sample)], rag_cfg={"retrieval_type": "keyword"})
         assert [event async for event in agent.stream([Message(USER, asked)])]
-    ahead = _said(model, 0 if lang == "en" else 2)
+    ahead = _said(model, 1 if lang == "en" else 3)
     *written, last = _said(model, 4)
     assert len(written) == 3, "the system message, and an example with its letter"
     assert ahead[: len(written)] == written
@@ -60,6 +60,6 @@ async def test_a_letter_and_a_question_about_documents_begin_with_what_was_read_
 async def test_tools_are_read_ahead_with_who_the_assistant_is() -> None:
     model = ReadsAhead(*["ok"] * 4, native=False)
     await Assistants(8).read_ahead(model)
-    with_tools = [_said(model, at)[0] for at in (1, 3)]
+    with_tools = [_said(model, at)[0] for at in (0, 2)]
     assert all("calculator" in one for one in with_tools)
     assert with_tools[0] != with_tools[1]
