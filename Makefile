@@ -1,4 +1,5 @@
-# `make run` and `make test` work on a fresh machine; everything they make stays in this folder.
+# `make run` and `make test` work on a fresh machine. What they make stays in this folder, but for the weights of models:
+# they lie in the user's cache (on Linux ~/.cache/parlour/weights), or in the folder that PARLOUR_WEIGHTS_DIR names.
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
@@ -11,7 +12,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # A Python that is new enough, else one that an installed uv brings along; empty where there is neither.
 FIND_PYTHON = for p in "$$PYTHON" python3.11 python3.12 python3.13 python3.14 python3 python; do \
 	if [ -n "$$p" ] && "$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then echo "$$p"; exit; fi; done; \
-	if command -v uv >/dev/null 2>&1; then UV_CACHE_DIR=.cache/uv UV_PYTHON_INSTALL_DIR=.cache/python uv python install -q 3.11 && \
+	if command -v uv >/dev/null 2>&1; then echo "== Fetching Python 3.11 with uv (once)" >&2; UV_CACHE_DIR=.cache/uv UV_PYTHON_INSTALL_DIR=.cache/python uv python install -q 3.11 && \
 	UV_PYTHON_INSTALL_DIR=.cache/python uv python find --managed-python 3.11; fi
 
 define SET_UP

@@ -181,6 +181,7 @@ _ASKED_FOR = 256 * 1024  # room is asked for in such steps where a request does 
 
 Room: TypeAlias = "Callable[[int], Awaitable[None]]"
 _FOR_THE_MODEL = ("image/", "audio/", "video/")
+_NOT_WHAT_IT_SAYS = "document_not_what_it_says"
 
 
 @dataclass(frozen=True, slots=True)
@@ -449,9 +450,13 @@ class Uploads:
         return max(round(size / _MIB), self.limit // _MIB + 1)
 
     def _check_kinds(self, arrived: Sequence[tuple[Path, int]]) -> None:
-        """Raises UnsupportedFormatError where none of the files can be read; an empty one is told about when it is."""
+        """Raises DocumentError where none of the files can be read; an empty one is told about when it is."""
         errors = [self.refusal(path.name, size, _head(path)) for path, size in arrived]
-        unread = [error for error in errors if isinstance(error, UnsupportedFormatError)]
+        unread = [
+            error
+            for error in errors
+            if isinstance(error, UnsupportedFormatError) or (error and error.words_key == _NOT_WHAT_IT_SAYS)
+        ]
         if unread and len(unread) == len(arrived):
             raise unread[0]
 
@@ -505,16 +510,16 @@ def _head(path: Path) -> bytes:
         return file.read(HEAD)
 
 
-def _unread(name: str, head: bytes) -> UnsupportedFormatError | None:
+def _unread(name: str, head: bytes) -> DocumentError | None:
     if media_type_of_head(head, name).startswith(_FOR_THE_MODEL):
         return None
     try:
         parser_for(name, head)
-    except UnsupportedFormatError as error:
-        error.details["name"] = name
-        return error
-    except DocumentError:  # of a kind that is read, but this one cannot be: the reply says why
-        pass
+    except DocumentError as error:
+        if isinstance(error, UnsupportedFormatError) or error.words_key == _NOT_WHAT_IT_SAYS:
+            error.details["name"] = name
+            return error
+        # Of a kind that is read, but this one cannot be: the reply says why.
     return None
 
 

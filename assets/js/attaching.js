@@ -1,13 +1,16 @@
 // Files of a question: asked about before they are sent, shown as chips, refused in a line that stops nothing.
+import { allCame, letWait, waitNoMore, waits } from './arriving.js';
 import { dropOf, within } from './folders.js';
 import { hint } from './hint.js';
 import { inOurWords } from './in_front.js';
 import { request } from './request.js';
 import { status } from './state.js';
+import { session } from './storage.js';
 import { say } from './words.js';
 
 const HEAD = 64 * 1024;  // bytes of a file that tell its kind
 const MOST = 40;         // files at once
+const LEFT = 'p-left-files';
 const INPUT = '#composer input[type="file"]';
 const checked = new WeakSet();  // events of files that may go on to Gradio
 const chosen = new WeakSet();   // files that have a name of their own; a recording has none
@@ -16,6 +19,7 @@ let coming = [];  // of files on their way up
 let checking = 0; // choices of files that are asked about
 let tiled = 0;    // how many of them Gradio has drawn
 let drawn = '';
+let lost = [];    // files that were not sent yet when the page was left
 
 export const attached = () => names;
 
@@ -41,7 +45,7 @@ async function offer(drop, input) {
     const { files, hidden, isCut } = await within(drop);
     hand(await taken(files, hidden, isCut), input);
   } finally {
-    setTimeout(() => { checking -= 1; }, 0);  // Gradio begins to send them in between
+    setTimeout(() => { checking -= 1; draw(); }, 0);  // Gradio begins to send them in between
   }
 }
 
@@ -60,7 +64,8 @@ async function taken(files, hidden, isCut) {
   const { said = '', refused = [] } = await request('./uploads/check', 'lost', { files: told, model: answering() });
   const many = files.length > MOST || isCut ? say('attach_many', { most: MOST }) : '';
   const left = hidden ? say('attach_hidden') : '';
-  refuse([said, many, left].filter(Boolean).join('\n'));
+  const unsent = said && waitNoMore() ? say('attach_unsent') : '';
+  refuse([said, many, left, unsent].filter(Boolean).join('\n'));
   return some.filter((_, index) => !refused.includes(index));
 }
 
@@ -130,6 +135,7 @@ function watchUploads() {
     } finally {
       for (const name of mine) coming.splice(coming.indexOf(name), 1);
       if (arrived) names.push(...mine);
+      else if (waitNoMore()) hint('attach_unsent');
       draw();
     }
   };
@@ -145,6 +151,7 @@ export function draw() {
   const tiles = [...document.querySelectorAll('#composer .thumbnail-wrapper')];
   if (tiles.length < tiled) names.splice(0, tiled - tiles.length);
   tiled = tiles.length;
+  if (waits() && !coming.length && !checking && tiles.length >= names.length) setTimeout(allCame, 0);
   const pictures = tiles.map((tile) => tile.querySelector('img')?.src ?? '');
   const now = JSON.stringify([names, pictures, coming]);
   const holder = document.querySelector('#composer .p-chips') ?? place();
@@ -163,6 +170,8 @@ function place() {
   holder.setAttribute('role', 'list');
   around.prepend(holder);
   drawn = '';
+  if (lost.length) refuse(say(lost.length === 1 ? 'attach_lost_one' : 'attach_lost', { names: lost.join(say('comma')) }));
+  lost = [];
   return holder;
 }
 
@@ -198,17 +207,39 @@ function arrivingChip(name) {
   return element;
 }
 
-// Whether a question must wait for its files; it says so.
+// Whether a question must wait for its files; it is sent when they are there, and says so.
 export function stillArriving() {
   if (!coming.length && !checking) return false;
-  hint('attach_wait');
+  letWait();
   return true;
+}
+
+// Files do not outlive a page that is left, and the next one says which they were. What is on its way is cut off before
+// the page hides.
+let leaving = [];
+
+function leave() {
+  leaving = [...names, ...coming];
+  setTimeout(() => { leaving = []; }, 2000);  // the reader stayed
+}
+
+function noteLeft() {
+  const left = leaving.length ? leaving : [...names, ...coming];
+  if (left.length) session.set(LEFT, JSON.stringify(left));
+}
+
+function readLeft() {
+  try { lost = JSON.parse(session.get(LEFT) ?? '[]'); } catch { lost = []; }
+  session.remove(LEFT);
 }
 
 export const forget = () => refuse('');
 
 export function start() {
   watchUploads();
+  readLeft();
+  addEventListener('beforeunload', leave);
+  addEventListener('pagehide', noteLeft);
   addEventListener('change', changed, true);
   addEventListener('dragover', (event) => { if (event.dataTransfer?.types.includes('Files')) event.preventDefault(); });
   addEventListener('drop', dropped, true);

@@ -78,7 +78,9 @@ async def _lines(given: argparse.Namespace, keys: ApiKeyStore, words: Words) -> 
         named = (one.id for one in there if one.revoked_at is None and given.name in {one.id, one.name})
         found = next(named, "")
         if not found:
-            raise NotFoundError(f"There is no key {given.name!r}.", hint="`parlour keys list` lists all.", kind="api_key")
+            raise NotFoundError(
+                f"There is no key {given.name!r}.", hint="`parlour keys list` lists all.", kind="api_key"
+            )
         await keys.revoke(found)
         return [words("api_keys.revoked")]
     rows = [key_data(one, words) for one in there]

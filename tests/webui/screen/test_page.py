@@ -330,7 +330,9 @@ def test_a_bubble_opens_with_the_keyboard_and_says_so(show: Show) -> None:
     expect(page.locator("#chat .p-found").first).to_contain_text("policy.pdf, page 2")
 
 
-def test_a_question_waits_for_a_file_that_is_still_being_asked_about(show: Show, stage: Stage, tmp_path: Path) -> None:
+def test_a_question_waits_for_its_file_can_be_changed_meanwhile_and_is_sent_by_itself(
+    show: Show, stage: Stage, tmp_path: Path
+) -> None:
     (tmp_path / "kept.txt").write_text("The wren sings.", "utf-8")
     page = show()
     held: list[Route] = []
@@ -341,16 +343,63 @@ def test_a_question_waits_for_a_file_that_is_still_being_asked_about(show: Show,
     page.route("**/uploads/check", hold)
     with page.expect_request("**/uploads/check"):
         page.locator("#composer input[type=file]").first.set_input_files(tmp_path / "kept.txt")
+    field, line = page.locator("#composer textarea"), page.locator(".p-arriving")
+    field.fill("What sings?")
+    field.press("Enter")
+    expect(line).to_contain_text("Your question is sent as soon as its files are there.")
+    expect(field).to_have_value("What sings?")
+    page.get_by_role("button", name="Don’t send").click()
+    expect(line).to_have_count(0)
+    expect(field).to_be_focused()
+    field.press("Enter")
+    field.fill("Who sings?")
+    expect(line).to_be_visible()
+    assert not stage.sent
+    held[0].continue_()
+    stage.until(lambda: stage.sent)
+    assert [(sent["text"], len(sent["files"])) for sent in stage.sent] == [("Who sings?", 1)]
+    expect(line).to_have_count(0)
+
+
+def test_a_question_whose_file_is_refused_or_lost_is_not_sent_without_it(
+    show: Show, stage: Stage, tmp_path: Path
+) -> None:
+    (tmp_path / "a.txt").write_text("The wren sings.", "utf-8")
+    page = show()
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    page.route("**/uploads/check", hold)
+    with page.expect_request("**/uploads/check"):
+        page.locator("#composer input[type=file]").first.set_input_files(tmp_path / "a.txt")
     field = page.locator("#composer textarea")
     field.fill("What sings?")
     field.press("Enter")
-    expect(page.get_by_text("The files are still uploading.")).to_be_visible()
+    expect(page.locator(".p-arriving")).to_be_visible()
+    held[0].fulfill(json={"refused": [0], "said": "The file is empty."})
+    expect(page.locator(".p-left-out")).to_contain_text("Your question was not sent: a file is missing.")
     expect(field).to_have_value("What sings?")
-    held[0].continue_()
-    expect(page.get_by_role("button", name="Remove kept.txt")).to_be_visible()
-    field.press("Enter")
-    stage.until(lambda: stage.sent)
-    assert [(sent["text"], len(sent["files"])) for sent in stage.sent] == [("What sings?", 1)]
+    assert not stage.sent
+
+
+def test_files_that_were_not_sent_when_the_page_was_left_are_named_when_it_is_back(show: Show, tmp_path: Path) -> None:
+    for name in ("here.txt", "coming.txt"):
+        (tmp_path / name).write_text("The wren sings.", "utf-8")
+    page = show()
+    chooser = page.locator("#composer input[type=file]").first
+    chooser.set_input_files(tmp_path / "here.txt")
+    expect(page.get_by_role("button", name="Remove here.txt")).to_be_visible()
+    page.route("**/gradio_api/upload?*", lambda route: None)
+    page.locator("#composer input[type=file]").first.set_input_files(tmp_path / "coming.txt")
+    expect(page.locator("#composer .p-sending")).to_have_count(1)
+    page.reload()
+    said = "here.txt, coming.txt were not sent before the page was left. Attach them again."
+    expect(page.locator(".p-left-out")).to_have_text(said)
+    page.reload()
+    expect(page.locator("#composer .p-chips")).to_be_attached()
+    expect(page.locator(".p-left-out")).to_have_count(0)
 
 
 @pytest.mark.parametrize("removed", ["first.txt", "second.txt"])

@@ -41,6 +41,17 @@ def test_only_files_that_would_be_refused_are_named(page: RawPage) -> None:
     assert "d.mov is 99 MB; the limit is 50 MB." in answer["said"]
 
 
+def test_a_file_that_is_not_what_its_name_says_is_refused_before_it_is_sent(page: RawPage) -> None:
+    files = [
+        described("a.pdf", b"Only text.\n" * 9),
+        described("b.txt", b"A lamp."),
+        described("c.docx", b"Text.\n" * 9),
+    ]
+    answer = check(page, {"files": files}).json()
+    assert answer["refused"] == [0, 2]
+    assert "The content of a.pdf does not match its file name." in answer["said"]
+
+
 @pytest.mark.parametrize(
     "asked",
     [
