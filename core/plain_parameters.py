@@ -15,7 +15,8 @@ from core.errors import WrongParametersError
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
-_OURS: Final = tuple(f"{__name__.removesuffix('core.plain_parameters')}{room}." for room in ("core", "webui"))
+_HOUSE: Final = "".join(f"{part}." for part in __name__.split(".")[:-2])  # "parlour." in a wheel
+_OURS: Final = tuple(f"{_HOUSE}{room}." for room in ("core", "webui"))
 _ELSEWHERE: Final = {
     **dict.fromkeys(("functions", "toolkit", "tool_list", "tools"), "function_list"),
     **dict.fromkeys(("chat_model", "llm_cfg", "model"), "llm"),
