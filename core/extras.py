@@ -35,6 +35,7 @@ PACKAGES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "grown": ("obstore", "pgvector", "psycopg", "psycopg_pool", "redis"),
         "bedrock": ("botocore",),
         "transformers": ("accelerate", "gguf", "jinja2", "tokenizers", "torch", "tqdm", "transformers"),
+        "zerogpu": ("spaces",),
     }
 )
 """Modules by the extra that brings them. What two extras bring stands in the one that is asked for it first."""

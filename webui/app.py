@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from anyio import to_thread
 
 from core.bridge.watchdog import watched
+from core.llm.visitors import on_zero_gpu
 from core.shared_limits import limits_of
 from webui.auth import owners_of
 from webui.bundles import assets_folder
@@ -21,6 +22,7 @@ from webui.gradio_patches import lean_import, prepare
 from webui.middleware.accounts import AccountsMiddleware
 from webui.middleware.answers import refuse
 from webui.middleware.gate import GateMiddleware
+from webui.middleware.visitors import VisitorMiddleware
 from webui.observing import gauges
 from webui.page_look import Look
 from webui.shared_uploads import SharedUploads
@@ -97,8 +99,9 @@ async def open_app(
                 ahead = asyncio.create_task(opened.services.read_ahead())
                 accounts = settings.has_accounts
                 public = settings.public_ask > 0
+                inside = VisitorMiddleware(app) if on_zero_gpu() else app
                 gate = GateMiddleware(
-                    app, uploads, forgotten=forget, functions=functions, public=public, accounts=accounts
+                    inside, uploads, forgotten=forget, functions=functions, public=public, accounts=accounts
                 )
                 with watched(asyncio.get_running_loop()):
                     yield await with_accounts(gate, context, first) if accounts else gate

@@ -31,12 +31,15 @@ FOLDER: Final = "parlour"
 """What it makes for itself in the bucket."""
 _EVERY: Final = 60.0
 _MOUNTS: Final = Path("/proc/mounts")
+_USUAL: Final = "/data"
 _KINDS: Final = ("fuse", "nfs", "9p")
 _SYSTEM: Final = ("/proc", "/sys", "/dev", "/etc", "/run")
 
 
 def mounted_bucket(mounts: Path = _MOUNTS) -> Path | None:
     """Where a bucket is mounted on this machine; `None` where none is.
+
+    What is mounted to be read alone is none: a Space may have models and datasets so. `/data` goes before other places.
 
     Args:
         mounts: The system's table of them.
@@ -45,12 +48,14 @@ def mounted_bucket(mounts: Path = _MOUNTS) -> Path | None:
         table = [line.split() for line in mounts.read_text("utf-8", "replace").splitlines()]
     except OSError:
         return None
+    found: list[str] = []
     for row in table:
-        if len(row) < 3 or not row[2].startswith(_KINDS) or row[1].startswith(_SYSTEM) or row[1] == "/":
+        if len(row) < 4 or not row[2].startswith(_KINDS) or row[1].startswith(_SYSTEM) or row[1] == "/":
             continue
-        if row[1] == "/data" or "hf" in row[0].lower() or "hf" in row[2].lower():
-            return Path(row[1].replace("\\040", " "))
-    return None
+        is_ours = row[1] == _USUAL or "hf" in row[0].lower() or "hf" in row[2].lower()
+        if is_ours and "ro" not in row[3].split(","):
+            found.append(row[1].replace("\\040", " "))
+    return Path(min(found, key=lambda place: place != _USUAL)) if found else None
 
 
 def bucket_of(settings: Settings) -> Bucket | None:

@@ -29,6 +29,7 @@ LLM_REGISTRY: Registry[type[BaseChatModel]] = Registry(
         "qwenvl_dashscope": Entry("core.llm.backends.dashscope.model:DashScopeVisionModel"),
         "qwenaudio_dashscope": Entry("core.llm.backends.dashscope.model:DashScopeAudioModel"),
         "transformers": Entry("core.llm.backends.transformers.model:TransformersModel"),
+        "zerogpu": Entry("core.llm.backends.zerogpu.model:ZeroGpuModel"),
         "llama_cpp": Entry("core.llm.backends.llama_cpp:LlamaCppModel"),
         "fallback": Entry("core.llm.fallback:FallbackModel"),
         "scripted": Entry("core.testing.scripted_model:ScriptedModel"),

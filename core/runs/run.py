@@ -16,6 +16,7 @@ from core.bridge.cancellation import contained
 from core.bridge.watchdog import Clock
 from core.errors import LeaseLostError, LimitReachedError, NotFoundError, ParlourError, StorageError
 from core.llm.ledger import recorded_by
+from core.llm.visitors import working_for
 from core.messages.events import Event, MessageStarted, TextDelta, ToolFinished
 from core.messages.message import FUNCTION, Message
 from core.messages.transcript import Transcript
@@ -308,6 +309,7 @@ class Run:
         self._stopping.set()
 
     async def _live(self, agent: Answerer, history: list[Message], done: Callable[[Run], None]) -> None:
+        working_for(self.owner)
         keeping = asyncio.create_task(self._checkpoint.keep())
         try:
             status, error = await self._in_turn(agent, history)

@@ -27,7 +27,7 @@ _ADDRESSES = {
     "azure": ("azure_endpoint", ""),
     "dashscope": ("base_http_api_url", "/api/v1"),
 }
-_ELSEWHERE = {"llama_cpp", "transformers"}  # weights are for the tests marked so
+_ELSEWHERE = {"llama_cpp", "transformers", "zerogpu"}  # weights are for the tests marked so
 _ELSEWHERE |= {"openai_public"}  # calls the open internet alone, and no test does
 
 

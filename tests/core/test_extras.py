@@ -107,7 +107,7 @@ def test_the_table_and_the_project_name_the_same_extras(extra: str) -> None:
 
 def test_all_is_what_is_offered_without_its_heavy_and_rare_parts() -> None:
     (everything,) = PROJECT["optional-dependencies"]["all"]
-    left_out = {"bedrock", "bulk", "grown", "transformers", "voice"}
+    left_out = {"bedrock", "bulk", "grown", "transformers", "voice", "zerogpu"}
     assert Requirement(everything).extras == set(extras.PACKAGES) - left_out
 
 

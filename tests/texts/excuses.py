@@ -354,7 +354,11 @@ _LISTED: Mapping[str, str] = {
         core.llm.backends.errors: Translator.make Translator.make_refusal
         core.llm.backends.openai.service: default_key
         core.llm.backends.transformers.load: fetched_folder progress_bar
-        core.llm.backends.transformers.model: TransformersEngine.count_tokens TransformersModel.count_tokens _Writer.say
+        core.llm.backends.transformers.model: TransformersEngine.count_tokens TransformersModel.count_tokens
+        core.llm.backends.transformers.writing: Writing.count_tokens _Writer.say
+        core.llm.backends.zerogpu.hardware: asking_for on_gpu
+        core.llm.backends.zerogpu.model: ZeroGpuEngine.count_tokens
+        core.llm.visitors: came working_for
         core.llm.gguf: _Head.number
         core.llm.media: check_pixels subtype_of refused
         core.llm.picture_tokens: picture_tokens

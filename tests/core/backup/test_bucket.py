@@ -31,6 +31,9 @@ fusectl /sys/fs/fuse/connections fusectl rw 0 0
         ("hf://buckets/a/b /mnt/my\\040bucket fuse rw 0 0", "/mnt/my bucket"),
         ("/dev/sda1 /data ext4 rw 0 0", None),
         ("portal /run/user/1000/doc fuse.portal rw 0 0", None),
+        ("hf-mount /models/qwen fuse.hf ro,nosuid 0 0", None),  # a model's repository
+        ("hf-mount /models/qwen fuse.hf ro 0 0\nhf-mount /kept fuse.hf rw 0 0", "/kept"),
+        ("hf-mount /other fuse.hf rw 0 0\nhf-mount /data fuse.hf rw 0 0", "/data"),  # the usual place before others
     ],
 )
 async def test_a_mounted_bucket_is_known_by_its_kind(tmp_path: Path, line: str, found: str | None) -> None:

@@ -142,6 +142,7 @@ class Place:
         device: `auto`, `cpu`, `cuda`, `cuda:1`, `mps` …
         sees: Whether to load it with vision; `None` if the model can.
         trusts: Whether code that comes with the model may run.
+        moves: Whether it is loaded into memory first and brought to the device then, by this very thread.
     """
 
     folder: Path
@@ -150,6 +151,7 @@ class Place:
     dtype: Dtype = "auto"
     sees: bool | None = None
     trusts: bool = False
+    moves: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,10 +224,14 @@ def _read(torch: Any, transformers: Any, place: Place, device: Any) -> Loaded:
     processor = transformers.AutoProcessor.from_pretrained(place.folder, **given) if sees else None
     tokenizer = processor.tokenizer if processor else transformers.AutoTokenizer.from_pretrained(place.folder, **given)
     dtype = _dtype(torch, place, device)
-    if device.type != "cpu":  # loaded straight to the device: memory would be needed twice otherwise
+    if (
+        device.type != "cpu" and not place.moves
+    ):  # loaded straight to the device: memory would be needed twice otherwise
         need_packages(f"The device {str(device)!r}", ("accelerate",))
         given["device_map"] = device
     model = kind.from_pretrained(place.folder, dtype=dtype, **given).eval()
+    if place.moves:
+        model.to(device)
     return Loaded(torch, transformers, model, tokenizer, processor, _context(model, tokenizer))
 
 

@@ -6,70 +6,47 @@ import asyncio
 import atexit
 import json
 import threading
-from contextlib import ExitStack, aclosing
-from dataclasses import dataclass, field
-from functools import partial
+from contextlib import aclosing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, TypeAlias
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
-from core.errors import (
-    ContextTooLongError,
-    ModelRefusedError,
-    ModelServiceError,
-    ParlourError,
-    SettingsError,
-    need_packages,
-)
+from core.errors import ModelRefusedError, ModelServiceError, SettingsError, need_packages
 from core.llm.backends.local import Question, QuestionQueue, answers, local_turns
-from core.llm.backends.transformers.inputs import PLAIN_STOP, has_template, opened_pictures, prompt_text, sampling
-from core.llm.backends.transformers.load import (
-    Dtype,
-    Loaded,
-    Place,
-    cached_folder,
-    fetched_folder,
-    is_out_of_memory,
-    load,
-    no_memory,
-)
+from core.llm.backends.transformers.inputs import opened_pictures, sampling
+from core.llm.backends.transformers.load import Dtype, Loaded, Place, cached_folder, fetched_folder, load
+from core.llm.backends.transformers.writing import REPLY_TOKENS, StoppedError, Task, Writing
 from core.llm.base import BaseChatModel
 from core.llm.calling.neutral import flattened, has_calls
-from core.llm.layers.reply import StopScanner
 from core.llm.local_files import user_path
 from core.llm.tokens import count_tokens
 from core.llm.validation import read_config
-from core.messages.events import Event, MessageFinished, MessageStarted, TextDelta
-from core.messages.message import Usage
+from core.llm.visitors import newest_token
+from core.messages.events import Event, MessageFinished, MessageStarted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
 
-    from core.llm.backends.local import Json
-    from core.llm.backends.transformers.inputs import Sampling
     from core.llm.request import ChatRequest, Progress, Stream
 
-
-_REPLY_TOKENS: Final = 2_048
-_THOUGHT: Final = "<think>"
-
-
-@dataclass(frozen=True, slots=True)
-class Task:
-    """One request to the engine.
-
-    Args:
-        pictures: Its opened pictures, in order.
-        sampling: How the reply is sampled.
-    """
-
-    turns: Sequence[Json]
-    pictures: Sequence[Any]
-    sampling: Sampling
-
-
 TaskQuestion: TypeAlias = Question[Task, Event]
+
+
+class Engine(Protocol):
+    """What answers with a loaded model."""
+
+    def ask(self, question: TaskQuestion) -> None:
+        """Queue the question. Set `question.unwanted` to stop it."""
+        ...
+
+    def count_tokens(self, text: str) -> int:
+        """How many tokens the text takes."""
+        ...
+
+    def close(self) -> None:
+        """Stop all answers."""
+        ...
 
 
 class TransformersEngine:
@@ -80,12 +57,8 @@ class TransformersEngine:
     """
 
     def __init__(self, loaded: Loaded, place: Place) -> None:
-        self.loaded = loaded
-        self._place = place
+        self._writing = Writing(loaded, place)
         self._queue: QuestionQueue[Task, Event] = QuestionQueue()
-        self._answered: TaskQuestion | None = None
-        self._ends = _ends(loaded)
-        self._hooks = [layer.register_forward_pre_hook(self._check_stop) for layer in _layers(loaded)]
         self._thread = threading.Thread(target=self._work, name="parlour-transformers", daemon=True)
         self._thread.start()
         # A thread inside torch while the interpreter exits may crash the process.
@@ -97,10 +70,7 @@ class TransformersEngine:
 
     def count_tokens(self, text: str) -> int:
         """How many tokens the text takes."""
-        fast = getattr(self.loaded.tokenizer, "backend_tokenizer", None)
-        if fast is not None:  # the wrapper around it is not thread-safe
-            return len(fast.encode(text, add_special_tokens=False).ids)
-        return len(self.loaded.tokenizer.encode(text, add_special_tokens=False))
+        return self._writing.count_tokens(text)
 
     def close(self) -> None:
         """Stop all answers. Blocks for a layer at most; idempotent."""
@@ -109,201 +79,25 @@ class TransformersEngine:
         atexit.unregister(self.close)
         if self._thread is not threading.current_thread():
             self._thread.join()
-        for hook in self._hooks:  # breaks the reference cycle between the model and this object
-            hook.remove()
 
     def _work(self) -> None:
         for question in self._queue:
-            self._answered = question
-            if not self._is_unwanted():
-                self._answer(question)
+            self._answer(question)
             question.emit(None)
-            self._answered = None
             del question  # nothing of it is kept while the queue is empty
 
-    def _is_unwanted(self) -> bool:
-        return self._queue.closed or (self._answered is not None and self._answered.unwanted.is_set())
-
-    def _check_stop(self, *_: Any) -> None:
-        """Hook before each layer of the model, so that a long prompt can be abandoned while it is read."""
-        if self._is_unwanted():
-            raise _StoppedError
-
     def _answer(self, question: TaskQuestion) -> None:
-        try:
-            question.emit(self._generate(question))
-        except _StoppedError:
+        def is_unwanted() -> bool:
+            return self._queue.closed or question.unwanted.is_set()
+
+        if is_unwanted():
             return
-        except ParlourError as error:
-            question.emit(error)
+        try:
+            question.emit(self._writing.write(question.body, question.emit, is_unwanted))
+        except StoppedError:
+            return
         except Exception as error:  # noqa: BLE001 - handed to the caller as a named error
-            question.emit(self._translated(error))
-
-    def _generate(self, question: TaskQuestion) -> MessageFinished:
-        """Generate the reply; its text is passed on as it comes."""
-        torch, task = self.loaded.torch, question.body
-        text = prompt_text(self.loaded, task.turns, task.sampling.template)
-        inputs = self._inputs(text, task.pictures)
-        asked = int(inputs["input_ids"].shape[1])
-        longest = self._longest(asked, task.sampling.max_tokens)
-        tokenizer = self.loaded.tokenizer
-        stop = task.sampling.stop + (() if has_template(self.loaded) else PLAIN_STOP)
-        decode = partial(tokenizer.decode, skip_special_tokens=True, clean_up_tokenization_spaces=False)
-        writer = _Writer(ReplyText(decode, stop), question)
-        if text.rstrip().endswith(_THOUGHT):  # the template opens the thought: the reply's reader must see the tag
-            writer.say(f"{_THOUGHT}\n")
-        arguments = {**inputs, **_ends_given(self._ends), **task.sampling.arguments, "max_new_tokens": longest}
-        with ExitStack() as around:
-            around.enter_context(torch.inference_mode())
-            if task.sampling.seed is not None:
-                device = self.loaded.model.device
-                around.enter_context(torch.random.fork_rng(devices=[device] if device.type == "cuda" else []))
-                torch.manual_seed(task.sampling.seed)
-            stopping = self.loaded.transformers.StoppingCriteriaList([writer.is_over])
-            self.loaded.model.generate(**arguments, streamer=writer, stopping_criteria=stopping)
-        writer.say(writer.text.close())
-        cut = writer.text.count >= longest and writer.last not in self._ends and not writer.text.stopped
-        written = writer.text.count
-        usage = Usage(prompt_tokens=asked, completion_tokens=written, total_tokens=asked + written)
-        return MessageFinished("length" if cut else "stop", usage)
-
-    def _inputs(self, text: str, pictures: Sequence[Any]) -> dict[str, Any]:
-        loaded = self.loaded
-        start = loaded.tokenizer.bos_token
-        if not pictures:
-            made = loaded.tokenizer(text, return_tensors="pt", add_special_tokens=not has_template(loaded))
-            return {key: made[key].to(loaded.model.device) for key in ("input_ids", "attention_mask")}
-        special = not (start and text.startswith(start))
-        made = loaded.processor(text=[text], images=[*pictures], return_tensors="pt", add_special_tokens=special)
-        return dict(made.to(loaded.model.device, loaded.model.dtype))
-
-    def _longest(self, asked: int, wanted: int | None) -> int:
-        """The longest reply in tokens.
-
-        Raises:
-            ContextTooLongError: The prompt fills the context.
-        """
-        if not self.loaded.context:
-            return wanted or _REPLY_TOKENS
-        room = self.loaded.context - asked
-        if room < 1:
-            message = f"The conversation has {asked} tokens, and the model reads {self.loaded.context} at once."
-            raise ContextTooLongError(
-                code="400", message=message, hint="Ask less at once, or begin a new conversation.", sent=False
-            )
-        return min(wanted or _REPLY_TOKENS, room)
-
-    def _translated(self, error: Exception) -> ModelServiceError:
-        if is_out_of_memory(error):
-            return no_memory(self._place, error)
-        if isinstance(error, ValueError | TypeError):  # a setting that `generate` does not know, or a wrong value
-            return ModelRefusedError(
-                error, code="400", message=f"The model cannot do what generate_cfg asks: {error}", sent=False
-            )
-        return ModelServiceError(error, message=f"The model failed: {error}")
-
-
-class _StoppedError(Exception):
-    """The answer is no longer wanted."""
-
-
-@dataclass(slots=True)
-class _Writer:
-    """The streamer and stopping criterion that `generate` calls for each token."""
-
-    text: ReplyText
-    question: TaskQuestion
-    last: int = -1
-    _begun: bool = False
-
-    def put(self, tokens: Any) -> None:
-        """The prompt first, then token after token."""
-        if self._begun:
-            self.last = int(tokens.reshape(-1)[-1])
-            self.say(self.text.add(self.last))
-        self._begun = True
-
-    def end(self) -> None:
-        """Required by `generate`; `close` of the text does it."""
-
-    def say(self, more: str) -> None:
-        """Pass on more text."""
-        if more and not self.question.unwanted.is_set():
-            self.question.emit(TextDelta(more))
-
-    def is_over(self, *_: Any) -> bool:
-        """Whether a stop word came."""
-        return self.text.stopped
-
-
-def _ends(loaded: Loaded) -> list[int]:
-    """The end tokens, of the generation config and of the tokenizer."""
-    named = loaded.model.generation_config.eos_token_id
-    ends: list[Any] = [*named] if isinstance(named, list) else [named]
-    return list(dict.fromkeys(int(end) for end in [*ends, loaded.tokenizer.eos_token_id] if end is not None))
-
-
-def _ends_given(ends: list[int]) -> dict[str, Any]:
-    return {"eos_token_id": ends, "pad_token_id": ends[0]} if ends else {"pad_token_id": 0}
-
-
-def _layers(loaded: Loaded) -> list[Any]:
-    """The layers that run one after another."""
-    lists = [part for part in loaded.model.modules() if isinstance(part, loaded.torch.nn.ModuleList)]
-    return [layer for part in lists for layer in part]
-
-
-_HALF: Final = "\ufffd"
-_LONGEST_CHARACTER: Final = 8  # tokens: whatever takes more is not an unfinished character
-
-
-@dataclass(slots=True)
-class ReplyText:
-    """Decodes the tokens of one reply as they come, never showing half a character or part of a stop word.
-
-    Args:
-        stop: Stop words.
-
-    Attributes:
-        count: How many tokens came.
-    """
-
-    decode: Callable[[Sequence[int]], str]
-    stop: tuple[str, ...] = ()
-    count: int = 0
-    _tokens: list[int] = field(default_factory=list[int])  # the last shown ones, then those not yet shown
-    _shown: int = 0  # how many of them are shown
-    _stops: StopScanner = field(init=False)
-
-    def __post_init__(self) -> None:
-        self._stops = StopScanner(self.stop)
-
-    @property
-    def stopped(self) -> bool:
-        """Whether a stop word came; further tokens are ignored."""
-        return self._stops.stopped
-
-    def add(self, token: int) -> str:
-        """Add a token; returns the text that may be shown now."""
-        self.count += 1
-        self._tokens.append(token)
-        return self._stops.feed(self._decoded(whole=False))
-
-    def close(self) -> str:
-        """The rest of the text, after the last token."""
-        rest = self._stops.feed(self._decoded(whole=True))
-        return rest + self._stops.close()
-
-    def _decoded(self, *, whole: bool) -> str:
-        """The new text; earlier tokens are decoded with it, as the space between words depends on them."""
-        before = self.decode(self._tokens[: self._shown])
-        text = self.decode(self._tokens)
-        waiting = len(self._tokens) - self._shown
-        if not whole and (len(text) <= len(before) or (text.endswith(_HALF) and waiting < _LONGEST_CHARACTER)):
-            return ""
-        self._tokens = self._tokens[self._shown :]
-        self._shown = len(self._tokens)
-        return text[len(before) :]
+            question.emit(self._writing.failure(error))
 
 
 _GGUF: Final = ".gguf"
@@ -342,18 +136,19 @@ class TransformersModel(BaseChatModel):
 
     model_type = "transformers"
     in_process = True
+    _config_class: ClassVar[type[TransformersConfig]] = TransformersConfig
     tokens_per_message = 5  # the marks around each
 
     def __init__(self, cfg: Mapping[str, Any] | None = None) -> None:
         super().__init__(cfg)
-        self._config = read_config(TransformersConfig, self.cfg)
+        self._config = read_config(self._config_class, self.cfg)
         if not self.model:
             raise SettingsError("The settings name no model.", hint="Give model: a folder, or a name on the hub.")
-        need_packages("The model type 'transformers'", ("torch", "transformers"))
+        need_packages(f"The model type {self.model_type!r}", self._packages())
         self._folder, self._gguf_file = _folder_and_file(self.model, self._config.gguf_file)
         name = Path(self._gguf_file).stem if self._gguf_file else self.model.rstrip("/\\").replace("\\", "/")
         self.label = f"{name.rpartition('/')[2]}, Transformers"
-        self._engine: TransformersEngine | None = None
+        self._engine: Engine | None = None
         self._loading = threading.Lock()
         self._read_config(self._folder or cached_folder(self.model, self._config.revision))
 
@@ -401,7 +196,7 @@ class TransformersModel(BaseChatModel):
             raise ModelServiceError(message="The model was just closed.", key="model_not_ready")
         messages = flattened(request.messages, request.lang) if has_calls(request.messages) else request.messages
         turns = local_turns(messages, request.lang, sees=self.support_multimodal_input)
-        task = Task(turns, await opened_pictures(turns), drawn)
+        task = Task(turns, await opened_pictures(turns), drawn, newest_token())
         finished = False
         async with aclosing(answers(engine.ask, task)) as events:
             async for event in events:
@@ -423,12 +218,21 @@ class TransformersModel(BaseChatModel):
             place = Place(
                 folder, self._gguf_file, config.device, config.dtype, config.vision, trusts=config.trust_remote_code
             )
-            loaded = load(place)
+            loaded, engine = self._open(place)
             if config.threads:
                 loaded.torch.set_num_threads(config.threads)
             self.support_multimodal_input = loaded.processor is not None
             self._fit(loaded.context)
-            self._engine = TransformersEngine(loaded, place)
+            self._engine = engine
+
+    def _packages(self) -> tuple[str, ...]:
+        """What has to be installed."""
+        return ("torch", "transformers")
+
+    def _open(self, place: Place) -> tuple[Loaded, Engine]:
+        """Load the model, and begin to answer with it. Blocks."""
+        loaded = load(place)
+        return loaded, TransformersEngine(loaded, place)
 
     def _read_config(self, folder: Path | None) -> None:
         """Read what `config.json` says about the model, before it is loaded."""
@@ -445,7 +249,7 @@ class TransformersModel(BaseChatModel):
     def _fit(self, context: int) -> None:
         """Set the default limits of reply and prompt for a context of so many tokens."""
         if context:
-            longest = int(self.generate_cfg.setdefault("max_tokens", min(_REPLY_TOKENS, max(1, context // 4))))
+            longest = int(self.generate_cfg.setdefault("max_tokens", min(REPLY_TOKENS, max(1, context // 4))))
             self.generate_cfg.setdefault("max_input_tokens", max(1, (context - longest) * 9 // 10))
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from core.llm.backends.transformers.model import ReplyText
+from core.llm.backends.transformers.writing import ReplyText
 
 
 def as_bytes(tokens: Sequence[int]) -> str:
