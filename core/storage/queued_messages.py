@@ -150,6 +150,11 @@ class AllQueuedMessages:
         firsts = {str(row.conversation_id): (str(row.owner_id), str(row.id)) for row in rows}
         return [(owner, conversation, message) for conversation, (owner, message) in firsts.items()]
 
+    async def any_in(self, conversation_id: str) -> bool:
+        """Whether something waits in a conversation. Raises StorageError."""
+        some = select(queued_messages.c.id).where(_in(conversation_id)).limit(1)
+        return await self._database.read(lambda c: c.execute(some).first() is not None)
+
 
 def take_queued(connection: Connection, owner: str, message: QueuedMessage) -> None:
     """Take one out inside the transaction that makes it a question, so that it is sent once.

@@ -110,6 +110,8 @@ class Sending:
 
     async def _send(self, owner: str, conversation_id: str) -> None:
         try:
+            if not await self._queued.any_in(conversation_id):  # as nearly always, in each of several processes
+                return
             async with self._open(owner) as workspace:
                 await workspace.queue(conversation_id).send_due()
         except (ConflictError, NotFoundError, TooManyRequestsError) as error:

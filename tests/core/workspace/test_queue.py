@@ -247,6 +247,28 @@ async def test_several_who_look_at_one_queue_send_each_message_once(engine: Engi
         await other.__aexit__()
 
 
+async def test_where_nothing_waits_no_workspace_is_opened_for_a_reply_that_ends(engine: Engine, gate: Gate) -> None:
+    opened: list[str] = []
+
+    def opening(owner: str) -> Any:
+        opened.append(owner)
+        return engine.workspaces.open(owner)
+
+    other = Sending(engine.runs, engine.stores.queued, opening)
+    first, _ = await begun(engine)
+    second, queue = await begun(engine, "bob")
+    await queue.add("two")
+    gate.go.set()
+    await settled(engine, first, other)
+    thread = await settled(engine, second, other)
+    while other.is_sending("bob"):
+        await asyncio.sleep(0)
+    assert len(thread) >= 2
+    assert "alice" not in opened
+    assert "bob" in opened
+    await other.__aexit__()
+
+
 async def test_only_so_many_wait_and_only_in_ones_own_conversation(engine: Engine) -> None:
     talk, queue = await begun(engine)
     waits = [await queue.add(f"message {number}") for number in range(MOST)][-1]
