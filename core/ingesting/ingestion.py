@@ -123,8 +123,7 @@ def _on_ray(ray: object, keeping: Keeping, house: House, source: Source) -> Read
 async def _drop_empty(stores: OwnerStores, library: NamedLibrary) -> None:
     """Keep no library that nothing came into, where the database lets it go."""
     with suppress(StorageError):
-        if not await stores.documents.list_shelved(library.id):
-            await stores.libraries.delete(library.id)
+        await stores.libraries.delete_empty(library.id)
 
 
 def _nothing(source: str) -> SettingsError:

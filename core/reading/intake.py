@@ -204,7 +204,9 @@ class Intake:
         if not reading.done() and job.progress is not None:
             record, begun = job.record, job.progress.document_id
             try:
-                now = await job.stores.documents.update(record.id, "reading", library_id=begun, only_if=("reading",))
+                now = await job.stores.documents.update(
+                    record.id, "reading", library_id=begun, facts=record.facts, only_if=("reading",)
+                )
                 if now.status != "reading":  # another Parlour called it off
                     job.cancel()
             except NotFoundError:  # it was deleted meanwhile: what is read of it goes with it

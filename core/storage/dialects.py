@@ -29,13 +29,13 @@ def begins(column: ColumnElement[str], beginning: str) -> ColumnElement[bool]:
 CHANNEL: Final = "parlour_runs"
 
 
-def notify(connection: Connection, what: Literal["queued", "asked"]) -> None:
+def notify(connection: Connection, what: Literal["queued", "asked", "document"]) -> None:
     """Tell all processes on the database that there is something to be taken up, once the transaction is stored.
 
     With SQLite nobody is told: each looks.
 
     Args:
-        what: A run that nobody writes yet, or something that is asked of a run.
+        what: A run that nobody writes yet, something that is asked of a run, or a document that nobody reads yet.
     """
     if connection.dialect.name != "sqlite":
         connection.exec_driver_sql(f"NOTIFY {CHANNEL}, '{what}'")

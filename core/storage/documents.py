@@ -4,44 +4,38 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import ColumnElement, Connection, Row, delete, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Row, func, insert, select, update
 
-from core.errors import ConflictError, NotFoundError
-from core.storage.base import ConversationSnapshot, DocumentRecord, FileRecord, NamedLibrary, new_id
+from core.errors import NotFoundError
+from core.storage.base import QUEUED, ConversationSnapshot, DocumentRecord, NamedLibrary, new_id
 from core.storage.conversations import (
     conversation_of,
-    freed_files,
-    insert_owner,
-    library_ids,
     settings_of,
     shown_thread,
     unneeded,
     use_files,
 )
-from core.storage.dialects import upsert
+from core.storage.reading_rows import begin_reading, check_read_by, end_reading
+from core.storage.shelving import by_name, libraries_used, shelves_of
 from core.storage.statements import (
-    END_LOANS,
     KNOWN_IN_PART,
     LENT_LIBRARIES,
-    LIBRARIES,
     LIBRARIES_OF_OWNER,
     OWN_DOCUMENTS,
     OWN_READ,
-    OWN_SHELVES,
-    SETTINGS_OF_FOLDER,
     SHELVED_DOCUMENTS,
     SHELVED_READ,
-    lent_to,
 )
-from core.storage.tables import conversation_libraries, conversations, documents, files, libraries
+from core.storage.tables import documents, files, libraries, readings
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from core.storage.base import DocumentStatus
     from core.storage.database import Database
+    from core.storage.reading_rows import Hold
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,124 +69,6 @@ class Reach:
         return list(dict.fromkeys([*self.own, *(one for held in self.lent.values() for one in held.documents)]))
 
 
-class LibraryStore:
-    """The named libraries of one owner. What is somebody else's does not exist."""
-
-    def __init__(self, database: Database, owner: str) -> None:
-        self._database = database
-        self._owner = owner
-
-    async def list(self) -> list[NamedLibrary]:
-        """The owner's libraries, by name."""
-        mine = {"owner": self._owner}
-        return await self._database.read(lambda c: by_name(c.execute(LIBRARIES_OF_OWNER, mine).all()))
-
-    async def get(self, library_id: str) -> NamedLibrary:
-        """One library. Raises NotFoundError."""
-        return await self._database.read(lambda c: collection_of(c, self._owner, library_id))
-
-    async def create(self, name: str) -> NamedLibrary:
-        """A new, empty library; the owner need not be known yet.
-
-        Raises:
-            ConflictError: key `library_name_taken`: another one of the owner has the name.
-        """
-        fresh = NamedLibrary(new_id(), self._owner, name, time.time())
-
-        def begin(connection: Connection) -> None:
-            insert_owner(connection, self._owner)
-            _refuse_taken(connection, self._owner, name)
-            values = {"id": fresh.id, "owner_id": self._owner, "name": name, "created_at": fresh.created_at}
-            connection.execute(insert(libraries).values(values))
-
-        await self._database.write(begin)
-        return fresh
-
-    async def rename(self, library_id: str, name: str) -> None:
-        """Give it another name. Raises NotFoundError, and ConflictError as `create`."""
-
-        def change(connection: Connection) -> None:
-            collection_of(connection, self._owner, library_id)
-            _refuse_taken(connection, self._owner, name, but=library_id)
-            connection.execute(update(libraries).where(libraries.c.id == library_id).values(name=name))
-
-        await self._database.write(change)
-
-    async def delete(self, library_id: str) -> tuple[list[FileRecord], list[str]]:
-        """Delete it with its documents; conversations use it no more.
-
-        Returns:
-            The files that nothing needs any more (their rows are gone, their bytes are the caller's to delete),
-            and the ids of texts in the owner's index that no document has any more.
-
-        Raises:
-            NotFoundError: There is none such of this owner.
-        """
-
-        def remove(connection: Connection) -> tuple[list[FileRecord], list[str]]:
-            collection_of(connection, self._owner, library_id)
-            where = documents.c.collection_id == library_id
-            used, read = _files_of(connection, where), library_ids(connection, where)
-            connection.execute(delete(libraries).where(libraries.c.id == library_id))
-            connection.execute(END_LOANS, {"owner": self._owner, "kind": "library", "thing": library_id})
-            return freed_files(connection, used), unneeded(connection, self._owner, read)
-
-        return await self._database.write(remove)
-
-    async def remove_document(self, document_id: str) -> tuple[list[FileRecord], list[str]]:
-        """Take a document out of its library; returns as `delete`. Raises NotFoundError."""
-
-        def remove(connection: Connection) -> tuple[list[FileRecord], list[str]]:
-            where = (documents.c.id == document_id) & (documents.c.owner_id == self._owner)
-            where &= documents.c.collection_id.is_not(None)
-            used, read = _files_of(connection, where), library_ids(connection, where)
-            if not used:
-                raise NotFoundError("There is no such document.", kind="document")
-            connection.execute(delete(documents).where(where))
-            return freed_files(connection, used), unneeded(connection, self._owner, read)
-
-        return await self._database.write(remove)
-
-    # ---- which conversations use them
-
-    async def used_by(self, conversation_id: str) -> list[NamedLibrary]:
-        """The libraries that a conversation uses, by name. Raises NotFoundError."""
-
-        def load(connection: Connection) -> list[NamedLibrary]:
-            conversation_of(connection, self._owner, conversation_id)
-            return libraries_used(connection, conversation_id)
-
-        return await self._database.read(load)
-
-    async def users(self, library_id: str) -> list[str]:
-        """The conversations that use a library. Raises NotFoundError."""
-
-        def load(connection: Connection) -> list[str]:
-            collection_of(connection, self._owner, library_id)
-            query = select(conversation_libraries.c.conversation_id)
-            rows = connection.execute(query.where(conversation_libraries.c.library_id == library_id)).all()
-            return [str(conversation_id) for (conversation_id,) in rows]
-
-        return await self._database.read(load)
-
-    async def use(self, conversation_id: str, library_id: str, *, on: bool) -> None:
-        """Let a conversation use a library, or no more, also where its folder has it. Raises NotFoundError."""
-
-        def change(connection: Connection) -> None:
-            conversation_of(connection, self._owner, conversation_id)
-            usable_collection(connection, self._owner, library_id)
-            row = {"conversation_id": conversation_id, "library_id": library_id}
-            if on:
-                adding = upsert(conversation_libraries).values({**row, "owner_id": self._owner})
-                connection.execute(adding.on_conflict_do_nothing())
-            else:
-                same = [conversation_libraries.c[name] == value for name, value in row.items()]
-                connection.execute(delete(conversation_libraries).where(*same))
-            _leave_out(connection, conversation_id, library_id, on=not on)
-
-        await self._database.write(change)
-
-
 def collection_of(connection: Connection, owner: str, library_id: str) -> NamedLibrary:
     """The owner's library, inside a transaction. Raises NotFoundError."""
     wanted = LIBRARIES_OF_OWNER.where(libraries.c.id == library_id)
@@ -216,70 +92,6 @@ def usable_collection(connection: Connection, owner: str, library_id: str) -> Na
     return by_name([row[:6]])[0] if row is not None else collection_of(connection, owner, library_id)
 
 
-def libraries_used(connection: Connection, conversation_id: str) -> list[NamedLibrary]:
-    """The libraries that a conversation uses, by name, inside a transaction."""
-    shelves = _shelves(connection, conversation_id)
-    return by_name(connection.execute(LIBRARIES, {"wanted": shelves}).all()) if shelves else []
-
-
-_WITHOUT = "without_libraries"  # of a conversation's settings: those of its folder that it does not use
-
-
-def _shelves(connection: Connection, conversation_id: str) -> list[str]:
-    """The libraries that a conversation uses: its own, and those of its folder that it does not leave out."""
-    own = connection.execute(OWN_SHELVES, {"conversation": conversation_id}).scalars()
-    return list(dict.fromkeys([*map(str, own), *_lent(connection, conversation_id)]))
-
-
-def _lent(connection: Connection, conversation_id: str) -> list[str]:
-    """The libraries that a conversation uses because its folder has them."""
-    row = connection.execute(SETTINGS_OF_FOLDER, {"conversation": conversation_id}).first()
-    if row is None:
-        return []
-    of_folder, own = (cast("dict[str, Any]", kept or {}) for kept in row)
-    without = _ids(own.get(_WITHOUT))
-    wanted = [one for one in _ids(of_folder.get("libraries")) if one not in without]
-    if not wanted:
-        return []
-    whose = conversations.c.owner_id
-    mine = select(libraries.c.id).join(conversations, conversations.c.id == conversation_id)
-    mine = mine.where(libraries.c.id.in_(wanted), (libraries.c.owner_id == whose) | lent_to(whose))
-    return [str(one) for one in connection.execute(mine).scalars()]
-
-
-def _ids(kept: Any) -> list[str]:
-    """Those of a list that was kept."""
-    return [one for one in cast("list[Any]", kept) if isinstance(one, str)] if isinstance(kept, list) else []
-
-
-def _leave_out(connection: Connection, conversation_id: str, library_id: str, *, on: bool) -> None:
-    """Let a conversation leave out a library of its folder, or use it again."""
-    query = select(conversations.c.settings).where(conversations.c.id == conversation_id)
-    kept: dict[str, Any] = dict(connection.execute(query).scalar() or {})
-    without = [one for one in _ids(kept.pop(_WITHOUT, None)) if one != library_id]
-    if on and library_id in _lent(connection, conversation_id):
-        without.append(library_id)
-    values = {**kept, _WITHOUT: without} if without else kept
-    connection.execute(update(conversations).where(conversations.c.id == conversation_id).values(settings=values))
-
-
-def by_name(rows: Sequence[Sequence[Any]]) -> list[NamedLibrary]:
-    """Libraries of rows that a listing gives, by name."""
-    return sorted((NamedLibrary(*row) for row in rows), key=lambda one: (one.name.casefold(), one.created_at))
-
-
-def _files_of(connection: Connection, condition: ColumnElement[bool]) -> list[str]:
-    query = select(documents.c.file_id).where(condition).distinct()
-    return [str(file_id) for (file_id,) in connection.execute(query).all()]
-
-
-def _refuse_taken(connection: Connection, owner: str, name: str, *, but: str = "") -> None:
-    same = (libraries.c.owner_id == owner) & (libraries.c.name == name) & (libraries.c.id != but)
-    if connection.execute(select(libraries.c.id).where(same)).first() is not None:
-        hint = "Choose another name."
-        raise ConflictError(f"There is a library {name} already.", hint=hint, key="library_name_taken", name=name)
-
-
 _AT_ONCE = 500  # values that a query may name
 
 
@@ -293,17 +105,33 @@ class DocumentStore:
     async def add(
         self, conversation_id: str | None, file_id: str, name: str, *, collection_id: str | None = None
     ) -> DocumentRecord:
+        """As `add_to_read`, for whoever reads it first."""
+        return (await self.add_to_read(conversation_id, file_id, name, None, collection_id=collection_id))[0]
+
+    async def add_to_read(
+        self,
+        conversation_id: str | None,
+        file_id: str,
+        name: str,
+        hold: Hold | None,
+        *,
+        collection_id: str | None = None,
+    ) -> tuple[DocumentRecord, int]:
         """Note that a file became a document, still to be read; the same is noted once.
 
         Args:
             conversation_id: The conversation that it belongs to; `None` if it belongs to a named library.
             file_id: The file. In a conversation the same file is the same document, in a named library the same bytes.
+            hold: Who reads it; left out, whoever looks first.
+
+        Returns:
+            The document, and the epoch of its reading; 0 where it was there already, or nobody holds it.
 
         Raises:
             NotFoundError: The conversation, library or file is not the owner's.
         """
 
-        def note(connection: Connection) -> DocumentRecord:
+        def note(connection: Connection) -> tuple[DocumentRecord, int]:
             if collection_id is None:
                 conversation_of(connection, self._owner, conversation_id or "")
             else:
@@ -314,7 +142,7 @@ class DocumentStore:
                 raise NotFoundError("There is no such file.", kind="file")
             known = _known(connection, conversation_id, file_id, collection_id, digest)
             if known is not None:
-                return _record(known)
+                return document_record(known), 0
             fresh = DocumentRecord(
                 new_id(),
                 self._owner,
@@ -332,7 +160,7 @@ class DocumentStore:
             connection.execute(insert(documents).values(values))
             if conversation_id is not None:
                 use_files(connection, self._owner, conversation_id, [file_id])
-            return fresh
+            return fresh, begin_reading(connection, fresh, hold) if hold is not None else 0
 
         return await self._database.write(note)
 
@@ -346,25 +174,93 @@ class DocumentStore:
         error: dict[str, Any] | None = None,
         facts: dict[str, Any] | None = None,
         only_if: Collection[DocumentStatus] = (),
+        epoch: int | None = None,
     ) -> DocumentRecord:
-        """Note how reading went; what is left out is cleared. Raises NotFoundError.
+        """Note how reading went; what is left out is cleared.
 
         The document stays as it is if it has none of the states `only_if` at that very moment; any will do by default.
 
+        Args:
+            epoch: The one in which the caller reads it.
+
         Returns:
             The document as it is then.
+
+        Raises:
+            LeaseLostError: Another process reads it by now; nothing was stored.
+            NotFoundError: There is none such of this owner.
         """
 
         def note(connection: Connection) -> DocumentRecord:
             _document_of(connection, self._owner, document_id)
+            if epoch is not None:
+                check_read_by(connection, document_id, epoch)
             values = {"status": status, "library_id": library_id, "pages": pages, "error": error, "facts": facts}
-            change = update(documents).where(documents.c.id == document_id)
-            if only_if:
-                change = change.where(documents.c.status.in_(only_if))
-            connection.execute(change.values(values))
+            if _noted(connection, document_id, values, only_if) and status != "reading":
+                end_reading(connection, document_id)
             return _document_of(connection, self._owner, document_id)
 
+        return await self._database.write(note, holds=epoch is not None)
+
+    async def begin(
+        self,
+        document_id: str,
+        hold: Hold,
+        only_if: Collection[DocumentStatus],
+        *,
+        library_id: str | None = None,
+        facts: dict[str, Any] | None = None,
+        anew: bool = False,
+    ) -> tuple[DocumentRecord, int]:
+        """Note that a document is to be read once more, if it has one of these states at that very moment.
+
+        Args:
+            hold: Who reads it.
+            anew: Whether it is kept as it was until that is done.
+
+        Returns:
+            The document as it is then, and the epoch of its reading; 0 where it is as it was.
+
+        Raises:
+            NotFoundError: There is none such of this owner.
+        """
+
+        def note(connection: Connection) -> tuple[DocumentRecord, int]:
+            before = _document_of(connection, self._owner, document_id)
+            values = {"status": "reading", "library_id": library_id, "pages": None, "error": None, "facts": facts}
+            done = _noted(connection, document_id, values, only_if)
+            now = _document_of(connection, self._owner, document_id)
+            return now, begin_reading(connection, now, hold, before if anew else None) if done else 0
+
         return await self._database.write(note)
+
+    async def call_off(self, document_id: str) -> bool:
+        """Have nobody read a document any more; whether its reader has to do so, and is asked.
+
+        Of one that nobody reads at this moment it is noted at once; it is as before where it was read anew or on.
+
+        Raises:
+            NotFoundError: There is none such of this owner.
+        """
+
+        def call(connection: Connection) -> bool:
+            record = _document_of(connection, self._owner, document_id)
+            if record.status != "reading":
+                return False
+            read = connection.execute(select(readings).where(readings.c.document_id == document_id).with_for_update())
+            row = read.first()
+            if row is not None and row.worker != QUEUED and row.lease_until is not None:
+                this = readings.c.document_id == document_id
+                connection.execute(update(readings).where(this).values(asked="stop"))
+                return True
+            cleared: dict[str, Any] = dict.fromkeys(("library_id", "pages", "facts", "error"))
+            kept = row.before if row is not None else None
+            values = kept or {"status": "cancelled", **cleared, "facts": record.facts}
+            if _noted(connection, document_id, values, ("reading",)):
+                end_reading(connection, document_id)
+            return False
+
+        return await self._database.write(call)
 
     async def renewed(self, record: DocumentRecord) -> list[str | None]:
         """A text was read, further or anew: tell so of the owner's other documents that have the same text.
@@ -439,7 +335,7 @@ class DocumentStore:
         def load(connection: Connection) -> Reach:
             conversation_of(connection, self._owner, conversation_id)
             own = list(map(str, connection.execute(OWN_READ, {"conversation": conversation_id}).scalars()))
-            shelves = _shelves(connection, conversation_id)
+            shelves = shelves_of(connection, conversation_id)
             found = connection.execute(SHELVED_READ, {"shelves": shelves}).all() if shelves else ()
             rows = [(str(text), str(whose), str(shelf)) for text, whose, shelf in found]
             own = list(dict.fromkeys([*own, *(text for text, whose, _ in rows if whose == self._owner)]))
@@ -463,9 +359,9 @@ class DocumentStore:
 
         def load(connection: Connection) -> list[DocumentRecord]:
             conversation_of(connection, self._owner, conversation_id)
-            shelves = _shelves(connection, conversation_id)
+            shelves = shelves_of(connection, conversation_id)
             lent = connection.execute(SHELVED_DOCUMENTS, {"shelves": shelves}).all() if shelves else ()
-            return [*_own(connection, conversation_id), *map(_record, lent)]
+            return [*_own(connection, conversation_id), *map(document_record, lent)]
 
         return await self._database.read(load)
 
@@ -480,9 +376,9 @@ class DocumentStore:
 
         def load(connection: Connection) -> list[DocumentRecord]:
             conversation_of(connection, self._owner, conversation_id)
-            shelves = _shelves(connection, conversation_id)
+            shelves = shelves_of(connection, conversation_id)
             wanted = {"conversation": conversation_id, "shelves": shelves, "most": most}
-            return [_record(row) for row in connection.execute(KNOWN_IN_PART, wanted).all()]
+            return [document_record(row) for row in connection.execute(KNOWN_IN_PART, wanted).all()]
 
         return await self._database.read(load)
 
@@ -547,12 +443,22 @@ class AllDocuments:
         """Every document still to be read."""
         query = select(documents).where(documents.c.status == "reading").order_by(documents.c.created_at)
         rows = await self._database.read(lambda c: c.execute(query).all())
-        return [_record(row) for row in rows]
+        return [document_record(row) for row in rows]
+
+
+def _noted(
+    connection: Connection, document_id: str, values: Mapping[str, Any], only_if: Collection[DocumentStatus]
+) -> bool:
+    """Change a document, if it has one of these states; any will do where there are none. Whether it was changed."""
+    change = update(documents).where(documents.c.id == document_id)
+    if only_if:
+        change = change.where(documents.c.status.in_(only_if))
+    return bool(connection.execute(change.values(**values)).rowcount)
 
 
 def _own(connection: Connection, conversation_id: str) -> list[DocumentRecord]:
     """The documents of a conversation, without those of libraries."""
-    return [_record(row) for row in connection.execute(OWN_DOCUMENTS, {"conversation": conversation_id}).all()]
+    return [document_record(row) for row in connection.execute(OWN_DOCUMENTS, {"conversation": conversation_id}).all()]
 
 
 def documents_where(
@@ -560,7 +466,7 @@ def documents_where(
 ) -> list[DocumentRecord]:
     """Documents, the oldest first, inside a transaction."""
     query = select(documents).where(condition).order_by(documents.c.created_at, documents.c.id).limit(most)
-    return [_record(row) for row in connection.execute(query).all()]
+    return [document_record(row) for row in connection.execute(query).all()]
 
 
 def _known(
@@ -580,10 +486,11 @@ def _document_of(connection: Connection, owner: str, document_id: str) -> Docume
     row = connection.execute(query).first()
     if row is None:
         raise NotFoundError("There is no such document.", kind="document")
-    return _record(row)
+    return document_record(row)
 
 
-def _record(row: Row[Any]) -> DocumentRecord:
+def document_record(row: Row[Any]) -> DocumentRecord:
+    """A row of the table `documents`."""
     return DocumentRecord(
         id=row.id,
         owner_id=row.owner_id,

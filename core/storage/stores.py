@@ -14,12 +14,13 @@ from core.storage.arriving import ArrivingConversations
 from core.storage.blobs import SHARES, files_beside, size_of
 from core.storage.conversation_list import ConversationList
 from core.storage.conversations import AllConversations, Allowances, ConversationStore
-from core.storage.documents import AllDocuments, DocumentStore, LibraryStore
+from core.storage.documents import AllDocuments, DocumentStore
 from core.storage.files import AllFiles
 from core.storage.folders import FolderStore
 from core.storage.groups import GroupStore
 from core.storage.ingested import IngestedStore
 from core.storage.lending import Lending, Lent
+from core.storage.libraries import LibraryStore
 from core.storage.mcp_servers import McpServerStore
 from core.storage.model_services import ModelServiceStore
 from core.storage.owner_notes import NoteStore
@@ -27,6 +28,7 @@ from core.storage.owner_settings import OwnerSettings
 from core.storage.people import PeopleStore
 from core.storage.preferences import PreferenceStore
 from core.storage.queued_messages import AllQueuedMessages, QueuedMessages
+from core.storage.readings import AllReadings
 from core.storage.run_news import RunNews, RunRequests
 from core.storage.runs import AllRuns
 from core.storage.search import SearchStore
@@ -198,6 +200,7 @@ class Stores:
         blobs: The bytes of files and snapshots.
         conversations: Those of all owners.
         documents: The same.
+        readings: Who reads which of them.
         files: The same.
         runs: The same.
         run_news: How runs go on that other processes write.
@@ -224,7 +227,7 @@ class Stores:
         self.database = database
         self._sealer = sealer
         self.conversations = AllConversations(database)
-        self.documents = AllDocuments(database)
+        self.documents, self.readings = AllDocuments(database), AllReadings(database)
         self.blobs = files_beside(files) if isinstance(files, Path) else files
         self.shares = AllShares(self.blobs, sealer)
         self.files = AllFiles(database, self.blobs, quota=quota, beside=partial(size_of, self.blobs, SHARES))

@@ -251,6 +251,33 @@ documents = Table(
     Column("created_at", Float, nullable=False),
     CheckConstraint("(conversation_id IS NULL) <> (collection_id IS NULL)", name="ck_documents_one_home"),
 )
+Index(
+    "ix_documents_unread",
+    documents.c.created_at,
+    sqlite_where=text("status = 'reading'"),
+    postgresql_where=text("status = 'reading'"),
+)
+
+# Documents that are being read, or wait for it: who reads them, as with runs. `due` says whose turn is next, `asked`
+# what its reader is to do, `before` what the document was where it is read anew or on, `lost` how many of its readers
+# died, `passed` how many had not its bytes. The password is sealed, and goes with the row when the reading is over.
+readings = Table(
+    "readings",
+    metadata,
+    Column("document_id", String, ForeignKey("documents.id", ondelete="CASCADE"), primary_key=True),
+    _owned(),
+    Column("worker", String, nullable=False),
+    Column("epoch", Integer, nullable=False),
+    Column("lease_until", Float),
+    Column("due", Float, nullable=False),
+    Column("progress", JSON(none_as_null=True)),
+    Column("asked", String),
+    Column("before", JSON(none_as_null=True)),
+    Column("restores", Boolean, nullable=False),
+    Column("password", Text),
+    Column("lost", Integer, nullable=False),
+    Column("passed", Integer, nullable=False),
+)
 
 # The services that an owner set up, one row for each; `key` is sealed, `key_end` is what may be shown of it.
 model_services = Table(

@@ -15,8 +15,9 @@ from core.errors import ConflictError, NotFoundError
 from core.messages.message import Message
 from core.storage.base import AgentThought, DocumentRecord, EventRow, FileRecord, RunRecord, StoredMessage
 from core.storage.conversations import ConversationStore
-from core.storage.documents import AllDocuments, DocumentStore, LibraryStore
+from core.storage.documents import AllDocuments, DocumentStore
 from core.storage.files import AllFiles, FileStore
+from core.storage.libraries import LibraryStore
 from core.storage.mcp_servers import McpServerStore
 from core.storage.runs import AllRuns, RunStore
 from core.storage.sealing import Sealer

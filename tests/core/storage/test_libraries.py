@@ -17,8 +17,9 @@ from core.errors import ConflictError, NotFoundError
 from core.storage.base import DocumentRecord, FileRecord
 from core.storage.conversations import ConversationStore
 from core.storage.database import Database
-from core.storage.documents import AllDocuments, DocumentStore, LibraryStore
+from core.storage.documents import AllDocuments, DocumentStore
 from core.storage.files import AllFiles, FileStore
+from core.storage.libraries import LibraryStore
 from core.storage.migrations import steps
 from core.storage.tables import documents as document_table
 from tests.stored_files import stored

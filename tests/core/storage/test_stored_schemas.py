@@ -16,9 +16,10 @@ from core.storage.base import LOCAL_OWNER
 from core.storage.blobs import files_beside
 from core.storage.conversations import Allowances, ConversationStore, dumped
 from core.storage.database import Database
-from core.storage.documents import DocumentStore, LibraryStore
+from core.storage.documents import DocumentStore
 from core.storage.files import FileStore
 from core.storage.folders import FolderStore
+from core.storage.libraries import LibraryStore
 from core.storage.mcp_servers import McpServerStore
 from core.storage.migrations import steps
 from core.storage.model_services import ModelServiceStore

@@ -1,0 +1,92 @@
+"""Rows of documents that are being read, inside a transaction: how a reading begins, is held, and ends."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from sqlalchemy import Connection, delete, select
+
+from core.errors import LeaseLostError
+from core.storage.base import QUEUED
+from core.storage.dialects import clock, notify, upsert
+from core.storage.tables import readings
+
+if TYPE_CHECKING:
+    from core.storage.base import DocumentRecord
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """How a reading begins.
+
+    Args:
+        worker: The process that reads; `QUEUED` where any may.
+        lasts: Seconds of its lease.
+        due: When its turn is, in Unix seconds: of those that wait, who is due first comes first.
+        restores: Whether it is read again because the index had lost it.
+        password: Opens it, sealed; "" for none.
+    """
+
+    worker: str
+    lasts: float = 0.0
+    due: float = 0.0
+    restores: bool = False
+    password: str = ""
+
+
+_STATE: Final = ("status", "library_id", "pages", "facts", "error")
+"""What reading a document changes of its row."""
+
+
+def begin_reading(
+    connection: Connection, record: DocumentRecord, hold: Hold, before: DocumentRecord | None = None
+) -> int:
+    """Note that a document is to be read; the epoch of that.
+
+    Args:
+        before: The document as it was, if it is read anew or on.
+    """
+    values: dict[str, Any] = {
+        "worker": hold.worker,
+        "lease_until": None if hold.worker == QUEUED else clock() + hold.lasts,
+        "due": hold.due,
+        "progress": None,
+        "asked": None,
+        "before": state_of(before) if before is not None else None,
+        "restores": hold.restores,
+        "password": hold.password or None,
+        "lost": 0,
+        "passed": 0,
+    }
+    adding = upsert(readings).values(document_id=record.id, owner_id=record.owner_id, epoch=1, **values)
+    # A program that knows nothing of readings may have left a row.
+    anew = adding.on_conflict_do_update(
+        index_elements=["document_id"], set_={**values, "epoch": readings.c.epoch + 1}
+    ).returning(readings.c.epoch)
+    epoch = int(connection.execute(anew).scalar_one())
+    if hold.worker == QUEUED:
+        notify(connection, "document")
+    return epoch
+
+
+def check_read_by(connection: Connection, document_id: str, epoch: int) -> None:
+    """Nothing, where a reading is in this epoch; nobody else changes it until the transaction ends.
+
+    Raises:
+        LeaseLostError: Another process has taken it over, or it is over.
+    """
+    held = select(readings.c.epoch).where(readings.c.document_id == document_id).with_for_update()
+    if connection.execute(held).scalar() != epoch:
+        raise LeaseLostError("Another process reads this document, or nobody does any more.", kind="document")
+
+
+def end_reading(connection: Connection, document_id: str) -> None:
+    """Forget who reads a document, and what was kept for that."""
+    connection.execute(delete(readings).where(readings.c.document_id == document_id))
+
+
+def state_of(record: DocumentRecord) -> dict[str, Any]:
+    """What reading a document may change, to be kept until it is read anew or on."""
+    told = asdict(record)
+    return {name: told[name] for name in _STATE}
