@@ -68,14 +68,15 @@ class Keeping:
         file = await self.stores.files.put(name, path)
         kept = ""
         try:
-            record = await self.stores.documents.add(None, file.id, file.name, collection_id=self.library.id)
+            record, _, epoch = await self.intake.noted(None, file, collection_id=self.library.id)
             kept = record.file_id
         finally:
             if kept != file.id:
                 with suppress(StorageError):
                     await self.stores.files.delete(file.id)
         try:
-            yield record
+            with self.intake.holding(record, epoch):
+                yield record
         except BaseException:
             if kept == file.id:
                 await run_to_end(self._undone(record))

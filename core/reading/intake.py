@@ -5,28 +5,41 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, TypeAlias
 from weakref import WeakValueDictionary
 
-from core.errors import DocumentError, LockedDocumentError, NotFoundError, StorageError, UnsupportedFormatError
+from core.errors import (
+    DocumentError,
+    LeaseLostError,
+    LockedDocumentError,
+    NotFoundError,
+    StorageError,
+    UnsupportedFormatError,
+)
 from core.rag.document import ReadingProgress
 from core.reading import job as outcome
 from core.reading.attachments import LINK, fetched
 from core.reading.job import Lanes, ReadingJob
 from core.reading.preparing import Preparing
+from core.reading.shared import SharedReading
+from core.storage.base import QUEUED
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Sequence
+    from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
     from contextlib import AbstractAsyncContextManager
 
     from core.net.addresses import Reach
     from core.rag.document import Document
     from core.rag.library import Library
+    from core.runs.lease import Sharing
     from core.storage.base import DocumentRecord, FileRecord
+    from core.storage.files import FileStore
+    from core.storage.reading_rows import Hold
+    from core.storage.readings import Taken
     from core.storage.stores import OwnerStores, Stores
 
 _LOG = logging.getLogger(__name__)
@@ -38,6 +51,8 @@ Hear: TypeAlias = (
 
 _AT_ONCE = 4
 _OF_EACH_OWNER = 2
+_LOOKS_EVERY = 0.25  # seconds between two looks at what other processes read that somebody waits for
+_LOOKS_FOR_LEFT = 8  # of these looks, how many come before one whether anybody reads it
 _PREPARED = 50  # libraries that are looked into at the start; the others when they are opened
 # Only its reader can help: with a password.
 _ASKED = "document_password_asked"
@@ -54,9 +69,12 @@ class Intake:
         index: Opens the index of an owner's documents, for an `async with` block.
         changed: Called with (owner, conversation) after each change of a state; a named library's has none.
         at_once: How many documents are read at the same time, of all owners and of each.
+        sharing: As of `SharedReading`.
+        worker: As of `SharedReading`.
 
     Attributes:
-        jobs: What is being read, by the ids of documents.
+        jobs: What is being read here, by the ids of documents.
+        shared: What others read, and the leases of what is read here.
         preparing: What was read and cannot be searched by meaning yet.
         waiting: What lets the replies of (owner, conversation) go on that wait for documents.
     """
@@ -67,11 +85,18 @@ class Intake:
         index: Callable[[str], AbstractAsyncContextManager[Library]],
         changed: Callable[[str, str | None], None],
         at_once: tuple[int, int] = (_AT_ONCE, _OF_EACH_OWNER),
+        *,
+        sharing: Sharing | None = None,
+        worker: str | None = None,
     ) -> None:
         self._stores = stores
         self._index = index
-        self.changed = changed
+        self._tell = changed
         self.jobs: dict[str, ReadingJob] = {}
+        if sharing is not None:
+            sharing = replace(sharing, most=at_once[0], each=at_once[1])
+        self.shared = SharedReading(stores, self.jobs, self._begin_taken, self.changed, sharing=sharing, worker=worker)
+        self._news = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
         self.preparing = Preparing(index, lambda owner: changed(owner, None))
         self._lanes = Lanes(*at_once)
@@ -85,10 +110,20 @@ class Intake:
         self.keeps_unneeded = False
         """Whether texts stay in an index that no document needs: those of a database that may come back."""
 
+    def changed(self, owner: str, conversation_id: str | None) -> None:
+        """Tell that something of a document changed: whoever shows it, and whoever waits for it."""
+        news, self._news = self._news, asyncio.Event()
+        news.set()
+        self._tell(owner, conversation_id)
+
     async def resume(self) -> None:
-        """Begin again what an earlier process did not finish; in the background, its vectors too."""
-        for record in await self._stores.documents.unread():
-            self.begin(record)
+        """Begin again what an earlier process did not finish; in the background, its vectors too.
+
+        From now on also what other processes leave, or what waits for one that has room.
+        """
+        await self.shared.watch()
+        if not self.reads:
+            return
         owners = await self._stores.documents.owners(_PREPARED)
         going_on = asyncio.create_task(self.preparing.go_on(owners), name="unfinished vectors")
         self._tasks.add(going_on)
@@ -97,6 +132,7 @@ class Intake:
     async def aclose(self) -> None:
         """Stop reading; the next start of the process goes on with what was read."""
         self.is_closing = True
+        held = self.shared.holds()
         for job in self.jobs.values():
             job.stop()
         readings = {job.reading for job in self.jobs.values() if job.reading is not None}
@@ -107,6 +143,9 @@ class Intake:
             task.cancel()
         if ending:
             await asyncio.wait(ending)
+        await self.shared.aclose()
+        if held:
+            await self.shared.leave(held)
         await self.preparing.aclose()
 
     async def take_out(self, stores: OwnerStores, library_ids: Sequence[str]) -> None:
@@ -131,24 +170,92 @@ class Intake:
         self._taking_out[stores.owner] = lock
         return lock
 
-    def begin(
+    @property
+    def reads(self) -> bool:
+        """Whether this process reads what waits; one that does not leaves it to others."""
+        return self.shared.sharing is None or self.shared.sharing.writes
+
+    async def begin(
         self,
         record: DocumentRecord,
+        hold: Hold,
+        epoch: int,
         password: str = "",
         before: DocumentRecord | None = None,
-        *,
-        restores: bool = False,
     ) -> None:
-        """Read a document in a job of its own, unless there is one; its row says already that it is being read.
+        """Have a document read, whose row says already that it is being read: here, or where there is room.
 
         Args:
+            hold: How its reading began.
+            epoch: The one of its reading, if it was begun just now; 0 if it is read already.
             before: Its row before, if it is read anew or on.
-            restores: It is read again because the index had lost it.
         """
         if record.id in self.jobs:
             return
-        job = ReadingJob(record, self._stores.of(record.owner_id), password, before, restores=restores)
+        epoch = epoch or self.shared.held.get(record.id, 0)
+        if hold.worker == QUEUED:
+            if epoch:
+                self.shared.waits(record, hold)
+                self.changed(record.owner_id, record.conversation_id)
+        elif epoch:
+            job = ReadingJob(
+                record, self._stores.of(record.owner_id), password, before, restores=hold.restores, epoch=epoch
+            )
+            self._start(job)
+        else:
+            await self.take_left(record.id)
+
+    async def take_left(self, document_id: str) -> None:
+        """Read a document that is marked as being read, where nobody seems to do so.
+
+        Where processes part the work, those that look for it find it by themselves.
+        """
+        if self.shared.sharing is not None:
+            return
+        try:
+            await self.shared.take_left(document_id)
+        except StorageError as error:
+            _LOG.info("It is not known who reads document %s: %s", document_id, error)
+
+    async def over(self, stores: OwnerStores, document_ids: Collection[str]) -> None:
+        """Wait until none of these documents is being read, by whichever process.
+
+        Raises:
+            NotFoundError: One of them is gone.
+        """
+        looks = 0
+        while True:
+            news = self._news
+            unread = [one for one in document_ids if (await stores.documents.get(one)).status == "reading"]
+            if not unread:
+                return
+            looks += 1
+            if looks % _LOOKS_FOR_LEFT == 0:
+                for one in unread:
+                    await self.take_left(one)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(news.wait(), _LOOKS_EVERY)
+
+    def _begin_taken(self, taken: Taken) -> None:
+        """Read what was taken over from another process, or waited for one."""
+        unread = taken.unread
+        if unread.id in self.jobs or self.is_closing:
+            return
+        job = ReadingJob(
+            unread.record,
+            self._stores.of(unread.owner_id),
+            self.shared.opened(taken),
+            taken.before,
+            restores=unread.restores,
+            epoch=unread.epoch,
+            unread=unread,
+        )
+        self._start(job)
+
+    def _start(self, job: ReadingJob) -> None:
+        record = job.record
         self.jobs[record.id] = job
+        self.shared.begun()
         job.task = asyncio.create_task(self._take_in(job), name=f"document {record.id}")
         self._tasks.add(job.task)
         job.task.add_done_callback(self._tasks.discard)
@@ -160,17 +267,19 @@ class Intake:
         is_needless = False
         try:
             await self._followed(job, job.reading)
-            if self.is_closing:  # its row stays "reading"
+            if self.is_closing or job.passed:  # its row stays "reading"
                 return
             state = job.outcome()
             if "library_id" not in state and await self._is_still_there(job):
                 state = job.kept(state)
             # Another Parlour may have called it off, or have read it: that stands.
-            record = await stores.documents.update(document_id, **state, only_if=("reading",))
+            record = await stores.documents.update(document_id, **state, only_if=("reading",), epoch=job.epoch)
             is_needless = record.library_id is None
             if not is_needless and (job.before is not None or not (record.facts or {}).get("known")):
                 for conversation_id in await stores.documents.renewed(record):
                     self.changed(stores.owner, conversation_id)
+        except LeaseLostError:  # another process reads it by now, or has read it
+            _LOG.info("Document %s is read by another process.", document_id)
         except NotFoundError:  # the conversation was deleted while its document was read
             is_needless = True
         except StorageError as error:
@@ -180,6 +289,7 @@ class Intake:
         finally:
             job.cancel()  # nothing to a reading that is over
             self.jobs.pop(document_id, None)
+            self.shared.room()
         if is_needless and job.progress is not None and not job.progress.fetching:
             await self.take_out(stores, [job.progress.document_id])
         self.changed(stores.owner, job.record.conversation_id)
@@ -205,7 +315,12 @@ class Intake:
             record, begun = job.record, job.progress.document_id
             try:
                 now = await job.stores.documents.update(
-                    record.id, "reading", library_id=begun, facts=record.facts, only_if=("reading",)
+                    record.id,
+                    "reading",
+                    library_id=begun,
+                    facts=record.facts,
+                    only_if=("reading",),
+                    epoch=job.epoch,
                 )
                 if now.status != "reading":  # another Parlour called it off
                     job.cancel()
@@ -221,6 +336,11 @@ class Intake:
         job.password = ""
         files = job.stores.files
         waiting = await files.record(record.file_id)
+        if self.shared.sharing is not None and not files.is_remote and not await _is_here(files, record.file_id):
+            job.passed = await self.shared.pass_on(job)
+        job.hears = waiting.media_type.startswith(("audio/", "video/"))
+        if job.hears:
+            self.shared.room()
         if waiting.media_type.startswith(("audio/", "video/")):
             async with files.local(record.file_id) as (waiting, sound):
                 return await self._heard(job, waiting, sound)
@@ -299,6 +419,15 @@ class Intake:
         job.record = await stores.documents.rename(job.record.id, file.name)
         self.changed(stores.owner, job.record.conversation_id)
         return job.record
+
+
+async def _is_here(files: FileStore, file_id: str) -> bool:
+    """Whether the bytes of a file are on this machine, or can be fetched."""
+    try:
+        async with files.local(file_id):
+            return True
+    except NotFoundError:
+        return False
 
 
 async def take_out(library: Library, library_ids: Iterable[str]) -> None:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from core.rag.document import Document
     from core.rag.library import Library
     from core.storage.base import DocumentRecord, FileRecord
+    from core.storage.readings import Unread
     from core.storage.stores import OwnerStores
 
 
@@ -87,9 +88,11 @@ class ReadingJob:
         password: Opens it; kept nowhere but here, and no longer than the job lives.
         before: Its row before, if it was read already and is read anew, or was stopped and the rest is read.
         restores: It is read again because the index had lost it.
+        epoch: The one in which this process reads it.
+        unread: As it was taken, where it waited for a process, or was left by one.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what is known of it
         self,
         record: DocumentRecord,
         stores: OwnerStores,
@@ -97,14 +100,22 @@ class ReadingJob:
         before: DocumentRecord | None = None,
         *,
         restores: bool = False,
+        epoch: int = 0,
+        unread: Unread | None = None,
     ) -> None:
         self.record = record
+        self.epoch = epoch
+        self.unread = unread
         self.stores = stores
         self.restores = restores
         self.password = password
         self.before = before
         self.progress: ReadingProgress | None = None
         """How far it is; `None` while it waits for its turn."""
+        self.hears = False
+        """Whether it is a recording, which a service hears."""
+        self.passed = False
+        """Whether it is left to others, which have its bytes."""
         self.cancelled = threading.Event()
         """Tells the library to give up."""
         self.enough = threading.Event()

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any
 
-from core.errors import NotFoundError
+from core.errors import NotFoundError, StorageError
 from core.rag.attached import Attached
 from core.reading.intake import is_locked, take_out
+from core.reading.job import patience
 from core.reading.senses import AGREED, asked_first
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Generator, Mapping, Sequence
 
     from core.rag.attached import Status
     from core.rag.document import ReadingProgress
@@ -21,12 +23,17 @@ if TYPE_CHECKING:
     from core.reading.job import ReadingJob
     from core.reading.preparing import Made
     from core.storage.base import DocumentRecord, DocumentStatus, FileRecord
+    from core.storage.reading_rows import Hold
+    from core.storage.readings import Unread
     from core.storage.stores import OwnerStores
 
 _LOG = logging.getLogger(__name__)
 
 _NAMED = 3
 _RESTORED_WITHIN = 300.0  # seconds
+_LOOKS_EVERY = 0.25
+_ENDS_WITHIN = 15.0  # seconds within which a reader elsewhere that lives ends; the next one needs a little longer
+_LEFT_WITHIN = 3.0  # the same where what it reads is deleted anyway
 _UNREAD: tuple[DocumentStatus, ...] = ("failed", "cancelled")
 
 
@@ -56,13 +63,39 @@ class OwnerIntake:
         Raises:
             NotFoundError: The conversation, library or file is not the owner's.
         """
-        record = await self._stores.documents.add(conversation_id, file.id, file.name, collection_id=collection_id)
+        record, hold, epoch = await self.noted(conversation_id, file, collection_id=collection_id)
         again = record.status == "failed" and not (is_locked(record) or asked_first(record))
         if again or (record.status == "cancelled" and collection_id is not None):
             return await self.retry(record.id)
         if record.status == "reading":
-            self._intake.begin(record)
+            await self._intake.begin(record, hold, epoch)
         return record
+
+    async def noted(
+        self, conversation_id: str | None, file: FileRecord, *, collection_id: str | None = None
+    ) -> tuple[DocumentRecord, Hold, int]:
+        """Note the document, and that it is to be read here; as `add`.
+
+        Returns:
+            The document, how its reading begins, and the epoch of that; 0 where it was there already.
+        """
+        hold = self._intake.shared.hold(self._owner, patience=patience(file))
+        record, epoch = await self._stores.documents.add_to_read(
+            conversation_id, file.id, file.name, hold, collection_id=collection_id
+        )
+        return record, hold, epoch
+
+    @contextmanager
+    def holding(self, record: DocumentRecord, epoch: int) -> Generator[None]:
+        """To the end of the block a document that was noted here is read by nobody else."""
+        held = self._intake.shared.held
+        if epoch:
+            held[record.id] = epoch
+            self._intake.shared.begun()
+        try:
+            yield
+        finally:
+            held.pop(record.id, None)
 
     async def opened(self, library: Library) -> None:
         """An owner's index was opened: make good what is wrong with it.
@@ -84,17 +117,24 @@ class OwnerIntake:
     # ---- watching
 
     def progress(self, document_id: str) -> ReadingProgress | None:
-        """How far the reading of a document is; `None` while it waits for its turn, or if it is not being read."""
+        """How far the reading of a document is; `None` while it waits for its turn, or if it is not being read.
+
+        Of one that another process reads it is known as of a second ago.
+        """
         job = self._job(document_id)
-        return job.progress if job is not None else None
+        if job is not None:
+            return job.progress
+        return self._intake.shared.progress(document_id) if self._elsewhere(document_id) is not None else None
 
     def preparing(self) -> Mapping[str, Made]:
         """The documents, by id, that were read but cannot be searched by meaning yet, and how far that has come."""
         return self._intake.preparing.of(self._owner)
 
     def being_read(self, conversation_id: str) -> list[DocumentRecord]:
-        """The conversation's documents that are being read now."""
-        mine = (job.record for job in self._intake.jobs.values() if job.record.owner_id == self._owner)
+        """The conversation's documents that are being read now, or wait for it."""
+        here = {one: job.record for one, job in self._intake.jobs.items()}
+        every = {**{one: unread.record for one, unread in self._intake.shared.known.items()}, **here}
+        mine = (record for record in every.values() if record.owner_id == self._owner)
         return [record for record in mine if record.conversation_id == conversation_id]
 
     async def wait(self, conversation_id: str, document_ids: Collection[str], timeout: float) -> list[DocumentRecord]:
@@ -106,7 +146,11 @@ class OwnerIntake:
         Raises:
             NotFoundError: One of them is gone.
         """
-        await self._ended(conversation_id, document_ids, timeout)
+        records = await self.records(document_ids)
+        unread = [record.id for record in records if record.status == "reading"]
+        if not unread:
+            return records
+        await self._ended(conversation_id, unread, timeout)
         return await self.records(document_ids)
 
     async def restored(self, conversation_id: str, library_ids: Collection[str]) -> bool:
@@ -124,6 +168,11 @@ class OwnerIntake:
             document_id
             for document_id, job in self._intake.jobs.items()
             if job.restores and job.record.owner_id == self._owner and job.record.library_id in library_ids
+        ]
+        lost += [
+            document_id
+            for document_id, unread in self._intake.shared.known.items()
+            if unread.restores and unread.owner_id == self._owner and unread.record.library_id in library_ids
         ]
         if lost:
             await self._ended(conversation_id, lost, _RESTORED_WITHIN)
@@ -159,6 +208,8 @@ class OwnerIntake:
         job = self._job(document_id)
         if job is not None and job.task is not None:
             await asyncio.wait({job.task})
+        if job is None or self._intake.shared.sharing is not None:
+            await self._intake.over(self._stores, [document_id])
         return await self._stores.documents.get(document_id)
 
     async def wait_for_first_pages(self, document_id: str, timeout: float) -> DocumentRecord:
@@ -174,6 +225,9 @@ class OwnerIntake:
                 await asyncio.wait({opened, job.task}, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
             finally:
                 opened.cancel()
+        elif (await self._stores.documents.get(document_id)).status == "reading":
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._opened_elsewhere(document_id), timeout)
         return await self._stores.documents.get(document_id)
 
     # ---- steering
@@ -195,8 +249,7 @@ class OwnerIntake:
             job.stop()
             await asyncio.wait({job.task})
         elif record.status == "reading":
-            record = await self._stores.documents.update(document_id, "cancelled", only_if=("reading",))
-            self._intake.changed(self._owner, record.conversation_id)
+            await self._call_off(record, _ENDS_WITHIN)
         return await self._stores.documents.get(document_id)
 
     async def retry(self, document_id: str, password: str = "") -> DocumentRecord:
@@ -211,11 +264,12 @@ class OwnerIntake:
         there, facts = before.library_id, before.facts
         if asked_first(before):
             facts = {**(facts or {}), AGREED: True}
-        record = await self._stores.documents.update(
-            document_id, "reading", library_id=there, facts=facts, only_if=_UNREAD
+        hold = await self._hold(before, password)
+        record, epoch = await self._stores.documents.begin(
+            document_id, hold, _UNREAD, library_id=there, facts=facts, anew=there is not None
         )
         if record.status == "reading":
-            self._intake.begin(record, password, before if there is not None else None)
+            await self._intake.begin(record, hold, epoch, password, before if there is not None else None)
         return record
 
     async def forget(self, document_id: str) -> DocumentRecord:
@@ -240,21 +294,27 @@ class OwnerIntake:
         before = await self._stores.documents.get(document_id)
         if before.status != "ready":
             return await self.retry(document_id, password)
-        record = await self._stores.documents.update(
-            document_id, "reading", library_id=before.library_id, facts=before.facts, only_if=("ready",)
+        hold = await self._hold(before, password)
+        record, epoch = await self._stores.documents.begin(
+            document_id, hold, ("ready",), library_id=before.library_id, facts=before.facts, anew=True
         )
         if record.status == "reading":
-            self._intake.begin(record, password, before)
+            await self._intake.begin(record, hold, epoch, password, before)
         return record
 
     async def leave(self, conversation_id: str) -> None:
         """Stop reading whatever belongs to a conversation that is about to be deleted."""
-        jobs = [self._intake.jobs[record.id] for record in self.being_read(conversation_id)]
+        records = self.being_read(conversation_id)
+        jobs = [job for record in records if (job := self._job(record.id)) is not None]
         for job in jobs:
             job.cancel()
         tasks = {job.task for job in jobs if job.task is not None}
         if tasks:
             await asyncio.wait(tasks)
+        for record in records:
+            if record.id in self._intake.shared.known:
+                with suppress(NotFoundError):
+                    await self._call_off(record, _LEFT_WITHIN)
 
     async def delete_unneeded(self, freed: Sequence[FileRecord], unneeded: Sequence[str]) -> None:
         """Delete the bytes of files that nothing needs any more, and take texts out of the owner's index."""
@@ -269,20 +329,61 @@ class OwnerIntake:
 
     async def _ended(self, conversation_id: str, document_ids: Collection[str], timeout: float) -> None:
         """Wait until the jobs of these documents have ended, `timeout` seconds at most, or until `go_on` is called."""
-        tasks = {job.task for key in document_ids if (job := self._job(key)) is not None and job.task is not None}
+        here = {key: job.task for key in document_ids if (job := self._job(key)) is not None and job.task is not None}
+        tasks, others = set(here.values()), [key for key in document_ids if key not in here]
+        if others:
+            tasks.add(asyncio.create_task(self._over(others), name="documents read elsewhere"))
         if tasks:
             go = asyncio.Event()
             waiting = self._intake.waiting.setdefault((self._owner, conversation_id), set())
             waiting.add(go)
-            either = [asyncio.create_task(asyncio.wait(tasks)), asyncio.create_task(go.wait())]
+            either: list[asyncio.Task[Any]] = [
+                asyncio.create_task(asyncio.wait(tasks)),
+                asyncio.create_task(go.wait()),
+            ]
             try:
                 await asyncio.wait(either, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
             finally:
                 waiting.discard(go)
                 if not waiting:
                     self._intake.waiting.pop((self._owner, conversation_id), None)
-                for one in either:
+                for one in [*either, *(tasks - set(here.values()))]:
                     one.cancel()
+
+    async def _over(self, document_ids: Collection[str]) -> None:
+        with suppress(NotFoundError, StorageError):  # whoever waits looks then
+            await self._intake.over(self._stores, document_ids)
+
+    async def _opened_elsewhere(self, document_id: str) -> None:
+        """Wait until another process has read some of a document."""
+        ended = asyncio.create_task(self._over([document_id]))
+        try:
+            while not ended.done():
+                progress = self.progress(document_id)
+                if progress is not None and (progress.pages or progress.chunks):
+                    return
+                await asyncio.wait({ended}, timeout=_LOOKS_EVERY)
+        finally:
+            ended.cancel()
+
+    def _elsewhere(self, document_id: str) -> Unread | None:
+        unread = self._intake.shared.known.get(document_id)
+        return unread if unread is not None and unread.owner_id == self._owner else None
+
+    async def _call_off(self, record: DocumentRecord, within: float) -> None:
+        """Have another process read a document no further, and wait for that. Raises NotFoundError."""
+        if await self._stores.documents.call_off(record.id):
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._intake.over(self._stores, [record.id]), within)
+        self._intake.shared.known.pop(record.id, None)
+        self._intake.changed(self._owner, record.conversation_id)
+
+    async def _hold(self, record: DocumentRecord, password: str = "", *, restores: bool = False) -> Hold:
+        """How the reading of a document begins that was read before, or in vain."""
+        shared, waits = self._intake.shared, 0.0
+        if shared.sharing is not None:
+            waits = patience(await self._stores.files.record(record.file_id))
+        return shared.hold(self._owner, patience=waits, password=password, restores=restores)
 
     def _attached(self, record: DocumentRecord) -> Attached:
         progress, facts = self.progress(record.id), record.facts or {}
@@ -301,14 +402,11 @@ class OwnerIntake:
         """Read a document again that the index has lost; it counts as being read until then."""
         _LOG.warning("Document %s is missing in its index; it is read again.", record.id)
         try:
-            again = await self._stores.documents.update(
-                record.id,
-                "reading",
-                library_id=record.library_id,
-                facts=record.facts,
-                only_if=(record.status,),
+            hold = await self._hold(record, restores=True)
+            again, epoch = await self._stores.documents.begin(
+                record.id, hold, (record.status,), library_id=record.library_id, facts=record.facts
             )
         except NotFoundError:  # it was deleted meanwhile
             return
         if again.status == "reading" and not self._intake.is_closing:
-            self._intake.begin(again, restores=True)
+            await self._intake.begin(again, hold, epoch)

@@ -10,7 +10,7 @@ import uuid
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Generic, Literal, Protocol, TypeAlias, TypeVar
 
 import psutil
 
@@ -21,8 +21,7 @@ from core.storage.runs import LEASE_SECONDS
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from core.storage.base import Lease, RunRecord
-    from core.storage.runs import AllRuns
+    from core.storage.base import Lease
 
 
 Standing: TypeAlias = Literal["alive", "dead", "unknown"]
@@ -108,19 +107,27 @@ class Sharing:
     each: int | None = None
 
 
+class Renewable(Protocol):
+    """Keeps leases: those of runs, or of documents that are read."""
+
+    async def renew(self, held: Mapping[str, int], lasts: float) -> set[str]:
+        """As of `AllRuns`."""
+        ...
+
+
 class Renewing:
-    """Renews the leases of the runs of a process, all in one transaction, as long as there are any.
+    """Renews the leases of a process, all of one kind in one transaction, as long as there are any.
 
     Args:
-        held: The runs to renew, each with its epoch.
-        lost: Called with the runs that another process has taken over.
+        held: The runs, or documents, to renew, each with its epoch.
+        lost: Called with those that another process has taken over.
         beat: Seconds between two renewals.
         lasts: Seconds of a lease.
     """
 
     def __init__(
         self,
-        store: AllRuns,
+        store: Renewable,
         held: Callable[[], Mapping[str, int]],
         lost: Callable[[Iterable[str]], None],
         *,
@@ -157,7 +164,7 @@ class Renewing:
             try:
                 await self.renew()
             except StorageError as error:  # nobody can take over what cannot be written either
-                _LOG.warning("The leases of the runs could not be renewed: %s", error)
+                _LOG.warning("Leases could not be renewed: %s", error)
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,8 +174,25 @@ class _Seen:
     looks: int
 
 
-class LeaseWatch:
-    """Tells which runs of other processes are left behind, by looking at them again and again.
+class Leased(Protocol):
+    """What a process holds by a lease: a run, or a document that it reads."""
+
+    @property
+    def id(self) -> str:
+        """The one of its row."""
+        ...
+
+    @property
+    def epoch(self) -> int:
+        """How often it was taken."""
+        ...
+
+
+Held = TypeVar("Held", bound=Leased)
+
+
+class LeaseWatch(Generic[Held]):
+    """Tells what other processes have left behind, by looking at it again and again.
 
     A lease is over when it has not changed in several looks, which lie some seconds apart. What the clock says does not
     count: it may be set forwards or back, here or there. That the process is proved dead makes the wait needless.
@@ -182,14 +206,14 @@ class LeaseWatch:
         self._by_clock = by_clock
         self._seen: dict[str, _Seen] = {}
 
-    def look(self, found: Iterable[tuple[RunRecord, Lease]]) -> list[tuple[RunRecord, Lease]]:
+    def look(self, found: Iterable[tuple[Held, Lease]]) -> list[tuple[Held, Lease]]:
         """Those whose holder has left them.
 
         Args:
-            found: All that are running, of other processes, as they are now.
+            found: All that is held by other processes, as it is now.
         """
         before, self._seen = self._seen, {}
-        left: list[tuple[RunRecord, Lease]] = []
+        left: list[tuple[Held, Lease]] = []
         for record, lease in found:
             if self._by_clock and not self._is_over(lease):
                 continue

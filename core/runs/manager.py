@@ -306,6 +306,7 @@ class Runs:
             left out, only what was in the middle of its calls, or waited, goes on.
 
     Attributes:
+        heard: Told each notice of other processes, where this one takes up what waits.
         table: Those of this process.
         elsewhere: Those that other processes on the same data write.
     """
@@ -337,9 +338,10 @@ class Runs:
         self.arrivals = arrivals or Arrivals()
         self._changed = Listeners[str, str]()
         self._renewing = Renewing(stores.runs, self._held, self._lost, beat=self._beat, lasts=self.lasts)
-        self._leases = LeaseWatch(by_clock=sharing is not None)
+        self._leases: LeaseWatch[RunRecord] = LeaseWatch(by_clock=sharing is not None)
         self.hands_over = sharing is not None and not sharing.writes
-        self._taking: Taking | None = None
+        self._taking: Taking[RunRecord] | None = None
+        self.heard = Listeners[str]()
         self._rests_after = rests_after
         self._heeding = Heeding(stores.run_requests, self.worker, self.table.live)
         feed = feed or TableFeed(stores.run_news)
@@ -489,13 +491,19 @@ class Runs:
             with self.reserving(Reservation(record.owner_id, record.conversation_id)):
                 await begin(self._stores, record, lease, self.worker, resume, lasts=self.lasts)
 
-        taking = self._taking = Taking(self._stores, sharing, self.table.live, take)
-        taking.begin(self.elsewhere.answered.set)
+        taking = self._taking = Taking(self._stores.run_news.queued, sharing, lambda: len(self.table.live), take)
+        taking.begin()
+        taking.listen(self._stores.database, self._heard)
 
         def moved(_of: str, _which: str) -> None:
             taking.woken.set()
 
         self._changed.add(moved)
+
+    def _heard(self, said: str) -> None:
+        if said == "asked":
+            self.elsewhere.answered.set()
+        self.heard(said)
 
     async def called_off(self, record: RunRecord, lease: Lease) -> bool:
         """End a run that no process has begun, as stopped; whether that was so."""

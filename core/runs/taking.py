@@ -1,4 +1,4 @@
-"""Takes up the replies that were asked for where none are written: fairly by owner, and no more at once than fit."""
+"""Takes up what waits for a process, replies or documents: fairly by owner, and no more at once than fit."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ import logging
 from contextlib import suppress
 from dataclasses import replace
 from random import random, sample
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
 
 from core.errors import StorageError
 from core.limits import LONGEST_QUEUE, queue_full
 from core.runs.log import LoggedEvent
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from core.runs.lease import Sharing
     from core.runs.log import AskedFor
-    from core.storage.base import Lease, RunRecord
-    from core.storage.stores import Stores
+    from core.storage.base import Lease
+    from core.storage.database import Database
 
 _LOG = logging.getLogger(__name__)
 _EVERY: Final = 1.0
@@ -27,16 +27,28 @@ _EVERY: Final = 1.0
 _SPREAD: Final = 0.01
 """Seconds, about, for which who has most to do lets others go first."""
 _AT_ONCE: Final = 4
-"""Replies that are taken up in one go: others want some, too."""
+"""What is taken up in one go: others want some, too."""
 
 
-class Taking:
-    """Looks for replies that wait for a process, from when it begins.
+class Owned(Protocol):
+    """What waits: a run, or a document."""
+
+    @property
+    def owner_id(self) -> str:
+        """Whose it is."""
+        ...
+
+
+Waits = TypeVar("Waits", bound=Owned)
+
+
+class Taking(Generic[Waits]):
+    """Looks for what waits for a process, from when it begins.
 
     Args:
-        stores: Where they wait.
-        sharing: How many may be written at once.
-        live: Those that are written here.
+        queued: What waits, in its order, and how many of each owner are being done.
+        sharing: How many may be done at once.
+        busy: How many are done here.
         take: Takes one up.
 
     Attributes:
@@ -45,27 +57,29 @@ class Taking:
 
     def __init__(
         self,
-        stores: Stores,
+        queued: Callable[[], Awaitable[tuple[Sequence[tuple[Waits, Lease]], Mapping[str, int]]]],
         sharing: Sharing,
-        live: Collection[object],
-        take: Callable[[RunRecord, Lease], Awaitable[None]],
+        busy: Callable[[], int],
+        take: Callable[[Waits, Lease], Awaitable[None]],
     ) -> None:
-        self._news = stores.run_news
-        self._database = stores.database
+        self._queued = queued
         self._sharing = sharing
-        self._live = live
+        self._busy = busy
         self._take = take
         self.woken = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
 
-    def begin(self, heard: Callable[[], None]) -> None:
-        """Look from now on.
+    def begin(self) -> None:
+        """Look from now on."""
+        self._tasks.append(asyncio.create_task(self._look_on(), name="take up what waits"))
+
+    def listen(self, database: Database, heard: Callable[[str], None]) -> None:
+        """Hear from now on what other processes say.
 
         Args:
-            heard: Called each time that something was asked of a run, which may wait for that.
+            heard: Called with each notice; of what waits here is told as well.
         """
-        self._tasks.append(asyncio.create_task(self._look_on(), name="take up replies"))
-        self._tasks.append(asyncio.create_task(self._listen(heard), name="hear of replies"))
+        self._tasks.append(asyncio.create_task(self._listen(database, heard), name="hear of others"))
 
     async def aclose(self) -> None:
         """Take up no more."""
@@ -75,11 +89,11 @@ class Taking:
 
     async def look(self) -> int:
         """Take up what may be; how many there were. Raises StorageError."""
-        room = min(self._sharing.most - len(self._live), _AT_ONCE)
+        room = min(self._sharing.most - self._busy(), _AT_ONCE)
         if room <= 0:
             return 0
-        queued, writing = await self._news.queued()
-        taken = chosen(queued, writing, room, self._sharing.each)
+        queued, doing = await self._queued()
+        taken = chosen(queued, doing, room, self._sharing.each)
         await asyncio.gather(*(self._take(*one) for one in sample(taken, len(taken))))
         return len(taken)
 
@@ -90,20 +104,19 @@ class Taking:
                 if await self.look():
                     continue
             except StorageError as error:
-                _LOG.info("It is not known which replies wait: %s", error)
+                _LOG.info("It is not known what waits: %s", error)
             except Exception:  # noqa: BLE001 - logged below, and the next look may do better
-                _LOG.exception("Replies that wait could not be taken up; this is tried again.")
+                _LOG.exception("What waits could not be taken up; this is tried again.")
             with suppress(TimeoutError):
                 await asyncio.wait_for(self.woken.wait(), _EVERY)
                 # All hear of it at the same moment: who has less to do is a little quicker.
-                await asyncio.sleep(_SPREAD * (random() + len(self._live) / self._sharing.most))  # noqa: S311 - no secret
+                await asyncio.sleep(_SPREAD * (random() + self._busy() / self._sharing.most))  # noqa: S311 - no secret
 
-    async def _listen(self, heard: Callable[[], None]) -> None:
-        async for said in self._database.notices():
-            if said == "asked":
-                heard()
-            else:
+    async def _listen(self, database: Database, heard: Callable[[str], None]) -> None:
+        async for said in database.notices():
+            if said == "queued":
                 self.woken.set()
+            heard(said)
 
 
 def begun_with(asked: AskedFor, logged: Sequence[LoggedEvent]) -> list[LoggedEvent]:
@@ -122,18 +135,18 @@ def check_queue(waiting: int, sharing: Sharing | None) -> None:
 
 
 def chosen(
-    queued: Sequence[tuple[RunRecord, Lease]], writing: Mapping[str, int], room: int, each: int | None
-) -> list[tuple[RunRecord, Lease]]:
-    """Which replies are taken up: always one of an owner who has the fewest, of these the one that waited longest.
+    queued: Sequence[tuple[Waits, Lease]], doing: Mapping[str, int], room: int, each: int | None
+) -> list[tuple[Waits, Lease]]:
+    """What is taken up: always one of an owner who has the fewest, of these the one that comes first.
 
     Args:
-        queued: Those that wait, the oldest first.
-        writing: How many are being written, by owner.
+        queued: What waits, in its order.
+        doing: How many are being done, by owner.
         room: The most that are taken up.
         each: The most of one owner; no limit if left out.
     """
-    counts, left = dict(writing), list(queued)
-    taken: list[tuple[RunRecord, Lease]] = []
+    counts, left = dict(doing), list(queued)
+    taken: list[tuple[Waits, Lease]] = []
     while left and len(taken) < room:
         following = min(left, key=lambda one: counts.get(one[0].owner_id, 0))
         owner = following[0].owner_id

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -59,7 +60,7 @@ def begin_reading(
         "lost": 0,
         "passed": 0,
     }
-    adding = upsert(readings).values(document_id=record.id, owner_id=record.owner_id, epoch=1, **values)
+    adding = upsert(readings).values(document_id=record.id, owner_id=record.owner_id, epoch=first_epoch(), **values)
     # A program that knows nothing of readings may have left a row.
     anew = adding.on_conflict_do_update(
         index_elements=["document_id"], set_={**values, "epoch": readings.c.epoch + 1}
@@ -68,6 +69,11 @@ def begin_reading(
     if hold.worker == QUEUED:
         notify(connection, "document")
     return epoch
+
+
+def first_epoch() -> int:
+    """The epoch in which a reading begins; another one each time, so that a late reader of before is refused."""
+    return 1 + secrets.randbelow(2**30)
 
 
 def check_read_by(connection: Connection, document_id: str, epoch: int) -> None:

@@ -11,6 +11,7 @@ from core.errors import ConflictError
 from core.storage.base import QUEUED, Lease
 from core.storage.dialects import clock, notify, upsert
 from core.storage.documents import document_record
+from core.storage.reading_rows import first_epoch
 from core.storage.tables import documents, readings
 
 if TYPE_CHECKING:
@@ -125,18 +126,17 @@ class AllReadings:
 
         return await self._database.write(take, holds=True)
 
-    async def put_back(self, unread: Unread, *, died: bool = False, passed: bool = False) -> None:
+    async def put_back(self, unread: Unread, *, died: bool = False) -> None:
         """Let another process read a document.
 
         Args:
             unread: As it was when somebody looked.
             died: Its reader did.
-            passed: Its reader had not its bytes.
 
         Raises:
             ConflictError: key `busy`: somebody holds it, or it is read.
         """
-        more = {"lost": unread.lost + died, "passed": unread.passed + passed, "progress": None}
+        more = {"lost": unread.lost + died, "progress": None}
 
         def put(connection: Connection) -> None:
             _change(connection, unread, {"worker": QUEUED, "lease_until": None, **more})
@@ -144,16 +144,19 @@ class AllReadings:
 
         await self._database.write(put, holds=True)
 
-    async def give_up(self, held: Mapping[str, int], *, queue: bool) -> None:
+    async def give_up(self, held: Mapping[str, int], *, queue: bool, passed: bool = False) -> None:
         """Let others go on with documents at once. Raises StorageError.
 
         Args:
             held: The documents, each with the epoch in which the caller reads it.
             queue: Whether they wait for whoever has room; else whoever looks takes them.
+            passed: Whether the caller had not their bytes.
         """
 
         def give(connection: Connection) -> None:
             values: dict[str, Any] = {"lease_until": None, **({"worker": QUEUED} if queue else {})}
+            if passed:
+                values["passed"] = readings.c.passed + 1
             for document_id, epoch in sorted(held.items()):
                 mine = (readings.c.document_id == document_id) & (readings.c.epoch == epoch)
                 connection.execute(update(readings).where(mine).values(**values))
@@ -220,7 +223,7 @@ def _change(connection: Connection, unread: Unread, values: Mapping[str, Any]) -
         done = bool(connection.execute(change).rowcount)
     else:
         fresh: dict[str, Any] = {"due": unread.record.created_at, "restores": False, "lost": 0, "passed": 0, **values}
-        adding = upsert(readings).values(document_id=unread.id, owner_id=unread.owner_id, epoch=1, **fresh)
+        adding = upsert(readings).values(document_id=unread.id, owner_id=unread.owner_id, epoch=first_epoch(), **fresh)
         adding = adding.on_conflict_do_nothing().returning(readings.c.epoch)
         done = connection.execute(adding).first() is not None
     if not done:

@@ -225,7 +225,7 @@ class Stores:
         limits: UsualLimits = UNLIMITED,
     ) -> None:
         self.database = database
-        self._sealer = sealer
+        self.sealer = sealer
         self.conversations = AllConversations(database)
         self.documents, self.readings = AllDocuments(database), AllReadings(database)
         self.blobs = files_beside(files) if isinstance(files, Path) else files
@@ -243,5 +243,5 @@ class Stores:
 
     def of(self, owner: str) -> OwnerStores:
         """Those of one owner, who need not be known yet."""
-        kept = (self.files.of(owner), self.runs.of(owner), self._sealer, self.shares, self.api_keys)
+        kept = (self.files.of(owner), self.runs.of(owner), self.sealer, self.shares, self.api_keys)
         return OwnerStores(self.database, owner, *kept, self.standing)

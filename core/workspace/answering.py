@@ -100,7 +100,7 @@ class Answering:
         self.services = Services(
             settings=settings,
             stores=stores,
-            intake=Intake(stores, self._index, changed),
+            intake=Intake(stores, self._index, changed, sharing=runs.sharing),
             models=AllModels(settings, stores, model, lambda owner: changed(owner, None), fixed=brings_model),
             toolbox=Toolbox(stores, sealer, settings, self._code.of),
             code=self._code,
@@ -124,6 +124,7 @@ class Answering:
             shelves=shelves_at(settings.database_in(settings.home)),
         )
         self.services.intake.hear = self._hear
+        runs.heard.add(self._heard)
         self._open = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
@@ -143,6 +144,10 @@ class Answering:
     async def __aexit__(self, *_: object) -> None:
         """End runs as interrupted, their partial replies kept; stop reading; close tools, models and workspaces."""
         await self._open.aclose()
+
+    def _heard(self, said: str) -> None:
+        if said == "document":
+            self.services.intake.shared.room()
 
     def _index(self, owner: str) -> AbstractAsyncContextManager[Library]:
         return self.workspaces.index(owner)

@@ -123,7 +123,7 @@ class Belongings:
                 await workspace.intake.opened(await workspace.index())
             for record in await self._stores.documents.unread():
                 if record.owner_id == person_id:
-                    self._intake.begin(record)
+                    await self._intake.take_left(record.id)
 
 
 async def _rest(workspace: Workspace, conversation_id: str) -> None:
