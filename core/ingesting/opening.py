@@ -13,10 +13,12 @@ from core.reading.indexing import index_config
 from core.reading.intake import Intake
 from core.reading.libraries import checked_name
 from core.reading.owner_intake import OwnerIntake
+from core.runs.lease import this_worker
 from core.storage.base import folder_name
 from core.storage.database import Database
 from core.storage.installation import check_secret
 from core.storage.opening import opened_blobs
+from core.storage.reading_rows import reader_named
 from core.storage.sealing import Sealer
 from core.storage.stores import Stores
 
@@ -73,7 +75,7 @@ async def opened_house(settings: Settings, owner: str, at_once: int, *, vectors:
         blobs = await opened.enter_async_context(opened_blobs(settings))
         quota = settings.files_mb * _MIB or None
         every = Stores(database, blobs, Sealer(settings.signing_secret()), quota=quota)
-        shelves = shelves_at(settings.database_in(home))
+        shelves = shelves_at(settings.database_in(home), reader_named(this_worker()))
         if shelves is not None:
             opened.callback(shelves.close)
         config = index_config(settings)

@@ -234,7 +234,8 @@ class Intake:
                 for one in unread:
                     await self.take_left(one)
             with suppress(TimeoutError):
-                await asyncio.wait_for(news.wait(), _LOOKS_EVERY)
+                async with asyncio.timeout(_LOOKS_EVERY):
+                    await news.wait()
 
     def _begin_taken(self, taken: Taken) -> None:
         """Read what was taken over from another process, or waited for one."""

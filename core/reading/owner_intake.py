@@ -227,7 +227,8 @@ class OwnerIntake:
                 opened.cancel()
         elif (await self._stores.documents.get(document_id)).status == "reading":
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._opened_elsewhere(document_id), timeout)
+                async with asyncio.timeout(timeout):
+                    await self._opened_elsewhere(document_id)
         return await self._stores.documents.get(document_id)
 
     # ---- steering
@@ -374,7 +375,8 @@ class OwnerIntake:
         """Have another process read a document no further, and wait for that. Raises NotFoundError."""
         if await self._stores.documents.call_off(record.id):
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._intake.over(self._stores, [record.id]), within)
+                async with asyncio.timeout(within):
+                    await self._intake.over(self._stores, [record.id])
         self._intake.shared.known.pop(record.id, None)
         self._intake.changed(self._owner, record.conversation_id)
 

@@ -215,7 +215,7 @@ class SharedReading:
             first: What a process left that cannot be seen from here is taken up at once, as it was before a restart.
         """
         found = await self._readings.unread(_MOST_KNOWN)
-        here = {one for every in list(SharedReading._open) for one in every.holds()}
+        here = {one for every in (self, *SharedReading._open) for one in every.holds()}
         others = {one.id: one for one in found if one.id not in here}
         before, self.known = self.known, others
         for document_id in before.keys() | others.keys():

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import secrets
 from dataclasses import asdict, dataclass
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
 
-from sqlalchemy import Connection, delete, select
+from sqlalchemy import Connection, delete, select, text
 
 from core.errors import LeaseLostError
 from core.storage.base import QUEUED
@@ -90,6 +91,21 @@ def check_read_by(connection: Connection, document_id: str, epoch: int) -> None:
 def end_reading(connection: Connection, document_id: str) -> None:
     """Forget who reads a document, and what was kept for that."""
     connection.execute(delete(readings).where(readings.c.document_id == document_id))
+
+
+def reader_named(worker: str) -> str:
+    """What a process calls the connections to PostgreSQL by which it holds documents that it reads."""
+    return f"parlour-reader {sha256(worker.encode()).hexdigest()[:20]}"
+
+
+def shut_out(connection: Connection, worker: str) -> None:
+    """End the connections by which a process that left what it read holds it: should it wake, it writes no more."""
+    if connection.dialect.name != "sqlite":
+        ending = text(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            "WHERE datname = current_database() AND usename = current_user AND application_name = :name"
+        )
+        connection.execute(ending, {"name": reader_named(worker)})
 
 
 def state_of(record: DocumentRecord) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from core.errors import ConflictError
 from core.storage.base import QUEUED, Lease
 from core.storage.dialects import clock, notify, upsert
 from core.storage.documents import document_record
-from core.storage.reading_rows import first_epoch
+from core.storage.reading_rows import first_epoch, shut_out
 from core.storage.tables import documents, readings
 
 if TYPE_CHECKING:
@@ -140,6 +140,8 @@ class AllReadings:
 
         def put(connection: Connection) -> None:
             _change(connection, unread, {"worker": QUEUED, "lease_until": None, **more})
+            if died:
+                shut_out(connection, unread.lease.worker)
             notify(connection, "document")
 
         await self._database.write(put, holds=True)

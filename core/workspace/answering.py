@@ -14,11 +14,12 @@ from core.reading.senses import AGREED
 from core.runs.beside import Beside, FollowUps, Titles
 from core.runs.claim_check import ClaimChecker
 from core.runs.history_summary import HistorySummarizer
-from core.runs.lease import BEAT, Sharing
+from core.runs.lease import BEAT, Sharing, this_worker
 from core.runs.manager import Runs
 from core.runs.redis_feed import feed_at
 from core.runs.shared_slots import SharedSlots
 from core.storage.places import Places
+from core.storage.reading_rows import reader_named
 from core.storage.runs import LEASE_SECONDS
 from core.toolbox.code_interpreter import CodeInterpreters
 from core.toolbox.toolbox import Toolbox
@@ -84,8 +85,10 @@ class Answering:
         self._stores = stores
         self._code = CodeInterpreters(settings, stores, self._sandbox_known)
         self._check = ClaimChecker(by_meaning=settings.retrieval == "hybrid", find=self._find)
+        worker = this_worker()
         runs = Runs(
             stores,
+            worker=worker,
             check=self._checked if settings.check_claims else None,
             at_once=_at_once(settings, stores),
             arrivals=Arrivals(settings.replies_at_once),
@@ -100,7 +103,7 @@ class Answering:
         self.services = Services(
             settings=settings,
             stores=stores,
-            intake=Intake(stores, self._index, changed, sharing=runs.sharing),
+            intake=Intake(stores, self._index, changed, sharing=runs.sharing, worker=worker),
             models=AllModels(settings, stores, model, lambda owner: changed(owner, None), fixed=brings_model),
             toolbox=Toolbox(stores, sealer, settings, self._code.of),
             code=self._code,
@@ -121,7 +124,7 @@ class Answering:
             self.services,
             settings.home / "libraries",
             _indexed,
-            shelves=shelves_at(settings.database_in(settings.home)),
+            shelves=shelves_at(settings.database_in(settings.home), reader_named(worker)),
         )
         self.services.intake.hear = self._hear
         runs.heard.add(self._heard)

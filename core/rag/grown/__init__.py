@@ -12,11 +12,12 @@ if TYPE_CHECKING:
     from core.rag.grown.shelf import PgShelves
 
 
-def shelves_at(place: Path | str) -> PgShelves | None:
+def shelves_at(place: Path | str, reader: str = "") -> PgShelves | None:
     """The shelves of a database; `None` where that is a file, and each library has a file of its own.
 
     Args:
         place: As `Database.open` takes it.
+        reader: What this process calls the connections by which it holds what it reads.
 
     Raises:
         MissingExtraError: What speaks to PostgreSQL is not installed.
@@ -25,4 +26,4 @@ def shelves_at(place: Path | str) -> PgShelves | None:
         return None
     with extra_for("A library in PostgreSQL"):
         from core.rag.grown.shelf import PgShelves
-    return PgShelves(place)
+    return PgShelves(place, reader)

@@ -39,15 +39,16 @@ class Connections:
 
     Args:
         address: As `PARLOUR_DATABASE` has it.
+        reader: What those are called that hold documents.
     """
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, reader: str = "") -> None:
         self._guard = threading.Lock()
         self._has_vectors: bool | None = None
         self._try_at = 0.0
         # Locks are held while others write: out of the same pool they could use up what they wait for.
         how = conninfo_of(address)
-        self._pool, self._locks = _pool(how, _MOST), _pool(how, _MOST_LOCKS)
+        self._pool, self._locks = _pool(how, _MOST), _pool(how, _MOST_LOCKS, reader)
 
     @contextmanager
     def reading(self) -> Generator[Db]:
@@ -122,7 +123,7 @@ class Connections:
         self._locks.close()
 
 
-def _pool(how: str, most: int) -> ConnectionPool[Db]:
+def _pool(how: str, most: int, name: str = "") -> ConnectionPool[Db]:
     return ConnectionPool(
         how,
         min_size=0,
@@ -131,7 +132,7 @@ def _pool(how: str, most: int) -> ConnectionPool[Db]:
         open=True,
         configure=_configured,
         check=ConnectionPool.check_connection,
-        kwargs={"autocommit": True, "application_name": "parlour-shelf"},
+        kwargs={"autocommit": True, "application_name": name or "parlour-shelf"},
         name="shelf",
     )
 

@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
+import psycopg
+
 from core.errors import NotFoundError, StorageError
 from core.rag.document import Document, Figure, Heading, PageShape, Passage
 from core.rag.grown import words
@@ -58,10 +60,11 @@ class PgShelves:
 
     Args:
         address: As `PARLOUR_DATABASE` has it.
+        reader: What the connections are called by which documents are held that are read.
     """
 
-    def __init__(self, address: str) -> None:
-        self._server = Connections(address)
+    def __init__(self, address: str, reader: str = "") -> None:
+        self._server = Connections(address, reader)
 
     def of(self, owner: str, library: str = "documents") -> PgShelf:
         """The shelf of a library of an owner, made where there is none. Raises StorageError."""
@@ -97,6 +100,7 @@ class PgShelf:
         self._here = {"owner": owner, "shelf": number}
         self._closed = False
         self._notes = PgNotes(server, number)
+        self._locks: dict[str, PgLock] = {}
 
     @property
     def notes(self) -> PgNotes:
@@ -120,6 +124,7 @@ class PgShelf:
         values = {name: _kept(getattr(document, name)) for name in _COLUMNS} | self._here
         rows = self._prepared(document, piece.chunks, 0 if is_first else document.chunks - len(piece.chunks))
         with self._changing() as db:
+            self._check_held(document.id)
             check()  # what is so now, however long it took until it was our turn
             if is_first:
                 self._delete(db, document.id)  # the remains of a killed reading
@@ -197,7 +202,14 @@ class PgShelf:
     def remove(self, document_id: str) -> None:
         """As of `Shelf`."""
         with self._changing() as db:
+            self._check_held(document_id)
             self._delete(db, document_id)
+
+    def _check_held(self, document_id: str) -> None:
+        """Nothing, where a document that is read here is still ours, or none is. Raises StorageError."""
+        lock = self._locks.get(writable(document_id))
+        if lock is not None:
+            lock.check()
 
     def _delete(self, db: Db, document_id: str) -> None:
         given = {**self._here, "document": writable(document_id)}
@@ -395,7 +407,7 @@ class PgShelf:
     def lock(self, document_id: str) -> PgLock:
         """As of `Shelf`."""
         self._check_open()
-        return PgLock(self._server, number_of("reading", self._shelf, writable(document_id)))
+        return PgLock(self._server, self._shelf, writable(document_id), self._locks)
 
     def delete(self) -> None:
         """Delete the library with all that is in it. Raises StorageError."""
@@ -430,21 +442,41 @@ class PgLock:
     """A `Lock` of the server; it ends with the connection of whoever has it.
 
     Args:
-        key: Stands for what is locked.
+        shelf: The number of the library.
+        document_id: What is locked.
+        locks: Those that are held here, by documents.
     """
 
-    def __init__(self, server: Connections, key: int) -> None:
-        self._server, self._key = server, key
+    def __init__(self, server: Connections, shelf: int, document_id: str, locks: dict[str, PgLock]) -> None:
+        self._server, self._key = server, number_of("reading", shelf, document_id)
+        self._document, self._locks = document_id, locks
         self._held: Db | None = None
 
     def acquire(self) -> bool:
         """As of `Lock`."""
         self._held = self._server.lock(self._key)
+        if self._held is not None:
+            self._locks[self._document] = self
         return self._held is not None
+
+    def check(self) -> None:
+        """Nothing, while it is held: whoever reads a document in our place has ended its connection first.
+
+        Raises:
+            StorageError: It is not held any more.
+        """
+        try:
+            if self._held is not None:
+                self._held.execute("SELECT 1")
+        except psycopg.Error as error:
+            text = "This document is read by another process by now, or the database was away."
+            raise StorageError(text, hint="Try again in a moment.") from error
 
     def release(self) -> None:
         """As of `Lock`."""
         held, self._held = self._held, None
+        if self._locks.get(self._document) is self:
+            del self._locks[self._document]
         if held is not None:
             self._server.unlock(held, self._key)
 
