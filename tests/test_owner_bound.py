@@ -96,6 +96,7 @@ ALLOWED = {
     "core.reading.preparing.Preparing.resume": SHARES,
     "core.reading.preparing.Preparing.watch": SHARES,
     "core.reading.intake.Intake.__init__": NEWS,
+    "core.reading.intake.Intake.changed": NEWS,
     "core.toolbox.code_interpreter.CodeInterpreters._forget": SHARES,
     "core.toolbox.code_interpreter.CodeInterpreters._tool": SHARES,
     "core.toolbox.code_interpreter._key": SHARES,

@@ -79,7 +79,7 @@ class OwnerIntake:
         Returns:
             The document, how its reading begins, and the epoch of that; 0 where it was there already.
         """
-        hold = self._intake.shared.hold(self._owner, patience=patience(file))
+        hold = self._intake.shared.hold(self._stores, patience=patience(file))
         record, epoch = await self._stores.documents.add_to_read(
             conversation_id, file.id, file.name, hold, collection_id=collection_id
         )
@@ -385,7 +385,7 @@ class OwnerIntake:
         shared, waits = self._intake.shared, 0.0
         if shared.sharing is not None:
             waits = patience(await self._stores.files.record(record.file_id))
-        return shared.hold(self._owner, patience=waits, password=password, restores=restores)
+        return shared.hold(self._stores, patience=waits, password=password, restores=restores)
 
     def _attached(self, record: DocumentRecord) -> Attached:
         progress, facts = self.progress(record.id), record.facts or {}

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from core.runs.lease import Sharing
     from core.storage.base import DocumentRecord, Lease
     from core.storage.readings import Taken, Unread
-    from core.storage.stores import Stores
+    from core.storage.stores import OwnerStores, Stores
 
 _LOG = logging.getLogger(__name__)
 
@@ -97,16 +97,17 @@ class SharedReading:
 
     # ---- what is read here
 
-    def hold(self, owner: str, *, patience: float = 0.0, password: str = "", restores: bool = False) -> Hold:
+    def hold(self, mine: OwnerStores, *, patience: float = 0.0, password: str = "", restores: bool = False) -> Hold:
         """How the reading of a document begins that is added here.
 
         Args:
+            mine: Of whose document it is.
             patience: For how many seconds others may go before.
             password: Opens it; kept sealed where another process may read it, else nowhere.
         """
         if self.sharing is None:
             return Hold(self.worker, self.lasts, time.time(), restores)
-        sealed = self._stores.sealer.seal(password, "password", owner) if password else ""
+        sealed = self._stores.sealer.seal(password, "password", mine.owner) if password else ""
         return Hold(QUEUED, due=time.time() + patience, restores=restores, password=sealed)
 
     def opened(self, taken: Taken) -> str:

@@ -159,7 +159,7 @@ async def test_a_document_that_each_reader_dies_of_is_left_unread_and_says_so(ho
     web = await house("web")
     mine = web.stores.of("alice")
     file, talk = await mine.files.put("heavy.pdf", pdf(CLAUSE)), await mine.conversations.create()
-    hold = web.intake.shared.hold("alice")
+    hold = web.intake.shared.hold(mine)
     record, _ = await mine.documents.add_to_read(talk.id, file.id, file.name, hold)
     for died in range(3):
         (waits,) = await web.stores.readings.waiting(1)
