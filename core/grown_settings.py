@@ -45,7 +45,7 @@ class GrownSettings(BaseSettings):
         drain_seconds: How long it goes on serving after SIGTERM, while `/readyz` says 503, so that a proxy sends nobody
             here any more and replies come to their end; it ends sooner when nobody is served.
         role: What this process does of what several on one database do together: `all`, serve pages and programs alone
-            (`web`), or write replies alone (`worker`).
+            (`web`), or write replies and read documents alone (`worker`).
         replies_per_worker: How many replies that were asked for elsewhere this process writes at the same time.
     """
 
