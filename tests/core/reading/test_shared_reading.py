@@ -169,7 +169,7 @@ async def test_a_document_that_each_reader_dies_of_is_left_unread_and_says_so(ho
         with anyio.fail_after(20):
             while (await web.stores.readings.unread(1) or [waits])[0].lease.worker == ELSEWHERE:
                 await anyio.sleep(0.05)  # between two looks
-    failed = await mine.documents.get(record.id)
+    failed = await settled(web, record)
     assert (failed.status, (failed.error or {})["key"]) == ("failed", "document_too_heavy")
     assert await readings(web) == "[]"
 
