@@ -26,6 +26,8 @@ _LISTED: Mapping[str, str] = {
         core.judging.evaluators: evaluated
         core.messages.marks: set_marks
         core.observing: Span.*
+        core.rag.grown: shelves_at
+        core.reading.shared: SharedReading.*
         webui.agent_doors.a2a: agent_card _Form.*
         webui.agent_doors.a2a_task: Tasks.*
         webui.agent_doors.answering: answered
@@ -43,7 +45,8 @@ _LISTED: Mapping[str, str] = {
         core.storage.conversations: ConversationStore.* Allowances.* freed_files unneeded thread_of
         core.storage.summaries: SummaryStore.*
         core.storage.conversations: use_files
-        core.storage.documents: LibraryStore.* DocumentStore.*
+        core.storage.documents: DocumentStore.*
+        core.storage.libraries: LibraryStore.*
         core.storage.files: FileStore.*
         core.storage.folders: FolderStore.* folder_of
         core.storage.ingested: IngestedStore.*
