@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
+from core.doors.asked import LONGEST_BODY
 from core.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -100,6 +101,8 @@ class Server(uvicorn.Server):
             proxy_headers=False,  # `ProxyMiddleware` decides whose count
             timeout_graceful_shutdown=_GRACE,
             timeout_keep_alive=75,
+            ws_max_size=LONGEST_BODY,
+            ws_per_message_deflate=False,  # what is small costs more packed
         )
         super().__init__(config)
         self._stopping = stopping
@@ -172,6 +175,52 @@ _TOO_LONG = 431
 _LOOKS = 4  # at what was not taken, before its connection is ended
 
 
+class Joined:
+    """A transport that sends in one what is written in one breath: an answer's head and what its body begins with.
+
+    Each time that somebody is told of bytes costs both sides more than the bytes do.
+
+    Args:
+        inner: The transport; all that is not said here is its own.
+    """
+
+    most: ClassVar[int] = 64 * 1024  # bytes that wait for more
+
+    def __init__(self, inner: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+        self._inner = inner
+        self._loop = loop
+        self._held: list[bytes] = []
+        self._size = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    def write(self, data: bytes) -> None:
+        """Send this, with whatever is written before the loop goes on."""
+        if not self._held:
+            self._loop.call_soon(self._send)
+        self._held.append(data)
+        self._size += len(data)
+        if self._size > self.most:
+            self._send()
+
+    def close(self) -> None:
+        """Close it, when all is sent."""
+        self._send()
+        self._inner.close()
+
+    def get_write_buffer_size(self) -> int:
+        """Bytes that are written and not sent."""
+        return self._size + self._inner.get_write_buffer_size()
+
+    def _send(self) -> None:
+        if self._held:
+            data = b"".join(self._held)
+            self._held.clear()
+            self._size = 0
+            self._inner.write(data)
+
+
 class PatientProtocol(HttpToolsProtocol):
     """One connection, which ends where nothing comes, and where nothing of what is said is taken."""
 
@@ -188,7 +237,7 @@ class PatientProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin to wait."""
-        super().connection_made(transport)
+        super().connection_made(cast("asyncio.Transport", Joined(transport, self.loop)))
         self._look()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -202,6 +251,9 @@ class PatientProtocol(HttpToolsProtocol):
         self._unsaid += len(data)
         super().data_received(data)
         if self.transport.is_closing():
+            return
+        if self.transport.get_protocol() is not self:  # it speaks by WebSocket from now on, which has its own patience
+            self._rest()
             return
         if self._unsaid > self.longest_head:
             _log.warning("A request has a head of more than %d bytes and is refused.", self.longest_head)

@@ -18,6 +18,7 @@ from core.runs.lease import standing, this_worker
 from core.shared_limits import limits_of
 from webui.app import open_app
 from webui.auth import Hosts, PageToken, owners_of
+from webui.doors.socket import SocketDoor
 from webui.middleware.headers import HeadersMiddleware
 from webui.middleware.owner import OwnerMiddleware, newcomers_of
 from webui.middleware.places import PlacesMiddleware
@@ -127,7 +128,7 @@ def bring_back(settings: Settings) -> None:
             bucket.bring_back()
 
 
-def guarded(app: ASGIApp, settings: Settings, secret: str, token: str) -> RootMiddleware:
+def guarded(app: ASGIApp, settings: Settings, secret: str, token: str) -> SocketDoor:
     """The app behind what looks at every request.
 
     Args:
@@ -151,7 +152,7 @@ def guarded(app: ASGIApp, settings: Settings, secret: str, token: str) -> RootMi
     )
     frames = HeadersMiddleware(owned, (*(_SPACE_FRAMES if settings.space_hosts else ()), *settings.frames))
     placed = ProxyMiddleware(PlacesMiddleware(frames, owners.cookies), settings.trusted_proxies)
-    return RootMiddleware(placed, settings.root_path)
+    return SocketDoor(RootMiddleware(placed, settings.root_path), settings.root_path)
 
 
 _NAME = "address"

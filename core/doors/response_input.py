@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 from core.doors.asked import BadRequestError, listed
 from core.doors.guard import Answered, Settled
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from core.runs.log import LoggedEvent
-    from core.storage.api_state import ApiResponseStore
 
 _NUMBER: Final = (int, float)
 _TOLD: Final[Mapping[str, tuple[Any, type | tuple[type, ...]]]] = {
@@ -35,6 +34,18 @@ _TOLD: Final[Mapping[str, tuple[Any, type | tuple[type, ...]]]] = {
 MOST_ITEMS: Final = 5_000
 RESPONSE: Final = "resp_"
 APPROVAL: Final = "mcpr_"
+
+
+class KeptResponses(Protocol):
+    """Responses that a program may go on from."""
+
+    async def get(self, response_id: str) -> dict[str, Any]:
+        """What was kept. Raises NotFoundError."""
+        ...
+
+    async def spend(self, response_id: str, question: str) -> bool:
+        """Note that a question of a response was answered; whether it was open until now. Raises StorageError."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +109,7 @@ def answers_in(items: Sequence[Mapping[str, Any]]) -> dict[str, bool]:
     return {str(one.get("approval_request_id")): one.get("approve") is True for one in answers}
 
 
-async def earlier_of(given: Mapping[str, Any], answers: Mapping[str, bool], kept: ApiResponseStore) -> Earlier:
+async def earlier_of(given: Mapping[str, Any], answers: Mapping[str, bool], kept: KeptResponses) -> Earlier:
     """What a request goes on from: the response that it names, or the one that asked what it answers.
 
     Raises:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 import openai
 import pytest
@@ -335,3 +335,55 @@ def test_to_sum_up_counts_towards_the_limit_of_questions(house: House) -> None:
     with OpenAI(base_url=house.base_url, api_key=house.key("zoe", owner="z-zoe"), max_retries=0, timeout=30) as zoe:
         zoe.responses.compact(model="parlour", input="We launch on Tuesday.")
         assert house.do(used) == (1, 45)
+
+
+def test_what_a_request_said_is_listed_page_by_page(client: OpenAI, house: House) -> None:
+    house.says(Reply(text="Fine."))
+    picture: Any = {"type": "input_image", "image_url": f"data:image/png;base64,{PNG}", "detail": "auto"}
+    said: Any = [
+        {"role": "user", "content": "One?"},
+        {"role": "assistant", "content": "One."},
+        {"type": "function_call", "call_id": "call_1", "name": "get_weather", "arguments": "{}"},
+        {"type": "function_call_output", "call_id": "call_1", "output": "Sun."},
+        {"role": "user", "content": [{"type": "input_text", "text": "Two?"}, picture]},
+    ]
+    made = client.responses.create(model="installed", input=said, tools=[WEATHER])
+    pages = client.responses.input_items
+    newest, *_, oldest = list(pages.list(made.id, limit=2))  # the package turns the pages
+    assert [one.type for one in pages.list(made.id, order="asc")] == [
+        "message",
+        "message",
+        "function_call",
+        "function_call_output",
+        "message",
+    ]
+    texts: Any = (newest, oldest)
+    assert [one.content[0].text for one in texts] == ["Two?", "One?"]
+    assert PNG not in str(newest)
+    page = pages.list(made.id, order="asc", limit=1, after=oldest.id or "")
+    assert ([one.role for one in page.data], page.has_more, page.first_id == page.last_id) == (
+        ["assistant"],
+        True,
+        True,
+    )
+    assert house.says("Again.") is None
+    more = client.responses.create(model="installed", input="And?", previous_response_id=made.id)
+    (only,) = cast("Any", pages.list(more.id))
+    assert only.content[0].text == "And?"
+    wrong: Any
+    for wrong in ({"limit": 0}, {"limit": 101}, {"order": "up"}, {"after": "msg_1"}):
+        with pytest.raises(openai.BadRequestError, match=next(iter(wrong))):
+            pages.list(made.id, **wrong)
+    with pytest.raises(openai.NotFoundError):
+        pages.list("resp_nobody")
+
+
+def test_a_response_that_is_over_is_neither_cancelled_nor_streamed_once_more(client: OpenAI, house: House) -> None:
+    house.says("Over.")
+    made = client.responses.create(model="installed", input="Hello?")
+    with pytest.raises(openai.BadRequestError, match="in the background"):
+        client.responses.cancel(made.id)
+    with pytest.raises(openai.BadRequestError, match="in the background"):
+        client.responses.retrieve(made.id, stream=True, starting_after=1)
+    with pytest.raises(openai.NotFoundError):
+        client.responses.cancel("resp_nobody")

@@ -85,7 +85,7 @@ class OwnerMiddleware:
         if scope["type"] == "lifespan":
             await self.app(scope, receive, send)
             return
-        if scope["type"] != "http":  # Parlour speaks no websockets
+        if scope["type"] != "http":  # `SocketDoor` has those that Parlour speaks
             await send({"type": "websocket.close", "code": 1008})
             return
         if scope["path"] == METRICS_PATH:  # shows a token of its own, whatever name and address it asks by

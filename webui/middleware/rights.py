@@ -45,6 +45,7 @@ ROUTES: Final[Mapping[str, Needed]] = {
             ),
             *_below("v1", "models models/{model:path} chat/completions embeddings ag-ui"),
             *_below("v1", "responses responses/compact responses/{response_id}"),
+            *_below("v1", "responses/{response_id}/input_items responses/{response_id}/cancel"),
             *_below("v1", "ag-ui/{model:path} files files/{file_id} files/{file_id}/content {rest:path}"),
             *_below("gradio_api", "info call/ask call/v2/ask call/ask/{event} call/v2/ask/{event} mcp mcp/ mcp/schema"),
             *OPEN_PATHS,

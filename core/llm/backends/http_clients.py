@@ -8,12 +8,14 @@ from functools import cache
 from threading import Lock
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, TypeAlias
+from urllib.request import getproxies
 
 import anyio
 import httpx2
 
 from core.bridge.watchdog import AwakeTimer
 from core.errors import ModelUnavailableError, SettingsError
+from core.llm.backends.network import Transport
 from core.llm.wire_log import note_request, note_response
 from core.net.addresses import PORTS, Resolve, is_own_server, is_public, system_addresses
 from core.net.body import ASKED
@@ -53,7 +55,10 @@ async def bounded(response: httpx2.Response) -> None:
 
 
 def _usual(trusted: ssl.SSLContext | None) -> httpx2.AsyncClient:
+    # A proxy that the environment names is asked by the HTTP package's own way, which knows its ways of signing in.
+    direct = None if getproxies() else Transport(trusted, _CONNECTIONS)
     return httpx2.AsyncClient(
+        transport=direct,
         timeout=httpx2.Timeout(60.0, connect=CONNECT_SECONDS),
         limits=_CONNECTIONS,
         follow_redirects=False,  # a key in a vendor's own header would go along
@@ -198,7 +203,7 @@ class PublicTransport(httpx2.AsyncBaseTransport):
 
     def __init__(self, resolve: Resolve | None = None, trusted: ssl.SSLContext | None = None) -> None:
         self._resolve = resolve
-        self._inner = httpx2.AsyncHTTPTransport(verify=trusted or True, trust_env=False)
+        self._inner = Transport(trusted)
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Send one request; the certificate must be the name's.

@@ -17,6 +17,7 @@ from core.settings import Settings
 from tests.prompt_server import PromptServer
 from webui.auth import Hosts, Owners
 from webui.context import WebContext
+from webui.doors.socket import SocketDoor
 from webui.middleware.gate import GateMiddleware
 from webui.middleware.headers import HeadersMiddleware
 from webui.middleware.owner import OwnerMiddleware
@@ -43,7 +44,7 @@ async def served(engine: Engine, settings: Settings, *, whole: bool = False) -> 
     uploads = Uploads(settings.home / "tmp", 1024 * 1024)
     inner = Starlette(routes=Routes(WebContext(engine, settings, Words.of), uploads, Views(Words.of)).table())
     owners, hosts = Owners("secret", local=True), Hosts("127.0.0.1", any_address=False)
-    app: ASGIApp = HeadersMiddleware(OwnerMiddleware(GateMiddleware(inner, uploads), owners, hosts), ())
+    app: ASGIApp = SocketDoor(HeadersMiddleware(OwnerMiddleware(GateMiddleware(inner, uploads), owners, hosts), ()))
     if whole:
         app = guarded(GateMiddleware(inner, uploads), settings, "secret", settings.page_token())
     with socket.create_server(("127.0.0.1", 0)) as sock:

@@ -13,9 +13,10 @@ import pytest
 from starlette.types import Receive, Scope, Send
 from uvicorn import Config
 from uvicorn.server import ServerState
+from websockets.asyncio.client import connect
 
 from core.settings import Settings
-from webui.server import PatientProtocol, Server
+from webui.server import Joined, PatientProtocol, Server
 
 pytestmark = pytest.mark.anyio
 
@@ -224,3 +225,63 @@ async def test_parlour_listens_so_and_waits_for_readers_as_long_as_its_settings_
         assert issubclass(kind, PatientProtocol)
         assert kind.write_seconds == seconds
     assert PatientProtocol.write_seconds == 300
+
+
+class Counting(asyncio.Transport):
+    """Keeps what is sent, each time by itself."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sent: list[bytes] = []
+        self.is_closed = False
+
+    def write(self, data: Any) -> None:
+        assert not self.is_closed
+        self.sent.append(bytes(data))
+
+    def close(self) -> None:
+        self.is_closed = True
+
+    def get_write_buffer_size(self) -> int:
+        return 3
+
+
+async def test_an_answers_head_and_the_beginning_of_its_body_are_sent_in_one_and_nothing_large_is_held() -> None:
+    inner = Counting()
+    joined = Joined(inner, asyncio.get_running_loop())
+    joined.write(b"head")
+    joined.write(b"body")
+    assert (inner.sent, joined.get_write_buffer_size()) == ([], 11)
+    await asyncio.sleep(0)
+    assert (inner.sent, joined.get_write_buffer_size()) == ([b"headbody"], 3)
+    joined.write(b"x" * (Joined.most + 1))
+    assert len(inner.sent) == 2
+    joined.write(b"last")
+    joined.close()
+    await asyncio.sleep(0)
+    assert (inner.sent[2:], inner.is_closed) == ([b"last"], True)
+
+
+async def echo(scope: Scope, receive: Receive, send: Send) -> None:
+    """Says over a WebSocket what it is told."""
+    assert scope["type"] == "websocket"
+    await receive()
+    await send({"type": "websocket.accept"})
+    while (message := await receive())["type"] == "websocket.receive":
+        await send({"type": "websocket.send", "text": message["text"]})
+
+
+async def test_who_speaks_by_websocket_may_keep_silent_for_longer_than_a_head_takes() -> None:
+    config = Config(echo, http=Hurried, log_config=None, ws="auto", lifespan="off")
+    config.load()
+    made: list[Hurried] = []
+
+    def make() -> Hurried:
+        made.append(Hurried(config=config, server_state=ServerState(), app_state={}))
+        return made[-1]
+
+    server = await asyncio.get_running_loop().create_server(make, "127.0.0.1", 0)
+    async with server, connect(f"ws://127.0.0.1:{server.sockets[0].getsockname()[1]}/") as over:
+        assert made[0]._timer is None  # pyright: ignore[reportPrivateUsage]
+        await over.send("Hello!")
+        assert await over.recv() == "Hello!"
