@@ -29,7 +29,7 @@ from core.storage.app_tokens import ACCESS_PREFIX
 from core.storage.base import LOCAL_OWNER
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Sequence
+    from collections.abc import Awaitable, Callable, Coroutine, Sequence
     from contextlib import AbstractAsyncContextManager
     from types import TracebackType
 
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from core.agents.assistant import Assistant
     from core.mcp.apps import Apps
     from core.mcp.serving import Serving
+    from core.messages.events import Event
     from core.messages.message import Usage
     from core.people.people import People
     from core.storage.api_keys import ApiKey
@@ -258,8 +259,11 @@ class OwnerMcpAccess:
             self._shared.later(self._note(None, questions=0))
         return [passage.as_dict() for passage in found]
 
-    async def ask(self, question: str) -> str:
+    async def ask(self, question: str, heard: Callable[[Event], Awaitable[None]] | None = None) -> str:
         """The assistant's answer, with the places it cites.
+
+        Args:
+            heard: Is given each event on the way to it.
 
         Raises:
             ConflictError: key `busy`: the owner's other programs are asking already.
@@ -274,7 +278,7 @@ class OwnerMcpAccess:
         try:
             if self.is_counted:
                 await self._shared.stores.use.check(self.owner)
-            return await self._noted_answer(question)
+            return await self._noted_answer(question, heard or _unheard)
         finally:
             self._shared.asking[self.owner] -= 1
             if not self._shared.asking[self.owner]:
@@ -282,19 +286,19 @@ class OwnerMcpAccess:
 
     # ---- inside
 
-    async def _noted_answer(self, question: str) -> str:
+    async def _noted_answer(self, question: str, heard: Callable[[Event], Awaitable[None]]) -> str:
         account = Account()
         try:
             with recorded_by(account):
                 async with asyncio.timeout(self._shared.seconds):
-                    return await self._answered(question)
+                    return await self._answered(question, heard)
         except TimeoutError:
             raise ToolTimeoutError("The answer took too long.", tool="ask", seconds=self._shared.seconds) from None
         finally:
             if self.is_counted:
                 self._shared.later(self._count(account))
 
-    async def _answered(self, question: str) -> str:
+    async def _answered(self, question: str, heard: Callable[[Event], Awaitable[None]]) -> str:
         transcript = Transcript()
         async with self._shared.workspaces.open(self.owner) as workspace:
             policy = workspace.rules.policy
@@ -305,6 +309,7 @@ class OwnerMcpAccess:
             ):
                 async for event in events:
                     transcript.apply(event)
+                    await heard(event)
         reply = transcript.messages()
         texts = [message.get_text_content() for message in reply if message.role == ASSISTANT]
         text = next((text for text in reversed(texts) if text.strip()), "")
@@ -326,6 +331,10 @@ class OwnerMcpAccess:
     async def _kept(self) -> dict[str, Any] | None:
         kept: object = await self._settings.get(_KEPT)
         return cast("dict[str, Any]", kept) if isinstance(kept, dict) and {"hash", "made"} <= kept.keys() else None
+
+
+async def _unheard(event: Event) -> None:
+    del event
 
 
 async def _noted(work: Coroutine[Any, Any, None]) -> None:

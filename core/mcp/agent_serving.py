@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     from starlette.types import Scope
 
+    from core.mcp.serving import Heard
+
 _LONGEST_QUESTION = 20_000
 _QUESTION = {"type": "string", "minLength": 1, "maxLength": _LONGEST_QUESTION, "description": "What is asked."}
 _SCHEMA = {"type": "object", "properties": {"question": _QUESTION}, "required": ["question"]}
@@ -75,8 +77,9 @@ class _Asked:
         del question, library, k
         return ()
 
-    async def ask(self, question: str) -> str:
+    async def ask(self, question: str, heard: Heard | None = None) -> str:
         """Nothing."""
+        del heard
         return question
 
 

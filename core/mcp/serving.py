@@ -19,12 +19,15 @@ from mcp_types import CallToolResult, ListToolsResult, TextContent, Tool, ToolAn
 from core.errors import BadArgumentsError, ParlourError
 from core.mcp.app_addresses import APP_SCOPES, NEEDED, base_of, challenge, needed_for
 from core.mcp.journal import one_line
+from core.mcp.progress import Telling
 from core.tools.arguments import check
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+    from core.messages.events import Event
 
 
 _VERSION = "0.1.0"  # the project's: where it runs from a checkout, nothing else tells it
@@ -56,11 +59,12 @@ class Served(Protocol):
         """Passages as dicts; of all libraries where none is named."""
         ...
 
-    async def ask(self, question: str) -> str:
-        """The assistant's answer."""
+    async def ask(self, question: str, heard: Heard | None = None) -> str:
+        """The assistant's answer; `heard` is given each event on the way to it."""
         ...
 
 
+Heard: TypeAlias = "Callable[[Event], Awaitable[None]]"
 LetIn: TypeAlias = Callable[[str, bool, str], Awaitable[Served | None]]
 
 
@@ -165,7 +169,8 @@ class Serving:
                 return _said("This program was not let in for that.", failed=True)
             if params.name == _ASK.name:
                 check(arguments, dict(_ASK.input_schema))
-                return _said(await served.ask(arguments["question"]))
+                telling = Telling(context.session.report_progress)  # which does nothing for who wants no word of it
+                return _said(await served.ask(arguments["question"], telling.heard))
             if params.name == "search_library":
                 check(arguments, _search_schema([]))
                 return await _searched(served, arguments)

@@ -317,6 +317,7 @@ _LISTED: Mapping[str, str] = {
         core.llm.backends.dashscope.service: DashScopeService.ask in_time
         core.llm.backends.native.service: NativeService.*
         core.llm.backends.moderation: ModerationService.look
+        core.llm.backends.network: Connection.* Network.*
         core.llm.backends.openai.service: listed_models offered_models
         core.llm.heard_parts: HeardParts.* mark_of
         core.llm.transcription: Transcriber.*
@@ -331,8 +332,9 @@ _LISTED: Mapping[str, str] = {
         core.tools.web.passages: given
         core.tools.web.reading: read
         webui.bundles: packed
+        webui.doors.socket: _Answer.* _Turn.*
         webui.doors.stream: _Buffer.*
-        webui.server: PatientProtocol.*
+        webui.server: Joined.* PatientProtocol.*
         webui.uploads: Incoming.* Uploads.receive Uploads.progress
     """,
     "settings of who starts the house or writes the program, and names of the house": """

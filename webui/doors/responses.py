@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from core.doors.door import Door
+    from core.storage.api_state import ApiResponseStore
 
 _log = logging.getLogger(__name__)
 _LARGEST: Final = 4 * 1024 * 1024  # characters of what is kept for a further request
@@ -68,7 +69,7 @@ async def make(request: Request, door: Door) -> Response:
     async with AsyncExitStack() as opened:
         await opened.enter_async_context(door.opened())
         parts = await opened.enter_async_context(Parts(door))
-        earlier = await earlier_of(given, answers, _Kept(door, remembered))
+        earlier = await earlier_of(given, answers, _Kept(door.stores.api_responses, remembered))
         said = messages_of(items) if earlier.messages else begun_by_user(messages_of(items))
         told = await parts.resolved(said)
         asked = with_private(response_asked(as_chat(given), given, earlier.messages, told), private)
@@ -184,8 +185,8 @@ async def _keep(answer: Answer, form: ResponseForm) -> None:
 class _Kept:
     """Responses that a program goes on from: the one that its connection remembers, and those that are stored."""
 
-    def __init__(self, door: Door, remembered: Remembered | None) -> None:
-        self._stored = door.stores.api_responses
+    def __init__(self, stored: ApiResponseStore, remembered: Remembered | None) -> None:
+        self._stored = stored
         self._remembered = remembered
 
     async def get(self, response_id: str) -> dict[str, Any]:

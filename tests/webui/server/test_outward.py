@@ -19,6 +19,9 @@ from mcp.server import _streamable_http_modern as modern
 from sse_starlette import EventSourceResponse
 
 from core.engine import Engine
+from core.mcp.progress import Telling
+from core.messages.events import CallStarted, ReasoningDelta, TextDelta, ToolFinished
+from core.messages.message import Message
 from core.settings import Settings
 from core.testing.script import Reply
 from core.testing.scripted_model import ScriptedModel
@@ -189,3 +192,43 @@ def test_the_owner_of_this_machine_is_the_one_that_tokens_name() -> None:
     from core.storage.base import LOCAL_OWNER
 
     assert LOCAL_OWNER == ADMIN
+
+
+@pytest.mark.parametrize("mode", ["legacy", "auto"])
+async def test_who_wants_to_know_is_told_what_is_going_on_while_the_assistant_answers(house: Served, mode: str):
+    token = await house.engine.outward.of(ADMIN).renew_token()
+    told: list[tuple[float, float | None, str | None]] = []
+
+    async def progress(done: float, total: float | None, message: str | None) -> None:
+        told.append((done, total, message))
+
+    async with client(house, token, mode=mode) as asked:
+        await asked.call_tool("ask", {"question": "With which word does the vault open?"})
+        await asked.call_tool("ask", {"question": "Keep that."}, progress_callback=progress)
+    assert told[:2] == [(1.0, None, "The tool storage is called."), (2.0, None, "The tool storage failed.")]
+
+
+async def test_words_on_a_text_that_grows_come_once_a_second_and_those_on_tools_at_once():
+    now, said = 0.0, list[str]()
+
+    async def tell(done: float, total: float | None, message: str) -> None:
+        assert (done, total) == (len(said) + 1, None)
+        said.append(message)
+
+    telling = Telling(tell, lambda: now)
+    for seconds, event in (
+        (0.5, ReasoningDelta("Hm.")),
+        (0.6, ReasoningDelta("Hm.")),
+        (0.1, CallStarted("1", "storage")),
+        (0.1, ToolFinished("1", Message("function", "kept", name="storage"))),
+        (0.9, TextDelta("x" * 1200)),
+        (0.2, TextDelta("yz")),
+    ):
+        now += seconds
+        await telling.heard(event)
+    assert said == [
+        "The model thinks.",
+        "The tool storage is called.",
+        "The tool storage is done.",
+        "The answer is being written: 1,202 characters so far.",
+    ]
