@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
+from core.agents.conversation import call_id
 from core.doors.asked import BadRequestError, listed
 from core.doors.guard import Answered, Settled
 from core.doors.namespaces import joined
@@ -107,6 +108,18 @@ def answers_in(items: Sequence[Mapping[str, Any]]) -> dict[str, bool]:
     """What the program says to questions about calls, by the ids of the questions."""
     answers = [one for one in items if one.get("type") == "mcp_approval_response"]
     return {str(one.get("approval_request_id")): one.get("approve") is True for one in answers}
+
+
+def check_results(items: Sequence[Mapping[str, Any]], earlier: Sequence[Message]) -> None:
+    """Whether the results in a request that goes on are those of calls that were made. Raises BadRequestError."""
+    if not earlier:
+        return
+    made = {call_id(one) for one in earlier if one.function_call is not None}
+    made |= {str(one.get("call_id")) for one in items if one.get("type") == "function_call"}
+    for at, item in enumerate(items):
+        if item.get("type") == "function_call_output" and str(item.get("call_id")) not in made:
+            said = f"No call {str(item.get('call_id'))[:80]!r} was made in the response that this goes on from."
+            raise BadRequestError(said, param=f"input[{at}].call_id", hint="Give the call_id of its function_call.")
 
 
 async def earlier_of(given: Mapping[str, Any], answers: Mapping[str, bool], kept: KeptResponses) -> Earlier:

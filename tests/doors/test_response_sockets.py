@@ -105,6 +105,9 @@ def test_one_that_failed_is_not_gone_on_from_and_another_connection_remembers_no
         gone = turn(over, input="3", store=False, previous_response_id=first)[-1]
         assert (gone["status"], gone["error"]["code"]) == (400, "previous_response_not_found")
         second = turn(over, input="4", store=False)[-1]["response"]["id"]
+        result = {"type": "function_call_output", "call_id": "call_nobody", "output": "Sun."}
+        failed = turn(over, input=[result], store=False, previous_response_id=second)[-1]
+        assert (failed["status"], failed["error"]["param"]) == (400, "input[0].call_id")
     with opened(house, key) as over:
         gone = turn(over, input="5", store=False, previous_response_id=second)[-1]
         assert (gone["status"], gone["error"]["code"]) == (400, "previous_response_not_found")

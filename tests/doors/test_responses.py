@@ -360,7 +360,7 @@ def test_what_a_request_said_is_listed_page_by_page(client: OpenAI, house: House
     texts: Any = (newest, oldest)
     assert [one.content[0].text for one in texts] == ["Two?", "One?"]
     assert PNG not in str(newest)
-    page = pages.list(made.id, order="asc", limit=1, after=oldest.id or "")
+    page: Any = pages.list(made.id, order="asc", limit=1, after=oldest.id or "")
     assert ([one.role for one in page.data], page.has_more, page.first_id == page.last_id) == (
         ["assistant"],
         True,

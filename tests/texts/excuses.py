@@ -108,6 +108,7 @@ _LISTED: Mapping[str, str] = {
         core.doors.door: Doors.* Door.*
         core.doors.catalog: Catalog.find
         core.doors.storing: store_conversation
+        webui.doors.responses: _Kept.*
         core.storage.kept_pages: PagePlace.read
         core.export.bundle: bundled _Bundling.*
         core.export.cited_pages: CitedPages.borne_out

@@ -13,7 +13,15 @@ from core.doors.compacting import compacted, expanded, said_before, with_private
 from core.doors.door import Answer
 from core.doors.input_items import kept_items, listed_items
 from core.doors.parts import Parts
-from core.doors.response_input import answers_in, as_chat, begun_by_user, earlier_of, items_of, messages_of
+from core.doors.response_input import (
+    answers_in,
+    as_chat,
+    begun_by_user,
+    check_results,
+    earlier_of,
+    items_of,
+    messages_of,
+)
 from core.doors.responses import ResponseReply
 from core.doors.storing import store_conversation
 from core.errors import LimitReachedError, NotFoundError
@@ -71,6 +79,7 @@ async def make(request: Request, door: Door) -> Response:
         parts = await opened.enter_async_context(Parts(door))
         earlier = await earlier_of(given, answers, _Kept(door.stores.api_responses, remembered))
         said = messages_of(items) if earlier.messages else begun_by_user(messages_of(items))
+        check_results(items, earlier.messages)
         told = await parts.resolved(said)
         asked = with_private(response_asked(as_chat(given), given, earlier.messages, told), private)
         await door.find(asked.model)
