@@ -91,6 +91,7 @@ class SharedReading:
         self._lacks: dict[str, float] = {}
         self._told: dict[str, ReadingProgress] = {}
         self._looked = 0.0
+        self._may_wait = True
         self._telling: asyncio.Task[None] | None = None
         self._watching: asyncio.Task[None] | None = None
         SharedReading._open.add(self)
@@ -135,6 +136,7 @@ class SharedReading:
 
     def room(self) -> None:
         """There is something to be taken, or room for it."""
+        self._may_wait = True
         if self._taking is not None:
             self._taking.woken.set()
 
@@ -226,6 +228,7 @@ class SharedReading:
                 if of is not None:
                     self._changed(of.owner_id, of.record.conversation_id)
         self._waits_since = {one: self._waits_since.get(one, time.monotonic()) for one in others}
+        self._may_wait = self._may_wait or self._is_waited_for()
         now = time.monotonic()
         if not first and self.sharing is not None and now - self._looked < self._beat:
             return
@@ -302,15 +305,17 @@ class SharedReading:
         """What waits and may be taken here, and how many of each owner are being read here."""
         sharing, now = self.sharing, time.monotonic()
         doing = Counter(job.record.owner_id for job in self._jobs.values() if not job.hears)
-        if sharing is None or (not sharing.writes and not self._is_alone()):
+        if sharing is None or not self._may_wait:
             return [], doing
+        self._may_wait = False  # before it is asked: what comes meanwhile says so again
         waiting = await self._readings.waiting(sharing.each or sharing.most)
+        self._may_wait = self._may_wait or bool(waiting)
         self._lacks = {one: until for one, until in self._lacks.items() if until > now}
         able = [one for one in waiting if one.id not in self._lacks and (sharing.writes or self._is_left(one))]
         return [(one, one.lease) for one in able], doing
 
-    def _is_alone(self) -> bool:
-        """Whether something waits, for one that leaves it to others where it can."""
+    def _is_waited_for(self) -> bool:
+        """Whether something waits, as of the last look."""
         return any(one.lease.worker == QUEUED for one in self.known.values())
 
     def _is_left(self, unread: Unread) -> bool:

@@ -17,10 +17,12 @@ from core.rag.library import Library
 from core.rag.retriever import Retriever
 from core.reading.intake import Intake
 from core.reading.owner_intake import OwnerIntake
+from core.runs.lease import this_worker
 from core.runs.run import Run
 from core.settings import Settings
 from core.storage.base import DocumentRecord, folder_name
 from core.storage.documents import DocumentStore
+from core.storage.reading_rows import Hold
 from core.testing.scripted_model import ScriptedModel
 from tests.core.reading.held_reading import CLAUSE, PAGES, Gate, index_of, long_pdf, pdf
 from tests.core.talks import read_again, talk_of, world_of
@@ -414,3 +416,26 @@ async def test_after_a_restart_vectors_go_on_being_made_and_counted_by_themselve
             return not world_of(engine, "alice").intake.preparing()
 
         await until(engine, is_over)
+
+
+async def test_whoever_agreed_to_a_price_is_not_asked_again_once_something_of_it_is_found(engine: Engine) -> None:
+    mine, intake = engine.stores.of("alice"), world_of(engine, "alice").intake
+    talk, file = await mine.conversations.create(), await mine.files.put("a.pdf", pdf(CLAUSE, "Another page."))
+    record = await mine.documents.add(talk.id, file.id, file.name)
+    await mine.documents.update(record.id, "failed", error={"key": "recording_price"})
+    gate = Gate(await index_of(engine, "alice"))
+    await intake.retry(record.id)
+    await searchable(engine, record.id)
+    noted = await document(engine, record.id)
+    gate.opened.set()
+    assert (noted.status, (noted.facts or {}).get("agreed")) == ("reading", True)
+    assert (await intake.wait_for_end(record.id)).status == "ready"
+
+
+async def test_what_a_dead_process_on_the_same_folder_left_unread_is_read_without_a_restart(engine: Engine) -> None:
+    mine = engine.stores.of("alice")
+    talk, file = await mine.conversations.create(), await mine.files.put("a.pdf", pdf(CLAUSE))
+    dead = f"{this_worker().rpartition('/')[0]}/1@0"  # no process with that number began then
+    record, _ = await mine.documents.add_to_read(talk.id, file.id, file.name, Hold(dead, 20.0))
+    await engine.intake.shared.look()
+    assert (await world_of(engine, "alice").intake.wait_for_end(record.id)).status == "ready"
