@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from packaging.requirements import Requirement
 
 from core.llm.weights_catalog import DEFAULT, WEIGHTS
 
@@ -37,6 +38,16 @@ def test_the_header_names_what_the_platform_has_and_the_built_in_model() -> None
     (preloaded,) = told["preload_from_hub"]
     assert files[preloaded] is WEIGHTS[DEFAULT]
     assert files[preloaded].repository in told["models"]
+
+
+def test_the_packages_of_a_space_with_zerogpu_are_these_and_those_of_the_extra_without_the_platforms() -> None:
+    first, *added = locked("requirements-zerogpu.txt")
+    extra = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    wanted = {Requirement(one).name: Requirement(one).specifier for one in extra["zerogpu"]}
+    assert first == "-r requirements-space.txt"
+    assert {Requirement(one).name for one in added} == wanted.keys() - OF_THE_PLATFORM
+    for one in map(Requirement, added):
+        assert set(wanted[one.name]) <= set(one.specifier), one
 
 
 def test_the_packages_of_a_space_are_the_same_without_those_of_the_platform() -> None:
