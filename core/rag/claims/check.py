@@ -50,8 +50,8 @@ async def acheck_claims(
     all of it in one call; of what it does not decide, the rules' verdict stays.
 
     Args:
-        answer: Markdown; marks such as `[1]` point to passages. Code, headings, tables, questions and short phrases
-            claim nothing.
+        answer: Markdown; marks such as `[1]` point to passages. Code, headings, tables, questions, greetings,
+            thanks and short phrases claim nothing.
         passages: What the answer rests on: as `Library.find` gives them, as dicts with a `text`, or as texts.
         question: What is answered; its words in the answer prove nothing.
         judge: A chat model, or what `get_chat_model` takes; or a function that is given the sentences and the passages
