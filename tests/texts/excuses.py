@@ -59,6 +59,7 @@ _LISTED: Mapping[str, str] = {
         core.storage.owner_settings: OwnerSettings.* Choices.*
         core.storage.preferences: PreferenceStore.*
         core.storage.queued_messages: QueuedMessages.*
+        core.storage.places: Places.*
         core.storage.run_news: RunRequests.*
         core.storage.runs: RunStore.* AllRuns.*
         core.storage.people: PeopleStore.* note_act
@@ -101,6 +102,7 @@ _LISTED: Mapping[str, str] = {
     """,
     "hands it on to what is fed, or to what is excused itself": """
         core.runs.elsewhere: OwnersElsewhere.*
+        core.runs.shared_slots: SharedSlots.*
         core.runs.redis_feed: feed_at
         core.runs.redis_line: RedisLine.*
         core.runs.owner_replies: OwnerReplies.rate
