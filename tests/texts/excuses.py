@@ -27,6 +27,8 @@ _LISTED: Mapping[str, str] = {
         core.messages.marks: set_marks
         core.observing: Span.*
         core.rag.grown: shelves_at
+        core.runs.shared_slots: SharedSlots.*
+        core.storage.places: Places.*
         core.reading.shared: SharedReading.*
         webui.agent_doors.a2a: agent_card _Form.*
         webui.agent_doors.a2a_task: Tasks.*
@@ -216,7 +218,7 @@ _LISTED: Mapping[str, str] = {
         webui.handlers.hosted: HostedDesk.act
         webui.handlers.queue: queue_up move_queued
         webui.handlers.send: start drop
-        webui.handlers.wiring: Handlers.act
+        webui.handlers.wiring: Handlers.act Handlers.act_and_follow
         webui.middleware.answers: answer refuse replayed
         webui.middleware.entrance: Entrance.ask Entrance.by_program Entrance.refuse
         webui.serving: guarded serve
