@@ -285,9 +285,7 @@ async def test_a_setting_that_llama_cpp_refuses_is_told_in_a_sentence(
 ) -> None:
     refused = {"code": 400, "type": "invalid_request_error", "message": f"Field 'temperature': {RAW}"}
     monkeypatch.setattr(Server, "chunks", ({"error": refused},))
-    with pytest.raises(
-        ModelServiceError, match="temperature of generate_cfg must be a number"
-    ) as caught:
+    with pytest.raises(ModelServiceError, match="temperature of generate_cfg must be a number") as caught:
         await model.achat([{"role": "user", "content": "hi"}])
     assert "json.exception" not in str(caught.value)
 
