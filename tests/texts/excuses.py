@@ -27,8 +27,6 @@ _LISTED: Mapping[str, str] = {
         core.messages.marks: set_marks
         core.observing: Span.*
         core.rag.grown: shelves_at
-        core.runs.shared_slots: SharedSlots.*
-        core.storage.places: Places.*
         core.reading.shared: SharedReading.*
         webui.agent_doors.a2a: agent_card _Form.*
         webui.agent_doors.a2a_task: Tasks.*
