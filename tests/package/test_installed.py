@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
 from zipfile import ZipFile
@@ -9,6 +10,7 @@ from zipfile import ZipFile
 import pytest
 
 from build_wheel import with_one_name
+from set_up import SERVERS, server_environment
 from tests.package.installing import ROOT, built_wheel, environment_with
 
 pytestmark = pytest.mark.slow
@@ -39,6 +41,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
             copy = folder / place
             copy.parent.mkdir(parents=True, exist_ok=True)
             copy.write_text(with_one_name(path.read_text("utf-8")), "utf-8")
+    (folder / "set_up.py").write_text((ROOT / "set_up.py").read_text("utf-8"), "utf-8")  # knows where servers are
     settings = (ROOT / "pyproject.toml").read_text("utf-8")
     ours = settings[settings.index("[tool.pytest.ini_options]") : settings.index("[tool.coverage.run]")]
     (folder / "pyproject.toml").write_text(ours, "utf-8")
@@ -46,7 +49,16 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def said(python: Path, project: Path, *words: str, seconds: int = 60) -> str:
-    done = subprocess.run([python, *words], cwd=project, capture_output=True, text=True, timeout=seconds, check=False)
+    places = os.pathsep.join([os.environ["PATH"], str(SERVERS / "usr/bin")])
+    done = subprocess.run(
+        [python, *words],
+        cwd=project,
+        env={**server_environment(), "PATH": places},
+        capture_output=True,
+        text=True,
+        timeout=seconds,
+        check=False,
+    )
     assert not done.returncode, done.stdout + done.stderr
     return done.stdout
 
