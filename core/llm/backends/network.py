@@ -154,13 +154,14 @@ class Connection(httpcore2.AsyncNetworkStream):
                     await self._received.room()
 
     async def aclose(self) -> None:
-        """Close it; nobody waits until it is."""
+        """Close it: a service whose reply is left hears of it before this returns."""
         self.close()
+        await asyncio.sleep(0)  # in which the loop closes it
 
     def close(self) -> None:
-        """The same at once."""
+        """Close it in the next turn of the loop, and say good-bye to nobody: who still sends would be waited for."""
         self._is_closed = True
-        self._transport.close()
+        self._transport.abort()
 
     async def start_tls(
         self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None

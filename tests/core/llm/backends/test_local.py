@@ -15,6 +15,7 @@ from core.llm.backends import llama_server
 from core.llm.backends.llama_server import LlamaQuestion, LlamaServer, Shape
 from core.llm.backends.local import Question, QuestionQueue, answers, local_turns
 from core.llm.backends.transformers.model import TransformersEngine
+from core.llm.backends.transformers.writing import Writing
 from core.messages.content import ContentItem
 from core.messages.message import ASSISTANT, SYSTEM, USER, Message
 
@@ -129,7 +130,7 @@ async def test_a_transformers_model_answers_in_turn_and_ends_what_comes_too_late
     parts = SimpleNamespace(modules=list, generation_config=SimpleNamespace(eos_token_id=[1]))
     torch = SimpleNamespace(nn=SimpleNamespace(ModuleList=list))
     loaded: Any = SimpleNamespace(model=parts, torch=torch, tokenizer=SimpleNamespace(eos_token_id=1))
-    monkeypatch.setattr(TransformersEngine, "_generate", lambda self, question: question.body)
+    monkeypatch.setattr(Writing, "write", lambda self, body, emit, is_unwanted: body)
     engine = TransformersEngine(loaded, cast("Any", None))
     async with asyncio.timeout(5):
         assert [[event async for event in answers(engine.ask, cast("Any", body))] for body in "ab"] == [["a"], ["b"]]
