@@ -11,13 +11,14 @@ def _any(words: str, between: str | None = None) -> str:
 
 
 _LONGEST: Final = 120  # letters; whoever says more says something
-_NAMED: Final = r"(?:,?\s+(?:[\w'’.-]+\s*){1,4})?"
+# Loops here never give anything back: they are asked of whatever a model writes.
+_NAMED: Final = r"(?:,?\s++[\w'’.-]++(?:\s++[\w'’.-]++){0,3})?"
 _DAY: Final = _any("day morning afternoon evening night week weekend time trip journey stay holiday")
 _FAVOUR: Final = _any(
     "attention business call consideration cooperation co-operation email feedback help interest kindness letter"
     " loyalty message note patience question reading reply support time trust understanding work"
 )
-_MORE: Final = r"(?:any |anything |further |more |other |additional |else ?|questions?|concerns?|details|information)*"
+_MORE: Final = r"(?:(?:any|anything|further|more|other|additional|else|questions?|concerns?|details|information)\b ?)*"
 _NO_DOUBT: Final = r"(?:feel free to|do not hesitate to|don['’]t hesitate to)"
 _REACH: Final = (
     rf"(?:{_NO_DOUBT} (?:ask|reach out|contact (?:me|us)|get in touch|write)"
@@ -33,7 +34,7 @@ _YOURS: Final = _any("yours sincerely faithfully respectfully cordially truly")
 _ENGLISH: Final = (
     rf"dear{_NAMED}",
     r"(?:hello|hi|hey|greetings|welcome)(?: there| all| everyone| everybody)?(?:,?\s+[\w'’.-]+)?",
-    rf"good {_DAY}(?:,?\s+(?:[\w'’.-]+\s*){{1,2}})?",
+    rf"good {_DAY}(?:,?\s++[\w'’.-]++(?:\s++[\w'’.-]++)?)?",
     _THANKS,
     rf"(?:we |i )?(?:really |very much |greatly )?appreciate your (?:\w+ )?{_FAVOUR}(?: and (?:your )?{_FAVOUR})?",
     rf"(?:with )?(?:(?:kind|kindest|best|warm|warmest|many|friendly) )?(?:regards|wishes|greetings){_NAMED}",
@@ -48,7 +49,8 @@ _ENGLISH: Final = (
     rf"(?:we |i )?look(?:ing)? forward to (?:hearing from you|your (?:\w+ )?{_FAVOUR}|seeing you)(?: soon)?",
 )
 _WHO: Final = _any("住户 业主 居民 邻居 家长 同事 客户 朋友 同学 读者 用户 旅客 乘客 会员 老师")
-_YOU: Final = rf"(?:{_any('您 你 大家 各位 诸位 贵方 贵司 贵公司 贵单位 广大')}*们?{_WHO}*)"
+_YOURSELF: Final = _any("您 你 大家 各位 诸位 贵方 贵司 贵公司 贵单位 广大")
+_YOU: Final = rf"(?:{_YOURSELF}*+们?+{_WHO}*+)"
 _FAVOURS: Final = _any(
     "理解 配合 支持 合作 关注 阅读 提问 来信 帮助 等待 谅解 信任 关心 参与 耐心 大力 积极 鼎力 一直以来 长期以来"
     " 对 我们 我 本次 此次 工作 的 与 和 及 、 您 大家"
@@ -59,9 +61,9 @@ _WISHED: Final = _any(
 )
 _HEEDED: Final = _any("谅解 理解 配合 知悉 周知 悉知 支持 见谅 查收")
 _CHINESE: Final = (
-    r"(?:尊敬的|亲爱的|敬爱的)[\u4e00-\u9fff]{1,14}(?:您好|你好)?",
+    r"(?:尊敬的|亲爱的|敬爱的)(?:(?![不禁请须应要可])[\u4e00-\u9fff]){1,14}(?:您好|你好)?",
     rf"(?:{_YOU}(?:您好|你好|大家好|好)|(?:早上|上午|中午|下午|晚上)好|早安|晚安|欢迎(?:您|你|光临)?)",
-    rf"(?:{_HEARTILY}|{_YOU})*?(?:感谢|谢谢|多谢|致谢|谢意){_YOU}{_FAVOURS}*",
+    rf"(?:{_HEARTILY}|{_YOURSELF}|们|{_WHO})*+(?:感谢|谢谢|多谢|致谢|谢意){_YOU}{_FAVOURS}*+",
     rf"(?:顺|谨|恭|敬|预|最后|衷心|并)*(?:祝|颂|祝愿|祝福){_YOU}[\u4e00-\u9fff、，]{{0,8}}{_WISHED}",
     r"此致(?:敬礼)?|敬礼|再见|保重|不客气|不用谢|没关系|好的|当然(?:可以)?|期待(?:您|你)?的?(?:回复|光临|来信)",
     rf"(?:敬请|恳请|烦请|还请|望请|望|请){_YOU}(?:予以|给予|多多|相互|互相)?{_HEEDED}(?:[和与、]?{_HEEDED})?",

@@ -40,6 +40,7 @@ Yours sincerely,
 I hope this helps!
 If you have any further questions, please feel free to contact us.
 Please let me know if you need anything else.
+Let me know if you need anything.
 Have a great day!
 We apologise for any inconvenience.
 You're welcome!
@@ -51,6 +52,8 @@ CLAIMS = """
 如有疑问，请致电 555 0134。
 您好，会议改到周五。
 请大家在周五之前把自行车搬走。
+尊敬的客户不得退款。
+亲爱的住户请于周五搬走自行车。
 希望以上条款在五月生效。
 Thank you for paying the deposit in March.
 Thanks to the new valve the pressure fell.
@@ -78,6 +81,13 @@ def test_what_says_something_beside_it_is_a_claim(sentence: str) -> None:
 
 def test_whatever_is_written_it_is_known_in_no_time() -> None:
     begun = time.process_time()
-    for text in ("thank you for your " * 7, "感谢" + "的" * 118, "dear " + "a " * 57, "谢谢" + "与和及、" * 29 + "x"):
+    words = (
+        "感谢" + "的" * 118,
+        "谢谢" + "与和及、" * 29 + "x",
+        "我们您们" * 5 + "x",
+        "非常我们" * 5 + "x",
+        "您" * 20 + "x",
+    )
+    for text in ("thank you for your " * 7, "dear " + "a " * 57, "dear " + "a" * 114 + "!", *words):
         is_courtesy(text)
     assert time.process_time() - begun < 0.2
