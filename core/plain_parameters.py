@@ -41,7 +41,8 @@ def says_which_parameter(kind: type) -> None:
         if not one.__module__.startswith(_OURS):
             continue
         made: Any = vars(one).get("__init__")
-        if inspect.isfunction(made) and not hasattr(made, _TOLD):
+        is_ours = inspect.isfunction(made) and made.__module__.startswith(_OURS)  # a protocol's is Python's own
+        if is_ours and not hasattr(made, _TOLD):
             setattr(one, "__init__", _telling(made))  # noqa: B010 - a type checker refuses the assignment
         if hasattr(one, "model_fields"):
             continue  # class methods of pydantic's are its own

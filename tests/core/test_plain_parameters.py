@@ -104,6 +104,17 @@ def test_an_error_within_a_constructor_stays_what_it_is():
         Odd()
 
 
+def test_a_class_that_is_also_one_of_our_protocols_is_made_by_its_own_constructor():
+    class Kept:
+        def __init__(self) -> None:
+            self.labels = ["Thought"]
+
+    class Mine(core.OutputParser, Kept):
+        """It inherits how it is made."""
+
+    assert Mine().labels == ["Thought"]
+
+
 def public_classes() -> Iterator[tuple[str, type]]:
     for name in core.__all__:
         kind = getattr(core, name)
