@@ -89,10 +89,15 @@ class Handlers:
         empty a composer in which somebody is writing.
         """
         count, values = 0, _NO_FRAME
-        async with aclosing(self.follow(request)) as frames:
-            async for values in frames:
-                yield (answer if not count else untouched(), *values)
-                count += 1
+        try:
+            async with aclosing(self.follow(request)) as frames:
+                async for values in frames:
+                    yield (answer if not count else untouched(), *values)
+                    count += 1
+        except Exception:
+            if not count:  # what was asked for is done all the same: a question that is kept leaves the composer
+                yield (answer, *values)
+            raise
         if not count:
             yield (answer, *values)
         if count <= 1:

@@ -22,6 +22,7 @@ from core.testing.scripted_model import ScriptedModel
 from core.workspace.conversation import Conversation
 from tests.core.talks import talk_of
 from webui.context import WebContext
+from webui.frames import Frames
 from webui.handlers.desk import Desk, toast, untouched
 from webui.handlers.wiring import Handlers
 from webui.uploads import Uploads
@@ -232,3 +233,16 @@ async def test_what_a_tab_asks_for_is_answered_also_where_nothing_is_painted(
     frames = [frame async for frame in handlers.act_and_follow('{"do": "rest"}', request)]
     assert [set(map(str, frame[1:])) for frame in frames] == [{str(untouched())}] * len(frames)
     assert len(frames) == 2
+
+
+async def test_a_question_that_is_kept_leaves_the_composer_also_where_the_tab_cannot_be_painted(
+    engine: Engine, handlers: Handlers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def broken(*_: object) -> None:
+        raise RuntimeError("no frame")
+
+    monkeypatch.setattr(Frames, "_frame", broken)
+    asked = handlers.send_and_follow({"text": "Tell me", "files": []}, tab("asks"))
+    assert (await anext(asked))[0] is None, "else it would be sent once more"
+    with pytest.raises(RuntimeError, match="no frame"):
+        await anext(asked)
