@@ -155,13 +155,13 @@ def build_app(context: WebContext, uploads: Uploads) -> Built:
     from webui.theme import Theme, head
 
     stay_on_loop()
-    keep_no_settings()
     skip_cheaply()
     handlers = Handlers(context, uploads)
     app = FastAPI(
         openapi_url=None, docs_url=None, redoc_url=None, routes=Routes(context, uploads, handlers.views).table()
     )
     demo = build(context, handlers.wire)
+    keep_no_settings(demo)
     demo.max_threads = _THREADS
     demo.queue(default_concurrency_limit=None, api_open=False, max_size=_WAITING)
     blocks: Any = demo

@@ -212,29 +212,36 @@ def keep_recent(queue: Any) -> Callable[[str], None]:
     return forget
 
 
-def keep_no_settings() -> None:
-    """Let Gradio keep no copy of the page's settings for each tab; once is enough, before its app is made.
+def keep_no_settings(page: Any) -> None:
+    """Let Gradio keep no copy of a page's settings for each tab; other pages of the process stay as they are.
 
     It makes one when a tab first asks for something (15 ms, a quarter of a megabyte) and writes each value of each
     frame into it, so that a link to the page as somebody sees it can be made. Here the address names a conversation.
+
+    Args:
+        page: Gradio's, before its app is made.
     """
+    page.keeps_no_settings = True
     holder: Any = import_module("gradio.state_holder")
     session = holder.SessionState
-    if getattr(session, "keeps_no_settings", False):
+    if hasattr(session, "keeps_none"):
         return
 
     class Session(session):
-        keeps_no_settings = True
+        keeps_none = False
 
         def __init__(self, page: Any) -> None:
+            self.keeps_none = hasattr(page, "keeps_no_settings")
             begin: Any = session.__init__
-            begin(self, SimpleNamespace(default_config=page.default_config, blocks=()))
+            begin(self, SimpleNamespace(default_config=page.default_config, blocks=()) if self.keeps_none else page)
 
         def _update_config(self, key: int) -> None:
-            """Nothing is kept."""
+            if not self.keeps_none:
+                session._update_config(self, key)  # noqa: SLF001
 
         def _update_value_in_config(self, key: int, value: Any) -> None:
-            """Nothing is kept."""
+            if not self.keeps_none:
+                session._update_value_in_config(self, key, value)  # noqa: SLF001
 
     for name in ("gradio.state_holder", "gradio.blocks", "gradio.route_utils"):
         module: Any = import_module(name)
@@ -256,12 +263,12 @@ def skip_cheaply() -> None:
     async def making(page: Any, function: Any, values: Any, state: Any) -> list[Any]:
         if not isinstance(values, (list, tuple)) or len(function.outputs) < 2:
             return await make(page, function, values, state)
-        given = cast("Sequence[Any]", values)
+        given = cast("Sequence[Any]", values)  # of too many, Gradio warns
         skipped = [one == skip if isinstance(one, dict) else False for one in given]
         made = await make(
             page, function, [nothing if one else value for value, one in zip(given, skipped, strict=True)], state
         )
-        return [dict(skip) if one else value for value, one in zip(made, skipped, strict=True)]
+        return [dict(skip) if one else value for value, one in zip(made, skipped, strict=False)]
 
     blocks.Blocks.postprocess_data = making
 

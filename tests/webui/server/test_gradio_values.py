@@ -27,12 +27,12 @@ class Counted(gr.Textbox):
 @pytest.fixture
 def page() -> Any:
     """A page with two fields that a listener writes to, and a third that another writes to."""
-    keep_no_settings()
     skip_cheaply()
     with gr.Blocks() as blocks:
         first, second, third = Counted(), Counted(), Counted()
         blocks.load(lambda: ("", ""), None, [first, second])
         blocks.load(lambda: "", None, third)
+    keep_no_settings(blocks)
     Counted.made = 0
     return blocks
 
@@ -61,6 +61,21 @@ async def test_a_component_that_is_changed_is_made_anew_as_ever(page: Any) -> No
 async def test_too_few_values_are_refused_as_ever(page: Any) -> None:
     with pytest.raises(ValueError, match="enough output values"):
         await page.postprocess_data(page.fns[0], ["one"], _session(page))
+
+
+async def test_too_many_values_are_no_error_of_ours(page: Any) -> None:
+    with pytest.warns(UserWarning, match="too many output values"):
+        values = await page.postprocess_data(page.fns[0], [cast("Any", gr).skip(), "b", "c"], _session(page))
+    assert values == [UNTOUCHED, "b"]
+
+
+async def test_the_settings_of_another_page_in_the_process_are_kept_as_ever(page: Any) -> None:
+    with gr.Blocks() as other:
+        other.load(lambda: ("", ""), None, [gr.Textbox(), gr.Textbox()])
+    session = _session(other)
+    await cast("Any", other).postprocess_data(other.fns[0], [gr.Textbox(label="L", value="v"), "b"], session)
+    kept = session.config_values[cast("Any", other).fns[0].outputs[0]._id]["props"]
+    assert (kept["label"], kept["value"]) == ("L", "v")
 
 
 async def test_no_settings_of_the_page_are_kept_for_a_tab(page: Any) -> None:
