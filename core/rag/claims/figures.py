@@ -172,7 +172,8 @@ _CENTURY = re.compile(r"\s?-?century\b", re.IGNORECASE)
 _IDIOMS = re.compile(r"[一二三四五六七八九十百千万]{1,2}(?:些|般|样|直|起|切|定|旦|致|律|共|时|方面|面|步|边|概)")
 MOST_TEXT = 60_000  # characters of one text that are looked through; passages have some thousands
 _BOUND = re.compile(
-    r"(?:\b(?:within|by|at most|up to|no later than|(?:no|not) more than)|最多|至多|不超过|(?P<least>\bat least|至少))"
+    r"(?:\b(?:within|by|at most|up to|no later than|(?:no|not) more than|(?:fewer|less) than|not exceed(?:ing)?)"
+    r"|最多|至多|不[得能可会应]?超过|(?P<least>\bat least|至少))"
     r"[\s$€£¥]*\Z",
     re.IGNORECASE,
 )

@@ -150,7 +150,11 @@ def test_any_sentence_can_be_held_against_passages_and_its_own_words_never_speak
     assert Rules([Passage(text, 1.0, "", "")]).reasons(text) == ()
 
 
-TERMS = "5.1 Tell us within 14 days, by telephone or letter. We insure at least 40 bicycles. The trip takes 14 hours."
+TERMS = (
+    "5.1 Tell us within 14 days, by telephone or letter. We insure at least 40 bicycles. The trip takes 14 hours."
+    " Fewer than 20 boats may land there. The fee must not exceed 300 dollars."
+    " 每次事故赔付不得超过 30000 元，首饰除外。"
+)
 OF_TERMS = Rules([Passage(TERMS, 1.0, "policy.pdf", "a", 2)])
 
 
@@ -160,6 +164,10 @@ OF_TERMS = Rules([Passage(TERMS, 1.0, "policy.pdf", "a", 2)])
         ("Tell us within 15 days, by telephone or letter.", "15 days"),
         ("You must tell us within 13 days, by telephone or letter.", "13 days"),
         ("At least 38 bicycles are insured.", "38"),
+        ("Fewer than 19 boats may land there.", "19"),
+        ("The fee must not exceed 290 dollars.", "290 dollars"),
+        ("每次事故赔付不得超过 29000 元，首饰除外。", "29000 元"),
+        ("每次事故赔付不能超过 29000 元，首饰除外。", "29000 元"),
     ],
 )
 def test_a_term_is_no_rounded_figure(sentence: str, words: str) -> None:
