@@ -52,7 +52,11 @@ _SMALL_TALK = re.compile(
     re.IGNORECASE,
 )
 _OF_FILES = re.compile(
-    r"\b(files?|documents?|pdfs?|pages?|slides?|sheets?|attach\w*|upload\w*)\b|文件|文档|附件|上传|页|幻灯片|工作表|PDF",
+    r"\b(files?|docs?|documents?|pdfs?|papers?|pages?|slides?|(spread)?sheets?|images?|pictures?|photos?|recordings?"
+    r"|sources?|attach\w*|upload\w*)\b|\bi('ve| have)? (just )?(sen[dt]|gave|given?|shared?|add(ed)?)\b|\bin here\b"
+    r"|\bwhat('s| is| are) (this|that|these|those|it|here|there)\W*$|\bwhat (do you have|can you see)\W*$"
+    r"|文件|文档|资料|材料|附件|上传|页|幻灯片|表格|工作表|PDF|图片|照片|录音|来源"
+    r"|[发给传]了?[你什哪]|[这里]里?面?[有是](什么|哪些|啥)|你有(什么|哪些|啥)",
     re.IGNORECASE,
 )
 _OVERVIEW = re.compile(
