@@ -22,16 +22,11 @@ class _Shown(NamedTuple):
     token: str
 
 
-class _Asking(NamedTuple):
-    name: str
-    shown: _Shown
-
-
 _NONE: Final = _Shown(-1, "")
 _NUMBERS: Final = itertools.count()
 _NEWEST: Final = BoundedDict[str, _Shown](_MOST)
-_NOBODY: Final = _Asking("", _NONE)
-_ASKING: ContextVar[_Asking] = ContextVar("who a model is asked for")
+_SHOWN: Final[ContextVar[_Shown]] = ContextVar("what the request showed that this task began with", default=_NONE)
+WORKING_FOR: Final[ContextVar[str]] = ContextVar("the owner that this task works for, whatever began it", default="")
 
 
 def on_zero_gpu() -> bool:
@@ -48,15 +43,10 @@ def came(name: str, token: str) -> None:
     shown = _Shown(next(_NUMBERS), token)
     if name:
         _NEWEST[name] = shown
-    _ASKING.set(_Asking(name, shown))
-
-
-def working_for(name: str) -> None:
-    """What this task does from now on is for an owner, whatever request began it."""
-    _ASKING.set(_ASKING.get(_NOBODY)._replace(name=name))
+    _SHOWN.set(shown)
+    WORKING_FOR.set(name)
 
 
 def newest_token() -> str:
     """The newest token of whom this task works for; "" where there is none."""
-    asking = _ASKING.get(_NOBODY)
-    return max(asking.shown, _NEWEST.get(asking.name, _NONE)).token
+    return max(_SHOWN.get(), _NEWEST.get(WORKING_FOR.get(), _NONE)).token

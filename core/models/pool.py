@@ -219,6 +219,11 @@ class ModelLoader:
             return
         self.start()
 
+    @property
+    def has_answered(self) -> bool:
+        """Whether the model wrote something, and nothing has failed for good since."""
+        return self._has_answered
+
     def answered(self) -> None:
         """The model began to write a reply, wrote one, or answered a test."""
         self._has_answered = True

@@ -57,7 +57,7 @@ class Libraries:
         index: Callable[[], AbstractAsyncContextManager[Library]],
         changed: Callable[[str], None],
     ) -> None:
-        self._store = stores.libraries
+        self._stores = stores
         self._lent = stores.lent
         self._documents = stores.documents
         self._files = stores.files
@@ -69,7 +69,7 @@ class Libraries:
 
     async def list(self) -> list[NamedLibrary]:
         """The owner's libraries, by name."""
-        return await self._store.list()
+        return await self._stores.libraries.list()
 
     async def lent(self) -> list[LentLibrary]:
         """Those that others share with the owner now, by name. Raises StorageError."""
@@ -79,11 +79,11 @@ class Libraries:
         """A library of the owner's, or one that is lent to the owner. Raises NotFoundError."""
         with suppress(NotFoundError):
             return (await self._lent.library(library_id)).library
-        return await self._store.get(library_id)
+        return await self._stores.libraries.get(library_id)
 
     async def opened(self, library_id: str) -> OpenedLibrary:
         """A library with its documents. Raises NotFoundError."""
-        library = await self._store.get(library_id)
+        library = await self._stores.libraries.get(library_id)
         return OpenedLibrary(library, await self._documents.list_shelved(library_id))
 
     async def create(self, name: str) -> NamedLibrary:
@@ -93,19 +93,19 @@ class Libraries:
             ParlourError: key `library_unnamed`: the name is empty.
             ConflictError: key `library_name_taken`.
         """
-        return await self._store.create(checked_name(name))
+        return await self._stores.libraries.create(checked_name(name))
 
     async def rename(self, library_id: str, name: str) -> None:
         """Give it another name. Raises NotFoundError, and as `create`."""
-        await self._store.rename(library_id, checked_name(name))
-        self._tell(await self._store.users(library_id))
+        await self._stores.libraries.rename(library_id, checked_name(name))
+        self._tell(await self._stores.libraries.users(library_id))
 
     async def delete(self, library_id: str) -> None:
         """Delete it with its documents; conversations use it no more. Raises NotFoundError."""
-        users = await self._store.users(library_id)
+        users = await self._stores.libraries.users(library_id)
         for record in await self._documents.list_shelved(library_id):
             await self._call_off(record)
-        freed, unneeded = await self._store.delete(library_id)
+        freed, unneeded = await self._stores.libraries.delete(library_id)
         await self._intake.delete_unneeded(freed, unneeded)
         self._tell(users)
 
@@ -118,7 +118,7 @@ class Libraries:
             NotFoundError: The library is not the owner's.
             NoSpaceError: The disk is full; nothing of the file is kept.
         """
-        await self._store.get(library_id)
+        await self._stores.libraries.get(library_id)
         file = await self._files.put(name, source)
         kept = ""
         try:
@@ -133,7 +133,7 @@ class Libraries:
     async def remove(self, document_id: str) -> None:
         """Take a document out of its library; its reading ends. Raises NotFoundError."""
         await self._call_off(await self._shelved(document_id))
-        await self._intake.delete_unneeded(*await self._store.remove_document(document_id))
+        await self._intake.delete_unneeded(*await self._stores.libraries.remove_document(document_id))
 
     async def cancel(self, document_id: str) -> None:
         """Stop reading a document; it stays in the list, with what was read of it. Raises NotFoundError."""
@@ -173,11 +173,11 @@ class Libraries:
 
     async def used_by(self, conversation_id: str) -> list[NamedLibrary]:
         """The libraries that a conversation uses, by name. Raises NotFoundError."""
-        return await self._store.used_by(conversation_id)
+        return await self._stores.libraries.used_by(conversation_id)
 
     async def use(self, conversation_id: str, library_id: str, *, on: bool) -> None:
         """Let a conversation use a library, or no more. Raises NotFoundError."""
-        await self._store.use(conversation_id, library_id, on=on)
+        await self._stores.libraries.use(conversation_id, library_id, on=on)
         self._tell([conversation_id])
 
     # ---- inside

@@ -16,7 +16,7 @@ from core.bridge.cancellation import contained
 from core.bridge.watchdog import Clock
 from core.errors import LeaseLostError, LimitReachedError, NotFoundError, ParlourError, StorageError
 from core.llm.ledger import recorded_by
-from core.llm.visitors import working_for
+from core.llm.visitors import WORKING_FOR
 from core.messages.events import Event, MessageStarted, TextDelta, ToolFinished
 from core.messages.message import FUNCTION, Message
 from core.messages.transcript import Transcript
@@ -309,7 +309,7 @@ class Run:
         self._stopping.set()
 
     async def _live(self, agent: Answerer, history: list[Message], done: Callable[[Run], None]) -> None:
-        working_for(self.owner)
+        WORKING_FOR.set(self.owner)
         keeping = asyncio.create_task(self._checkpoint.keep())
         try:
             status, error = await self._in_turn(agent, history)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from sqlalchemy import ColumnElement, Connection, Row, func, insert, select, update
 
@@ -18,17 +18,20 @@ from core.storage.conversations import (
     use_files,
 )
 from core.storage.reading_rows import begin_reading, check_read_by, end_reading
-from core.storage.shelving import by_name, libraries_used, shelves_of
 from core.storage.statements import (
     KNOWN_IN_PART,
     LENT_LIBRARIES,
+    LIBRARIES,
     LIBRARIES_OF_OWNER,
     OWN_DOCUMENTS,
     OWN_READ,
+    OWN_SHELVES,
+    SETTINGS_OF_FOLDER,
     SHELVED_DOCUMENTS,
     SHELVED_READ,
+    lent_to,
 )
-from core.storage.tables import documents, files, libraries, readings
+from core.storage.tables import conversations, documents, files, libraries, readings
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -36,6 +39,8 @@ if TYPE_CHECKING:
     from core.storage.base import DocumentStatus
     from core.storage.database import Database
     from core.storage.reading_rows import Hold
+
+_WITHOUT: Final = "without_libraries"  # of a conversation's settings: those of its folder that it does not use
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +72,55 @@ class Reach:
     def documents(self) -> list[str]:
         """The ids of all texts, each once."""
         return list(dict.fromkeys([*self.own, *(one for held in self.lent.values() for one in held.documents)]))
+
+
+def libraries_used(connection: Connection, conversation_id: str) -> list[NamedLibrary]:
+    """The libraries that a conversation uses, by name, inside a transaction."""
+    shelves = shelves_of(connection, conversation_id)
+    return by_name(connection.execute(LIBRARIES, {"wanted": shelves}).all()) if shelves else []
+
+
+def shelves_of(connection: Connection, conversation_id: str) -> list[str]:
+    """The libraries that a conversation uses: its own, and those of its folder that it does not leave out."""
+    own = connection.execute(OWN_SHELVES, {"conversation": conversation_id}).scalars()
+    return list(dict.fromkeys([*map(str, own), *_lent(connection, conversation_id)]))
+
+
+def _lent(connection: Connection, conversation_id: str) -> list[str]:
+    """The libraries that a conversation uses because its folder has them."""
+    row = connection.execute(SETTINGS_OF_FOLDER, {"conversation": conversation_id}).first()
+    if row is None:
+        return []
+    of_folder, own = (cast("dict[str, Any]", kept or {}) for kept in row)
+    without = _ids(own.get(_WITHOUT))
+    wanted = [one for one in _ids(of_folder.get("libraries")) if one not in without]
+    if not wanted:
+        return []
+    whose = conversations.c.owner_id
+    mine = select(libraries.c.id).join(conversations, conversations.c.id == conversation_id)
+    mine = mine.where(libraries.c.id.in_(wanted), (libraries.c.owner_id == whose) | lent_to(whose))
+    return [str(one) for one in connection.execute(mine).scalars()]
+
+
+def _ids(kept: Any) -> list[str]:
+    """Those of a list that was kept."""
+    return [one for one in cast("list[Any]", kept) if isinstance(one, str)] if isinstance(kept, list) else []
+
+
+def leave_out(connection: Connection, conversation_id: str, library_id: str, *, on: bool) -> None:
+    """Let a conversation leave out a library of its folder, or use it again."""
+    query = select(conversations.c.settings).where(conversations.c.id == conversation_id)
+    kept: dict[str, Any] = dict(connection.execute(query).scalar() or {})
+    without = [one for one in _ids(kept.pop(_WITHOUT, None)) if one != library_id]
+    if on and library_id in _lent(connection, conversation_id):
+        without.append(library_id)
+    values = {**kept, _WITHOUT: without} if without else kept
+    connection.execute(update(conversations).where(conversations.c.id == conversation_id).values(settings=values))
+
+
+def by_name(rows: Sequence[Sequence[Any]]) -> list[NamedLibrary]:
+    """Libraries of rows that a listing gives, by name."""
+    return sorted((NamedLibrary(*row) for row in rows), key=lambda one: (one.name.casefold(), one.created_at))
 
 
 def collection_of(connection: Connection, owner: str, library_id: str) -> NamedLibrary:

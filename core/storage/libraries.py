@@ -11,8 +11,7 @@ from core.errors import ConflictError, NotFoundError
 from core.storage.base import FileRecord, NamedLibrary, new_id
 from core.storage.conversations import conversation_of, freed_files, insert_owner, library_ids, unneeded
 from core.storage.dialects import upsert
-from core.storage.documents import collection_of, usable_collection
-from core.storage.shelving import by_name, leave_out, libraries_used
+from core.storage.documents import by_name, collection_of, leave_out, libraries_used, usable_collection
 from core.storage.statements import END_LOANS, LIBRARIES_OF_OWNER
 from core.storage.tables import conversation_libraries, documents, libraries
 

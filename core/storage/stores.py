@@ -75,7 +75,6 @@ class OwnerStores:
         self.runs = runs
         self.conversations = ConversationStore(database, owner)
         self.documents = DocumentStore(database, owner)
-        self.libraries = LibraryStore(database, owner)
         self.settings = OwnerSettings(database, owner)
         self.allowances = Allowances(database, owner)
         self.summaries = SummaryStore(database, owner)
@@ -84,6 +83,11 @@ class OwnerStores:
         self._shares = shares
         self._api_keys = api_keys
         self._standing = standing
+
+    @cached_property
+    def libraries(self) -> LibraryStore:
+        """Named libraries, and which conversations use them."""
+        return LibraryStore(self._database, self.owner)
 
     @cached_property
     def shares(self) -> ShareStore:

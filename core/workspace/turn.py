@@ -111,15 +111,13 @@ class Turn:
             given = for_model(short, model, here, self._lang, steads)
             if steads and (told := self._told(here, steads)):
                 given = append_system(given, told)
-            has_begun = False
             try:
                 async with (
                     services.agents.inside(services, self._conversation_id, model) as agent,
                     aclosing(agent.stream(given, **kwargs)) as events,
                 ):
                     async for event in events:
-                        if isinstance(event, (TextDelta, ReasoningDelta)) and not has_begun:
-                            has_begun = True
+                        if not loader.has_answered and isinstance(event, (TextDelta, ReasoningDelta)):
                             loader.answered()
                         yield await store_generated(_telling(event, missing), services.stores.files)
             except ModelServiceError as error:

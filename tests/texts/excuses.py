@@ -366,7 +366,7 @@ _LISTED: Mapping[str, str] = {
         core.llm.backends.transformers.writing: Writing.count_tokens _Writer.say
         core.llm.backends.zerogpu.hardware: asking_for on_gpu
         core.llm.backends.zerogpu.model: ZeroGpuEngine.count_tokens
-        core.llm.visitors: came working_for
+        core.llm.visitors: came
         core.llm.gguf: _Head.number
         core.llm.media: check_pixels subtype_of refused
         core.llm.picture_tokens: picture_tokens

@@ -11,7 +11,7 @@ from starlette.types import Receive, Scope, Send
 
 from core.engine import Engine
 from core.llm.request import ChatRequest, Stream
-from core.llm.visitors import came, newest_token, working_for
+from core.llm.visitors import WORKING_FOR, came, newest_token
 from core.settings import Settings
 from core.testing.scripted_model import ScriptedModel
 from webui.middleware.visitors import VisitorMiddleware
@@ -24,7 +24,7 @@ async def now() -> str:
 
 
 async def of(name: str) -> str:
-    working_for(name)
+    WORKING_FOR.set(name)
     return newest_token()
 
 
