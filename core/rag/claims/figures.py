@@ -150,7 +150,7 @@ _CLOCK = re.compile(
 )
 _NUMBER = re.compile(
     rf"(?P<money>(?:US|HK)?\$|[€£¥]|\b(?:USD|EUR|GBP|RMB|CNY)\b|百分之)?\s?(?<![A-Za-z\d_.])(?P<digits>{_LATIN})"
-    r"(?P<suffix>st|nd|rd|th)?(?P<han>[十百千万亿萬億]++)?"
+    r"(?P<suffix>st|nd|rd|th)?(?:(?:\s(?=[十百千]?[万亿萬億]))?(?P<han>[十百千万亿萬億]++))?"
     r"(?P<gap>[\s-]?)(?P<word>[A-Za-z%％]*)",
 )
 _WORD_NUMBER = re.compile(
@@ -194,7 +194,7 @@ def figures_of(text: str) -> list[Figure]:
                 continue
             made = list(read(match, plain))
             if made:
-                last = max(start + len(one.words) for one in made)
+                last = max(one.start + len(one.words) for one in made)
                 taken[start:last] = b"\1" * (last - start)
                 found += made
     return sorted((_bounded(one, plain) for one in found), key=lambda one: one.start)

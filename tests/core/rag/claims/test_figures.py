@@ -31,6 +31,20 @@ def same(one: str, other: str) -> bool:
     return a.equals(b) and b.equals(a)
 
 
+@pytest.mark.parametrize(
+    ("spaced", "plain"),
+    [
+        ("约 3 万元", "3万元"),
+        ("1.2 亿元", "120000000 元"),
+        ("共 12 万人", "12万人"),
+        ("3 千万元", "3千万元"),
+        ("5 万", "50000"),
+    ],
+)
+def test_a_number_with_a_space_before_its_myriads_is_one(spaced: str, plain: str) -> None:
+    assert same(spaced, plain)
+
+
 @given(st.integers(2, 9_999_999))
 def test_a_number_equals_itself_with_separators_in_full_width_and_in_chinese(number: int) -> None:
     plain = f"{number} people"
