@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from pathlib import Path
 from types import SimpleNamespace
@@ -246,3 +246,27 @@ async def test_a_question_that_is_kept_leaves_the_composer_also_where_the_tab_ca
     assert (await anext(asked))[0] is None, "else it would be sent once more"
     with pytest.raises(RuntimeError, match="no frame"):
         await anext(asked)
+
+
+async def test_of_several_things_asked_at_once_each_is_answered_once_and_a_tab_that_leaves_holds_nothing(
+    engine: Engine, handlers: Handlers
+) -> None:
+    async with engine.workspaces.open("alice") as workspace:
+        request = tab("hasty", (await workspace.conversations.create()).id)
+
+    async def answers(frames: AsyncGenerator[tuple[Any, ...], None]) -> list[Any]:
+        return [frame[0] async for frame in frames]
+
+    one, two, _ = await asyncio.gather(
+        answers(handlers.send_and_follow({"text": "One", "files": []}, request)),
+        answers(handlers.send_and_follow({"text": "Two", "files": []}, request)),
+        answers(handlers.act_and_follow('{"do": "archived", "on": true}', request)),
+    )
+    for told in (one, two):
+        assert told == [None, *[untouched()] * (len(told) - 1)]
+        assert len(told) > 1
+    asked = handlers.send_and_follow({"text": "Three", "files": []}, request)
+    assert (await anext(asked))[0] is None
+    await asked.aclose()
+    view = view_of(handlers, request)
+    assert (view.followers, view.painting.locked()) == (0, False)
