@@ -29,7 +29,7 @@ function held(text, files, waits, now) {
   if (onItsWay() && text !== sent) return hint('busy'), true;
   if (waits()) return true;
   const what = JSON.stringify([text, files]);
-  if (text.trim() && what === last.what && performance.now() - last.at < TWICE) return true;
+  if (text.trim() && what === last.what && (onItsWay() || performance.now() - last.at < TWICE)) return true;
   last = { what, at: performance.now() };
   [sent, typed, until, leaving] = [text, text, text.trim() ? last.at + ON_ITS_WAY : 0, text];
   hurried = state === 'stopping' || state === 'running' && now;

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from tests.e2e.app_process import AppProcess
 from tests.e2e.chat_steps import NAMED, ask, ask_and_wait, button, chat, composer, until, wait_for_state, words_of
@@ -77,6 +77,27 @@ def test_a_reload_in_mid_reply_loses_nothing(page: Page) -> None:
     wait_for_state(page, "idle")
     words = words_of(page)
     assert words == [f"word{number}" for number in range(1, len(words) + 1)]
+
+
+def test_enter_again_while_a_question_is_on_its_way_does_not_send_it_twice(page: Page) -> None:
+    sent: list[str] = []
+
+    def hold(route: Route) -> None:
+        sent.append(route.request.post_data or "")
+        if len(sent) > 1:
+            route.continue_()
+
+    page.route("**/queue/join*", hold)
+    ask(page, "Say it once")
+    until(lambda: bool(sent))
+    page.evaluate("performance.now = (now => () => now() + 1500)(performance.now.bind(performance))")  # a slow server
+    composer(page).press("Enter")
+    composer(page).press("End")  # the key before it was heard by everybody
+    page.unroute("**/queue/join*")  # lets go of what was held
+    expect(chat(page)).to_contain_text("You said: Say it once")
+    wait_for_state(page, "idle")
+    assert len(sent) == 1
+    assert chat(page).locator(".p-asked").count() == 1
 
 
 def test_a_reload_in_the_moment_of_sending_lands_in_the_conversation(page: Page) -> None:
