@@ -57,6 +57,10 @@ class ConcurrencyLimiter(Protocol):
         """
         ...
 
+    async def aclose(self) -> None:
+        """Give back what other processes wait for."""
+        ...
+
 
 class RateLimiter(Protocol):
     """Limits how often a key may do something."""
@@ -159,6 +163,9 @@ class Slots:
             raise queue_full(len(queue))
         queue.append(slot)
         return slot
+
+    async def aclose(self) -> None:
+        """Nobody else waits for these."""
 
     def _release(self, slot: _Slot) -> None:
         key = slot.key

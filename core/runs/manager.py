@@ -151,10 +151,10 @@ class OwnerRuns(SaidToRuns):
                         queued=queued,
                         lasts=self._every.lasts,
                     )
+                    await slot.of_run(record.id)
                 except BaseException:
                     slot.release()
                     raise
-                await slot.of_run(record.id)
                 return self._every.launch(record, agent, history, beginning, terms, slot)
 
         return await run_shielded(begin())
@@ -230,10 +230,10 @@ class OwnerRuns(SaidToRuns):
         with every.reserving(Reservation(self._owner, record.conversation_id)):
             try:
                 taken = await every.take_over(resumable)
+                await slot.of_run(taken.id)
             except BaseException:
                 slot.release()
                 raise
-            await slot.of_run(taken.id)
             beginning = Beginning(resumable.logged, may_have_run=resumable.may_have_run, stored=True)
             return every.launch(taken, agent, history, beginning, terms, slot)
 
@@ -424,6 +424,7 @@ class Runs:
         if self._publishing is not None:
             await self._publishing.aclose()
         await self.elsewhere.aclose()
+        await self.at_once.aclose()
 
     def on_change(self, callback: Callable[[str, str], None]) -> Callable[[], None]:
         """Call back with (owner, conversation) when a run starts or ends; returns what ends this."""

@@ -94,7 +94,12 @@ class RedisFeed:
         """As `Feed.publish`, in one call of Redis. What cannot be told is left to the tables."""
         from redis.exceptions import RedisError
 
-        commands = [one for run in tidings for one in self._commands(run)]
+        commands: list[bytes] = []
+        for run in tidings:
+            try:
+                commands += self._commands(run)
+            except (TypeError, ValueError):  # something in it is no JSON, which takes no other run along
+                _LOG.exception("What happens in run %s could not be told.", run.run_id)
         if not commands:
             return
         try:

@@ -21,6 +21,7 @@ _LOG = logging.getLogger(__name__)
 _SOONEST: Final = 0.05
 _LATEST: Final = 0.5
 """Seconds between two looks for a place that is held elsewhere."""
+_CLOSES_WITHIN: Final = 1.0
 
 
 class SharedSlots:
@@ -59,6 +60,16 @@ class SharedSlots:
         self._held.pop(place, None)
         self._later(self._release(key, place), "give places back")
 
+    async def aclose(self) -> None:
+        """Give back what is held, and renew nothing any more; what cannot be given back soon ends with its lease."""
+        if self._renewing is not None:
+            self._renewing.cancel()
+            await asyncio.wait({self._renewing})
+        for place, key in [*self._held.items()]:
+            self.give_back(key, place)
+        if self._tasks:
+            await asyncio.wait({*self._tasks}, timeout=_CLOSES_WITHIN)
+
     def _later(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
         task = asyncio.create_task(work, name=name)
         self._tasks.add(task)
@@ -73,7 +84,9 @@ class SharedSlots:
                 each[key].append(place)
             try:
                 for key, places in each.items():
-                    await self.places(key).renew([one for one in places if one in self._held])
+                    await self.places(key).renew(places)
+                    for given_back in [one for one in places if one not in self._held]:
+                        await self._release(key, given_back)  # it may have been so before it was renewed
             except StorageError as error:  # nobody else can take what cannot be written either
                 _LOG.info("Places of replies could not be renewed: %s", error)
 

@@ -9,6 +9,7 @@ from sqlalchemy import Connection, bindparam, select
 from core.storage.base import QUEUED, WAITING
 from core.storage.conversations import hold_owner
 from core.storage.dialects import clock, upsert
+from core.storage.statements import OWNER_HELD
 from core.storage.tables import owner_settings, runs
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ class Places:
                 others[place] = now + self._lasts
             return free
 
-        return await self._change(taken)
+        return await self._change(taken, makes_known=True)
 
     async def renew(self, places: Collection[str]) -> None:
         """Hold places on that are no runs. Raises StorageError."""
@@ -79,11 +80,19 @@ class Places:
         """Give a place back. Raises StorageError."""
         await self._change(lambda held, _: held.pop(place, None) is not None)
 
-    async def _change(self, change: Callable[[dict[str, float], float], bool]) -> bool:
-        """Change who holds the owner's places; whether anything is to be stored."""
+    async def _change(self, change: Callable[[dict[str, float], float], bool], *, makes_known: bool = False) -> bool:
+        """Change who holds the owner's places; whether anything is to be stored, which is never so of who is forgotten.
+
+        Args:
+            makes_known: Whether an owner who is not known becomes so.
+        """
 
         def changed(connection: Connection) -> bool:
-            hold_owner(connection, self._owner)  # what other processes took before is seen from here on
+            # What other processes took before is seen from here on.
+            if makes_known:
+                hold_owner(connection, self._owner)
+            elif connection.execute(OWNER_HELD, {"owner": self._owner}).first() is None:
+                return False
             row = connection.execute(_NOW, {"owner": self._owner}).one()
             held = _still_held(connection, cast("dict[str, float]", row.kept or {}), row.now)
             stores = change(held, row.now)

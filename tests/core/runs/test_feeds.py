@@ -16,7 +16,7 @@ import pytest
 from core.messages.events import MessageStarted, TextDelta
 from core.runs import redis_feed
 from core.runs.feed import Feed, Rewound, TableFeed, Tidings
-from core.runs.log import LoggedEvent, RunFinished, RunLog
+from core.runs.log import InputAsked, LoggedEvent, RunFinished, RunLog
 from core.runs.publishing import Publishing
 from core.runs.redis_feed import Ahead, RedisFeed
 from core.runs.redis_line import RedisLine
@@ -256,6 +256,19 @@ async def test_what_is_new_in_all_replies_goes_to_redis_in_one_call(
         await asyncio.sleep(0)
     await publishing.aclose()
     assert calls == [40]  # for each an entry, and how long it stays
+    await feed.aclose()
+
+
+async def test_what_cannot_be_told_of_one_reply_takes_no_other_along(talk: Any, redis: str) -> None:
+    feed, heard = RedisFeed(talk.stores.run_news, redis), Heard()
+    run = await written(talk, feed)
+    following = asyncio.create_task(heard.follow(feed, run.record.id))
+    odd = InputAsked("c", "i", "server", "Which?", {"no JSON": {1, 2}}, 9.0)
+    said = [LoggedEvent(1, 0.0, TextDelta("It is told."))]
+    await feed.publish([Tidings("another", 1, [LoggedEvent(1, 0.0, odd)]), Tidings(run.record.id, 1, said)])
+    await heard.until("It is told.")
+    following.cancel()
+    await asyncio.wait({following})
     await feed.aclose()
 
 

@@ -206,3 +206,30 @@ async def test_what_waited_when_the_process_was_killed_is_answered_by_the_next_o
     run = house.runs.live(talk.id)
     assert run is not None
     assert (await run.wait(), run.id, run.reply().text) == ("complete", record.id, "Here.")
+
+
+async def test_a_reply_that_is_given_up_before_it_goes_on_holds_no_place(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, talk = AllRuns(house.database).of, await house.talks("alice").create()
+    dead = f"{this_worker().rpartition('/')[0]}/999999999@1"
+    record, _ = await store("alice").create(talk.id, user=[Message("user", "Hi")], parent_id=None, worker=dead)
+    await store("alice").append(record.id, rows_of([LoggedEvent(1, 0.0, Queued())]), epoch=record.epoch)
+    going_on, asked = list[asyncio.Task[Run]](), asyncio.Event()
+    slot = type(house.runs.at_once.take("bob"))
+
+    async def for_ever(_slot: object, _run_id: str) -> None:
+        asked.set()
+        await asyncio.Event().wait()
+
+    async def resume(resumable: ResumableRun) -> None:
+        again = house.runs.of("alice").resume(resumable, Held(), history=[Message("user", "Hi")])
+        going_on.append(asyncio.create_task(again))
+        await asked.wait()
+
+    with monkeypatch.context() as patched:
+        patched.setattr(slot, "of_run", for_ever)
+        await house.runs.recover(resume)
+        going_on[0].cancel()
+        await asyncio.wait(going_on)
+    assert [house.runs.at_once.take("alice").granted for _ in range(3)] == [True, True, False]
