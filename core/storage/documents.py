@@ -250,7 +250,8 @@ class DocumentStore:
             if epoch is not None:
                 check_read_by(connection, document_id, epoch)
             values = {"status": status, "library_id": library_id, "pages": pages, "error": error, "facts": facts}
-            if _noted(connection, document_id, values, only_if) and status != "reading":
+            done = _noted(connection, document_id, values, only_if)
+            if status != "reading" and (done or epoch is not None):  # who reads it reads it no more
                 end_reading(connection, document_id)
             return _document_of(connection, self._owner, document_id)
 

@@ -96,10 +96,17 @@ class AllReadings:
     async def waiting(self, each: int) -> list[Unread]:
         """What waits for a process, who is due first coming first; `each` of one owner at most. Raises StorageError."""
         turn = func.row_number().over(partition_by=readings.c.owner_id, order_by=readings.c.due)
-        numbered = select(readings.c.document_id, turn.label("turn")).where(readings.c.worker == QUEUED).subquery()
+        waits = select(readings.c.document_id, turn.label("turn")).where(readings.c.worker == QUEUED)
+        # A program that knows nothing of readings may have left rows: they take nobody's turn.
+        numbered = waits.join(documents, documents.c.id == readings.c.document_id).where(_IS_UNREAD).subquery()
         query = _UNREAD.join(numbered, numbered.c.document_id == documents.c.id).where(numbered.c.turn <= each)
         rows = await self._database.read(lambda c: c.execute(query.order_by(readings.c.due)).all())
         return [_unread(row) for row in rows]
+
+    async def of(self, document_id: str) -> Unread | None:
+        """One document; `None` if it is not being read. Raises StorageError."""
+        row = await self._database.read(lambda c: c.execute(_UNREAD.where(documents.c.id == document_id)).first())
+        return _unread(row) if row is not None else None
 
     async def take(self, unread: Unread, worker: str, *, lasts: float) -> Taken:
         """Read a document from now on, which waits or was left.

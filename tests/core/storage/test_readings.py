@@ -148,3 +148,24 @@ async def test_an_empty_library_is_deleted_in_one_step_and_one_with_a_document_s
     assert not await stores.of("bob").libraries.delete_empty(empty.id)
     assert [await mine.libraries.delete_empty(one.id) for one in (empty, full)] == [True, False]
     assert [one.name for one in await mine.libraries.list()] == ["full"]
+
+
+async def test_rows_that_an_older_program_left_take_nobodys_turn_and_go_with_their_reader(stores: Stores) -> None:
+    mine = stores.of("alice").documents
+    for name in ("a", "b"):
+        read, _ = await to_read(stores, name, Hold(QUEUED, due=1.0))
+        await stores.database.write(  # as one does that knows nothing of readings
+            lambda c, which=read.id: c.execute(
+                text("UPDATE documents SET status = 'ready' WHERE id = :id"), {"id": which}
+            )
+        )
+    held, epoch = await to_read(stores, "c", Hold(ONE, 20.0))
+    await to_read(stores, "d", Hold(QUEUED, due=2.0))
+    assert [one.record.name for one in await stores.readings.waiting(1)] == ["d"]
+    await stores.database.write(
+        lambda c: c.execute(text("UPDATE documents SET status = 'cancelled' WHERE id = :id"), {"id": held.id})
+    )
+    before = await rows(stores)
+    assert (await mine.update(held.id, "ready", only_if=("reading",), epoch=epoch)).status == "cancelled"
+    assert await rows(stores) == before - 1
+    assert await stores.readings.of(held.id) is None
