@@ -144,7 +144,7 @@ class Intake:
         if ending:
             await asyncio.wait(ending)
         await self.shared.aclose()
-        if held:
+        if held := {**held, **self.shared.holds()}:  # with what was taken meanwhile
             await self.shared.leave(held)
         await self.preparing.aclose()
 
@@ -190,6 +190,10 @@ class Intake:
             epoch: The one of its reading, if it was begun just now; 0 if it is read already.
             before: Its row before, if it is read anew or on.
         """
+        job = self.jobs.get(record.id)
+        if job is not None and epoch not in {0, job.epoch} and job.task is not None:
+            job.cancel()  # its end is stored already, or another process read it on
+            await asyncio.wait({job.task})
         if record.id in self.jobs:
             return
         epoch = epoch or self.shared.held.get(record.id, 0)
@@ -240,6 +244,8 @@ class Intake:
     def _begin_taken(self, taken: Taken) -> None:
         """Read what was taken over from another process, or waited for one."""
         unread = taken.unread
+        if self.is_closing:
+            self.shared.held[unread.id] = unread.epoch  # to be left to others in a moment
         if unread.id in self.jobs or self.is_closing:
             return
         job = ReadingJob(
@@ -268,6 +274,9 @@ class Intake:
         is_needless = False
         try:
             await self._followed(job, job.reading)
+            if not self.is_closing and job.lost_hold():
+                await self.shared.leave({document_id: job.epoch})
+                return
             if self.is_closing or job.passed:  # its row stays "reading"
                 return
             state = job.outcome()
@@ -339,10 +348,11 @@ class Intake:
         waiting = await files.record(record.file_id)
         if self.shared.sharing is not None and not files.is_remote and not await _is_here(files, record.file_id):
             job.passed = await self.shared.pass_on(job)
+            if job.passed:
+                return {}
         job.hears = waiting.media_type.startswith(("audio/", "video/"))
         if job.hears:
             self.shared.room()
-        if waiting.media_type.startswith(("audio/", "video/")):
             async with files.local(record.file_id) as (waiting, sound):
                 return await self._heard(job, waiting, sound)
         async with self._lanes.lane(record.owner_id, outcome.patience(waiting)), AsyncExitStack() as held:

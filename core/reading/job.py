@@ -77,6 +77,7 @@ def is_known(library: Library, digest: str, states: Collection[str] = ("ready",)
 
 _LOG = logging.getLogger(__name__)
 _CANCELLED = "document_cancelled"
+_UNHELD = "document_unheld"
 _LONGEST_PATIENCE = 60.0
 _BYTES_A_SECOND = 1024 * 1024  # of scans; texts are read faster, and are smaller
 
@@ -150,6 +151,13 @@ class ReadingJob:
         self.cancelled.set()
         if self.reading is not None:
             self.reading.cancel()
+
+    def lost_hold(self) -> bool:
+        """Whether the reading ended because the database was away for a moment: it is to be read again."""
+        if self.reading is None or self.reading.cancelled():
+            return False
+        error = self.reading.exception()
+        return isinstance(error, ParlourError) and error.words_key == _UNHELD
 
     def outcome(self) -> dict[str, Any]:
         """What is stored of a reading that is over: the status, and what goes with it."""

@@ -17,7 +17,7 @@ from core.runs.lease import BEAT, LeaseWatch, Renewing, seems_held, standing, th
 from core.runs.run import as_dict
 from core.runs.taking import Taking
 from core.storage.base import QUEUED
-from core.storage.reading_rows import Hold
+from core.storage.reading_rows import Hold, state_of
 from core.storage.runs import LEASE_SECONDS
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ _MOST_LOST: Final = 2
 """Readers that may die of a document before it is left unread."""
 _MOST_PASSED: Final = 3
 """Processes that look for the bytes of a document before they count as gone."""
-_LACKED_FOR: Final = 2.0
+_LACKED_FOR: Final = 10.0
 """Seconds for which a process leaves a document to others whose bytes it has not."""
 _FIELDS: Final = frozenset(one.name for one in fields(ReadingProgress))
 
@@ -92,6 +92,7 @@ class SharedReading:
         self._told: dict[str, ReadingProgress] = {}
         self._looked = 0.0
         self._may_wait = True
+        self._are_more = False
         self._telling: asyncio.Task[None] | None = None
         self._watching: asyncio.Task[None] | None = None
         SharedReading._open.add(self)
@@ -122,7 +123,7 @@ class SharedReading:
 
     def holds(self) -> dict[str, int]:
         """What this process holds, each with its epoch."""
-        return {**self.held, **{one: job.epoch for one, job in self._jobs.items()}}
+        return {**self.held, **{one: job.epoch for one, job in list(self._jobs.items())}}  # another loop may ask
 
     def busy(self) -> int:
         """How many are read here that take room; recordings are heard by a service."""
@@ -218,6 +219,7 @@ class SharedReading:
             first: What a process left that cannot be seen from here is taken up at once, as it was before a restart.
         """
         found = await self._readings.unread(_MOST_KNOWN)
+        self._are_more = len(found) == _MOST_KNOWN
         here = {one for every in (self, *SharedReading._open) for one in every.holds()}
         others = {one.id: one for one in found if one.id not in here}
         before, self.known = self.known, others
@@ -240,12 +242,13 @@ class SharedReading:
         """Read a document that is marked as being read, where no process seems to do so. Raises StorageError."""
         if document_id in self.holds():
             return
-        for unread in await self._readings.unread(_MOST_KNOWN):
-            if unread.id == document_id and unread.lease.worker != QUEUED:
-                if unread.lease.worker == self.worker or not seems_held(unread.lease):
-                    await self._take(unread, unread.lease)
-                else:
-                    self.known[document_id] = unread
+        unread = await self._readings.of(document_id)
+        if unread is None or unread.lease.worker == QUEUED or document_id in self.holds():
+            return
+        if unread.lease.worker == self.worker or not seems_held(unread.lease):
+            await self._take(unread, unread.lease)
+        else:
+            self.known[document_id] = unread
 
     # ---- inside
 
@@ -261,8 +264,12 @@ class SharedReading:
             left += [one for one, lease in rest if one not in left and standing(lease.worker) != "alive"]
         for unread in [*mine, *left]:
             died = bool(unread.epoch) and unread.lease.until is not None and unread.lease.worker != self.worker
-            with suppress(ConflictError):  # another process was quicker, or its reader lives
+            try:
                 await self._take_over(unread, died=died)
+            except ConflictError as error:
+                _LOG.debug("Document %s is read elsewhere: %s", unread.id, error)
+            except StorageError as error:  # a full disk ends no start; the next look tries again
+                _LOG.warning("Document %s waits to be read: %s", unread.id, error)
 
     async def _take_over(self, unread: Unread, *, died: bool) -> None:
         """Take up what a process has left. Raises ConflictError, StorageError."""
@@ -283,21 +290,20 @@ class SharedReading:
     async def _give_in(self, unread: Unread) -> None:
         """Leave a document unread that each of its readers dies of. Raises ConflictError, StorageError."""
         taken = await self._readings.take(unread, self.worker, lasts=self.lasts)
-        name = unread.record.name
+        name, before = unread.record.name, taken.before
         error = DocumentError(
             f"Each process that read {name} died of it.",
             hint="Save it anew, or as PDF, and try that.",
             key="document_too_heavy",
             name=name,
         )
+        state: dict[str, Any] = {"status": "failed", "facts": unread.record.facts}
+        if before is not None:
+            state = state_of(before)
+        state["error"] = as_dict(error)
         with suppress(NotFoundError):
             await self._stores.of(unread.owner_id).documents.update(
-                unread.id,
-                "failed",
-                error=as_dict(error),
-                facts=unread.record.facts,
-                only_if=("reading",),
-                epoch=taken.unread.epoch,
+                unread.id, **state, only_if=("reading",), epoch=taken.unread.epoch
             )
         self._changed(unread.owner_id, unread.record.conversation_id)
 
@@ -344,7 +350,7 @@ class SharedReading:
             await asyncio.sleep(self._beat if self.sharing is None else min(_LOOKS_EVERY, self._beat))
             try:
                 before, seen = seen, database.others()
-                if self.known or seen != before:
+                if self.known or self._are_more or seen != before:
                     await self.look()
             except StorageError as error:
                 _LOG.info("It is not known what other processes read: %s", error)

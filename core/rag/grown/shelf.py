@@ -470,7 +470,7 @@ class PgLock:
                 self._held.execute("SELECT 1")
         except psycopg.Error as error:
             text = "This document is read by another process by now, or the database was away."
-            raise StorageError(text, hint="Try again in a moment.") from error
+            raise StorageError(text, hint="Try again in a moment.", key="document_unheld") from error
 
     def release(self) -> None:
         """As of `Lock`."""

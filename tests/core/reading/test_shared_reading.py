@@ -205,6 +205,20 @@ async def test_a_parlour_that_stops_gives_up_what_it_reads_and_another_goes_on_a
     assert (await settled(web, record)).status == "ready"
 
 
+async def test_a_reading_whose_hold_the_database_ended_is_read_again_and_does_not_fail(house: Any) -> None:
+    only = await house("all")
+    gate = await held(only, early=True)
+    record = await added(only, pdf(CLAUSE))
+    await until(gate.held.is_set)
+    ending = (
+        "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name LIKE 'parlour-reader%'"
+    )
+    assert await only.stores.database.read(lambda c: c.execute(text(ending)).scalar_one())
+    gate.opened.set()
+    ended = await settled(only, record)
+    assert (ended.status, ended.error) == ("ready", None)
+
+
 async def test_bytes_that_are_not_here_are_left_to_whoever_has_them(
     house: Any, postgres: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
