@@ -14,6 +14,7 @@ from core.messages.message import Message
 from core.storage.base import AgentThought
 from core.storage.conversations import ConversationStore
 from core.storage.database import Database
+from core.storage.runs import AllRuns
 from core.storage.thoughts import ThoughtStore
 
 pytestmark = pytest.mark.anyio
@@ -68,6 +69,18 @@ async def test_steps_stored_twice_are_there_once(database: Database) -> None:
     await store("alice").add(reply, [step(1, reply)])
     await store("alice").add(reply, [replace(step(1, reply), id="again"), step(2, reply)])
     assert [(one.id, one.position) for one in await store("alice").list(reply)] == [(f"{reply}1", 1), (f"{reply}2", 2)]
+
+
+async def test_who_goes_on_with_a_reply_stores_the_steps_that_it_does_not_have_yet(database: Database) -> None:
+    talk, every = (await ConversationStore(database, "alice").create()).id, AllRuns(database)
+    record, place = await every.of("alice").create(talk, user=None, parent_id=None, worker="dead")
+    await ThoughtStore(database, "alice").add(place.id, [step(1, place.id)])
+    ((_, lease),) = await every.running()
+    taken = await every.take_over(record, lease, "another")
+    steps = [replace(step(1, place.id), id="again"), step(2, place.id)]
+    await every.of("alice").finish(record.id, "complete", epoch=taken.epoch, parts=[], thoughts=steps)
+    kept = await ThoughtStore(database, "alice").list(place.id)
+    assert [(one.id, one.position) for one in kept] == [(f"{place.id}1", 1), (f"{place.id}2", 2)]
 
 
 async def test_a_gap_is_refused_and_nothing_of_it_is_stored(database: Database) -> None:
