@@ -88,11 +88,21 @@ class PdfParser:
                 body = page.rotation.upright(margins.without(page.shape, page.runs))
                 blocks = _joined_headings(block for lines in body for block in _block(lines, headings, number))
                 yield from map(page.rotation.displayed_block, blocks)
-            if not has_page or (source.was_repaired() and not has_text and not source.has_images()):
-                raise BrokenDocumentError("The PDF is damaged: no page of it can be read.")
-            # Known only now: pages are repaired as they are opened.
-            if source.has_lost_content() or not is_whole:
+            if _has_lost_content(source, has_page=has_page, has_text=has_text) or not is_whole:
                 yield replace(about, damaged=True)
+
+
+def _has_lost_content(source: Source, *, has_page: bool, has_text: bool) -> bool:
+    """Whether some of the file is lost: known when all pages were read, since they are repaired as they are opened.
+
+    Raises:
+        BrokenDocumentError: Nothing of it can be read, and that is because it is damaged.
+    """
+    has_lost = source.has_lost_content()
+    is_bare = source.was_repaired() and not has_text and (has_lost or not source.has_images())
+    if not has_page or is_bare:
+        raise BrokenDocumentError("The PDF is damaged: no page of it can be read.")
+    return has_lost
 
 
 @dataclass(frozen=True, slots=True)

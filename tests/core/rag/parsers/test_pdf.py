@@ -264,6 +264,25 @@ def test_a_file_that_lost_its_table_and_a_page_is_damaged(tmp_path: Path) -> Non
     assert [one for one in parsed(path) if isinstance(one, About)][-1].damaged
 
 
+@pytest.mark.parametrize("reader", ["pymupdf"], indirect=True)
+def test_a_file_that_lost_all_but_a_picture_on_its_cover_is_no_scan(tmp_path: Path) -> None:
+    import pymupdf
+
+    grey = pymupdf.Pixmap(pymupdf.csRGB, pymupdf.IRect(0, 0, 40, 40))
+    grey.clear_with(90)
+    with pymupdf.open() as document:
+        document.new_page().insert_image(pymupdf.Rect(50, 50, 300, 300), pixmap=grey)
+        for number in range(3):
+            document.new_page().insert_text((72, 72), f"Words of page {number}.")
+        data = bytearray(_with_another_start(document.tobytes(deflate=True)))
+    for at in [one.end() for one in re.finditer(rb"/Length \d+/?[^>]*>>\nstream\n", data)]:
+        data[at + 2 : at + 20] = bytes(18)
+    path = tmp_path / "cut.pdf"
+    path.write_bytes(data)
+    with pytest.raises(BrokenDocumentError, match="damaged"):
+        parsed(path)
+
+
 def test_page_numbers_and_running_heads_are_no_text(tmp_path: Path) -> None:
     """The one exception to "no text is lost"; of every head the first stays, for a title may be one."""
     found = [block.text for block in blocks(book(tmp_path / "book.pdf", 8))]
