@@ -56,7 +56,6 @@ class Workspace:
         settings: What the owner chose.
         intake: The owner's documents, on their way into the index.
         runs: The owner's replies, as they are made.
-        libraries: The owner's named libraries.
         tools: The owner's tools, and what was chosen about them.
         rules: When the owner is asked before a tool runs.
         models: Which model answers the owner, and those that were set up.
@@ -81,7 +80,6 @@ class Workspace:
         self.settings = self.stores.settings
         self.intake = services.intake
         self.runs = services.runs
-        self.libraries = services.libraries
         self.tools = services.tools
         self.rules = self.tools.rules
         self.models = services.models
@@ -90,6 +88,11 @@ class Workspace:
         self._close_index = close_index
         self._index: asyncio.Future[Library] | None = None
         self._is_closed = False
+
+    @cached_property
+    def libraries(self) -> Libraries:
+        """The owner's named libraries."""
+        return self.services.libraries
 
     @property
     def dictation(self) -> OwnerDictation:
