@@ -116,6 +116,13 @@ class Pool(Generic[_T]):
         finally:
             self._left(key, entry)
 
+    async def drop(self, key: str) -> None:
+        """Close the thing of a key now, unless somebody uses it; one that is being closed is waited for."""
+        if key in self._unused:
+            self._close(key)
+        if (closing := self._closing.get(key)) is not None:
+            await asyncio.wait({closing})
+
     async def aclose(self) -> None:
         """Close all, also what is in use; nothing is opened any more."""
         self._is_closed = True

@@ -106,7 +106,11 @@ class Workspaces:
             yield await workspace.index()
 
     async def forget(self, owner: str) -> None:
-        """Delete the passages of somebody who is gone, where they are not in a folder. Raises StorageError."""
+        """Close what is open of somebody who is gone; delete passages that are in no folder. Raises StorageError.
+
+        What is closed after its folder was deleted would write into it anew.
+        """
+        await self._pool.drop(owner)
         if self._shelves is not None:
             await asyncio.to_thread(self._shelves.forget, owner)
 

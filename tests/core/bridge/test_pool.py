@@ -184,3 +184,17 @@ async def test_one_that_is_closed_while_it_waits_for_the_one_before_to_close_hol
         assert await used(pool, "a") == ["a 2"]
         await pool.aclose()
     assert rooms.open == []
+
+
+async def test_what_is_dropped_is_closed_at_once_unless_it_is_used(rooms: Rooms) -> None:
+    pool = rooms.pool()
+    await pool.drop("never opened")
+    async with pool.use("a"):
+        await pool.drop("a")
+        assert rooms.open == ["a 0"]
+    await pool.drop("a")
+    assert rooms.open == []
+    assert "a" not in pool
+    async with pool.use("a") as again:
+        assert again == "a 1"
+    await pool.aclose()
