@@ -131,6 +131,20 @@ def test_messages_are_answered_in_turn_and_a_connection_outlives_what_it_cannot_
     assert [one[-1]["response"]["output"][-1]["content"][0]["text"] for one in (first, second)] == ["One.", "Two."]
 
 
+def test_what_waits_in_a_connection_is_no_longer_together_than_one_message_may_be(house: House, key: str) -> None:
+    house.says(Reply(text=["Slowly. "] * 3, pace=0.2), "Second.")
+    long = json.dumps({"type": "response.create", "model": "installed", "input": "Hello?", "padding": "a" * 6_000_000})
+    with opened(house, key) as over:
+        over.send(json.dumps({"type": "response.create", "model": "installed", "input": "Hello?"}))
+        assert json.loads(over.recv(timeout=20))["type"] == "response.created"
+        over.send(long)
+        over.send(long)
+        events = told(over)
+        assert (events[-1]["status"], events[-1]["error"]["code"]) == (429, "too_many_messages")
+        assert told(over)[-1]["type"] == "response.completed"
+        assert told(over)[-1]["type"] == "response.completed", "what waited is answered"
+
+
 def test_who_may_not_ask_is_refused_before_there_is_a_connection(house: House, key: str) -> None:
     for shown, headers, status in (
         ("sk-nobody", {}, 401),

@@ -33,7 +33,7 @@ REMEMBERED: Final = "remembered_response"
 LONGEST: Final = 3600.0
 """Seconds for which a connection lasts."""
 MOST_WAITING: Final = 8
-"""Messages that wait for the response before them."""
+"""Messages that wait for the response before them; together they are no longer than one may be."""
 MOST_OPEN: Final = 64
 """Connections of one key."""
 _CREATE: Final = "response.create"
@@ -154,8 +154,10 @@ class _Connection:
                 self._gone.set()
                 self._came.set()
                 return
-            if len(self._waiting) >= MOST_WAITING:
-                said = f"{MOST_WAITING} messages wait already; send more when a response is over."
+            held = sum(len(one.get("text") or "") for one in self._waiting)
+            too_much = bool(held) and held + len(message.get("text") or "") > LONGEST_BODY
+            if too_much or len(self._waiting) >= MOST_WAITING:
+                said = f"{len(self._waiting)} messages wait already; send more when a response is over."
                 await self._tell(429, body(said, "rate_limit_error", "too_many_messages"), None)
                 continue
             self._waiting.append(message)
