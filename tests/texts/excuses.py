@@ -21,6 +21,7 @@ ROOMS: Mapping[str, str] = {
 
 _LISTED: Mapping[str, str] = {
     "passes it on, or compares it, without reading it": """
+        core.bridge.pool: Pool.drop
         core.limits: Arrivals.*
         core.judging.cases: case_of add_cases
         core.judging.evaluators: evaluated
