@@ -264,7 +264,7 @@ def skip_cheaply() -> None:
         if not isinstance(values, (list, tuple)) or len(function.outputs) < 2:
             return await make(page, function, values, state)
         given = cast("Sequence[Any]", values)  # of too many, Gradio warns
-        skipped = [one == skip if isinstance(one, dict) else False for one in given]
+        skipped = [isinstance(one, dict) and one == skip for one in given]
         made = await make(
             page, function, [nothing if one else value for value, one in zip(given, skipped, strict=True)], state
         )

@@ -20,9 +20,10 @@ _MOST: Final = 10_000
 class _Shown(NamedTuple):
     number: int
     token: str
+    name: str
 
 
-_NONE: Final = _Shown(-1, "")
+_NONE: Final = _Shown(-1, "", "")
 _NUMBERS: Final = itertools.count()
 _NEWEST: Final = BoundedDict[str, _Shown](_MOST)
 _SHOWN: Final[ContextVar[_Shown]] = ContextVar("what the request showed that this task began with", default=_NONE)
@@ -40,7 +41,7 @@ def came(name: str, token: str) -> None:
     Args:
         name: The owner who sent it; "" where it shows a key, or is nobody's.
     """
-    shown = _Shown(next(_NUMBERS), token)
+    shown = _Shown(next(_NUMBERS), token, name)
     if name:
         _NEWEST[name] = shown
     _SHOWN.set(shown)
@@ -49,4 +50,7 @@ def came(name: str, token: str) -> None:
 
 def newest_token() -> str:
     """The newest token of whom this task works for; "" where there is none."""
-    return max(_SHOWN.get(), _NEWEST.get(WORKING_FOR.get(), _NONE)).token
+    name, shown = WORKING_FOR.get(), _SHOWN.get()
+    if shown.name not in {"", name}:  # what somebody else began pays with nothing of hers
+        shown = _NONE
+    return max(shown, _NEWEST.get(name, _NONE)).token

@@ -86,3 +86,13 @@ async def test_a_reply_is_written_with_the_token_of_its_owner(tmp_path: Path) ->
         run = await workspace.conversation(talk.id).ask("Hello?")
         await run.wait()
     assert asked == ["dora's"]
+
+
+async def test_what_one_visitor_began_takes_none_of_her_time_when_it_works_for_another() -> None:
+    async def began_by_carol() -> str:
+        came("carol", "hers")
+        return await of("dave")  # such as a task that sends what waits, of whomever
+
+    assert await in_task(began_by_carol()) == ""
+    await in_task(request("dave", "his"))
+    assert await in_task(began_by_carol()) == "his"
