@@ -330,11 +330,8 @@ def test_a_bubble_opens_with_the_keyboard_and_says_so(show: Show) -> None:
     expect(page.locator("#chat .p-found").first).to_contain_text("policy.pdf, page 2")
 
 
-def test_a_question_waits_for_its_file_can_be_changed_meanwhile_and_is_sent_by_itself(
-    show: Show, stage: Stage, tmp_path: Path
-) -> None:
-    (tmp_path / "kept.txt").write_text("The wren sings.", "utf-8")
-    page = show()
+def held_back(page: Page, file: Path) -> list[Route]:
+    """A file on its way up, whose check waits: let go of what is in the list."""
     held: list[Route] = []
 
     def hold(route: Route) -> None:
@@ -342,7 +339,16 @@ def test_a_question_waits_for_its_file_can_be_changed_meanwhile_and_is_sent_by_i
 
     page.route("**/uploads/check", hold)
     with page.expect_request("**/uploads/check"):
-        page.locator("#composer input[type=file]").first.set_input_files(tmp_path / "kept.txt")
+        page.locator("#composer input[type=file]").first.set_input_files(file)
+    return held
+
+
+def test_a_question_waits_for_its_file_can_be_changed_meanwhile_and_is_sent_by_itself(
+    show: Show, stage: Stage, tmp_path: Path
+) -> None:
+    (tmp_path / "kept.txt").write_text("The wren sings.", "utf-8")
+    page = show()
+    held = held_back(page, tmp_path / "kept.txt")
     field, line = page.locator("#composer textarea"), page.locator(".p-arriving")
     field.fill("What sings?")
     field.press("Enter")
@@ -366,14 +372,7 @@ def test_a_question_whose_file_is_refused_or_lost_is_not_sent_without_it(
 ) -> None:
     (tmp_path / "a.txt").write_text("The wren sings.", "utf-8")
     page = show()
-    held: list[Route] = []
-
-    def hold(route: Route) -> None:
-        held.append(route)
-
-    page.route("**/uploads/check", hold)
-    with page.expect_request("**/uploads/check"):
-        page.locator("#composer input[type=file]").first.set_input_files(tmp_path / "a.txt")
+    held = held_back(page, tmp_path / "a.txt")
     field = page.locator("#composer textarea")
     field.fill("What sings?")
     field.press("Enter")
