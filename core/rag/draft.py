@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from core.rag.config import RAGConfig
+    from core.rag.half_read import KeptPages
 
 _LONGEST_NAME = 255
 _FIRST_PAGES = 8  # that are searchable before the others are read
@@ -27,12 +28,17 @@ _MOST_WAITING = 512  # chunks
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """What was read since the last piece, and the document's record including it."""
+    """What was read since the last piece, and the document's record including it.
+
+    Args:
+        kept: Pages that have become whole with it, for whoever goes on where this reading does not come to its end.
+    """
 
     document: Document
     chunks: list[Chunk]
     shapes: list[PageShape]
     figures: list[Figure] = field(default_factory=list[Figure])
+    kept: KeptPages | None = None
 
 
 class Draft:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from core.rag import records
+from core.rag.half_read import KeptPages
 from core.rag.index_file import DamagedIndexError, translated
 from core.rag.readings import Readings
 from core.rag.search.word_index import WordIndex
@@ -75,7 +76,16 @@ class EmbeddedShelf:
             else:
                 ids = records.extend(db, document, chunks, piece.shapes, piece.figures)
             self.table.add(db, ids, prepared)
+            _keep_pages(db, piece)
             return records.get(db, document.id)
+
+    def half_read(self, document_id: str) -> list[KeptPages]:
+        """As of `Shelf`."""
+        with self.file.reading() as db:
+            if db.execute(_KEEPS_PAGES).fetchone() is None:
+                return []
+            asked = "SELECT last, made_by, data FROM half_read WHERE document_id = ? ORDER BY last"
+            return [KeptPages(*row) for row in db.execute(asked, (document_id,))]
 
     def rename(self, document_id: str, name: str) -> None:
         """As of `Shelf`."""
@@ -275,6 +285,29 @@ class FolderLock:
         except OSError:
             _log.debug("A lock file stays: this system deletes none that is open.")
         self._lock.release()
+
+
+_KEEPS_PAGES = "SELECT 1 FROM sqlite_master WHERE name = 'half_read'"
+_HALF_READ = """
+CREATE TABLE IF NOT EXISTS half_read (
+    document_id TEXT NOT NULL REFERENCES documents (id) ON DELETE CASCADE,
+    last INTEGER NOT NULL,
+    made_by TEXT NOT NULL,
+    data BLOB NOT NULL,
+    PRIMARY KEY (document_id, last)
+)"""
+
+
+def _keep_pages(db: sqlite3.Connection, piece: Piece) -> None:
+    """Keep pages of a document until it is read. A file that was made by an older program gets the table for it."""
+    document, kept = piece.document, piece.kept
+    if document.status not in {"reading", "stopped"}:
+        if db.execute(_KEEPS_PAGES).fetchone() is not None:
+            db.execute("DELETE FROM half_read WHERE document_id = ?", (document.id,))
+    elif kept is not None:
+        db.execute(_HALF_READ)
+        row = (document.id, kept.last, kept.by, kept.data)
+        db.execute("INSERT OR REPLACE INTO half_read VALUES (?, ?, ?, ?)", row)
 
 
 def _writable(chunk: Chunk) -> Chunk:

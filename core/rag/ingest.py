@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from core.errors import DocumentError, ModelServiceError, NoSpaceError, ParlourError
 from core.rag.document_locks import ReadRequest
 from core.rag.draft import Draft, parsed_text, progress_of
+from core.rag.half_read import Keeper, found_on, last_of, reader_of
 from core.rag.index_file import DamagedIndexError, IndexFile, move_aside, translated
 from core.rag.originals import FileInfo
 from core.rag.page_content import kind_of
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from core.rag.document import Document
     from core.rag.document_locks import DocumentLocks, Job
     from core.rag.draft import Piece
+    from core.rag.half_read import KeptPages
     from core.rag.originals import Originals, StagedFile
     from core.rag.pages import Pages, Pictures
     from core.rag.parsers.base import Found
@@ -216,20 +218,47 @@ class Ingestor:
             _log.exception("A document could not be read again.")
 
     def _read_new(self, staged: StagedFile, document_id: str, info: FileInfo, password: str, job: Job) -> Document:
-        """Read a document that is not here; nothing of it stays if that fails."""
+        """Read a document that is not here, or the rest of one that another reader left; nothing else of it stays."""
+        left: Document | None = None
         try:
             if password and not info.is_text:
                 self._decrypt(staged, password, job)
             path = self._originals.commit(staged, document_id)
-            document = self._read(path, staged.size, document_id, info, job)
+            left = self._left(document_id, info)
+            document = self._read(path, staged.size, document_id, info, job, before=left)
             self._originals.write_info(document_id, info)
         except BaseException as error:
-            self._discard(document_id)
+            if left is not None and (left.status == "stopped" or job.keeps_partial()):
+                self._leave(document_id, info)
+                if left.status == "reading" and left.chunks and isinstance(error, DocumentError):
+                    return replace(left, status="stopped")
+            else:
+                self._discard(document_id)
             job.check()  # whatever error a stopped parser raised
             if isinstance(error, OSError):
                 raise translated(error) from error
             raise
         return document
+
+    def _left(self, document_id: str, info: FileInfo) -> Document | None:
+        """A document that its reader left in the middle, with pages behind which it is read on; else `None`."""
+        left = self._shelf.document(document_id)
+        if left is None or left.status not in {"reading", "stopped"} or not self._kept(document_id)[0]:
+            return None
+        self._shelf.rename(document_id, info.name)  # the name that it comes with this time
+        return left
+
+    def _kept(self, document_id: str) -> tuple[list[KeptPages], int]:
+        """The pages that are kept of a document that is not read to its end, and the last of them."""
+        kept = self._shelf.half_read(document_id)
+        last = last_of(kept, reader_of(self._config))
+        return (kept, last) if last else ([], 0)
+
+    def _leave(self, document_id: str, info: FileInfo) -> None:
+        """Leave what another reader left to whoever reads it next."""
+        with suppress(ParlourError):
+            self._shelf.mark_stopped(document_id)
+            self._originals.write_info(document_id, info)
 
     def _restore_one(self, document_id: str, info: FileInfo, job: Job) -> Document | None:
         """Read a document from its original if the index has lost it; `None` if it has not, or if that fails.
@@ -313,25 +342,28 @@ class Ingestor:
             return self._index(draft, blocks, job, at_once=at_once)
         with path.open("rb") as stream:
             parser, media_type = parser_for(info.name, stream.read(HEAD), self._config.pdf_reader)
-        there, first = self._content_before(document_id) if before and media_type == _RESUMABLE else ([], 1)
-        if before and not there:
-            before = replace(before, scanned=0)  # they are counted again
+        can_resume = media_type == _RESUMABLE and not at_once
+        kept, last = self._kept(document_id) if before and can_resume else ([], 0)
+        there: Iterable[Found] = found_on(kept)
+        if before and not last:
+            there, last = self._content_before(document_id) if can_resume else ([], 0)
+        if before and (kept or not last):
+            before = replace(before, scanned=0, invisible=0)  # they are counted again
         draft = Draft(document_id, info.name, media_type, size, self._config, before=before)
+        keeper = Keeper(reader_of(self._config), kept) if can_resume and (kept or not last) else None
+        options = ParseOptions(first_page=last + 1)
         with (
-            closing(
-                process.stream(
-                    path, info.name, parser, self._limits, ParseOptions(first_page=first), stopped=job.stopped
-                )
-            ) as found,
+            closing(process.stream(path, info.name, parser, self._limits, options, stopped=job.stopped)) as new,
+            closing(keeper.noted(new) if keeper is not None else new) as found,
             closing(self._with_content(_until_stopped(chain(there, found), job), draft, media_type, job)) as noted,
         ):
-            return self._index(draft, noted, job, at_once=at_once)
+            return self._index(draft, noted, job, at_once=at_once, keeper=keeper)
 
     def _content_before(self, document_id: str) -> tuple[list[Found], int]:
-        """The content of the pages that were read completely before reading was stopped, and the page to resume at."""
+        """The content of the pages that were read completely before reading was stopped, and the last of them."""
         last = self._shelf.last_page(document_id)  # at which it was stopped
         found = self._pages.before(document_id, last)
-        return found, last if found else 1
+        return found, last - 1 if found else 0
 
     def _with_content(self, found: Iterable[Found], draft: Draft, media_type: str, job: Job) -> Generator[Found]:
         """The same items; on the way, the content of pages is written down, so that showing them needs no reading."""
@@ -359,30 +391,32 @@ class Ingestor:
             if is_whole:
                 _written(writer.finish)
 
-    def _index(self, draft: Draft, found: Iterable[Found], job: Job, *, at_once: bool) -> Document:
+    def _index(
+        self, draft: Draft, found: Iterable[Found], job: Job, *, at_once: bool, keeper: Keeper | None = None
+    ) -> Document:
         """Store it piece by piece, or `at_once` when all is read: then it replaces the old text in one step."""
         try:
             for _ in draft.steps(found):
                 job.check()
                 if draft.is_due() and not at_once:
                     is_first, was_found = not draft.is_begun, draft.is_searchable()
-                    self._store(draft.piece(), job, is_first=is_first)
+                    self._store(_with_pages(draft.piece(), keeper), job, is_first=is_first)
                     job.report(draft.progress, always=draft.is_searchable() and not was_found)
                 else:
                     job.report(draft.progress)
         except DocumentError:
             if at_once or not job.keeps_partial() or not draft.is_worth_keeping():
                 raise
-            return self._index_rest(draft, job)
+            return self._index_rest(draft, job, keeper)
         is_first, last = not draft.is_begun, draft.last()
         if at_once and last.document.status != "ready":
             raise DocumentError("No text was found this time.", key=last.document.note)
         return self._store(last, job, is_first=is_first)
 
-    def _index_rest(self, draft: Draft, job: Job) -> Document:
+    def _index_rest(self, draft: Draft, job: Job, keeper: Keeper | None) -> Document:
         """Store what was read when the reading is stopped."""
         is_first, rest = not draft.is_begun, draft.stopped()
-        document = self._store(rest, job, is_first=is_first)
+        document = self._store(_with_pages(rest, keeper), job, is_first=is_first)
         job.report(draft.progress, always=True)
         return document
 
@@ -419,6 +453,12 @@ class Ingestor:
     def _delete_files(self, document_id: str) -> None:
         self._originals.delete(document_id)
         self._pictures.drop(document_id)
+
+
+def _with_pages(piece: Piece, keeper: Keeper | None) -> Piece:
+    """The piece with the pages that were read whole since the last one."""
+    pages = keeper.take() if keeper is not None else None
+    return replace(piece, kept=pages) if pages is not None else piece
 
 
 def _until_stopped(found: Iterable[Found], job: Job) -> Generator[Found]:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from core.rag.document import Document, Figure, Heading, PageShape, Passage
     from core.rag.draft import Piece
     from core.rag.embedding.base import Embedder, Floats
+    from core.rag.half_read import KeptPages
 
     Ids = NDArray[np.int64]
 
@@ -221,6 +222,7 @@ class Shelf(Found, Protocol):
 
         Args:
             piece: Its chunks, page shapes and figures, and the document's record including them. The stored name stays.
+                The pages that it keeps stay until the document is read to its end.
             is_first: Replaces what is there of the document.
             check: Called within the change; what it raises undoes it.
 
@@ -231,6 +233,10 @@ class Shelf(Found, Protocol):
             NoSpaceError: The disk is full.
             StorageError: It cannot be written.
         """
+        ...
+
+    def half_read(self, document_id: str) -> list[KeptPages]:
+        """The pages that are kept of a document whose reading has not come to its end, in their order."""
         ...
 
     def rename(self, document_id: str, name: str) -> None:

@@ -129,6 +129,18 @@ def vector_statements(parts: int = PARTS) -> list[str]:
     return ["CREATE EXTENSION IF NOT EXISTS vector SCHEMA public", *_VECTORS, *_parted("passage_vectors", parts)]
 
 
+def half_read_statement() -> str:
+    """What makes the table of pages of documents whose reading has not come to its end."""
+    return f"""CREATE TABLE {SCHEMA}.shelf_half_read (
+        shelf bigint NOT NULL,
+        document_id text COLLATE "C" NOT NULL,
+        last integer NOT NULL,
+        made_by text NOT NULL,
+        data bytea NOT NULL,
+        PRIMARY KEY (shelf, document_id, last),
+        FOREIGN KEY (shelf, document_id) REFERENCES {SCHEMA}.shelf_documents ON DELETE CASCADE)"""
+
+
 def _parted(table: str, parts: int) -> list[str]:
     return [
         f"CREATE TABLE {table}_{at} PARTITION OF {table} FOR VALUES WITH (MODULUS {parts}, REMAINDER {at})"

@@ -24,7 +24,7 @@ from core.rag.library import Library
 from core.rag.search.base import SEARCHER_REGISTRY
 from core.rag.search.keyword import KeywordSearcher
 from core.rag.shelf import Shelf, Vectors
-from core.storage.shelf_tables import shelf_statements
+from core.storage.shelf_tables import half_read_statement, shelf_statements
 from tests.grown_postgres import PostgresServer, migrated_postgres, postgres_server
 from tests.grown_shelves import shelves
 
@@ -548,7 +548,7 @@ def test_a_server_without_pgvector_is_searched_by_words_and_says_so_once(
 
     address = postgres_server.make("without_vectors")
     with psycopg.connect(address) as db:
-        for statement in shelf_statements(1):
+        for statement in [*shelf_statements(1), half_read_statement()]:
             db.execute(statement.encode())
     monkeypatch.setattr(connections, "EXTENSION", "an extension that nobody has")
     without = PgShelves(address)

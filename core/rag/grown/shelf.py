@@ -15,6 +15,7 @@ from core.rag.grown import words
 from core.rag.grown.connections import Connections, number_of, one
 from core.rag.grown.near import forget_graphs
 from core.rag.grown.notes import PgNotes
+from core.rag.half_read import KeptPages
 from core.rag.records import headings_in, searched_text
 from core.rag.search.terms import terms
 from core.rag.shelf import writable
@@ -48,6 +49,10 @@ _PASSAGES = """
 SELECT p.id, p.text, d.name, d.id, p.page, p.rectangles, p.heading
 FROM passages p JOIN shelf_documents d ON d.shelf = p.shelf AND d.id = p.document_id
 WHERE p.owner = %(owner)s AND p.shelf = %(shelf)s AND """
+_KEEP_PAGES = (
+    "INSERT INTO shelf_half_read VALUES (%s, %s, %s, %s, %s) ON CONFLICT (shelf, document_id, last) "
+    "DO UPDATE SET made_by = excluded.made_by, data = excluded.data"
+)
 _HERE = "FROM passages WHERE owner = %(owner)s AND shelf = %(shelf)s"
 _OF = f"{_HERE} AND document_id = %(document)s"
 _NO_VECTORS_OF = (
@@ -133,7 +138,22 @@ class PgShelf:
                 return None
             self._put_pages(db, piece)
             self._put_passages(db, rows)
+            self._keep_pages(db, piece)
             return self._one(db, document.id)
+
+    def _keep_pages(self, db: Db, piece: Piece) -> None:
+        document, kept = piece.document.id, piece.kept
+        if piece.document.status not in {"reading", "stopped"}:
+            db.execute("DELETE FROM shelf_half_read WHERE shelf = %s AND document_id = %s", [self._shelf, document])
+        elif kept is not None:
+            row = [self._shelf, document, kept.last, kept.by, kept.data]
+            db.execute(_KEEP_PAGES, row)
+
+    def half_read(self, document_id: str) -> list[KeptPages]:
+        """As of `Shelf`."""
+        query = "SELECT last, made_by, data FROM shelf_half_read WHERE shelf = %(shelf)s AND document_id = %(document)s"
+        rows = self._rows(f"{query} ORDER BY last", document=writable(document_id))
+        return [KeptPages(last, by, bytes(data)) for last, by, data in rows]
 
     def _prepared(self, document: Document, chunks: Sequence[Chunk], first: int) -> list[list[Any]]:
         title = document.title or document.name
@@ -188,16 +208,17 @@ class PgShelf:
 
     def rename(self, document_id: str, name: str) -> None:
         """As of `Shelf`."""
-        self._change("UPDATE shelf_documents SET name = %s WHERE id = %s AND shelf = %s", writable(name), document_id)
+        self._check_open()
+        with self._server.writing() as db:
+            query = "UPDATE shelf_documents SET name = %s WHERE id = %s AND shelf = %s"
+            db.execute(query, [writable(name), writable(document_id), self._shelf])
 
     def mark_stopped(self, document_id: str) -> None:
         """As of `Shelf`."""
-        self._change("UPDATE shelf_documents SET status = %s WHERE id = %s AND shelf = %s", "stopped", document_id)
-
-    def _change(self, query: str, value: str, document_id: str) -> None:
-        self._check_open()
-        with self._server.writing() as db:
-            db.execute(query.encode(), [value, writable(document_id), self._shelf])
+        with self._changing() as db:
+            self._check_held(document_id)
+            query = "UPDATE shelf_documents SET status = 'stopped' WHERE id = %s AND shelf = %s"
+            db.execute(query, [writable(document_id), self._shelf])
 
     def remove(self, document_id: str) -> None:
         """As of `Shelf`."""

@@ -113,21 +113,27 @@ def stream(
     request = {"do": "parse", "path": str(path), "name": name, "parser": parser, **asdict(options)}
     with closing(_request(request, limits, stopped)) as answers:
         for answer in answers:
-            match answer:
-                case {"about": [pages, title, damaged, left_out]}:
-                    yield About(pages, title, damaged, left_out)
-                case {"shape": [page, width, height, box]}:
-                    yield PageShape(page, width, height, tuple(box) if box else None)
-                case {"block": [*values]}:
-                    yield block_from(values)
-                case {"scanned": [page, figure]}:
-                    yield Scanned(page, figure)
-                case {"invisible": removed}:
-                    yield Invisible(removed)
-                case {"row": [row, total]}:
-                    yield AtRow(row, total)
-                case _:
-                    pass
+            if (found := found_in(answer)) is not None:
+                yield found
+
+
+def found_in(answer: Mapping[str, Any]) -> Found | None:
+    """What a line of the worker's answer tells; `None` where that is nothing that a parser finds."""
+    match answer:
+        case {"about": [pages, title, damaged, left_out]}:
+            return About(pages, title, damaged, left_out)
+        case {"shape": [page, width, height, box]}:
+            return PageShape(page, width, height, tuple(box) if box else None)
+        case {"block": [*values]}:
+            return block_from(values)
+        case {"scanned": [page, figure]}:
+            return Scanned(page, figure)
+        case {"invisible": removed}:
+            return Invisible(removed)
+        case {"row": [row, total]}:
+            return AtRow(row, total)
+        case _:
+            return None
 
 
 def picture(

@@ -9,12 +9,16 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from core.errors import DocumentError, NoSpaceError, NotFoundError, StorageError
 from core.rag.index_file import IndexFile
 from core.rag.library import Library
+from core.rag.parsers import process
+from core.rag.parsers.base import ParseOptions
+from core.rag.parsers.process import Limits
 
 Make = Callable[..., Path]
 ROOT = Path(__file__).parents[3]
@@ -26,7 +30,9 @@ def long_pdf(make_pdf: Make) -> Path:
     return make_pdf(*[f"Page {n} tells of lamp {n}." for n in range(1, PAGES + 1)], name="long.pdf")
 
 
-def test_what_a_killed_process_left_is_found_and_then_read_anew(tmp_path: Path, long_pdf: Path) -> None:
+def test_what_a_killed_process_left_is_found_and_then_read_to_its_end_from_there(
+    tmp_path: Path, long_pdf: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     script = (
         "import os, signal, sys\n"
         "from core.rag.library import Library\n"
@@ -41,7 +47,16 @@ def test_what_a_killed_process_left_is_found_and_then_read_anew(tmp_path: Path, 
         assert (left.status, left.pages) == ("reading", PAGES)
         assert 0 < left.chunks < PAGES
         assert len(library.find("lamp", 100)) == left.chunks
+        begun: list[int] = []
+        stream = process.stream
+
+        def noted(path: Path, name: str, parser: str, limits: Limits, asked: ParseOptions, **more: Any) -> Any:
+            begun.append(asked.first_page)
+            return stream(path, name, parser, limits, asked, **more)
+
+        monkeypatch.setattr(process, "stream", noted)
         document = library.add(long_pdf)
+        assert begun[0] in {left.chunks, left.chunks + 1}
         assert (document.status, document.chunks) == ("ready", PAGES)
         assert len(library.find("lamp", 100)) == PAGES
         assert sorted(passage.page or 0 for passage in library.find("lamp", 100)) == list(range(1, PAGES + 1))
