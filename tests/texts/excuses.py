@@ -28,6 +28,7 @@ _LISTED: Mapping[str, str] = {
         core.messages.marks: set_marks
         core.observing: Span.*
         core.rag.grown: shelves_at
+        core.rag.half_read: last_of
         core.reading.shared: SharedReading.*
         webui.agent_doors.a2a: agent_card _Form.*
         webui.agent_doors.a2a_task: Tasks.*
