@@ -11,10 +11,12 @@ import { say } from './words.js';
 const QUESTION = { act: 'edit', rows: '#chat .user-row', done: 'send', becomes: 'version_becomes' };
 const REPLY = { act: 'rewrite', rows: '#chat .bot-row', done: 'rewrite_save', becomes: 'rewrite_becomes' };
 let open = null;  // the kind, the message, its place among its kind, the sheet, and the text that was sent
+let left = null;  // the last one that was left for another conversation, half written
 
 const rows = (kind) => [...document.querySelectorAll(kind.rows)];
 const linkOf = ({ kind, id }) => `#chat a.p-${kind.act}[href="#do-${kind.act}-${CSS.escape(id)}"]`;
 const sending = () => open?.sent !== undefined;
+const becomes = (kind, row) => say(kind.becomes, { n: Number(/(\d+)\D*$/.exec(row.querySelector('.p-number')?.textContent ?? '')?.[1] ?? 1) + 1 });
 
 function make(tag, given, ...children) {
   const element = Object.assign(document.createElement(tag), given);
@@ -34,15 +36,21 @@ export async function rewriteInPlace(id, link) {
 function begin(kind, id, link, text) {
   if (open?.id === id) return open.area.focus();
   closeEdit();
-  const row = link.closest('.message-row');
-  const versions = Number(/(\d+)\D*$/.exec(row.querySelector('.p-number')?.textContent ?? '')?.[1] ?? 1);
+  lay(kind, id, link.closest('.message-row'), text, text);
+  open.area.focus();
+  open.area.setSelectionRange(text.length, text.length);
+}
+
+// The sheet, with what is written on it and what stood there before.
+function lay(kind, id, row, text, former) {
   const area = make('textarea', { value: text });
   area.setAttribute('aria-label', say(kind.act));
   const no = make('button', { type: 'button', className: 'p-plain', textContent: say('cancel') });
   const yes = make('button', { type: 'button', className: 'p-button p-main', textContent: say(kind.done) });
-  const note = make('span', { className: 'p-becomes', textContent: say(kind.becomes, { n: versions + 1 }) });
+  const note = make('span', { className: 'p-becomes', textContent: becomes(kind, row) });
   const sheet = make('div', { className: 'p-editing' }, area, make('div', { className: 'p-row' }, note, no, yes));
-  open = { kind, id, place: rows(kind).indexOf(row), conversation: status()?.conversation, sheet, area };
+  open = { kind, id, place: rows(kind).indexOf(row), conversation: status()?.conversation, sheet, area, note, former };
+  left = null;
   no.addEventListener('click', closeEdit);
   yes.addEventListener('click', send);
   area.addEventListener('keydown', (event) => {
@@ -52,8 +60,6 @@ function begin(kind, id, link, text) {
     send();
   });
   stand();
-  area.focus();
-  area.setSelectionRange(text.length, text.length);
 }
 
 function send() {
@@ -84,8 +90,8 @@ function isThere(row) {
 
 // Rows are drawn anew while the sheet is open: another tab may have made a version of the same message.
 function stand() {
-  if (!open) return;
-  if (status()?.conversation !== open.conversation) return void closeEdit();
+  if (!open) return void comeBack();
+  if (status()?.conversation !== open.conversation) return void leave();
   const row = document.querySelector(linkOf(open))?.closest('.message-row') ?? rows(open.kind)[open.place];
   if (!row) return void closeEdit();
   if (sending() && isThere(row)) return void closeEdit();
@@ -93,12 +99,28 @@ function stand() {
     open.sent = undefined;
     open.area.readOnly = false;
   }
+  const note = becomes(open.kind, row);
+  if (open.note.textContent !== note) open.note.textContent = note;
   const place = open.kind === REPLY ? footOf(row) : row.querySelector('.message') ?? row;
   for (const one of rows(open.kind)) one.classList.toggle('p-edits', one === row);
   if (open.sheet.parentElement === place) return;
   const had = document.activeElement === open.area || document.activeElement === document.body;
   place.append(open.sheet);
   if (had) open.area.focus({ preventScroll: true });
+}
+
+function leave() {
+  const { kind, id, conversation, area, former } = open;
+  const half = !sending() && area.value !== former;
+  closeEdit();
+  if (half) left = { kind, id, conversation, text: area.value, former };
+}
+
+// What was half written is there again with its conversation; the keyboard stays where it is.
+function comeBack() {
+  if (!left || status()?.conversation !== left.conversation) return;
+  const row = document.querySelector(linkOf(left))?.closest('.message-row');
+  if (row) lay(left.kind, left.id, row, left.text, left.former);
 }
 
 // The sheet stands in the last line of the reply, in place of the text above that.

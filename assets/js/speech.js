@@ -1,10 +1,12 @@
-// Reads a reply aloud, by the browser's own voice; and says when each was written, in the reader's own time.
+// Reads a reply aloud, by the browser's own voice; and says when each message was written, in the reader's own time.
 import { onChange } from './state.js';
 import { lang, locale, say } from './words.js';
 
 const SCRIPTS = [['zh-CN', /\p{Script=Han}/u], ['ja-JP', /[\p{Script=Hiragana}\p{Script=Katakana}]/u], ['ko-KR', /\p{Script=Hangul}/u], ['ru-RU', /\p{Script=Cyrillic}/u]];
 const voice = window.speechSynthesis;
 let speaking = null;  // the link whose reply is being read
+const times = new WeakMap();  // by the element that tells them
+let today = '';
 
 // What a voice would spell: marks of citations, fences, signs of emphasis.
 const spoken = (text) => text
@@ -36,11 +38,16 @@ export function speak(text, link) {
   voice.speak(words);
 }
 
+// Those of another day name it, so all are told anew once the day is over.
 function tellTimes() {
-  for (const element of document.querySelectorAll('#chat .p-time[title]:empty')) {
-    const at = new Date(element.title);
-    const today = at.toDateString() === new Date().toDateString();
-    element.textContent = at.toLocaleString(locale(), today ? { timeStyle: 'short' } : { dateStyle: 'medium', timeStyle: 'short' });
+  const now = new Date().toDateString();
+  const all = now === today ? '#chat .p-time:empty' : '#chat .p-time';
+  today = now;
+  for (const element of document.querySelectorAll(all)) {
+    if (!element.textContent) times.set(element, new Date(element.title));
+    const at = times.get(element);
+    if (!at) continue;
+    element.textContent = at.toLocaleString(locale(), at.toDateString() === today ? { timeStyle: 'short' } : { dateStyle: 'medium', timeStyle: 'short' });
     element.title = at.toLocaleString(locale(), { dateStyle: 'full', timeStyle: 'medium' });
   }
 }
@@ -49,4 +56,6 @@ export function start() {
   document.documentElement.toggleAttribute('data-mute', !voice);
   addEventListener('pagehide', () => voice?.cancel());
   onChange(tellTimes);
+  addEventListener('visibilitychange', tellTimes);
+  setInterval(tellTimes, 60_000);
 }

@@ -9,7 +9,7 @@ from core.runs.reply import CallBlock, ItemBlock
 from core.storage.base import file_ids
 from webui.render.comparing import between, column
 from webui.render.documents import DocumentState, Waiting, file_id, in_stead, item_html, state_line
-from webui.render.entries import message_entry
+from webui.render.entries import message_entry, time_html
 from webui.render.judging import Judging
 from webui.render.markup import escaped, invisible_in, verbatim
 from webui.render.reply import reply_entries
@@ -213,7 +213,7 @@ def question_entry(
     text = "\n\n".join(part.get_text_content() for part in message.parts)
     text = text if text.strip() else ""
     acts = ["edit", "copy", "fork"] if len(text) <= LONGEST_QUESTION else ["copy", "fork"]
-    links = "".join(_beside(act, message.id, words) for act in acts)
+    links = "".join(_beside(act, message.id, words) for act in acts) + time_html(message.created_at)
     beside = f'<p class="p-acts p-beside{"" if versions else " p-alone"}">{links}</p>'
     parts.append(f'<div class="p-turn">{_asked(text[:LONGEST_QUESTION], words)}{beside}</div>')
     if len(text) > LONGEST_QUESTION:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any, Literal, TypeAlias
 
@@ -48,6 +49,17 @@ def inside_bubble(markdown: str, parent_id: str) -> Entry:
         parent_id: The bubble; it comes before.
     """
     return bubble('<span class="p-words"></span>', markdown, "pending", parent_id=parent_id)
+
+
+def time_html(at: float, *, then: bool = False) -> str:
+    """Markup of a time, which the page tells in the reader's own.
+
+    Args:
+        at: In Unix seconds.
+        then: Whether more follows in its line.
+    """
+    told = datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds")
+    return f'<span class="p-time{" p-then" if then else ""}" title="{told}"></span>'
 
 
 _TINTS = 8

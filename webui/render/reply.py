@@ -12,7 +12,7 @@ from webui.render.calls import CallDrawing, adjacent_calls
 from webui.render.citations import beyond_html, cite_marks, claim_notes, claims_summary
 from webui.render.coverage import coverage_line, coverage_note
 from webui.render.documents import item_html, missing_notes, partly_read_notes, waiting_line
-from webui.render.entries import bubble, inside_bubble, message_entry, speaker
+from webui.render.entries import bubble, inside_bubble, message_entry, speaker, time_html
 from webui.render.judging import judging_html
 from webui.render.markdown import markdown
 from webui.render.markup import escaped
@@ -263,9 +263,8 @@ def _by(reply: Reply, at: float, words: Words) -> str:
     said = words("reply.edited_from", model=model) if model and reply.edited else model
     if reply.edited and not model:
         said = words("reply.edited")
-    written = datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds")
-    then = " p-then" if said else ""  # a program's own agent may have no model to name after the time
-    return f' <span class="p-by"><span class="p-time{then}" title="{written}"></span>{escaped(said)}</span>'
+    # A program's own agent may have no model to name after the time.
+    return f' <span class="p-by">{time_html(at, then=bool(said))}{escaped(said)}</span>'
 
 
 def _act(act: str, message_id: str, words: Words, *, worded: bool) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
@@ -78,6 +80,32 @@ def test_escape_leaves_a_change_and_says_nothing_to_the_server(show: Show, stage
     assert stage.asked == []
 
 
+def test_a_version_that_another_tab_made_meanwhile_is_counted(show: Show) -> None:
+    page = show("versions")
+    editing(page, 1)
+    expect(page.locator(".p-editing")).to_contain_text("Becomes version 3")
+    page.locator("#chat .user-row").nth(1).locator(".p-number").evaluate("e => { e.textContent = '3 / 3'; }")
+    expect(page.locator(".p-editing")).to_contain_text("Becomes version 4")
+
+
+@pytest.mark.parametrize("begun", [True, False])
+def test_a_change_that_was_begun_is_there_again_with_its_conversation(show: Show, begun: bool) -> None:
+    page = show("versions")
+    field = editing(page)
+    if begun:
+        field.fill("Half of a tho")
+    for other in (True, False):
+        page.locator("#status [data-state]").evaluate(
+            "(e, other) => { e.dataset.conversation = other ? 'other' : 'conv'; e.append(''); }", other
+        )
+        expect(page.locator(".p-editing")).to_have_count(1 if begun and not other else 0)
+    if begun:
+        expect(field).to_have_value("Half of a tho")
+        field.press("Escape")
+        expect(page.locator(".p-editing")).to_have_count(0)
+        expect(editing(page)).not_to_have_value("Half of a tho")
+
+
 def test_a_change_stays_where_a_reply_is_being_written(show: Show, stage: Stage) -> None:
     page = show("running")
     field = editing(page)
@@ -98,13 +126,28 @@ def test_the_pencil_stands_beside_the_text_where_there_is_room_and_below_it_wher
         assert (pencil["y"] < text["y"] + text["height"]) is beside
 
 
+def test_a_question_says_when_it_was_asked_and_names_the_day_once_it_is_over(show: Show) -> None:
+    page = show("answered", timezone_id="UTC")  # a window of its own, whose clock can be set
+    for time in (page.locator(f"#chat .{row} .p-time").first for row in ("user-row", "bot-row")):
+        page.clock.set_fixed_time(_now())
+        page.evaluate("dispatchEvent(new Event('visibilitychange'))")
+        expect(time).to_have_text(re.compile(r"^\d+:\d\d\s[AP]M$"))
+        page.clock.set_fixed_time(_now() + timedelta(days=1))
+        page.evaluate("dispatchEvent(new Event('visibilitychange'))")
+        expect(time).to_have_text(re.compile(rf"^\w+ \d+, {_now():%Y}, \d+:\d\d\s[AP]M$"))
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
 PASTE = """(field, text) => { const data = new DataTransfer(); data.setData('text/plain', text);
     field.dispatchEvent(new ClipboardEvent('paste', {clipboardData: data, bubbles: true, cancelable: true})); }"""
 
 
 @pytest.mark.parametrize(
     ("text", "chip"),
-    [("a\n" * 41, "Pasted text, 41 lines.txt"), ("x" * 3001, "Pasted text, 1 lines.txt"), ("a\n" * 40, "")],
+    [("a\n" * 41, "Pasted text, 41 lines.txt"), ("x" * 3001, "Pasted text, 1 line.txt"), ("a\n" * 40, "")],
 )
 def test_a_long_paste_becomes_a_file_and_a_short_one_stays_text(show: Show, text: str, chip: str) -> None:
     page = show()
