@@ -1,17 +1,28 @@
-"""A long recording in parts that a service takes: MP3 is cut between frames, WAV between samples, undecoded."""
+"""A long recording in parts that a service takes, undecoded: MP3 is cut between frames, WAV between samples.
+
+Others are cut between packets by FFmpeg's libraries, which come with the extra `voice`, in a process of their own: what
+reads a file that somebody made holds no key and has bounds on its time and memory.
+"""
 
 from __future__ import annotations
 
 import io
+import json
 import mmap
+import subprocess
+import sys
 import wave
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from core.child_process import environment
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
 LONGEST_PART: Final = 600.0
 """Seconds of a part."""
@@ -24,6 +35,9 @@ _BITS: Final = (
     (8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160),  # of versions 2 and 2.5
     (32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320),
 )
+_PACKAGE: Final = "av"
+_WORKER: Final = Path(__file__).with_name("sound_worker.py")
+_WORKER_SECONDS: Final = 900.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +47,13 @@ class SoundPart:
     Args:
         start, end: Seconds of the recording.
         read: Gives its bytes; blocks.
+        media_type: Of these bytes; of a video they are its sound alone.
     """
 
     start: float
     end: float
     read: Callable[[], bytes]
+    media_type: str
 
 
 def parts_of(path: Path, media_type: str, longest: float = LONGEST_PART) -> list[SoundPart]:
@@ -55,7 +71,37 @@ def parts_of(path: Path, media_type: str, longest: float = LONGEST_PART) -> list
         case "audio/wav":
             return _of_wav(path, longest)
         case _:
-            return []
+            return _by_packets(path, longest) if find_spec(_PACKAGE) is not None else []
+
+
+def _by_packets(path: Path, longest: float) -> list[SoundPart]:
+    told: dict[str, Any] = {}
+    bounds = str(longest), str(_MOST_BYTES)
+    with suppress(ValueError):  # it ended before it had told all
+        told = json.loads(_cut(path, *bounds))
+    return [
+        SoundPart(
+            one["start"], one["end"], partial(_cut, path, *bounds, str(one["from"]), str(one["to"])), told["kind"]
+        )
+        for one in told.get("parts", ())
+    ]
+
+
+def _cut(path: Path, *asked: str) -> bytes:
+    """What the process that cuts says; nothing where it took too long."""
+    with path.open("rb") as file:
+        try:
+            return subprocess.run(  # noqa: S603 - a program of our own
+                [sys.executable, "-P", str(_WORKER), *asked],
+                stdin=file,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                env=environment(),
+                timeout=_WORKER_SECONDS,
+                check=False,
+            ).stdout
+        except subprocess.TimeoutExpired:
+            return b""
 
 
 def _of_wav(path: Path, longest: float) -> list[SoundPart]:
@@ -69,7 +115,7 @@ def _of_wav(path: Path, longest: float) -> list[SoundPart]:
     if step <= 0:
         return []
     return [
-        SoundPart(at / rate, min(at + step, samples) / rate, partial(_wav_part, path, at, step))
+        SoundPart(at / rate, min(at + step, samples) / rate, partial(_wav_part, path, at, step), "audio/wav")
         for at in range(0, samples, step)
     ]
 
@@ -94,13 +140,13 @@ def _of_mp3(path: Path, longest: float) -> list[SoundPart]:
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
         for at, length, lasts in _frames(data):
             if begin >= 0 and (seconds + lasts - start > longest or at + length - begin > _MOST_BYTES):
-                parts.append(SoundPart(start, seconds, partial(_bytes_of, path, begin, at)))
+                parts.append(SoundPart(start, seconds, partial(_bytes_of, path, begin, at), "audio/mpeg"))
                 start, begin = seconds, at
             begin = at if begin < 0 else begin
             seconds, end = seconds + lasts, at + length
     if end < 0:
         return []
-    return [*parts, SoundPart(start, seconds, partial(_bytes_of, path, begin, end))]
+    return [*parts, SoundPart(start, seconds, partial(_bytes_of, path, begin, end), "audio/mpeg")]
 
 
 def _bytes_of(path: Path, begin: int, end: int) -> bytes:

@@ -126,9 +126,14 @@ def recording_in(data: bytes, media_type: str, path: Path | None = None) -> Reco
     """
     kind = media_type if media_type in _ENDINGS else ""
     if not kind:
-        hint = "Save it as MP3, M4A, WAV, OGG, FLAC, WebM or MP4."
-        raise UnsupportedFormatError("This is no recording that can be read.", hint=hint, key="recording_unknown")
+        raise unreadable()
     return Recording(data, kind, 0.0, path)
+
+
+def unreadable() -> UnsupportedFormatError:
+    """The error for a file that is no sound that can be turned into text."""
+    hint = "Save it as MP3, M4A, WAV, OGG, FLAC, WebM or MP4."
+    return UnsupportedFormatError("This is no recording that can be read.", hint=hint, key="recording_unknown")
 
 
 @dataclass(frozen=True, slots=True)

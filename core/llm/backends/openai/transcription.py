@@ -20,7 +20,7 @@ from core.llm.backends.openai.variants import public_pool
 from core.llm.heard_parts import HeardParts, mark_of
 from core.llm.service import service_of
 from core.llm.sound_parts import parts_of
-from core.llm.transcription import Cue, Heard, Transcriber, cues_of, too_long
+from core.llm.transcription import Cue, Heard, Transcriber, cues_of, too_long, unreadable
 from core.llm.usage import usage_from
 from core.messages.message import Usage
 
@@ -64,7 +64,7 @@ class ServiceTranscriber(Transcriber):
         if moved is None or recording.path is None:
             return await self._heard_at_once(recording, line, moved)
         parts = await asyncio.to_thread(parts_of, recording.path, recording.media_type)
-        if len(parts) <= 1:
+        if len(parts) <= 1 and not (parts and recording.media_type.startswith("video/")):  # of a video its sound goes
             return await self._heard_at_once(await asyncio.to_thread(_loaded, recording, recording.path), line, moved)
         if len(parts) > _MOST_PARTS:
             raise too_large()
@@ -88,7 +88,11 @@ class ServiceTranscriber(Transcriber):
             marks.append(await asyncio.to_thread(mark_of, (self._address, self._key, self.model), data))
             said = _PARTS.get(marks[-1])
             if said is None:
-                one = replace(recording, data=data, path=None, seconds=part.end - part.start)
+                if not data:
+                    raise unreadable()
+                one = replace(
+                    recording, data=data, media_type=part.media_type, path=None, seconds=part.end - part.start
+                )
                 said = await self._heard_at_once(one, line, moved)
                 _PARTS.put(marks[-1], said)
                 usage, sent = _more(usage, said.usage), sent + one.seconds
@@ -187,7 +191,10 @@ def _cues(part: SoundPart, heard: Heard) -> tuple[Cue, ...]:
 
 def too_large() -> ParlourError:
     """The error for a recording that is larger than a service takes."""
-    hint = "Save it as MP3 or WAV, which go in parts, or cut it; Whisper on this machine takes any size."
+    hint = (
+        "Save it as MP3 or WAV, which go in parts (with the extra voice, others do too), or cut it; "
+        "Whisper on this machine takes any size."
+    )
     said = f"The recording is larger than {_MOST >> 20} MB."
     return ParlourError(said, hint=hint, key="recording_too_large", limit=_MOST >> 20)
 
