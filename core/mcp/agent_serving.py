@@ -8,6 +8,7 @@ from mcp_types import CallToolResult, ListToolsResult, TextContent, Tool
 
 from core.errors import ParlourError
 from core.mcp.journal import many_lines, one_line
+from core.mcp.progress import Telling
 from core.mcp.serving import Serving
 from core.tools.arguments import check
 
@@ -29,7 +30,7 @@ class AgentServing(Serving):
     Args:
         name: The agent's.
         about: What it is good at, for models that choose among tools.
-        ask: Gives its answer to a question; it is told of the request by which that came.
+        ask: Gives its answer to a question; it is told of the request by which that came, and tells of each event.
         schema: What the tool takes, in JSON Schema, if not any question of up to 20,000 characters.
     """
 
@@ -37,7 +38,7 @@ class AgentServing(Serving):
         self,
         name: str,
         about: str,
-        ask: Callable[[str, Scope], Awaitable[str]],
+        ask: Callable[[str, Scope, Heard], Awaitable[str]],
         schema: Mapping[str, Any] = _SCHEMA,
     ) -> None:
         async def let_in(token: str, visitor: bool, base: str) -> Any:  # noqa: FBT001 - Serving's
@@ -58,7 +59,8 @@ class AgentServing(Serving):
                 return _said(f"There is no tool named {one_line(str(params.name))!r}.", failed=True)
             arguments = dict(params.arguments or {})
             check(arguments, dict(self._tool.input_schema))
-            return _said(await self._ask(arguments["question"], context.request.scope))
+            telling = Telling(context.session.report_progress)
+            return _said(await self._ask(arguments["question"], context.request.scope, telling.heard))
         except ParlourError as error:
             return _said(str(error), failed=True)
 

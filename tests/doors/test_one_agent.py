@@ -162,6 +162,25 @@ async def test_the_mcp_client_finds_the_agent_as_a_tool_and_asks_it():
             assert (await session.call_tool("other", {})).is_error
 
 
+@pytest.mark.anyio
+async def test_who_asks_over_mcp_and_wants_to_know_is_told_what_the_agent_does():
+    told: list[tuple[float, float | None, str | None]] = []
+
+    async def progress(done: float, total: float | None, message: str | None) -> None:
+        told.append((done, total, message))
+
+    with opened(heron(Reply(calls=[("write_note", {"text": "x"})]), "Far.")) as address:
+        async with (
+            httpx2.AsyncClient(headers=shown()) as http,
+            streamable_http_client(f"{address}/mcp", http_client=http) as (read, write, *_),
+            ClientSession(read, write) as session,
+        ):
+            await session.initialize()
+            said = await session.call_tool("ask", {"question": "How far?"}, progress_callback=progress)
+    assert getattr(said.content[0], "text", "").startswith("Far.")
+    assert told == [(1.0, None, "The tool write_note is called."), (2.0, None, "The tool write_note failed.")]
+
+
 # ---- A2A
 
 

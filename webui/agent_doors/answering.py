@@ -19,7 +19,7 @@ from core.messages.transcript import Transcript
 from core.runs.account import Account
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Awaitable, Callable, Sequence
 
     from core.agents.base import Agent
     from core.doors.door import Sink
@@ -131,22 +131,41 @@ class AgentAnswer:
                     raise LimitReachedError("The reply became too long.", hint="Ask for less.", key="length_limit")
 
 
-class Heard:
-    """Takes in a reply of which nothing is sent before its end."""
+class _Told:
+    """Takes in a reply of which nothing is sent before its end, and tells of each event.
 
-    full = False
+    Args:
+        tell: Is told.
+    """
+
+    def __init__(self, tell: Callable[[Event], Awaitable[None]]) -> None:
+        self._tell = tell
+        self._left: list[Event] = []
+
+    @property
+    def full(self) -> bool:
+        """Whether there is anything to tell of."""
+        return bool(self._left)
 
     def take(self, event: Event) -> None:
-        """Nothing: the answer keeps its events."""
+        """The answer keeps its events; this one is told of by `drained`."""
+        self._left.append(event)
 
     async def drained(self) -> None:
-        """There is always room."""
+        """Tell of what came."""
+        for event in self._left:
+            await self._tell(event)
+        self._left.clear()
 
 
-async def answered(host: Host, messages: Sequence[Message]) -> str:
-    """The text of a whole reply, with a sentence on what was not run. Raises as `AgentAnswer.run`."""
+async def answered(host: Host, messages: Sequence[Message], tell: Callable[[Event], Awaitable[None]]) -> str:
+    """The text of a whole reply, with a sentence on what was not run. Raises as `AgentAnswer.run`.
+
+    Args:
+        tell: Is told of each event on the way to it.
+    """
     answer = AgentAnswer(host, Asked(host.name, messages))
-    await answer.run(Heard())
+    await answer.run(_Told(tell))
     return with_note(answer)
 
 

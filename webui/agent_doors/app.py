@@ -26,6 +26,8 @@ from webui.server import Server, address_of, bind
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+    from core.mcp.serving import Heard
+
 _MCP: Final = "/mcp"
 _OPENAI: Final = "/v1"
 _WHO: Final = {"www-authenticate": 'Bearer realm="Parlour"'}
@@ -73,9 +75,9 @@ class AgentDoors:
 
             host = self.host
 
-            async def ask(question: str, scope: Scope) -> str:
+            async def ask(question: str, scope: Scope, heard: Heard) -> str:
                 del scope
-                return await answered(host, [question_of([question])])
+                return await answered(host, [question_of([question])], heard)
 
             self._mcp = AgentServing(host.name, host.about, ask)
         self._a2a: A2a | None = None

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from core.limits import RateLimiter
     from core.mcp.agent_serving import AgentServing
+    from core.mcp.serving import Heard
     from core.mcp_endpoint import McpAccess
     from core.settings import Settings
     from webui.context import WebContext
@@ -124,9 +125,9 @@ class AskOverMcp:
             self._outward.end_with_this(self._serving)
         await self._serving(scope, receive, send)
 
-    async def _answered(self, question: str, scope: Scope) -> str:
+    async def _answered(self, question: str, scope: Scope, heard: Heard) -> str:
         await self._rate.take(counted_as(client_address(scope)))
-        return await self._outward.of(ASKING_AGENTS).ask(question)
+        return await self._outward.of(ASKING_AGENTS).ask(question, heard)
 
 
 class PublicAskRoutes:
