@@ -1,5 +1,6 @@
 // The settings: a page in the middle column. The server draws it; here what is changed goes there, and is found.
 import { apiKeys } from './api_keys.js';
+import { bringIn } from './bringing.js';
 import { ask } from './bus.js';
 import { choose, chosen } from './choices.js';
 import { question } from './dialogs.js';
@@ -164,6 +165,7 @@ function clicked(event) {
     visit(link.dataset.section);
   } else if (event.target.closest('[data-leave]')) visit('');
   else if (event.target.closest('[data-models]')) editService(undefined, () => redraw('', '[data-models]'));
+  else if (event.target.closest('[data-import]')) bringIn();
   else if (event.target.closest('[data-delete]')) deleteAll(event.target.closest('[data-delete]'));
 }
 

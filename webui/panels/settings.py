@@ -330,11 +330,13 @@ def _data(shown: ShownSettings, words: Words) -> str:
     )
     talks = words("settings.talks_one" if space.talks == 1 else "settings.talks", n=space.talks)
     word = escaped(words("settings.delete_word"))
+    bring = escaped(words("settings.import_do"))
     danger = f'<button type="button" class="p-button p-danger" data-delete data-word="{word}" aria-haspopup="dialog">'
     return (
         f'<p class="p-about">{escaped(words("settings.data_note"))}</p>'
         f'<div class="p-space" aria-hidden="true">{bar}</div><ul class="p-sizes" role="list">{said}</ul>'
-        + _row("export", _exports(), words, form=" p-ways-out")
+        + _row("export", _exports(words), words, form=" p-ways-out")
+        + _row("import", f'<button type="button" class="p-button" data-import>{bring}</button>', words)
         + (_links(words) if shown.may_share else "")
         + _row("delete", f"{danger}{escaped(words('settings.delete_do'))}</button>", words, note=talks)
     )
@@ -349,11 +351,12 @@ def _links(words: Words) -> str:
     )
 
 
-def _exports() -> str:
+def _exports(words: Words) -> str:
     """All conversations as one archive, in each form that they can be taken along in."""
+    forms = {"bundle": words("settings.export_bundle"), "html": "HTML", "pdf": "PDF", "md": "Markdown", "json": "JSON"}
     return "".join(
-        f'<a class="p-button" href="./conversations/export?as={form}" download>{said}</a>'
-        for form, said in {"html": "HTML", "md": "Markdown", "json": "JSON"}.items()
+        f'<a class="p-button" href="./conversations/export?as={form}" download>{escaped(said)}</a>'
+        for form, said in forms.items()
     )
 
 

@@ -133,6 +133,20 @@ def test_a_setting_is_found_by_its_words_and_marked(show: Show) -> None:
     expect(page.locator("#p-settings .p-nothing")).to_be_hidden()
 
 
+def test_what_leaves_comes_in_again_from_the_same_place(show: Show) -> None:
+    page = show()
+    opened(page)
+    page.set_viewport_size({"width": 390, "height": 844})
+    out = page.locator("#p-settings .p-ways-out a")
+    assert out.all_inner_texts() == ["Bundle", "HTML", "PDF", "Markdown", "JSON"]
+    assert all(
+        box and box["x"] >= 0 and box["x"] + box["width"] <= 390 for box in (one.bounding_box() for one in out.all())
+    )
+    with page.expect_file_chooser() as chooser:
+        page.get_by_role("button", name="Choose a file…").click()
+    assert not chooser.value.is_multiple()
+
+
 def test_deleting_everything_wants_its_word(show: Show, stage: Stage) -> None:
     page = show()
     opened(page)
