@@ -227,7 +227,7 @@ class Frames:
         if shown.current is not None:
             shown.switched = await switched(workspace, shown.settings, shown.current.folder_id, shown.documents)
         elif not shown.conversation_id:
-            shown.switched = await switched(workspace, view.draft, None, ())
+            shown.switched = await switched(workspace, view.draft, view.folder or None, ())
         else:  # it is being made
             shown.switched = Switched()
         return shown
@@ -417,7 +417,10 @@ class Frames:
 def _title(view: View, shown: _Shown) -> str:
     if view.demo is not None:
         return view.demo.demonstration.about.title
-    return shown.current.title if shown.current else ""
+    if view.conversation_id or not view.folder:
+        return shown.current.title if shown.current else ""
+    folder = next((one.name for one in shown.history.folders if one.id == view.folder), "")
+    return view.words("top.untitled_in", folder=folder) if folder else ""
 
 
 def _news_of(demo: Watched | None, latest: float, apart: float) -> float:

@@ -135,6 +135,7 @@ class View:
         libraries: What a new conversation will be answered from, besides what comes with its questions.
         model: Which model will answer a new conversation; `None` for the owner's usual one.
         draft: What a new conversation will be steered by: its settings, before it is there.
+        folder: The folder that a new conversation begins in; "" for none.
         forgotten: The persona that was deleted last, while that can be taken back.
         side: What stands in the evidence's place: `steering`, `folder:<id>`, or "" for the evidence itself.
         opened: Whether the page was loaded here: else, at another Parlour or before a restart.
@@ -165,6 +166,7 @@ class View:
     libraries: tuple[str, ...] = ()
     model: ModelName | None = None
     draft: dict[str, Any] = field(default_factory=dict[str, Any])
+    folder: str = ""
     forgotten: Persona | None = None
     side: str = ""
     opened: bool = False
@@ -199,7 +201,7 @@ class View:
         self.conversation_id = conversation_id
         self.demo, self.wanted_demo = None, ""
         self.window, self.anchor = WINDOW, None
-        self.stopping, self.libraries, self.model, self.draft = False, (), None, {}
+        self.stopping, self.libraries, self.model, self.draft, self.folder = False, (), None, {}, ""
         side = self.side
         self.close_evidence()
         self.side = side  # it is drawn anew, of this conversation

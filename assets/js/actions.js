@@ -24,7 +24,7 @@ import { rate } from './rating.js';
 import { keepPlace, keepThere, toEnd } from './scroll.js';
 import { replyText } from './source.js';
 import { speak } from './speech.js';
-import { backToService, beginWith, forgetPersona, forgetPrompt, libraryMenu, namePersona, personaMenu, press, reset } from './steering.js';
+import { backToService, beginWith, folderDocuments, forgetPersona, forgetPrompt, libraryMenu, namePersona, personaMenu, press, reset } from './steering.js';
 import { csv } from './tables.js';
 import { openTools } from './tools.js';
 import { unlock } from './unlock.js';
@@ -62,6 +62,7 @@ const BUTTONS = {
   steering: (button) => (document.querySelector('#page .p-steer') && document.documentElement.dataset.evidence === 'open' ? closeEvidence() : openSteering(button.dataset.folder)),
   'steer-own': backToService,
   'steer-reset': reset,
+  'folder-documents': folderDocuments,
   'persona-name': namePersona,
   'persona-forget': forgetPersona,
   'begin-with': beginWith,

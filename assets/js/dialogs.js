@@ -3,7 +3,7 @@ import { ask } from './bus.js';
 import { keepFocus } from './focus.js';
 import { archive, move, pin } from './keeping.js';
 import { foldersThere } from './list.js';
-import { evidence } from './places.js';
+import { evidence, openConversation } from './places.js';
 import { share } from './share.js';
 import { say } from './words.js';
 
@@ -46,6 +46,7 @@ export function openMenu(button) {
 
 function folderItems(id, title) {
   return [
+    item(say('folder_begin'), '', () => { openConversation('', '', id); document.querySelector('#composer textarea')?.focus(); }),
     item(say('steer_folder'), '', () => openSteering(id)),
     item(say('rename'), '', () => named(title, say('save'), say('rename'), (name) => ask({ do: 'folder', id, name }), [rowOf(id)])),
     item(say('export_folder'), '', () => {

@@ -50,14 +50,15 @@ export function amend() { history.replaceState({}, '', `settings/general${locati
 
 const addressOf = (id) => `${section() ? `settings/${section()}` : './'}${id ? `?c=${encodeURIComponent(id)}` : ''}`;
 
-// Opens a conversation, a new one where it has no name; `message` is one that shall be among what it shows.
-export function openConversation(id, message = '') {
+// Opens a conversation, a new one where it has no name; `message` is one that shall be among what it shows, `folder` where
+// a new one begins.
+export function openConversation(id, message = '', folder = '') {
   if (section()) {
     history.pushState({}, '', id ? `./?c=${encodeURIComponent(id)}` : './');
     arrive();
   }
   wanted = { id, until: Date.now() + 5000 };
-  ask(id ? { do: 'open', id, ...message && { message } } : { do: 'new' });
+  ask(id ? { do: 'open', id, ...message && { message } } : { do: 'new', ...folder && { folder } });
   drawer(false);
 }
 

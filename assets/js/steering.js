@@ -2,9 +2,11 @@
 import { ask } from './bus.js';
 import { item, openSteering, toggleMenu } from './dialogs.js';
 import { keepFocus } from './focus.js';
-import { hint } from './hint.js';
+import { hint, tell as remark } from './hint.js';
 import { tell } from './keeping.js';
+import { openLibraries } from './libraries.js';
 import { write } from './mentions.js';
+import { request } from './request.js';
 import { onChange } from './state.js';
 import { say } from './words.js';
 
@@ -161,6 +163,15 @@ function effort(event) {
   for (const one of button.parentElement.children) one.setAttribute('aria-pressed', String(one === button));
   button.closest('.p-param').dataset.moved = 'true';
   change({ parameters: { effort: button.dataset.effort } }, { quiet: true });
+}
+
+// The documents of a folder are those of a library of its name, which its conversations use from now on.
+export async function folderDocuments({ dataset: { folder, name, library } }) {
+  const answer = library ? {} : await request('./libraries/create', 'libraries_failed', { name });
+  if (answer.failed) return remark(answer.failed);
+  const id = library || answer.opened.id;
+  ask({ do: 'shelve', library: id, on: true, folder });
+  openLibraries(id);
 }
 
 // ---- the chips

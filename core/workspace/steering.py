@@ -190,9 +190,9 @@ class OwnerSteering:
         record, kept = await self._stores.conversations.with_settings(conversation_id)
         return await self._whole(kept, record.folder_id)
 
-    async def of_draft(self, draft: Mapping[str, Any]) -> Steering:
-        """What will hold for a conversation that is not there yet. Raises StorageError."""
-        return await self._whole(draft, None)
+    async def of_draft(self, draft: Mapping[str, Any], folder_id: str | None = None) -> Steering:
+        """What will hold for a conversation that is not there yet, in a folder or none. Raises StorageError."""
+        return await self._whole(draft, folder_id)
 
     async def shown(self, kept: Mapping[str, Any], folder_id: str | None) -> Steering:
         """The same of settings, or a draft of them, that are read already. Raises StorageError.

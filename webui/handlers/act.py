@@ -10,6 +10,7 @@ from core.errors import NotFoundError
 from core.models.model_name import ModelName
 from core.storage.conversations import TEMPORARY
 from core.workspace.comparing import with_second_model
+from core.workspace.levels import Level
 from webui.bundles import assets_folder
 from webui.context import text_of
 from webui.handlers.approval import allow, answer, refuse, rerun
@@ -108,9 +109,14 @@ async def _turn_to(desk: Desk, view: View, message: str) -> None:
 
 
 async def _new(desk: Desk, view: View, asked: Asked) -> None:
-    del desk, asked
+    """A new conversation, in a folder where one is named: it is steered by that, and answered from its libraries."""
     view.resting = False
+    folder, shelved = _text(asked, "folder"), ()
+    if folder:
+        async with desk.workspace(view) as workspace:
+            shelved = Level.of((await workspace.folders.get(folder)).settings).libraries
     view.show("")
+    view.folder, view.libraries = folder, shelved
 
 
 async def _rename(desk: Desk, view: View, asked: Asked) -> None:

@@ -16,6 +16,7 @@ from core.models.model_name import ModelName
 from core.rag.parsers.catalog import HEAD
 from core.reading.attachments import LINK, link_name
 from core.storage.files import media_type_of_head
+from core.workspace.levels import Level
 from webui.context import json_body, text_of
 from webui.handlers.queue import queue_up
 
@@ -241,7 +242,7 @@ async def start(desk: Desk, view: View, text: str, files: Sequence[tuple[Path, s
     """
     conversation_id, address = view.conversation_id, view.address
     async with view.choosing:  # what was chosen just before the question was sent holds for it
-        into = _Into(conversation_id, address, view.libraries, now, view.model, view.draft)
+        into = _Into(conversation_id, address, view.libraries, now, view.model, view.draft, view.folder)
     # One that is not there yet goes by the name that the page wishes for it, else by its tab.
     name = into.conversation_id or f"new {into.wanted or id(view)}"
     kept: list[FileRecord] = []
@@ -285,6 +286,7 @@ class _Into:
         now: Whether the reply that is being written is stopped for it.
         model: Its own from the start, if any.
         settings: What was chosen for it before it is there.
+        folder: The one that it begins in; "" for none.
     """
 
     conversation_id: str
@@ -293,10 +295,24 @@ class _Into:
     now: bool
     model: ModelName | None
     settings: Mapping[str, Any]
+    folder: str = ""
 
     def expected(self, desk: Desk, owner: str) -> AbstractContextManager[None]:
         """While it is being stored: who loads the page again now gets the new conversation, not an empty room."""
         return desk.views.creating(owner, self.wanted) if self.wanted and not self.conversation_id else nullcontext()
+
+
+async def _begin_in(workspace: Workspace, conversation_id: str, folder_id: str, libraries: Sequence[str]) -> None:
+    """Put a new conversation into its folder, and let it use these libraries and no other ones of the folder."""
+    brought: Sequence[str] = ()
+    if folder_id:
+        with suppress(NotFoundError):  # deleted meanwhile, as libraries may be
+            await workspace.folders.put([conversation_id], folder_id)
+            brought = Level.of((await workspace.folders.get(folder_id)).settings).libraries
+    for library in dict.fromkeys([*libraries, *brought]):
+        if (library in libraries) is not (library in brought):
+            with suppress(NotFoundError):
+                await workspace.libraries.use(conversation_id, library, on=library in libraries)
 
 
 async def _ask(
@@ -317,9 +333,8 @@ async def _ask(
     try:
         if fresh and model is not None:
             await conversation.choose_model(model)
-        for library in into.libraries if fresh else ():
-            with suppress(NotFoundError):  # deleted meanwhile
-                await workspace.libraries.use(wanted, library, on=True)
+        if fresh:
+            await _begin_in(workspace, wanted, into.folder, into.libraries)
         ask = conversation.ask_now if into.now else conversation.ask
         await ask(text, [file.id for file in files], view.words.spoken, held)
     except BaseException:

@@ -97,12 +97,14 @@ async def choose(desk: Desk, view: View, asked: Asked) -> None:
         if view.conversation_id:
             await workspace.steering.choose(view.conversation_id, wanted)
         else:
-            before = (await workspace.steering.of_draft(view.draft)).persona
+            before = (await workspace.steering.of_draft(view.draft, view.folder or None)).persona
             model = {MODEL: view.model.as_json()} if view.model is not None else {}
             draft = await workspace.steering.with_persona({**view.draft, **model}, wanted)
             view.model = ModelName.read(draft.pop(MODEL, None))
             view.draft = draft
-            view.libraries = _libraries(view, before, (await workspace.steering.of_draft(view.draft)).persona)
+            view.libraries = _libraries(
+                view, before, (await workspace.steering.of_draft(view.draft, view.folder or None)).persona
+            )
     _changed(desk, view)
     await draw(desk, view)
 
@@ -295,7 +297,7 @@ async def _libraries_here(workspace: Workspace) -> list[NamedLibrary]:
 async def _steering(workspace: Workspace, view: View) -> Steering:
     if view.conversation_id:
         return await workspace.steering.of(view.conversation_id)
-    return await workspace.steering.of_draft(view.draft)
+    return await workspace.steering.of_draft(view.draft, view.folder or None)
 
 
 async def _used(workspace: Workspace, view: View) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from core.reading.libraries import checked_name
 from core.toolbox.toolbox import CODE, SKILL
 from core.workspace.levels import DOCUMENTS, LONGEST
 from core.workspace.personas import LONGEST_NAME
@@ -90,7 +91,18 @@ def steering_html(shown: Shown, words: Words, *, turn: int = 0) -> str:
 
 
 def folder_html(folder: Folder, level: Level, libraries: Sequence[NamedLibrary], words: Words, *, turn: int = 0) -> str:
-    """Markup for `#page` about a folder: the instructions and libraries of its conversations; `turn` is as above."""
+    """Markup for `#page` about a folder: the instructions, documents and libraries of its conversations.
+
+    Its documents are those of a library that has its name, which the script makes where it is not there yet. `turn` is
+    as above.
+    """
+    named = checked_name(folder.name)
+    own = next((one.id for one in libraries if one.name == named and one.owner_id == folder.owner_id), "")
+    add = (
+        f'<button type="button" class="p-button" data-do="folder-documents" data-folder="{escaped(folder.id)}" '
+        f'data-name="{escaped(named)}" data-library="{escaped(own)}" aria-haspopup="dialog">'
+        f"{escaped(words('steer.folder_add'))}</button>"
+    )
     shelves = "".join(
         _row(one.name, "", None, on=one.id in level.libraries, act=f'data-shelve="{escaped(one.id)}"')
         for one in libraries
@@ -99,6 +111,8 @@ def folder_html(folder: Folder, level: Level, libraries: Sequence[NamedLibrary],
     body = (
         f"<section><h3>{escaped(words('steer.instructions'))}</h3>"
         f"{_area(level.instructions or '', words('steer.folder_hint'), words, folder=folder.id)}</section>"
+        f'<section><h3>{escaped(words("steer.documents"))}</h3><p class="p-note">'
+        f"{escaped(words('steer.folder_documents', name=named))}</p>{add}</section>"
         f'<section><h3>{escaped(words("bar.libraries"))}</h3><ul data-folder="{escaped(folder.id)}">{shelves}</ul>'
         f"{'' if shelves else none}</section>"
     )

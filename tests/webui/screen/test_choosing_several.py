@@ -93,6 +93,14 @@ def test_a_menu_begins_choosing_and_all_are_chosen_by_one_press(show: Show) -> N
     expect(page.locator(".p-chosen-head .p-said")).to_have_text("6 selected")
 
 
+def test_a_folders_menu_begins_a_conversation_in_it(show: Show, stage: Stage) -> None:
+    page = show("filed")
+    page.locator("#history .p-menu[data-of=home]").click(force=True)
+    page.get_by_role("menuitem", name="New chat here").click()
+    asked(stage, do="new", folder="home")
+    expect(page.locator("#composer textarea")).to_be_focused()
+
+
 def test_a_row_is_dragged_onto_a_folder(show: Show, stage: Stage) -> None:
     page = show("filed")
     row(page, "a").drag_to(page.locator("#history a[data-folder=home]"))

@@ -196,6 +196,11 @@ def test_the_row_of_a_folder_opens_its_instructions_and_libraries(show: Show, st
     heard(stage, do="shelve", library="l1", on=True, folder="f1")
     panel.get_by_role("textbox", name="Instructions").fill("Cite all.")
     heard(stage, do="steer", change={"instructions": "Cite all."}, folder="f1")
+    page.route("**/libraries/create", lambda route: route.fulfill(json={"libraries": [], "opened": {"id": "l7"}}))
+    page.route("**/libraries/state?**", lambda route: route.fulfill(json={"libraries": [], "opened": None}))
+    panel.get_by_role("button", name="Add documents…").click()
+    heard(stage, do="shelve", library="l7", on=True, folder="f1")
+    expect(page.get_by_role("dialog")).to_be_visible()
 
 
 def test_the_chips_say_what_is_on_and_switch_it(show: Show, stage: Stage) -> None:

@@ -113,6 +113,45 @@ async def test_a_folders_instructions_hold_for_what_is_moved_into_it(tabs: Tabs,
     assert (view.side, view.evidence) == ("", "")
 
 
+async def test_a_conversation_begins_in_a_folder_with_its_instructions_and_libraries(
+    tabs: Tabs, model: ScriptedModel
+) -> None:
+    view, mine = tabs.tab(), tabs.engine.stores.of(tabs.owner)
+    folder = await mine.folders.create("Papers")
+    kept, left = [await mine.libraries.create(name) for name in ("Kept", "Left out")]
+    for library in (kept, left):
+        await tabs.act(view, do="shelve", folder=folder.id, library=library.id, on=True)
+    await tabs.act(view, do="steer", folder=folder.id, change={"instructions": "Cite pages."}, quiet=True)
+    await tabs.act(view, do="new", folder=folder.id)
+    panels = (await tabs.over(view)).panels
+    assert "New chat in “Papers”" in unescape(panels["top"])
+    assert "2 libraries" in unescape(panels["toolbar"])
+    await tabs.act(view, do="use", id=left.id, on=False)
+    await asked(tabs, view)
+    assert "Cite pages." in told(model)[0]
+    assert (await mine.conversations.get(view.conversation_id)).folder_id == folder.id
+    assert [one.name for one in await mine.libraries.used_by(view.conversation_id)] == ["Kept"]
+    await tabs.act(view, do="new")
+    await asked(tabs, view)
+    assert (await mine.conversations.get(view.conversation_id)).folder_id is None
+    await tabs.act(view, do="new", folder=folder.id)
+    await mine.folders.delete(folder.id)
+    await asked(tabs, view)
+    assert (await mine.conversations.get(view.conversation_id)).folder_id is None
+    with pytest.raises(NotFoundError):
+        await tabs.act(view, do="new", folder=folder.id)
+
+
+async def test_the_documents_of_a_folder_are_those_of_its_own_library(tabs: Tabs) -> None:
+    view, mine = tabs.tab(), tabs.engine.stores.of(tabs.owner)
+    folder = await mine.folders.create("Papers")
+    await tabs.act(view, do="steering", folder=folder.id)
+    assert 'data-name="Papers" data-library=""' in unescape(view.evidence)
+    library = await mine.libraries.create("Papers")
+    await tabs.act(view, do="steering", folder=folder.id)
+    assert f'data-library="{library.id}"' in unescape(view.evidence)
+
+
 async def test_a_persona_is_saved_from_a_conversation_used_in_another_and_outlived_by_both(
     tabs: Tabs, model: ScriptedModel
 ) -> None:
