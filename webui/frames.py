@@ -24,6 +24,7 @@ from core.models.model_name import INSTALLED, ModelName
 from core.readiness import Readiness
 from core.runs.beside import proposed
 from core.storage.base import History
+from core.storage.preferences import FORMATTED
 from core.workspace.comparing import Comparison, second_model
 from core.workspace.steering import MODEL, SECOND_MODEL
 from webui.panels.catalog import PANELS, Scene
@@ -94,6 +95,7 @@ class _Shown:
     speakers: Speakers | None = None  # of a program
     # How far the judgements of replies have come; `None` where models judge none.
     judging: dict[str, JudgingState | None] | None = None
+    formatted: bool = False  # whether questions are shown as Markdown
     follow_ups: tuple[str, ...] = ()  # questions proposed after the last reply
     switched: Switched | None = None  # what the chips of the composer show
     fresh: bool = True  # not painted yet
@@ -263,6 +265,7 @@ class Frames:
                     shown.replies[message.id] = await workspace.runs.reply(message)
             if shown.second is not None:
                 shown.replies[shown.second.id] = await workspace.runs.reply(shown.second)
+            shown.formatted = bool(await workspace.stores.settings.get(FORMATTED, default=False))
             shown.judging = await workspace.judging.states(shown.replies)
         except NotFoundError:  # deleted meanwhile, or an address from somewhere else
             _log.debug("A tab shows a conversation that is not there.")
@@ -317,6 +320,7 @@ class Frames:
             cast=shown.speakers.cast if shown.speakers is not None else (),
             rendered=self._rendered,
             judging=shown.judging,
+            formatted=shown.formatted,
             compared=Compared(question, second, replies[second.id]) if second is not None else None,
         )
         make_timed = partial(_timed, make)

@@ -52,6 +52,7 @@ async function set(control) {
   const value = control.type === 'checkbox' ? control.checked : control.value;
   const kept = await send('change', { name, value });
   if (!kept && control.type === 'checkbox') control.checked = !control.checked;
+  if (kept && name === 'formatted') { ask({ do: 'look' }); tellOthers(); }  // the conversation behind is drawn anew
   if (kept && 'anew' in control.dataset) await redraw(kept.said, `#${control.id}`);  // other rows follow from it
 }
 

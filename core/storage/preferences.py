@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 ABOUT_ME: Final = "about_me"
 TITLES: Final = "titles"
 FOLLOW_UPS: Final = "follow_ups"
+FORMATTED: Final = "formatted"
 CHECK_CLAIMS: Final = "check_claims"
 JUDGE: Final = "judge"
 JUDGES: Final = ("never", "", "always")
@@ -35,6 +36,7 @@ class Preferences:
         about_me: What the model is told about the owner, in every conversation.
         titles: Whether conversations are named by a model.
         follow_ups: Whether questions are proposed after a reply, by one more call of the model.
+        formatted: Whether the Markdown of questions is shown as what it means; else they stand as they were typed.
         check_claims: Whether the sentences of answers from documents are checked.
         judge: When the model judges these sentences, too: one of `JUDGES`, "" for on a click.
         dictation: What turns speech into text: `browser`, `here` for a model of this machine, else the name of a model
@@ -45,6 +47,7 @@ class Preferences:
     about_me: str = ""
     titles: bool = True
     follow_ups: bool = False
+    formatted: bool = False
     check_claims: bool = True
     judge: str = ""
     dictation: str = ""
@@ -103,7 +106,7 @@ def _checked(name: str, value: object) -> object:
         return text or None
     if name in {TITLES, CHECK_CLAIMS} and isinstance(value, bool):
         return None if value else False
-    if name == FOLLOW_UPS and isinstance(value, bool):
+    if name in {FOLLOW_UPS, FORMATTED} and isinstance(value, bool):
         return True if value else None
     if name == JUDGE and isinstance(value, str) and value in JUDGES:
         return value or None

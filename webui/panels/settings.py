@@ -207,6 +207,7 @@ def _general(shown: ShownSettings, words: Words) -> str:
         _choice("theme", themes, words, note=""),
         _choice("size", sizes, words, "p-steps"),
         _choice("enter", enters, words),
+        _switch("formatted", words, on=shown.preferences.formatted),
         _switch("notices", words, on=False, kept="keep"),
     ]
     rows += _dictation(shown, words)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from core.runs.reply import CallBlock, ItemBlock
@@ -11,6 +12,7 @@ from webui.render.comparing import between, column
 from webui.render.documents import DocumentState, Waiting, file_id, in_stead, item_html, state_line
 from webui.render.entries import message_entry, time_html
 from webui.render.judging import Judging
+from webui.render.markdown import markdown
 from webui.render.markup import escaped, invisible_in, verbatim
 from webui.render.reply import reply_entries
 
@@ -66,6 +68,7 @@ def conversation_entries(  # noqa: PLR0913 - each is a part of the page, by name
     cast: Collection[str] = (),
     rendered: Rendered | None = None,
     judging: Mapping[str, JudgingState | None] | None = None,
+    formatted: bool = False,
     compared: Compared | None = None,
 ) -> tuple[list[Entry], list[str]]:
     """The entries of a conversation.
@@ -82,6 +85,7 @@ def conversation_entries(  # noqa: PLR0913 - each is a part of the page, by name
         free: Whether versions can be switched: not while a reply is being written.
         cast: The names of all who may speak, where that is known; with several, speakers are named.
         judging: How far the judgements of replies have come, by their ids; `None` where no model judges them.
+        formatted: Whether the Markdown of questions is shown as what it means.
         compared: A second reply to one of the questions.
 
     Returns:
@@ -92,11 +96,8 @@ def conversation_entries(  # noqa: PLR0913 - each is a part of the page, by name
     states = {one.file_id: DocumentState(one, now.get(one.id), come.get(one.id)) for one in documents}
     speaking = (name for reply in replies.values() for name in reply.speakers)
     names = tuple(dict.fromkeys([*cast, *speaking]))
-    entries: list[Entry] = []
-    owners: list[str] = []
-    if first:
-        entries.append(message_entry("assistant", _earlier(words)))
-        owners.append("")
+    entries: list[Entry] = [message_entry("assistant", _earlier(words))] if first else []
+    owners = [""] * len(entries)
     for index, message in enumerate(thread[first:], first):
         last, reply = message is thread[-1], replies.get(message.id)
         second = compared if compared is not None and compared.is_beside(message) else None
@@ -104,11 +105,12 @@ def conversation_entries(  # noqa: PLR0913 - each is a part of the page, by name
         others = (versions or {}).get(message.id, ()) if second is None else ()
         beside = versions_html(message.id, others, words, free=free)
         judged = Judging(judging.get(message.id)) if judging is not None else None
-        key = _key(message, reply, words, states, beside, names, last=last, judging=judged)
+        how = _How(beside, names, judged, last=last, formatted=formatted)
+        key = _key(message, reply, words, states, how)
         made = rendered.get(key) if rendered is not None and key else None
         if made is None:
             waiting = _waiting(thread[index - 1], states) if index and reply is not None else None
-            made = _entries(message, reply, words, states, beside, names, last=last, waiting=waiting, judging=judged)
+            made = _entries(message, reply, words, states, waiting, how)
             if rendered is not None and key:
                 rendered.put(key, made)
         if second is not None:
@@ -143,43 +145,57 @@ def _first(thread: Sequence[StoredMessage], window: int, anchor: str | None) -> 
     return next((at for at in range(len(thread) - 1, -1, -1) if thread[at].id == anchor), start)
 
 
-def _key(  # noqa: PLR0913 - each is a part of the page, by name
+@dataclass(frozen=True, slots=True)
+class _How:
+    """What else the entries of a turn depend on.
+
+    Args:
+        beside: Markup of the links to its other versions.
+        cast: The names of all who may speak.
+        judging: How far the judgement of a reply has come.
+        last: Whether it is the last one.
+        formatted: Whether the Markdown of a question is shown as what it means.
+    """
+
+    beside: str
+    cast: tuple[str, ...]
+    judging: Judging | None
+    _: KW_ONLY
+    last: bool
+    formatted: bool
+
+
+def _key(
     message: StoredMessage,
     reply: Reply | None,
     words: Words,
     states: Mapping[str, DocumentState],
-    beside: str,
-    cast: tuple[str, ...],
-    *,
-    last: bool,
-    judging: Judging | None,
+    how: _How,
 ) -> tuple[Any, ...] | None:
     """The cache key of a message: all that its entries depend on. None while the reply grows."""
     if message.role == "user":
         mine = [states[one] for one in file_ids(message.parts) if one in states]
         told = tuple((one.record.id, one.record.status, state_line(one, words)) for one in mine)
-        return (message.id, words.lang, told, beside)
+        return (message.id, words.lang, told, how.beside, how.formatted)
     if reply is None:
-        return (message.id, words.lang, message.status, len(message.parts), last, beside)
-    drawn = (message.id, words.lang, reply.status, reply.seen, last, beside, cast, judging)
+        return (message.id, words.lang, message.status, len(message.parts), how.last, how.beside)
+    drawn = (message.id, words.lang, reply.status, reply.seen, how.last, how.beside, how.cast, how.judging)
     return None if reply.status == "running" else drawn
 
 
-def _entries(  # noqa: PLR0913 - each is a part of the page, by name
+def _entries(
     message: StoredMessage,
     reply: Reply | None,
     words: Words,
     states: Mapping[str, DocumentState],
-    beside: str,
-    cast: tuple[str, ...],
-    *,
-    last: bool,
     waiting: Waiting | None,
-    judging: Judging | None,
+    how: _How,
 ) -> list[Entry]:
     if message.role == "user":
-        return [question_entry(message, words, states, beside)]
-    return reply_entries(message, reply, words, last=last, waiting=waiting, versions=beside, cast=cast, judging=judging)
+        return [question_entry(message, words, states, how.beside, formatted=how.formatted)]
+    return reply_entries(
+        message, reply, words, last=how.last, waiting=waiting, versions=how.beside, cast=how.cast, judging=how.judging
+    )
 
 
 def _waiting(question: StoredMessage, states: Mapping[str, DocumentState]) -> Waiting | None:
@@ -201,13 +217,19 @@ _LINE = 70  # letters of a line, about; a Chinese one is as wide as two
 
 
 def question_entry(
-    message: StoredMessage, words: Words, documents: Mapping[str, DocumentState], versions: str = ""
+    message: StoredMessage,
+    words: Words,
+    documents: Mapping[str, DocumentState],
+    versions: str = "",
+    *,
+    formatted: bool = False,
 ) -> Entry:
     """The entry of a user's turn.
 
     Args:
         documents: Documents of the conversation, by the file they come from.
         versions: Markup of the links to its other versions.
+        formatted: Whether its Markdown is shown as what it means.
     """
     parts = [_files(part, words, documents) for part in message.parts]
     text = "\n\n".join(part.get_text_content() for part in message.parts)
@@ -215,7 +237,7 @@ def question_entry(
     acts = ["edit", "copy", "fork"] if len(text) <= LONGEST_QUESTION else ["copy", "fork"]
     links = "".join(_beside(act, message.id, words) for act in acts) + time_html(message.created_at)
     beside = f'<p class="p-acts p-beside{"" if versions else " p-alone"}">{links}</p>'
-    parts.append(f'<div class="p-turn">{_asked(text[:LONGEST_QUESTION], words)}{beside}</div>')
+    parts.append(f'<div class="p-turn">{_asked(text[:LONGEST_QUESTION], words, formatted=formatted)}{beside}</div>')
     if len(text) > LONGEST_QUESTION:
         parts.append(_note(words("reply.cut_text", n=len(text))))
     parts.extend(_troubles(message, words, documents))
@@ -226,18 +248,23 @@ def question_entry(
     return message_entry("user", "\n\n".join(part for part in parts if part))
 
 
-def _asked(text: str, words: Words) -> str:
-    """The question as it was typed, white space and all; a long one is folded."""
+def _asked(text: str, words: Words, *, formatted: bool) -> str:
+    """The question as it was typed, white space and all, or as Markdown; a long one is folded."""
     if not text:
         return ""
     lines = sum(1 + _width(line) // _LINE for line in text.split("\n"))
-    if lines <= _FOLDED_FROM:
-        return f'<div class="p-asked">{verbatim(text)}</div>'
+    fold = " p-long p-folded" if lines > _FOLDED_FROM else ""
+    if formatted:  # what was typed stays there, to be copied and changed; empty lines let the Markdown begin and end
+        typed = f'<div class="p-asked" hidden>{verbatim(text)}</div>'
+        shown = f'{typed}<div class="p-formatted{fold}">\n\n{markdown(text, words)}\n\n</div>'
+    else:
+        shown = f'<div class="p-asked{fold}">{verbatim(text)}</div>'
+    if not fold:
+        return shown
     more, less = escaped(words("question.more", n=lines)), escaped(words("question.less"))
     return (
-        f'<div class="p-asked p-long p-folded">{verbatim(text)}</div>'
-        f'<p class="p-unfold"><a class="p-do" role="button" href="#do-long-question"><span class="p-more">{more}</span>'
-        f'<span class="p-less">{less}</span></a></p>'
+        f'{shown}<p class="p-unfold"><a class="p-do" role="button" href="#do-long-question">'
+        f'<span class="p-more">{more}</span><span class="p-less">{less}</span></a></p>'
     )
 
 

@@ -348,7 +348,7 @@ def test_what_is_kept_of_rendered_messages_does_not_grow_for_ever() -> None:
     for n in range(10):
         conversation_entries([question(message_id=f"q{n}")], {}, words=EN, rendered=rendered)
     assert rendered.get(("q0", "en", ())) is None
-    assert rendered.get(("q9", "en", (), "")) is not None
+    assert rendered.get(("q9", "en", (), "", False)) is not None
 
 
 def test_an_article_says_which_chapter_is_being_written() -> None:
