@@ -76,5 +76,9 @@ export function share(id, title, back) {
   see.href = `./shares/preview?id=${encodeURIComponent(id)}`;
   document.body.append(element);
   element.showModal();
-  work('look', { id }, (answer) => holds.replaceChildren(...answer.holds.map((text) => make('li', { textContent: text }))));
+  yes.disabled = true;  // until it says what the link would hold: a press before that would be lost
+  work('look', { id }, (answer) => {
+    holds.replaceChildren(...answer.holds.map((text) => make('li', { textContent: text })));
+    yes.disabled = false;
+  });
 }

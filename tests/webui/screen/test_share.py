@@ -8,6 +8,7 @@ from typing import Any
 from playwright.sync_api import Locator, Page, Route, expect
 
 from tests.e2e.axe import findings_everywhere
+from tests.e2e.chat_steps import until
 
 Show = Callable[..., Page]
 MADE = {"share": "ab" * 32, "made": 1_764_000_000.0, "ends": 1_764_604_800.0}
@@ -43,6 +44,29 @@ def test_it_says_what_a_link_would_hold_and_shows_the_link_once(show: Show) -> N
     expect(dialog.get_by_text("Only this computer can open it")).to_be_visible()
     assert asked == [("look", {"id": "conv"}), ("make", {"id": "conv", "lasts": "day"})]
     assert findings_everywhere(page, "dialog.p-share") == []
+
+
+def test_no_link_is_made_before_it_says_what_that_would_hold(show: Show) -> None:
+    page, held, asked = show("answered"), list[Route](), list[str]()
+
+    def answer(route: Route) -> None:
+        asked.append(route.request.url.rpartition("/")[2])
+        held.append(route)
+
+    page.route("**/shares/*", answer)
+    page.locator("#history .p-menu[data-id=conv]").click(force=True)
+    page.get_by_role("menuitem", name="Share…").click()
+    dialog = page.get_by_role("dialog")
+    make, lasts = dialog.get_by_role("button", name="Make a link"), dialog.get_by_role("combobox")
+    expect(make).to_be_disabled()
+    until(lambda: held)
+    lasts.press("Enter")
+    held[0].fulfill(json={"links": [], "holds": HOLDS})
+    expect(make).to_be_enabled()
+    make.click()
+    until(lambda: asked == ["look", "make"])
+    held[1].fulfill(json={"links": [MADE], "holds": HOLDS, "path": "/shared/" + "t" * 43})
+    expect(dialog.get_by_role("textbox", name="Link")).to_be_focused()
 
 
 def test_a_link_is_revoked_and_escape_leads_back_to_the_row(show: Show) -> None:
