@@ -100,7 +100,7 @@ async def test_a_bundle_comes_in_over_the_page_with_its_progress(app: Served) ->
         fresh = told[-1]["open"]
         assert fresh != talk.id
         assert told[-1] == {
-            "done": "1 conversation came in from Parlour: 1 messages, 0 files.",
+            "done": "1 conversation came in from Parlour (messages: 1, files: 0).",
             "left": [],
             "open": fresh,
         }
