@@ -3,7 +3,7 @@ import { ask } from './bus.js';
 import { keepFocus } from './focus.js';
 import { archive, move, pin } from './keeping.js';
 import { foldersThere } from './list.js';
-import { evidence, openConversation } from './places.js';
+import { drawer, evidence, openConversation } from './places.js';
 import { share } from './share.js';
 import { say } from './words.js';
 
@@ -110,6 +110,7 @@ export function float(button, lines, { label, back }) {
 
 // Steering, of a folder where one is named, in the place of the evidence.
 export function openSteering(folder = '') {
+  drawer(false);  // on a phone it would stand before the panel
   evidence(true);
   ask({ do: 'steering', folder });
   keepFocus('#page .p-steer .p-close');

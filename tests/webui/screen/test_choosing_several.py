@@ -101,6 +101,15 @@ def test_a_folders_menu_begins_a_conversation_in_it(show: Show, stage: Stage) ->
     expect(page.locator("#composer textarea")).to_be_focused()
 
 
+def test_on_a_phone_what_holds_for_a_folder_is_shown_in_the_place_of_the_list(show: Show, stage: Stage) -> None:
+    page = show("filed", width=390, height=844, has_touch=True, is_mobile=True)
+    page.get_by_role("button", name="Conversations").tap()
+    page.locator("#history .p-menu[data-of=home]").tap()
+    page.get_by_role("menuitem", name="Instructions and documents…").tap()
+    asked(stage, do="steering", folder="home")
+    expect(page.locator("html")).not_to_have_attribute("data-drawer", "open")
+
+
 def test_a_row_is_dragged_onto_a_folder(show: Show, stage: Stage) -> None:
     page = show("filed")
     row(page, "a").drag_to(page.locator("#history a[data-folder=home]"))
