@@ -13,6 +13,7 @@ from core.errors import NotFoundError, StorageError
 from core.rag.document import Document, Figure, Heading, PageShape, Passage
 from core.rag.grown import words
 from core.rag.grown.connections import Connections, number_of, one
+from core.rag.grown.listed import WordLists, forget_lists
 from core.rag.grown.near import forget_graphs
 from core.rag.grown.notes import PgNotes
 from core.rag.half_read import KeptPages
@@ -106,6 +107,7 @@ class PgShelf:
         self._closed = False
         self._notes = PgNotes(server, number)
         self._locks: dict[str, PgLock] = {}
+        self._lists = WordLists(server, self._here)
 
     @property
     def notes(self) -> PgNotes:
@@ -366,7 +368,7 @@ class PgShelf:
         self._check_open()
         wanted = None if documents is None else _all(documents)
         with self._server.reading() as db:
-            return words.find(db, (self._owner, self._shelf), _all(asked), k, wanted)
+            return words.find(db, (self._owner, self._shelf), _all(asked), k, wanted, self._lists)
 
     def all_words(
         self,
@@ -416,9 +418,10 @@ class PgShelf:
 
         return PgVectors(self._server, (self._owner, self._shelf), embedder, most, in_parts=in_parts, moved=moved)
 
-    def quick_words(self, on_old: Callable[[], None]) -> None:
-        """As of `Shelf`: the server's index is as quick."""
-        del on_old
+    def quick_words(self, on_old: Callable[[], None]) -> WordLists:
+        """As of `Shelf`."""
+        self._lists.on_old = on_old
+        return self._lists
 
     def mend(self) -> None:
         """As of `Shelf`: the server's index is never behind its table."""
@@ -437,6 +440,7 @@ class PgShelf:
             if self._server.has_vectors():
                 db.execute("DELETE FROM passage_vectors WHERE owner = %(owner)s AND shelf = %(shelf)s", self._here)
             db.execute("DELETE FROM shelf_terms WHERE shelf = %(shelf)s", self._here)
+            forget_lists(db, self._shelf)
             db.execute("DELETE FROM shelves WHERE id = %(shelf)s", self._here)
         if self._server.has_vectors():
             forget_graphs(self._server)

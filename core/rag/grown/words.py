@@ -7,15 +7,17 @@ from collections import Counter
 from math import log
 from typing import TYPE_CHECKING, Any
 
-from core.rag.grown.connections import number_of
+from core.rag.grown.connections import number_of, one
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
     from core.rag.grown.connections import Db
+    from core.rag.grown.listed import WordLists
 
+_EACH = 1_000  # times that the asked terms stand in a library, up to which passages are looked up one by one
 _MANY = 20_000  # times that the asked terms stand in a library, from which on the common ones bring nothing in
-_ENOUGH = 4_000  # passages that rarer terms bring in
+_ENOUGH = 4_000  # passages that rarer terms bring in, or that are looked through
 _RAREST = 40  # terms that count there: somebody may ask by a whole page, and each is looked for in each passage
 _K1, _B = 1.2, 0.75
 _LEAST = 1e-6  # what a term counts that is in half of the passages or more
@@ -40,7 +42,7 @@ WITH hits AS MATERIALIZED (
 SELECT id, sum(weight * f * %(more)s / (f + %(flat)s + %(sloped)s * len)) AS score FROM hits
 GROUP BY id ORDER BY score DESC, id LIMIT %(most)s"""
 # The keys of a passage are fetched and unpacked once, by adding nothing to them, and not anew for each term.
-_RARE_FIRST = """
+SCORED = """
 SELECT id, (
     SELECT sum(a.weight * f * %(more)s / (f + %(flat)s + %(sloped)s * len))
     FROM (
@@ -50,10 +52,22 @@ SELECT id, (
         WHERE key = ANY(there)
     ) AS a
 ) AS score
-FROM {part}
-WHERE shelf + 0 = %(shelf)s AND keys && %(rare)s::bigint[]
+FROM {part} WHERE """
+"""Passages with their scores: that of one without any of the terms is `NULL`."""
+_RARE_FIRST = f"""{SCORED}shelf + 0 = %(shelf)s AND keys && %(rare)s::bigint[]
     AND (%(documents)s::text[] IS NULL OR document_id = ANY(%(documents)s::text[]))
 ORDER BY score DESC, id LIMIT %(most)s"""
+
+
+def best_of(query: str) -> str:
+    """The best of some passages with their scores."""
+    return f"SELECT id, score FROM ({query}) AS s WHERE score IS NOT NULL ORDER BY score DESC, id LIMIT %(most)s"  # noqa: S608 - ours
+
+
+_OF_FEW = best_of(f"{SCORED}owner = %(owner)s AND shelf = %(shelf)s AND document_id = ANY(%(documents)s::text[])")
+_PASSAGES_OF = (
+    "SELECT coalesce(sum(chunks), 0) FROM shelf_documents WHERE shelf = %(shelf)s AND id = ANY(%(documents)s)"
+)
 
 # What is asked for stands in groups: the first `needed` of them each have to be there, and one of the others, if any.
 _ALL = """
@@ -125,15 +139,21 @@ def _passages_with(each: Iterable[str]) -> Counter[str]:
 
 
 def find(
-    db: Db, of: tuple[str, int], asked: Sequence[str], k: int, documents: Collection[str] | None
+    db: Db,
+    of: tuple[str, int],
+    asked: Sequence[str],
+    k: int,
+    documents: Collection[str] | None,
+    lists: WordLists | None = None,
 ) -> list[tuple[int, float]]:
     """The best `k` passages of a library that hold any of these terms.
 
-    In a very large library, terms that stand in many passages only count where a rarer one stands as well, and of very
-    many terms the rarest.
+    In a very large library, terms that stand in very many passages only count where a rarer one stands as well (in one
+    that is not listed, in many passages), and of very many terms the rarest.
 
     Args:
         of: The owner of the library, and its number.
+        lists: Those of the library, where it may have some.
     """
     rows = db.execute(_STATE, {"terms": list(asked), "owner": of[0], "shelf": of[1]}).fetchall()
     there = sorted((row[3], row[2]) for row in rows if row[2] is not None)
@@ -147,16 +167,23 @@ def find(
         "shorts": [short_of(key) for key in keys],
         "weights": [_weight(total, passages) for passages, _ in there],
     }
-    if sum(passages for passages, _ in there) <= _MANY:
-        return _scored(db, _EACH_TERM, part, given)
-    given |= {name: given[name][:_RAREST] for name in ("keys", "shorts", "weights")}
+    standing = [passages for passages, _ in there]
+    if sum(standing) > _EACH and documents is None and lists is not None:
+        found = lists.find(db, part, _rarest(given), standing[:_RAREST])
+        if found is not None:
+            return found
+    if sum(standing) <= _MANY:
+        return scored(db, _EACH_TERM, part, given)
+    given = _rarest(given)
+    if documents is not None and one(db, _PASSAGES_OF, given)[0] <= _ENOUGH:
+        return scored(db, _OF_FEW, part, {**given, "owner": of[0]})
     rare, count = list[int](), 0
     for passages, term in there[:_RAREST]:
         if rare and count + passages > _ENOUGH:
             break
         rare.append(key_of(of[1], term))
         count += passages
-    return _scored(db, _RARE_FIRST, part, {**given, "rare": rare})
+    return scored(db, _RARE_FIRST, part, {**given, "rare": rare})
 
 
 def find_all(  # noqa: PLR0913 - what is asked for
@@ -190,10 +217,15 @@ def find_all(  # noqa: PLR0913 - what is asked for
         "needed": len(asked),
         "alone": not (either or begun),
     }
-    return _scored(db, _ALL, part, given)
+    return scored(db, _ALL, part, given)
 
 
-def _scored(db: Db, query: str, part: str, given: dict[str, Any]) -> list[tuple[int, float]]:
+def _rarest(given: dict[str, Any]) -> dict[str, Any]:
+    return given | {name: given[name][:_RAREST] for name in ("keys", "shorts", "weights")}
+
+
+def scored(db: Db, query: str, part: str, given: dict[str, Any]) -> list[tuple[int, float]]:
+    """What a query about a part of the table gives."""
     return [(passage, float(score)) for passage, score in db.execute(query.format(part=part).encode(), given)]
 
 
