@@ -35,7 +35,7 @@ _GROWS: Final = 2  # a part is made anew with what came after it until that is s
 _WASTE: Final = 0.25  # the share of listed passages that may be gone
 _NEXT_TURN: Final = 1.0  # seconds until who waits for another one that makes lists looks again
 _SPARE: Final = 50  # candidates more than asked for: lengths are rounded in lists
-_MANY_SPARE: Final = 400  # where common terms are not added up
+_MANY_TIMES: Final = 4  # so many times more where common terms are not added up
 _ONE_AT_A_TIME: Final = number_of("listed")
 
 _PARTS: Final = "SELECT id, last, passages, listed FROM word_parts WHERE shelf = %(shelf)s ORDER BY last"
@@ -97,13 +97,7 @@ class WordLists:
     # ---- search
 
     def find(self, db: Db, part: str, given: dict[str, Any], standing: Sequence[int]) -> list[tuple[int, float]] | None:
-        """The best passages, exactly scored; `None` where the library is not listed, or not far enough.
-
-        Args:
-            part: The part of the table that has the library.
-            given: What `words` asks with.
-            standing: In how many passages each of the terms stands, the rarest first.
-        """
+        """As of `Lists`."""
         from core.rag.grown.packed import Scores
 
         added = _so_many(standing)
@@ -125,7 +119,7 @@ class WordLists:
             most = asked["most"]
             how = {name: asked[name] for name in ("more", "flat", "sloped")}
             scores = Scores(rows, dict(zip(asked["keys"], asked["weights"], strict=True)), **how)
-            wanted = most + _SPARE if added == len(standing) else max(4 * most, _MANY_SPARE)
+            wanted = (most + _SPARE) if added == len(standing) else _MANY_TIMES * most + _SPARE
             while True:
                 parts, places, is_all = scores.best(wanted)
                 known = words.scored(db, _CHOSEN, part, {**asked, "parts": parts, "places": places})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from math import log
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from core.rag.grown.connections import number_of, one
 
@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
     from core.rag.grown.connections import Db
-    from core.rag.grown.listed import WordLists
 
 _EACH = 1_000  # times that the asked terms stand in a library, up to which passages are looked up one by one
 _MANY = 20_000  # times that the asked terms stand in a library, from which on the common ones bring nothing in
@@ -138,13 +137,27 @@ def _passages_with(each: Iterable[str]) -> Counter[str]:
     return Counter(term for terms in each for term in set(terms.split()))
 
 
+class Lists(Protocol):
+    """Which passages of a library have a term, read at once."""
+
+    def find(self, db: Db, part: str, given: dict[str, Any], standing: Sequence[int]) -> list[tuple[int, float]] | None:
+        """The best passages, exactly scored; `None` where the library is not listed, or not far enough.
+
+        Args:
+            part: The part of the table that has the library.
+            given: What is asked with.
+            standing: In how many passages each of the terms stands, the rarest first.
+        """
+        ...
+
+
 def find(
     db: Db,
     of: tuple[str, int],
     asked: Sequence[str],
     k: int,
     documents: Collection[str] | None,
-    lists: WordLists | None = None,
+    lists: Lists | None = None,
 ) -> list[tuple[int, float]]:
     """The best `k` passages of a library that hold any of these terms.
 
