@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from core.errors import ParlourError
 from core.llm.calling.neutral import neutral
 from core.llm.request import ChatRequest
-from core.llm.usage import estimated_for
+from core.llm.usage import estimated_for, estimated_usage
 from core.messages.events import MessageFinished, ReasoningDelta, TextDelta
 from core.messages.invisible import plain_line
 from core.messages.message import USER, Message, Usage
@@ -32,6 +32,7 @@ _READ: Final = 4_000  # letters, thoughts included: then the model is not writin
 _SECONDS: Final = 90.0
 _LONGEST_ASKED: Final = 600  # tokens of the question
 _LONGEST_SAID: Final = 400  # tokens of the reply
+_PROMPTED: Final = 100  # tokens of what stands around them
 _TAG: Final = re.compile(r"<(?=/?exchange)", re.IGNORECASE)
 _PROMPT: Mapping[Lang, str] = {
     "en": """Name the exchange below, so that its owner finds it again in a list: the subject in two to six words, in \
@@ -53,6 +54,7 @@ Reply: {reply}
 </exchange>""",
 }
 _THOUGHTS: Final = re.compile(r"<think>.*?(?:</think>|\Z)", re.DOTALL)
+_FENCE: Final = re.compile(r"^\s*(?:`{3,}|~{3,})[^`\n]*$", re.MULTILINE)
 _LEADING: Final = re.compile(r"(?:(?:#{1,6}|[>*+\-]|\d{1,2}[.)])\s+)+")
 _LINK: Final = re.compile(r"!?\[([^\[\]]{0,200})\]\([^()\s]{0,500}\)")
 _STRESS: Final = re.compile(r"(?<![\w*_])(\*{1,3}|_|~~|`+)(?=[^\s*_])(.+?)(?<=[^\s*_])\1(?![\w*_])")
@@ -130,9 +132,15 @@ async def said_about(
     return text[:_READ], usage or estimated_for(request, [text], model.count_tokens)
 
 
+def usual_title_usage() -> Usage:
+    """What the call for a title takes where question and reply are as long as they are shown to the model."""
+    return estimated_usage(_LONGEST_ASKED + _LONGEST_SAID + _PROMPTED, 20)
+
+
 def plain_lines(said: str) -> list[str]:
     """The lines of what a model wrote that have a letter in them, without thoughts, numbering and marks."""
-    return [line for line in map(_tidied, _THOUGHTS.sub("", said[:_READ]).splitlines()) if any(map(str.isalnum, line))]
+    lines = _FENCE.sub("", _THOUGHTS.sub("", said[:_READ])).splitlines()
+    return [line for line in map(_tidied, lines) if any(map(str.isalnum, line))]
 
 
 def tidy_title(said: str) -> str:

@@ -11,6 +11,7 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from core.agents.follow_ups import usual_usage
+from core.agents.title import usual_title_usage
 from core.backup.writing import last_backup
 from core.errors import ParlourError, SettingsError
 from core.llm.usage import cost_of
@@ -125,6 +126,7 @@ class PreferenceRoutes:
             brings_model=program is not None and program.brings_model,
             may_title=self._settings.titles and program is None,
             may_propose=program is None,
+            title_cost=await _cost(model, usual_title_usage()),
             follow_up_cost=await _cost(model, usual_usage()),
             here=model is not None and model.service.here,
             dictation_services=await workspace.dictation.services(),

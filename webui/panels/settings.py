@@ -42,8 +42,9 @@ class ShownSettings:
         readiness: Of the model that answers.
         brings_model: The model is a program's own, and none can be chosen.
         may_title: The installation lets models name conversations.
+        title_cost: What naming one costs, in US dollars; `None` where no price is known.
         may_propose: Questions can be proposed after a reply.
-        follow_up_cost: What proposing them costs, in US dollars; `None` where no price is known.
+        follow_up_cost: What proposing them costs, likewise.
         here: Whether the model runs on this machine, and costs nothing.
         dictation_services: The services that can turn speech into text, with their addresses.
         dictation_here: Whether this machine can.
@@ -69,6 +70,7 @@ class ShownSettings:
     readiness: Readiness = field(default_factory=Readiness)
     brings_model: bool = False
     may_title: bool = True
+    title_cost: float | None = None
     may_propose: bool = True
     follow_up_cost: float | None = None
     here: bool = False
@@ -212,7 +214,8 @@ def _general(shown: ShownSettings, words: Words) -> str:
     ]
     rows += _dictation(shown, words)
     if shown.may_title:
-        rows.append(_switch("titles", words, on=shown.preferences.titles))
+        note = words("settings.titles_note", cost=money(shown.title_cost, words, free=shown.here))
+        rows.append(_switch("titles", words, on=shown.preferences.titles, note=note))
     if shown.may_propose:
         cost = money(shown.follow_up_cost, words, free=shown.here)
         note = words("settings.follow_ups_note", cost=cost)

@@ -25,6 +25,8 @@ pytestmark = pytest.mark.anyio
         ("\n\n  Harbour\trebuilding \nThis name fits because …", "Harbour rebuilding"),
         ("<think>What is it about?\nHarbours.</think>Harbour rebuilding", "Harbour rebuilding"),
         ("<think>What is it about?", ""),
+        ("```text\nHarbour rebuilding\n```", "Harbour rebuilding"),
+        ("```python", ""),
         ("See [the harbour](https://a.example/x)", "See the harbour"),
         ("标题：《港口重建》。", "港口重建"),
         ("“港口重建计划”", "港口重建计划"),

@@ -6,6 +6,7 @@ from html import unescape
 
 import pytest
 
+from core.agents.title import usual_title_usage
 from core.llm.request import ChatRequest
 from core.storage.preferences import Preferences
 from core.testing.script import Reply
@@ -46,6 +47,14 @@ def test_the_switch_is_off_and_says_what_it_costs(cost: float | None, here: bool
     row = unescape(settings_html(shown, Words("en"))).partition('id="p-v-follow_ups"')
     assert price in row[0][-400:]
     assert " checked" not in row[2][:80]
+
+
+@pytest.mark.parametrize(
+    ("cost", "here", "price"), [(0.00044, False, "$0.0004"), (None, False, "price unknown"), (None, True, "free")]
+)
+def test_the_switch_of_titles_says_what_one_costs(cost: float | None, here: bool, price: str) -> None:
+    page = unescape(settings_html(ShownSettings(title_cost=cost, here=here), Words("en")))
+    assert f"up to {usual_title_usage().total_tokens:,} tokens ({price})" in page
 
 
 def test_a_program_of_agents_has_no_such_switch() -> None:
