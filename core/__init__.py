@@ -190,11 +190,13 @@ def __getattr__(name: str) -> Any:
     from core.errors import extra_for
 
     with extra_for(name):
-        value = getattr(import_module(_HOME[name]), name)
-    if isinstance(value, type):
+        home = import_module(_HOME[name])
+        value = getattr(home, name)
+    if callable(value):
         from core.plain_parameters import says_which_parameter
 
-        says_which_parameter(value)
+        value = says_which_parameter(value)
+        setattr(home, name, value)  # it is one and the same, also for pickle
     globals()[name] = value
     return value
 

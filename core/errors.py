@@ -96,7 +96,7 @@ class UnknownNameError(SettingsError, KeyError):
 
 
 class WrongParametersError(SettingsError, TypeError):
-    """A constructor has no parameter of that name, or needs one that was not given; the message offers the near one."""
+    """A public name has no parameter of that name, needs one, or was given another kind of value."""
 
     key = "settings"
 

@@ -9,7 +9,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeAlias, TypeVar, cast
 
 from core.bridge.snapshots import dumped
-from core.errors import shown
+from core.errors import WrongParametersError, shown
 from core.messages.events import Event
 from core.messages.message import ASSISTANT, FUNCTION, USER, Message, Usage
 from core.messages.transcript import Transcript
@@ -238,13 +238,13 @@ class ReplyFold:
         self._began = monotonic()
 
     def apply(self, event: Event | Logged) -> None:
-        """Take one event in. Raises TypeError where it is none."""
+        """Take one event in. Raises WrongParametersError where it is none."""
         logged = event if isinstance(event, Logged) else Logged(len(self.log) + 1, monotonic() - self._began, event)
         self.log.append(logged)
         if not isinstance(logged.event, Event):  # of the run that made it, not of the reply
             if not hasattr(logged.event, "kind"):
                 said = f"events[{len(self.log) - 1}] must be an event, not {shown(logged.event)}."
-                raise TypeError(f"{said} {_FOLDED}")
+                raise WrongParametersError(said, hint=_FOLDED, name="events")
             return
         self.transcript.apply(logged.event)
 
@@ -271,7 +271,7 @@ def fold(events: Iterable[Event | Logged], asked: Sequence[Message] = ()) -> Rep
         asked: The conversation that it answers.
 
     Raises:
-        TypeError: They are none, or what should be an event is none.
+        WrongParametersError: They are none, or what should be an event is none.
     """
     folded = _folding("fold", events, asked)
     for event in events:
@@ -280,15 +280,16 @@ def fold(events: Iterable[Event | Logged], asked: Sequence[Message] = ()) -> Rep
 
 
 def _folding(name: str, events: object, asked: object) -> ReplyFold:
-    """What takes the events in. Raises TypeError where an argument is of the wrong kind."""
+    """What takes the events in. Raises WrongParametersError where an argument is of the wrong kind."""
     is_async = name == "afold"
     if isinstance(asked, str | bytes) or not isinstance(asked, Sequence):
-        raise TypeError(f"asked must be a list of messages, not {shown(asked)}. Write {name}(events, reply.asked).")
+        said = f"asked must be a list of messages, not {shown(asked)}."
+        raise WrongParametersError(said, hint=f"Write {name}(events, reply.asked).", name="asked")
     if isinstance(events, str | bytes | Mapping) or not isinstance(events, AsyncIterable if is_async else Iterable):
         other = AsyncIterable if not is_async else Iterable
         hint = f"Write {'fold(...)' if is_async else 'await afold(...)'}." if isinstance(events, other) else _FOLDED
         kind = "an asynchronous stream of events" if is_async else "a list of events"
-        raise TypeError(f"events must be {kind}, not {shown(events)}. {hint}")
+        raise WrongParametersError(f"events must be {kind}, not {shown(events)}.", hint=hint, name="events")
     return ReplyFold(cast("Sequence[Message]", asked))
 
 
@@ -296,7 +297,7 @@ async def afold(events: AsyncIterable[Event | Logged], asked: Sequence[Message] 
     """As `fold`, of an asynchronous stream.
 
     Raises:
-        TypeError: It is no stream of events, or what should be an event is none.
+        WrongParametersError: It is no stream of events, or what should be an event is none.
     """
     folded = _folding("afold", events, asked)
     async for event in events:

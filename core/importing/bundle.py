@@ -216,7 +216,7 @@ class BundleReader:
             or not _can_be_said(cast("dict[str, Any]", error or {}))
         ):
             raise ValueError(given)
-        usage = Usage(**given["usage"]).model_dump() if given["usage"] is not None else None
+        usage = Usage.model_validate(given["usage"]).model_dump() if given["usage"] is not None else None
         finished = given["finished_at"]
         return {
             "id": given["id"],

@@ -37,7 +37,7 @@ def evaluate(
     suite: Suite | Mapping[str, Any] | str | Path, agent: AgentGiven | None = None, **options: Any
 ) -> SuiteRun:
     """As `aevaluate`, from synchronous code; interrupting it keeps what is done, where `out` is given."""
-    return run_sync(aevaluate(suite, agent, **options))
+    return run_sync(aevaluate(Suite.of(suite), agent, **options))
 
 
 async def aevaluate(  # noqa: PLR0913 - two things, and by name how

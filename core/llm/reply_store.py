@@ -186,7 +186,7 @@ def unpacked(stored: object) -> list[Event]:
         events: list[Event] = [MessageStarted()]
         for part in cast("Sequence[Sequence[Any]]", stored_reply["parts"]):
             events += _events(part)
-        usage = Usage(**stored_reply["usage"]) if stored_reply["usage"] is not None else None
+        usage = Usage.model_validate(stored_reply["usage"]) if stored_reply["usage"] is not None else None
         return [*events, MessageFinished(stored_reply["reason"], usage, proof=str(stored_reply.get("proof") or ""))]
     except (LookupError, TypeError, AttributeError) as error:
         raise ValueError("The reply is broken.") from error

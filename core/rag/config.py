@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from core.complaints import complaints
 from core.errors import SettingsError, WrongParametersError
-from core.plain_parameters import meant
+from core.plain_names import meant
 
 RetrievalType = Literal["keyword", "vector", "hybrid", "front_page"]
 SearcherName = Literal["keyword", "vector", "front_page"]

@@ -565,7 +565,7 @@ def run_record(row: Row[Any]) -> RunRecord:
         status=row.status,
         error=row.error,
         model=row.model,
-        usage=Usage(**row.usage) if row.usage else None,
+        usage=Usage.model_validate(row.usage) if row.usage else None,
         started_at=row.started_at,
         finished_at=row.finished_at,
         epoch=row.epoch,

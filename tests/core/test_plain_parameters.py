@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -15,6 +16,7 @@ from core.plain_parameters import says_which_parameter
 from core.testing.scripted_model import ScriptedModel
 from webui import WebUI
 
+ready_agent = core.BasicAgent(llm=ScriptedModel("fine"))
 WRONG: dict[str, tuple[Callable[..., object], dict[str, Any], str]] = {
     "a misspelt one": (Assistant, {"fils": []}, "Assistant has no parameter `fils`. Did you mean `files`?"),
     "of a dataclass": (Limits, {"call": 3}, "Limits has no parameter `call`. Did you mean `calls`?"),
@@ -52,6 +54,26 @@ WRONG: dict[str, tuple[Callable[..., object], dict[str, Any], str]] = {
         "Limits has no parameter `xyz`. It takes `calls`, `tokens`, `cost`, `seconds`.",
     ),
     "none at all": (Guard, {}, "Guard needs `policy`. Write Guard(policy=…)."),
+    "of a function": (core.tool, {"nme": "x"}, "tool has no parameter `nme`. Did you mean `name`?"),
+    "of a method": (
+        ready_agent.session,
+        {"stor": 1},
+        "BasicAgent.session has no parameter `stor`. Did you mean `store`?",
+    ),
+    "of what is checked as a value": (
+        core.Usage,
+        {"zz": 1},
+        (
+            "Usage has no parameter `zz`. It takes `prompt_tokens`, `completion_tokens`, `total_tokens`, "
+            "`reasoning_tokens`, `cached_tokens`, `kept_tokens`, `cost`, `estimated`."
+        ),
+    ),
+    "of a cited value": (core.Cited, {"page": 4}, "Cited has no parameter `page`. It takes `value`, `sources`."),
+    "almost one of a message, which takes others as they come": (
+        Message,
+        {"role": "user", "contents": "Hello"},
+        "Message has no parameter `contents`. Did you mean `content`?",
+    ),
     "none where others are taken as they come": (Message, {"x": 1}, "Message needs `role`. Write Message(role=…)."),
     "a wrong value": (
         RAGConfig,
@@ -122,17 +144,18 @@ def public_classes() -> Iterator[tuple[str, type]]:
             yield name, kind
 
 
-TAKES_ANY = {"BaseModelCompatibleDict", "GenerateConfig", "LLMConfig", "ModelRetry", "ParlourError", "Usage"}
-PYDANTICS_OWN = {"Cited", "ContentItem", "ModelResponse"}
-"""What is checked as a value: programs catch `ValidationError` there, as with models of their own."""
+TAKES_ANY = {"BaseModelCompatibleDict", "GenerateConfig", "LLMConfig", "ModelRetry", "ParlourError"}
 
 
-def test_no_public_class_says_it_in_pythons_own_words():
-    for name, kind in public_classes():
-        if name in TAKES_ANY | PYDANTICS_OWN or getattr(kind, "_is_protocol", False):
+def test_no_public_class_or_function_says_it_in_pythons_own_words():
+    functions = {name: one for name in core.__all__ if inspect.isfunction(one := getattr(core, name))}
+    for name, made in {**dict(public_classes()), **functions}.items():
+        if name in TAKES_ANY or getattr(made, "_is_protocol", False):
             continue
         with pytest.raises(ParlourError) as raised:
-            kind(no_such_thing_at_all=1)
+            called = made(no_such_thing_at_all=1)
+            if inspect.iscoroutine(called):
+                asyncio.run(called)
         assert "unexpected keyword" not in str(raised.value), name
 
 
