@@ -89,7 +89,7 @@ _KINDS: Final[Mapping[str, Kind]] = {
     **dict.fromkeys(("Collection", "Iterable", "Sequence", "list", "tuple"), _MANY),
 }
 """By how it is written in a signature."""
-_OF_OURS: Final = frozenset({"Library", "Limits", "Passage", "Policy", "Reply", "SuiteRun", "Usage"})
+_OF_OURS: Final = frozenset({"Limits", "Passage", "Policy", "Reply", "SuiteRun", "Usage"})
 """Classes of which programs make no others of the same shape, also where only type checkers import them."""
 
 

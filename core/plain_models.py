@@ -56,8 +56,9 @@ class ValidationError(SettingsError, pydantic.ValidationError):
 
 def tells_wrong_fields(kind: type[BaseModel]) -> None:
     """Let the constructor of a model say in one sentence what is wrong with what it is given."""
-    made: Any = vars(kind).get("__init__", BaseModel.__init__)
-    if is_marked(made) or not kind.model_fields:
+    made: Any = getattr(kind, "__init__")  # noqa: B009 - a type checker takes it for an object's
+    is_inherited = made is not vars(kind).get("__init__", BaseModel.__init__)  # and says it already
+    if is_marked(made) or is_inherited or not kind.model_fields:
         return
     call, is_pydantics = Call(made), made is BaseModel.__init__
 

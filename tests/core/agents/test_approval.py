@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+import core
 from core.agents.assistant import Assistant
 from core.agents.base import Agent
 from core.agents.basic import FnCallAgent
@@ -138,7 +139,7 @@ def test_an_approval_function_that_raises_tells_the_program_and_the_tool_does_no
     note = Note()
 
     def mistaken(asking: ApprovalRequest) -> Any:
-        return Decision(allow=True)  # pyright: ignore[reportCallIssue] - the mistake: it is `allowed`
+        return core.Decision(allow=True)  # pyright: ignore[reportCallIssue] - the mistake: it is `allowed`
 
     async def streamed(agent: Agent) -> None:
         async for _ in agent.stream([Message("user", "Go")], approval=mistaken):
@@ -152,7 +153,7 @@ def test_an_approval_function_that_raises_tells_the_program_and_the_tool_does_no
         "stream": lambda: asyncio.run(streamed(agent)),
     }
     with pytest.raises(
-        ApprovalFailedError, match=r"'write_note' failed with TypeError.*'allow'.*The call was not made"
+        ApprovalFailedError, match=r"'write_note' failed with .*no parameter `allow`.*The call was not made"
     ):
         ways[wanted]()
     assert note.written == []

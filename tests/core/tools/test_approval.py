@@ -150,7 +150,14 @@ async def test_leaving_while_the_user_is_asked_means_that_nothing_runs():
     assert not tool.ran
 
 
-@pytest.mark.parametrize("answer", [1, "yes", None, object(), Decision(allowed=1)])  # type: ignore[arg-type]
+def oddly_allowed() -> Decision:
+    """What the constructor would refuse."""
+    made = Decision(allowed=False)
+    object.__setattr__(made, "allowed", 1)
+    return made
+
+
+@pytest.mark.parametrize("answer", [1, "yes", None, object(), oddly_allowed()])
 async def test_only_a_plain_yes_is_a_yes(answer: object):
     tool = Fake(writes=True)
     await run(Guard(Policy(), answering(answer)[1]), tool)
