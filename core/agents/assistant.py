@@ -30,7 +30,7 @@ from core.errors import SettingsError, StorageError, shown
 from core.llm.tokens import estimate_tokens
 from core.messages.content import ContentItem
 from core.messages.message import ASSISTANT, FUNCTION, SYSTEM, USER, Message
-from core.rag.attached import in_library, listed
+from core.rag.attached import in_library, listed, without_text
 from core.rag.config import RAGConfig
 from core.tools.base import files_of
 from core.tools.builtin.ask_documents import AskDocuments
@@ -231,13 +231,13 @@ class Assistant(FnCallAgent):
 
     async def _told_of_library(
         self, messages: list[Message], library: Library, documents: Collection[str], lang: Lang
-    ) -> list[Message]:
-        """The conversation, in which the model is told of the documents that a program gave."""
+    ) -> tuple[list[Message], list[str]]:
+        """The conversation, in which the model is told of the documents that a program gave; and which hold no text."""
         try:
             files = await asyncio.to_thread(in_library, library, documents)
-            return await self._told_of(files, messages, lang, library)
+            return await self._told_of(files, messages, lang, library), without_text(files, lang)
         except StorageError:  # the search says what is wrong
-            return messages
+            return messages, []
 
     async def _told_of(
         self, files: Sequence[Attached], messages: list[Message], lang: Lang, library: Library | None = None
@@ -276,14 +276,14 @@ class Assistant(FnCallAgent):
         context: dict[str, Any],
     ) -> Stream:
         """The reply where there are documents."""
-        small = self._model().small
-        if self._attached is None:
-            messages = await self._told_of_library(messages, library, documents, lang)
+        small, unread = self._model().small, list[str]()
+        if self._attached is None:  # else the page says it
+            messages, unread = await self._told_of_library(messages, library, documents, lang)
         fits = self._fits_whole(messages)
-        ask = self._search(messages, library, documents, lang, fits)
+        ask = self._search(messages, library, documents, lang, fits, unread)
         queries = {} if small else await self._queries(library, documents)
         tools: dict[str, BaseTool] = {**queries, **self.function_map, ask.name: ask}
-        read = await self._reading(library, documents, fits)
+        read = await self._reading(library, documents, fits, unread)
         if read is not None:
             tools[read.name] = read
         loop = self._loop(tools, list(self.function_map) if small else None)
@@ -307,7 +307,9 @@ class Assistant(FnCallAgent):
         few = min(self._rag.max_ref_token, free - _said(stays))
         return max(0, few, min(_MOST_WHOLE, int(room * _WHOLE_SHARE), free - _said(messages)))
 
-    async def _reading(self, library: Library, documents: Collection[str], fits: int) -> ReadDocuments | None:
+    async def _reading(
+        self, library: Library, documents: Collection[str], fits: int, unread: Sequence[str]
+    ) -> ReadDocuments | None:
         """The tool that reads all of them; `None` where they surely fit into one request, or the model is small."""
         if self._model().small or not self._rag.read_all or not self._rag.whole_documents:
             return None
@@ -319,7 +321,8 @@ class Assistant(FnCallAgent):
         if letters <= few:  # no letter is more than a token
             return None
         keeps = self._rag.keep_notes
-        return ReadDocuments(WholeReader(library, documents, self._model(), fits, few, self._attached, keeps))
+        reader = WholeReader(library, documents, self._model(), fits, few, self._attached, keeps)
+        return ReadDocuments(reader, unread=unread)
 
     @staticmethod
     async def _queries(library: Library, documents: Collection[str]) -> dict[str, BaseTool]:
@@ -339,12 +342,19 @@ class Assistant(FnCallAgent):
         return {AskTables.name: AskTables(tables, partial(library.tables.ask, documents))}
 
     def _search(
-        self, messages: list[Message], library: Library, documents: Collection[str], lang: Lang, fits: int = 0
+        self,
+        messages: list[Message],
+        library: Library,
+        documents: Collection[str],
+        lang: Lang,
+        fits: int = 0,
+        unread: Sequence[str] = (),
     ) -> AskDocuments:
         """The tool that finds passages for this reply.
 
         Args:
             fits: Tokens of documents that are given whole where the question is about all of them.
+            unread: A sentence for each document that holds no text.
         """
         model, question = self._model(), last_question(messages)
         finder = Finder(library, documents, model, self._rag, self._words, lang, question, self._attached, fits)
@@ -357,6 +367,7 @@ class Assistant(FnCallAgent):
             read=lambda: finder.read,
             coverage=lambda: finder.coverage,
             whole=lambda: finder.whole,
+            unread=unread,
             pictures=sight.beside if model.support_multimodal_input else None,
         )
 

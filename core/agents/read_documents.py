@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from core.errors import StorageError
 from core.languages import spoken
+from core.rag.attached import UNREAD
 from core.rag.coverage import EXTRA, places_told, told
 from core.rag.scope import scope_of
 from core.tools.base import BaseTool, ToolResult
@@ -13,7 +14,7 @@ from core.tools.run_state import state_of
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from core.agents.limits import Budget
     from core.agents.whole_reading import Offer, WholeReader
@@ -101,6 +102,7 @@ class ReadDocuments(BaseTool):
     Args:
         reader: Reads.
         cfg: Options, as of every tool.
+        unread: A sentence for each document that holds no text, for `extra`.
     """
 
     name = "read_documents"
@@ -114,9 +116,12 @@ class ReadDocuments(BaseTool):
     timeout = 6 * 3600.0
     longest = 512 * 1024
 
-    def __init__(self, reader: WholeReader, cfg: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self, reader: WholeReader, cfg: Mapping[str, Any] | None = None, *, unread: Sequence[str] = ()
+    ) -> None:
         super().__init__(cfg)
         self._reader = reader
+        self._unread = list(unread)
         self._offers: dict[str, Offer | None] = {}
 
     async def prepare_call(self, arguments: Mapping[str, Any]) -> None:
@@ -203,7 +208,7 @@ class ReadDocuments(BaseTool):
         earlier.extend(read.passages)
         rows = tuple({**passage.as_dict(), "number": number} for number, passage in enumerate(read.passages, first))
         spoken_to = spoken(lang)
-        about: dict[str, Any] = {EXTRA: read.coverage.as_dict()}
+        about: dict[str, Any] = {EXTRA: read.coverage.as_dict(), **({UNREAD: self._unread} if self._unread else {})}
         if read.usage is not None:
             about["spent"] = read.usage.model_dump()
         if read.items is not None:

@@ -164,6 +164,12 @@ class Reply(Generic[Output_co]):
         return passages_in(self.messages)
 
     @property
+    def unread(self) -> list[str]:
+        """Documents that it could not answer from because they hold no text, such as a scan: a sentence for each."""
+        said = (line for one in self.messages for line in (one.extra or {}).get("unread") or ())
+        return list(dict.fromkeys(map(str, said)))
+
+    @property
     def citations(self) -> list[Citation]:
         """The marks of the answer in order, each once, with the passages they lead to.
 

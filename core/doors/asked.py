@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from core.doors.namespaces import clash, flat
-from core.errors import ParlourError
+from core.errors import ParlourError, shown
+from core.llm.validation import RANGES
 from core.messages.message import SYSTEM, Message
 from core.messages.openai_form import FormError, OpenAIReader
 
@@ -238,9 +239,11 @@ def choice_of(given: object, tools: Sequence[Mapping[str, Any]]) -> str:
 def generate_of(given: Mapping[str, Any]) -> dict[str, Any]:
     """How the model writes: what it is told, and may leave aside where it does not know it. Raises BadRequestError."""
     told = {name: given[name] for name in _PASSED if given.get(name) is not None}
-    for name in ("temperature", "top_p", "presence_penalty", "frequency_penalty"):
-        if name in told and (isinstance(told[name], bool) or not isinstance(told[name], int | float)):
-            raise BadRequestError(f"{name} must be a number.", param=name)
+    for name, (least, most) in RANGES.items():
+        number: Any = told.get(name, least)
+        if isinstance(number, bool) or not isinstance(number, int | float) or not least <= number <= most:
+            said = f"{name} must be a number from {least:g} to {most:g}, not {shown(number)}."
+            raise BadRequestError(said, param=name)
     stop = told.get("stop")
     if stop is not None and not (isinstance(stop, str) or _are_texts(stop)):
         raise BadRequestError("stop must be a text, or a list of texts.", param="stop")
@@ -249,7 +252,7 @@ def generate_of(given: Mapping[str, Any]) -> dict[str, Any]:
         if limit is None:
             continue
         if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
-            raise BadRequestError(f"{name} must be a whole number from 1.", param=name)
+            raise BadRequestError(f"{name} must be a whole number from 1, not {shown(limit)}.", param=name)
         told["max_tokens"] = limit
         break
     if isinstance(given.get("parallel_tool_calls"), bool):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from pydantic import AliasChoices, BaseModel, ValidationError
 
-from core.errors import BadMessagesError, SettingsError
+from core.errors import BadMessagesError, SettingsError, shown
 from core.llm.request import OUR_KEYS
 from core.messages.message import SYSTEM, USER
 
@@ -34,6 +34,13 @@ _MEANS: Final[Mapping[str, str]] = {
     "request_timeout": "it is in seconds",
     "turn_timeout": "it is in seconds, and 0 means no limit",
 }
+RANGES: Final[Mapping[str, tuple[float, float]]] = {
+    "temperature": (0, 2),
+    "top_p": (0, 1),
+    "presence_penalty": (-2, 2),
+    "frequency_penalty": (-2, 2),
+}
+"""What services take of what all of them have: of these alone a value is known to be wrong."""
 _SECONDS: Final = frozenset({"request_timeout", "turn_timeout"})
 _DICTS: Final = ("extra_body", "extra_headers", "extra_query")
 
@@ -83,14 +90,29 @@ def read_settings(generate: Mapping[str, Any]) -> dict[str, Any]:
     limits = {
         name: _limit(name, least, given) for name, least in _LEAST.items() if (given := generate.get(name)) is not None
     }
-    return {**generate, **limits}
+    within = {
+        name: _within(name, *ends, given) for name, ends in RANGES.items() if (given := generate.get(name)) is not None
+    }
+    return {**generate, **limits, **within}
+
+
+def _number(given: Any) -> float:
+    """What is given as one, also as text; NaN where it is none."""
+    try:
+        return float(given)
+    except (TypeError, ValueError):
+        return float("nan")
+
+
+def _within(name: str, least: float, most: float, given: Any) -> Any:
+    if not isinstance(given, bool) and least <= (number := _number(given)) <= most:
+        return given if isinstance(given, int | float) else number
+    hint = f"Give a number from {least:g} to {most:g}; leave it out for the service's own."
+    raise SettingsError(f"generate_cfg[{name!r}] cannot be {shown(given)}.", hint=hint, name=name)
 
 
 def _limit(name: str, least: float, given: Any) -> float:
-    try:
-        number = float(given)
-    except (TypeError, ValueError):
-        number = float("nan")
+    number = _number(given)
     fine = number >= least and isfinite(number)
     if fine and name in _SECONDS:
         return number
@@ -100,7 +122,7 @@ def _limit(name: str, least: float, given: Any) -> float:
     smallest = "more than 0" if 0 < least < 1 else f"at least {least:g}"
     whole = "" if name in _SECONDS else "a whole number, "
     raise SettingsError(
-        f"generate_cfg[{name!r}] cannot be {given!r}.", hint=f"Give {whole}{smallest}; {meaning}.", name=name
+        f"generate_cfg[{name!r}] cannot be {shown(given)}.", hint=f"Give {whole}{smallest}; {meaning}.", name=name
     )
 
 
@@ -124,8 +146,13 @@ MODEL_KEYS: Final = frozenset(
 _ELSEWHERE: Final = frozenset({"fallback", "fallbacks", "fallback_model", "fallback_models", "backup", "backups"})
 """Settings of other libraries that Parlour lacks: they would be ignored silently."""
 
-_OURS: Final = OUR_KEYS | {"seed", "stop"}
-_THEIRS: Final = frozenset({"max_new_tokens", "max_output_tokens", "parallel_tool_calls", "speed"})
+_OURS: Final = OUR_KEYS | {"seed", "stop", *RANGES, *_LEAST}
+_THEIRS: Final = frozenset(
+    {
+        *("max_completion_length", "max_new_tokens", "max_output_tokens", "min_completion_tokens", "min_new_tokens"),
+        *("min_tokens", "parallel_tool_calls", "speed", "temperature_last", "top_a", "top_h", "top_k", "top_n"),
+    }
+)
 """Services' own settings that resemble one of ours; a test goes through the vendors' lists."""
 _NEAR: Final = 0.8
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
+from core.extras import install_command, install_hint
 from core.rag.citations import harmless
 from core.rag.document import numbered_as
 
@@ -13,11 +14,13 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from core.languages import Lang
-    from core.rag.document import Heading
+    from core.rag.document import Document, Heading
     from core.rag.library import Library
 
 Status: TypeAlias = Literal["ready", "reading", "stopped", "failed", "locked", "cancelled"]
 
+UNREAD: Final = "unread"
+"""The key of `extra` of a search's result: a sentence for each document that holds no text."""
 _LISTED = 20  # names that a model is told
 _LONGEST = 100  # letters of a name
 _LONGEST_HEADING = 80
@@ -72,6 +75,18 @@ _UNFINISHED: Mapping[Lang, str] = {
     "zh": "目前可搜索的内容中没有找到，但并非所有内容都能搜索：{files}。因此不要说文档中没有，请说明哪些内容未能搜索。",
 }
 
+_NO_TEXT: Mapping[Lang, Mapping[str, str]] = {
+    "en": {
+        "document_scanned": "{name} has pages but no text: it is a scan. Send a copy with recognised text, or "
+        "{install}.",
+        "document_no_text": "{name} holds no text. Check that it is the right file.",
+    },
+    "zh": {
+        "document_scanned": "{name} 有页面但没有文字：它是扫描件。请发送带文字的副本，或者{install}。",
+        "document_no_text": "{name} 中没有文字。请检查是否选对了文件。",
+    },
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Attached:
@@ -83,6 +98,7 @@ class Attached:
         total: All of them; `None` if that is not known, or it has none.
         library_id: Its id in the index, if any of it can be found.
         made: The passages that have vectors, and all; `None` if all have.
+        note: Names a sentence of the page about it, such as "document_scanned"; empty when nobody has to be told.
     """
 
     name: str
@@ -91,6 +107,7 @@ class Attached:
     total: int | None = None
     library_id: str | None = None
     made: tuple[int, int] | None = None
+    note: str = ""
 
     @property
     def is_whole(self) -> bool:
@@ -116,8 +133,17 @@ def in_library(library: Library, documents: Collection[str]) -> list[Attached]:
     states: dict[str, Status] = {"ready": "ready", "reading": "reading", "stopped": "stopped", "no_text": "failed"}
     there = [one for one in library.documents() if one.id in wanted]
     return with_meaning(
-        [Attached(one.name, states[one.status], one.pages or 0, one.pages, one.id) for one in there], library
+        [Attached(one.name, states[one.status], one.pages or 0, one.pages, one.id, note=one.note) for one in there],
+        library,
     )
+
+
+def without_text(files: Iterable[Attached | Document], lang: Lang) -> list[str]:
+    """A sentence for each that was read and holds no text, as the page has it, and what to do."""
+    install = {"en": install_hint("ocr"), "zh": f"请运行：{install_command('ocr')}"}[lang]
+    return [
+        _NO_TEXT[lang][one.note].format(name=one.name, install=install) for one in files if one.note in _NO_TEXT[lang]
+    ]
 
 
 def with_meaning(files: Sequence[Attached], library: Library) -> list[Attached]:

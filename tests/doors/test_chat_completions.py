@@ -230,6 +230,10 @@ REFUSED: list[tuple[str, dict[str, Any], int, str]] = [
     ("no messages", {"messages": []}, 400, "invalid_value"),
     ("a role that is none", {"messages": [{"role": "wizard", "content": "a"}]}, 400, "invalid_value"),
     ("text for a number", {"temperature": "hot"}, 400, "invalid_value"),
+    ("too hot", {"temperature": 9}, 400, "invalid_value"),
+    ("too cold", {"temperature": -0.1}, 400, "invalid_value"),
+    ("more than all words", {"top_p": 7}, 400, "invalid_value"),
+    ("no tokens", {"max_tokens": 0}, 400, "invalid_value"),
     ("1,000 tools", {"tools": [WEATHER] * 1000}, 400, "too_many"),
     ("a tool without a name", {"tools": [{"type": "function", "function": {}}]}, 400, "invalid_value"),
     ("a choice that is none", {"tools": [WEATHER], "tool_choice": {"function": {"name": "x"}}}, 400, "invalid_value"),
@@ -379,6 +383,10 @@ def test_texts_are_embedded(client: OpenAI) -> None:
     assert like(rows[0], rows[1]) > like(rows[0], rows[2])
     with pytest.raises(openai.BadRequestError, match="check_embedding_ctx_length"):
         client.embeddings.create(model=model, input=[[1, 2, 3]])
+    for nothing in ("", [], ["a", ""]):
+        with pytest.raises(openai.BadRequestError, match="input must be") as refused:
+            client.embeddings.create(model=model, input=nothing)
+        assert refused.value.param == "input"
 
 
 def conversations(house: House) -> list[str]:

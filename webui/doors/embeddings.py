@@ -53,6 +53,9 @@ def _texts(given: Any) -> list[str]:
     if not all(isinstance(one, str) for one in texts):
         hint = "Send texts: in LangChain, set check_embedding_ctx_length=False."
         raise BadRequestError("Tokens of another model cannot be embedded here.", param="input", hint=hint)
+    if not all(texts):
+        hint = "Send only texts with something in them."
+        raise BadRequestError("input must be no empty text, and have none in it.", param="input", hint=hint)
     if sum(map(len, texts)) > _LONGEST:
         raise BadRequestError(f"The texts have more than {_LONGEST:,} characters.", param="input", code="too_large")
     return cast("list[str]", texts)

@@ -12,6 +12,7 @@ from core.agents.retrieval import is_small_talk
 from core.agents.tool_loop import ToolLoop
 from core.llm.layers.fit_context import DEFAULT_MAX_INPUT_TOKENS
 from core.messages.message import FUNCTION, Message
+from core.rag.attached import without_text
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -70,11 +71,12 @@ class VirtualMemoryAgent(Assistant):
         lang: Lang,
         context: dict[str, Any],
     ) -> Stream:
-        ask = self._search(messages, library, documents, lang, self._fits_whole(messages))
         wanted = set(documents)
-        there = [one.name for one in await asyncio.to_thread(library.documents) if one.id in wanted]
+        there = [one for one in await asyncio.to_thread(library.documents) if one.id in wanted]
+        unread = without_text(there, lang) if self._attached is None else ()
+        ask = self._search(messages, library, documents, lang, self._fits_whole(messages), unread)
         told = self._citing(messages, documents, lang, found=resumed_messages(messages, context))
-        told = append_system(told, AT_HAND[lang].format(names=_listed(there), tool=ask.name))
+        told = append_system(told, AT_HAND[lang].format(names=_listed([one.name for one in there]), tool=ask.name))
         return self._loop_with(ask, messages, lang, context).reply(told, lang=lang, **context)
 
     def _loop_with(

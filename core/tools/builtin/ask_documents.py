@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from core.languages import spoken
-from core.rag.attached import unfinished
+from core.rag.attached import UNREAD, unfinished
 from core.rag.citations import harmless, numbered
 from core.rag.coverage import EXTRA
 from core.tools.base import BaseTool, ToolResult
@@ -69,6 +69,7 @@ class AskDocuments(BaseTool):
         read: What the passages found last are the beginning of, where nothing else was read of a long document.
         coverage: How much the passages found last are of all that was asked about, where they are that.
         whole: Whether the passages found last are all of the documents.
+        unread: A sentence for each document that holds no text, for `extra`.
         pictures: Chooses pictures that go with passages, for a model that sees: takes the passages, the query, the
             first number, the language and whether the passages are all of the documents; gives what is told of them,
             and the pictures for `extra`.
@@ -94,6 +95,7 @@ class AskDocuments(BaseTool):
         read: Callable[[], Sequence[ReadPart]] | None = None,
         coverage: Callable[[], Coverage | None] | None = None,
         whole: Callable[[], bool] = bool,
+        unread: Sequence[str] = (),
         pictures: Callable[..., Awaitable[tuple[str, list[dict[str, Any]]]]] | None = None,
     ) -> None:
         super().__init__(cfg)
@@ -102,6 +104,7 @@ class AskDocuments(BaseTool):
         self._read = read
         self._coverage = coverage
         self._whole = whole
+        self._unread: dict[str, Any] = {UNREAD: list(unread)} if unread else {}
         self._pictures = pictures
         self._k = int(self.cfg.get("k", 5))
         self._notice = bool(self.cfg.get("notice", True))
@@ -145,7 +148,7 @@ class AskDocuments(BaseTool):
         parts = self._read() if self._read is not None else ()
         if parts and self._notice:
             text = f"{text}\n{_told(parts, language)}"
-        extra: dict[str, Any] = {"read": [asdict(part) for part in parts]} if parts else {}
+        extra = {**self._unread, **({"read": [asdict(part) for part in parts]} if parts else {})}
         if shown:
             text, extra["pictures"] = f"{text}\n{told}", shown
         if self._coverage is not None and (coverage := self._coverage()) is not None:
@@ -157,7 +160,7 @@ class AskDocuments(BaseTool):
     async def _nothing(self, lang: Lang) -> ToolResult:
         """That nothing was found; that there is nothing only where everything was searched."""
         files = [one for one in await self._unsearched() if not one.is_whole] if self._unsearched is not None else []
-        extra: dict[str, Any] = {"unsearched": [one.as_dict() for one in files]} if files else {}
+        extra = {**self._unread, **({"unsearched": [one.as_dict() for one in files]} if files else {})}
         return ToolResult(unfinished(files, lang) or _NOTHING[lang], extra={"nothing_found": True, **extra})
 
 

@@ -72,7 +72,7 @@ def test_an_evaluator_that_fails_or_gives_nonsense_is_an_error_of_its_task_alone
     assert run.rows[0].error is not None
     assert run.rows[0].error["message"] == "The evaluator breaks failed: ValueError: no data."
     assert run.rows[1].passed
-    for wrong in ("yes", None, float("nan"), Score("x")):  # type: ignore[arg-type]
+    for wrong in ("yes", None, float("nan"), Score(float("inf"))):
         made, agent = suite("One.")
         run = evaluate(made, agent, evaluators=[lambda *_, wrong=wrong: wrong])
         assert run.rows[0].error is not None

@@ -53,6 +53,11 @@ def test_a_misspelt_name_in_the_dict_of_a_model_is_asked_about(cfg: dict[str, An
         ("function_choise", "function_choice"),
         ("stops", "stop"),
         ("cachedir", "cache_dir"),
+        ("temprature", "temperature"),
+        ("max_token", "max_tokens"),
+        ("top_pp", "top_p"),
+        ("frequency_penality", "frequency_penalty"),
+        ("maxTokens", "max_tokens"),
     ],
 )
 def test_a_misspelt_name_in_generate_cfg_is_asked_about(name: str, meant: str) -> None:
@@ -65,6 +70,36 @@ def test_a_misspelt_name_in_generate_cfg_is_asked_about(name: str, meant: str) -
         assert caught.value.hint == f"Did you mean {meant!r}?"
 
 
+@pytest.mark.parametrize(
+    ("name", "given", "said"),
+    [
+        ("temperature", "hot", "cannot be 'hot'. Give a number from 0 to 2; leave it out for the service's own."),
+        ("temperature", -1, "cannot be -1. Give a number from 0 to 2; leave it out for the service's own."),
+        ("temperature", float("nan"), "cannot be nan. Give a number from 0 to 2; leave it out for the service's own."),
+        ("temperature", True, "cannot be True. Give a number from 0 to 2; leave it out for the service's own."),
+        ("top_p", 7, "cannot be 7. Give a number from 0 to 1; leave it out for the service's own."),
+        ("presence_penalty", 3, "cannot be 3. Give a number from -2 to 2; leave it out for the service's own."),
+        ("max_tokens", 0, "cannot be 0. Give a whole number, at least 1; leave it out for the service's own."),
+        ("max_tokens", [9], "cannot be a list. Give a whole number, at least 1; leave it out for the service's own."),
+        ("max_retries", -1, "cannot be -1. Give a whole number, at least 0; 0 means none."),
+    ],
+)
+def test_a_value_that_no_service_takes_is_refused_before_it_is_asked(name: str, given: Any, said: str) -> None:
+    for ask in (
+        lambda: get_chat_model({**AT, "generate_cfg": {name: given}}),
+        lambda: ScriptedModel("never").chat(ASK, extra_generate_cfg={name: given}),
+    ):
+        with pytest.raises(SettingsError) as caught:
+            ask()
+        assert str(caught.value) == f"generate_cfg[{name!r}] {said}"
+
+
+def test_a_number_that_a_file_gives_as_text_is_one() -> None:
+    asked = ScriptedModel("fine")
+    asked.chat(ASK, stream=False, extra_generate_cfg={"temperature": "0.5", "top_p": 1})
+    assert (asked.requests[0].generate["temperature"], asked.requests[0].generate["top_p"]) == (0.5, 1)
+
+
 def test_every_parameter_of_a_vendor_goes_to_it() -> None:
     check_generate_names(get_type_hints(CompletionCreateParamsBase).keys() - {"messages"})
     names = """
@@ -75,6 +110,7 @@ def test_every_parameter_of_a_vendor_goes_to_it() -> None:
         stop_words stop_sequences stop_strings speed format text thinking max_tool_calls max_prompt_tokens min_tokens
         cache_control truncate_prompt_tokens result_format tool_stream preserve_thinking translation_options
         enable_code_interpreter length_penalty ignore_eos include_stop_str_in_output mirostat num_beams options
+        top_a top_h top_n_sigma temperature_last dynamic_temperature min_new_tokens min_completion_tokens
         nothing_like_ours
     """
     check_generate_names(names.split())
