@@ -6,7 +6,7 @@ parameter with any other in it is left to the code that takes it, and what that 
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, Iterable, Mapping
+from collections.abc import AsyncIterable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial, wraps
 from inspect import Parameter, iscoroutinefunction, signature
@@ -19,11 +19,13 @@ from core.errors import ParlourError, WrongParametersError, shown
 from core.plain_names import wrong_names
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
 _HOUSE: Final = "".join(f"{part}." for part in __name__.split(".")[:-2])  # "parlour." in a wheel
 OURS: Final = tuple(f"{_HOUSE}{room}." for room in ("core", "webui"))
 _TOLD: Final = "__tells_wrong_parameters__"
+_TAKES: Final = "takes"
+"""In `details` of what is said here: whoever was given the value first says it better."""
 _WRONG_VALUE: Final = (AttributeError, TypeError, ValueError)
 """What Python says of a value of another kind, deep in what takes it."""
 _TEXTS: Final = (str, bytes, bytearray)
@@ -89,7 +91,7 @@ _KINDS: Final[Mapping[str, Kind]] = {
     **dict.fromkeys(("Collection", "Iterable", "Sequence", "list", "tuple"), _MANY),
 }
 """By how it is written in a signature."""
-_OF_OURS: Final = frozenset({"Limits", "Passage", "Policy", "Reply", "SuiteRun", "Usage"})
+_OF_OURS: Final = frozenset({"Limits", "Passage", "Policy", "Reply", "SignIn", "SuiteRun", "Transcriber", "Usage"})
 """Classes of which programs make no others of the same shape, also where only type checkers import them."""
 
 
@@ -127,6 +129,8 @@ def _found(written: str, scope: Mapping[str, Any]) -> Kind | None:
     if get_origin(found) is Literal:
         choices = get_args(found)
         return Kind(_either([repr(one) for one in choices]), repr(choices[0]), values=choices)
+    if get_origin(found) is Callable:
+        return _KINDS["Callable"]
     words, example = f"{'an' if name[:1] in 'AEIOU' else 'a'} {name}", f"{name}(…)"
     if found is None and name in _OF_OURS:
         return Kind(words, example, tests=(partial(_is_named, name),))
@@ -243,8 +247,8 @@ class Call:
 
     def said(self, error: Exception, values: Sequence[Any], named: Mapping[str, Any]) -> Exception:
         """The sentence, if an error is about how it was called; else the error."""
-        if isinstance(error, ParlourError):
-            return error
+        if isinstance(error, ParlourError) and _TAKES not in error.details:
+            return error  # it says it itself
         if error.__traceback__ is not None and error.__traceback__.tb_next is not None:  # it was called
             if wrong := self._misfit(values, named):
                 wrong.__cause__ = error
@@ -262,7 +266,8 @@ class Call:
             if kind is not None and not kind.fits(value):
                 owner = self._name(values)
                 said = f"{name} of {owner} must be {kind.words}, not {shown(value)}."
-                return WrongParametersError(said, hint=f"Write {owner}({name}={kind.example}).", name=name)
+                hint = f"Write {owner}({name}={kind.example})."
+                return WrongParametersError(said, hint=hint, name=name, **{_TAKES: kind.words})
         return None
 
     def _name(self, values: Sequence[Any]) -> str:

@@ -23,6 +23,7 @@ def says_which_parameter(value: Any) -> Any:
         from core.plain_models import tells_wrong_fields  # brings pydantic
 
         tells_wrong_fields(value)
+        _tell_methods(value, class_methods_alone=True)  # the others are pydantic's, or read what is there
     elif isinstance(value, type):
         for one in value.__mro__:
             if one.__module__.startswith(OURS) and not vars(one).get("_is_protocol", False):
@@ -36,9 +37,15 @@ def _tell(one: type) -> None:
     if inspect.isfunction(made) and made.__module__.startswith(OURS) and not is_marked(made):
         checks = not issubclass(one, BaseException)  # no error shall hide another
         setattr(one, "__init__", telling(made, checks=checks))  # noqa: B010 - a type checker refuses the assignment
+    _tell_methods(one)
+
+
+def _tell_methods(one: type, *, class_methods_alone: bool = False) -> None:
     for name, method in list(vars(one).items()):
         is_class_method = isinstance(method, classmethod)
         behind = cast("Any", method).__func__ if is_class_method else method
-        if not name.startswith("_") and inspect.isfunction(behind) and not is_marked(behind):
+        if name.startswith("_") or not inspect.isfunction(behind) or is_marked(behind):
+            continue
+        if behind.__module__.startswith(OURS) and (is_class_method or not class_methods_alone):
             told = telling(behind)
             setattr(one, name, classmethod(told) if is_class_method else told)

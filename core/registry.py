@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Generic, TypeVar, cast
 
-from core.errors import UnknownNameError, extra_for
+from core.errors import SettingsError, UnknownNameError, extra_for, shown
 
 T = TypeVar("T")
 
@@ -17,6 +17,13 @@ class Entry:
     """Where a class lives: `"package.module:Class"`."""
 
     where: str
+
+
+def check_name(name: object, decorator: str) -> None:
+    """Raise SettingsError where what is to be known by a name is given none; `decorator` is what asks for it."""
+    if not isinstance(name, str) or not name.strip():
+        said = f"name of {decorator} must be a text with something in it, not {shown(name)}."
+        raise SettingsError(said, hint=f'Write @{decorator}("mine").', name="name")
 
 
 class Registry(Mapping[str, T], Generic[T]):

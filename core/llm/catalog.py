@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeVar
 
 from core.llm.base import BaseChatModel
-from core.registry import Entry, Registry
+from core.registry import Entry, Registry, check_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,7 +45,11 @@ def register_llm(name: str) -> Callable[[Model], Model]:
 
     Args:
         name: The model type; the class's `model_type` is set to it.
+
+    Raises:
+        SettingsError: `name` is no text, or empty.
     """
+    check_name(name, "register_llm")
 
     def add(model: Model) -> Model:
         model.model_type = name

@@ -8,7 +8,7 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from core.errors import ParlourError, SettingsError
-from core.registry import Entry, Registry
+from core.registry import Entry, Registry, check_name
 from core.tools.base import BaseTool
 
 if TYPE_CHECKING:
@@ -193,7 +193,9 @@ def register_tool(name: str, allow_overwrite: bool = False) -> Callable[[T], T]:
 
     Raises:
         ToolNameError: The name is taken, or the class already has another one. It is a `ValueError` too.
+        SettingsError: `name` is no text, or empty.
     """
+    check_name(name, "register_tool")
 
     def add(cls: T) -> T:
         if cls.name and cls.name != name:

@@ -77,6 +77,10 @@ class FunctionTool(BaseTool, Generic[P, R]):
         timeout: float | None = None,
         retries: int = RETRIES,
     ) -> None:
+        for field, given in (("name", name), ("description", description)):
+            if not isinstance(cast("object", given), str | None):
+                told = f"{field} of the tool {function.__name__!r} must be a text, not {shown(given)}."
+                raise SettingsError(told, hint=f'Write @tool({field}="…").', name=field)
         said, of_arguments = _read_docstring(inspect.getdoc(function) or "")
         self._function = function
         self._of_method = _is_method(function)

@@ -65,6 +65,20 @@ KINDS: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: core.evaluate(None),  # type: ignore[arg-type]
         "suite of evaluate must be a Suite, a dict or a path, not None. Write evaluate(suite=Suite(…)).",
     ),
+    "what is handed on to one of ours": (
+        awaited(
+            core.aevaluate, {"tasks": [{"id": "a", "question": "?", "checks": [{"contains": "a"}]}]}, agent(), policy=7
+        ),
+        "policy of aevaluate must be a Policy or None, not 7. Write aevaluate(policy=Policy(…)).",
+    ),
+    "of a class method": (
+        lambda: core.Suite.of(7),  # type: ignore[arg-type]
+        "given of Suite.of must be a Suite, a dict or a path, not 7. Write Suite.of(given=Suite(…)).",
+    ),
+    "a function": (
+        lambda: Guard(Policy(), ask=7),  # type: ignore[arg-type]
+        "ask of Guard must be a function or None, not 7. Write Guard(ask=the_function).",
+    ),
     "one of ours": (
         lambda: core.compare(Lease, 2),  # type: ignore[arg-type]
         "before of compare must be a SuiteRun, not the class Lease. Write compare(before=SuiteRun(…)).",
@@ -147,6 +161,30 @@ FIELDS: dict[str, tuple[Callable[[], Any], str]] = {
         "value of Cited must be a whole number, not 'x'. Write Cited(value=1).",
     ),
 }
+
+
+OWN: dict[str, tuple[Callable[[], Any], str]] = {
+    "a name of a model": (
+        lambda: core.register_llm(7),  # type: ignore[arg-type]
+        'name of register_llm must be a text with something in it, not 7. Write @register_llm("mine").',
+    ),
+    "no name of a tool": (
+        lambda: core.register_tool(" "),
+        "name of register_tool must be a text with something in it, not ' '. Write @register_tool(\"mine\").",
+    ),
+    "what a tool does": (
+        lambda: core.tool(description=7)(agent),  # type: ignore[call-overload]
+        "description of the tool 'agent' must be a text, not 7. Write @tool(description=\"…\").",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", OWN)
+def test_what_a_function_returns_another_for_is_looked_at_by_itself(what: str) -> None:
+    make, sentence = OWN[what]
+    with pytest.raises(SettingsError) as raised:
+        make()
+    assert str(raised.value) == sentence
 
 
 @pytest.mark.parametrize("what", KINDS)
