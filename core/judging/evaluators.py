@@ -131,16 +131,16 @@ async def evaluated(
         except Exception as error:  # a function of the program's own
             why = f"{type(error).__name__}: {error}"
             raise suite_problem("suite_evaluator", name=name_of(one), why=why) from error
-        score = found if isinstance(found, Score) else Score(found)  # pyright: ignore[reportArgumentType] - looked at next
-        name = score.name or name_of(one)
-        value: Any = score.value
+        is_score = isinstance(found, Score)
+        value: Any = found.value if is_score else found
+        name, why = (found.name or name_of(one), found.why) if is_score else (name_of(one), "")
         if isinstance(value, bool):
-            said = {"name": name, "said": score.why} if score.why else {"name": name}
-            why = "evaluator_said" if score.why else "evaluator"
-            outcomes.append(Outcome(name, value) if value else Outcome(name, value, why, said))
-        elif isinstance(value, int | float) and isfinite(value):  # pyright: ignore[reportUnnecessaryIsInstance]
+            said = {"name": name, "said": why} if why else {"name": name}
+            key = "evaluator_said" if why else "evaluator"
+            outcomes.append(Outcome(name, value) if value else Outcome(name, value, key, said))
+        elif isinstance(value, int | float) and isfinite(value):
             scores[name] = float(value)
         else:
-            why = f"it gave {value!r}, and a bool, a number or a Score is wanted"
-            raise suite_problem("suite_evaluator", name=name_of(one), why=why)
+            nonsense = f"it gave {value!r}, and a bool, a number or a Score is wanted"
+            raise suite_problem("suite_evaluator", name=name_of(one), why=nonsense)
     return outcomes, scores
