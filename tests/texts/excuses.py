@@ -343,6 +343,9 @@ _LISTED: Mapping[str, str] = {
         webui.uploads: Incoming.* Uploads.receive Uploads.progress
     """,
     "settings of who starts the house or writes the program, and names of the house": """
+        core.plain_calls: telling_fields
+        core.plain_models: ValidationError.of
+        core.plain_names: wrong_names
         webui.frames: asking_of
         webui.views: View.cover
         core.agents.base: Agent.from_config Agent.session Agent.check_options
