@@ -37,7 +37,8 @@ from core.rag.embedded_shelf import EmbeddedShelf
 from core.rag.index_file import IndexFile
 from core.rag.search.terms import terms
 from core.rag.search.vector import HybridSearcher
-from core.storage.shelf_tables import HERE, shelf_statements
+from core.storage.migrations.postgres import bring_up_to_date
+from core.storage.shelf_tables import HERE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -140,8 +141,8 @@ class Server:
         self._server = get_server(folder)
         address = self._server.get_uri()
         self.db = psycopg.connect(address, autocommit=True)
-        for statement in [*shelf_statements(), HERE]:
-            self.db.execute(statement.encode())
+        bring_up_to_date(address)
+        self.db.execute(HERE.encode())
         self.db.execute("ALTER SYSTEM SET max_wal_size = '4GB'")
         self.db.execute("SELECT pg_reload_conf()")
         self.shelves = PgShelves(address)

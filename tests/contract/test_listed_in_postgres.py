@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from core.rag.draft import Piece
 from core.rag.grown import listed, words
 from core.rag.grown.listed import WordLists
 from core.rag.grown.shelf import PgShelf, PgShelves
+from core.rag.library import Library
 from tests.grown_shelves import shelves
 
 __all__ = ["shelves"]
@@ -200,3 +202,18 @@ def test_one_process_lists_at_a_time_and_one_that_ends_waits_for_nothing(shelves
     assert parts(shelf) == []
     assert lists.fill(threading.Event())
     assert parts(shelf) == [32, 18]
+
+
+def test_an_open_library_has_itself_listed_and_what_is_added_too(
+    shelves: PgShelves, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    shelf = shelves.of("listed, open")
+    put(shelf, "a", 50)
+    with Library.open(tmp_path / "library", {"retrieval_type": "keyword"}, shelf=shelf) as library:
+        assert library.retriever.wait_for_words(20)
+        assert sum(parts(shelf)) == 50
+        put(shelf, "b", 9)
+        library.retriever.changed()
+        assert library.retriever.wait_for_words(20)
+        assert sum(parts(shelf)) == 59
+        check_the_same(shelf, monkeypatch, (7,))
