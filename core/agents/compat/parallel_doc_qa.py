@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from core.agents.arguments import checked_int
@@ -19,7 +19,7 @@ from core.llm.concurrency import in_order
 from core.llm.request import ChatRequest
 from core.messages.message import SYSTEM, USER, Message
 from core.messages.transcript import Transcript
-from core.rag.attached import unfinished
+from core.rag.attached import in_library, unfinished, without_text
 from core.rag.citations import numbered
 from core.rag.prose import count_tokens
 from core.tools.base import ToolResult
@@ -104,12 +104,23 @@ class ParallelDocQA(Assistant):
         library, documents = await self._open_library(messages, lang, context)
         question = await self._query(messages, lang)
         passages: list[Passage] | None = None
+        unread = list[str]()
         if documents and question and not is_small_talk(question) and context.get("may_have_run") is None:
             passages = await asyncio.to_thread(library.context.full_text, documents, _MOST_TOKENS)
+            unread = without_text(await asyncio.to_thread(in_library, library, documents), lang)
         if not passages:
             events = super()._from_documents(messages, lang, context)
         else:
-            events = self._from_all(messages, question, passages, documents, lang, context)
+            read = ReadInParts(
+                self._model(),
+                _parts(passages, self._part),
+                self._at_once,
+                self.extra_generate_cfg,
+                context.get("budget"),
+                attached=self._attached,
+                unread=unread,
+            )
+            events = self._from_all(messages, question, read, documents, lang, context)
         async with aclosing(events) as reply:
             async for event in reply:
                 yield event
@@ -118,15 +129,11 @@ class ParallelDocQA(Assistant):
         self,
         messages: list[Message],
         question: str,
-        passages: list[Passage],
+        read: ReadInParts,
         documents: Collection[str],
         lang: Lang,
         context: dict[str, Any],
     ) -> Stream:
-        parts, budget = _parts(passages, self._part), context.get("budget")
-        read = ReadInParts(
-            self._model(), parts, self._at_once, self.extra_generate_cfg, budget, attached=self._attached
-        )
         loop = ToolLoop(
             self._model(),
             {**self.function_map, read.name: read},
@@ -159,11 +166,12 @@ class ReadInParts(AskDocuments):
         generate: Overrides the model's `generate_cfg`.
         budget: The reply's; a part beyond it counts as failed.
         attached: Returns the conversation's files; those that were not read are in no part.
+        unread: As of `AskDocuments`.
     """
 
     timeout = 3600.0
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - by name what is told of files
         self,
         model: BaseChatModel,
         parts: Sequence[Sequence[Passage]],
@@ -172,8 +180,9 @@ class ReadInParts(AskDocuments):
         budget: Budget | None = None,
         *,
         attached: Callable[[], Awaitable[Sequence[Attached]]] | None = None,
+        unread: Sequence[str] = (),
     ) -> None:
-        super().__init__(_no_search)
+        super().__init__(_no_search, unread=unread if attached is None else ())
         self._attached = attached
         self._model, self._parts, self._at_once, self._generate = model, parts, at_once, generate
         self._budget = budget or Budget()
@@ -220,7 +229,8 @@ class ReadInParts(AskDocuments):
         if read.failed == len(self._parts):
             raise next(reply for reply in replies if isinstance(reply, ParlourError))
         files = [one for one in await self._attached() if one.status != "ready"] if self._attached else []
-        return _result(read, earlier, len(self._parts), language, files)
+        result = _result(read, earlier, len(self._parts), language, files)
+        return replace(result, extra={**result.extra, **self._unread})
 
     async def _asked(self, question: str, part: Sequence[Passage], lang: Lang) -> Transcript:
         text = f"{numbered(part, lang)}\n\n{question}"

@@ -9,6 +9,7 @@ import pymupdf
 import pytest
 
 from core.agents.assistant import Assistant
+from core.agents.compat.parallel_doc_qa import ParallelDocQA
 from core.agents.compat.virtual_memory import VirtualMemoryAgent
 from core.extras import install_command, install_hint
 from core.messages.events import ToolFinished
@@ -55,6 +56,11 @@ def test_a_reply_names_the_document_that_holds_no_text(what: str, scan: str, tea
 def test_an_agent_that_searches_when_its_model_calls_says_it_too(scan: str) -> None:
     model = ScriptedModel(Say(calls=[("ask_documents", {"query": "tea"})]), "I do not know.")
     assert VirtualMemoryAgent(llm=model, files=[scan]).ask("When is tea ready?").unread[0].startswith(SAID)
+
+
+def test_an_agent_that_reads_all_in_parts_says_it_too(scan: str, tea: str) -> None:
+    reply = ParallelDocQA(llm=ScriptedModel("Four minutes [1].", "After four minutes."), files=[scan, tea]).ask("When?")
+    assert reply.unread[0].startswith(SAID)
 
 
 def test_where_all_can_be_read_nothing_is_said(tea: str) -> None:
