@@ -44,6 +44,10 @@ function keep() {
   else session.remove(DRAFT);
 }
 
+// The server empties the composer of what it has kept, and no event says so: the draft goes then, for what is done as a
+// page is left may be lost.
+function settle() { if (restored && area()?.value === '' && session.get(DRAFT)) session.remove(DRAFT); }
+
 function restore() {
   if (restored || !area() || !status()) return;
   restored = true;
@@ -72,5 +76,5 @@ export function start() {
   addEventListener('pagehide', keep);
   startAttaching();
   guardSending(area, attached, stillArriving, forget);
-  onChange(() => { label(); draw(); restore(); });
+  onChange(() => { label(); draw(); restore(); settle(); });
 }
