@@ -145,7 +145,15 @@ def build_app(context: WebContext, uploads: Uploads) -> Built:
         import gradio as gr
     from fastapi import FastAPI
 
-    from webui.gradio_patches import SESSIONS, keep_no_settings, keep_recent, queue_first, skip_cheaply, wake_by_events
+    from webui.gradio_patches import (
+        SESSIONS,
+        keep_no_settings,
+        keep_recent,
+        queue_first,
+        send_objects_whole,
+        skip_cheaply,
+        wake_by_events,
+    )
     from webui.gradio_threads import stay_on_loop
     from webui.handlers.public_ask import offers_mcp
     from webui.handlers.wiring import Handlers
@@ -156,6 +164,7 @@ def build_app(context: WebContext, uploads: Uploads) -> Built:
 
     stay_on_loop()
     skip_cheaply()
+    send_objects_whole()
     handlers = Handlers(context, uploads)
     app = FastAPI(
         openapi_url=None, docs_url=None, redoc_url=None, routes=Routes(context, uploads, handlers.views).table()

@@ -8,7 +8,7 @@ from typing import Any, cast
 import gradio as gr
 import pytest
 
-from webui.gradio_patches import keep_no_settings, skip_cheaply
+from webui.gradio_patches import keep_no_settings, send_objects_whole, skip_cheaply
 
 pytestmark = pytest.mark.anyio
 UNTOUCHED = {"__type__": "update"}
@@ -83,3 +83,14 @@ async def test_no_settings_of_the_page_are_kept_for_a_tab(page: Any) -> None:
     await page.postprocess_data(page.fns[0], ["a" * 1000, "b"], session)
     assert session.config_values == {}
     assert session[page.fns[0].outputs[0]._id] is page.fns[0].outputs[0]
+
+
+def test_an_answer_that_leaves_the_composer_alone_changes_nothing_of_the_one_that_emptied_it() -> None:
+    send_objects_whole()
+    send_objects_whole()
+    differing = import_module("gradio.utils").diff
+    empty: dict[str, Any] = {"text": "", "files": []}
+    assert differing(empty, UNTOUCHED) == [["replace", [], UNTOUCHED]], "nothing within the former is changed"
+    assert differing(UNTOUCHED, UNTOUCHED) == []
+    assert differing("a", "ab") == [["append", [], "b"]]
+    assert differing({"text": ""}, {"text": "b"}) == [["append", ["text"], "b"]]
