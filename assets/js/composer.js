@@ -13,6 +13,7 @@ const LABELS = [
   ['.microphone-button', 'record'], ['textarea', 'question'], ['[role="group"]', 'question'],
 ];
 let restored = false;
+let back = '';  // the draft that came back, while nothing else was typed
 
 const area = () => document.querySelector('#composer textarea');
 
@@ -52,8 +53,17 @@ function restore() {
   if (restored || !area() || !status()) return;
   restored = true;
   const text = session.get(DRAFT);
-  if (text && !area().value && !wasSent(text)) put(area(), text);
+  if (text && !area().value && !wasSent(text)) {
+    put(area(), text);
+    back = text;
+  }
   begin();
+}
+
+// What was sent in the moment in which the page was left shows in the conversation sooner or later.
+function dropSent() {
+  if (!back || area()?.value !== back) back = '';
+  else if (wasSent(back)) put(area(), '');
 }
 
 // Who opens the page can write at once. A finger raises a keyboard of glass over half the page, so it is not asked
@@ -76,5 +86,5 @@ export function start() {
   addEventListener('pagehide', keep);
   startAttaching();
   guardSending(area, attached, stillArriving, forget);
-  onChange(() => { label(); draw(); restore(); settle(); });
+  onChange(() => { label(); draw(); restore(); dropSent(); settle(); });
 }

@@ -4,6 +4,7 @@ import { allSent, put } from './bus.js';
 import { hint } from './hint.js';
 import { nameAhead } from './places.js';
 import { toEnd } from './scroll.js';
+import { questionText } from './source.js';
 import { onChange, status } from './state.js';
 import { session } from './storage.js';
 
@@ -11,6 +12,7 @@ const SENT = 'p-sent';
 const TWICE = 1000;  // milliseconds
 const ON_ITS_WAY = 3000;
 const CHOSEN = 30;  // some keyboards end the choice of a character first, and then say which key has ended it
+const CUT = 300;  // letters of a message that its row in the queue shows
 const NOTHING = { what: '', at: 0 };
 let last = NOTHING;
 let room = '';   // the conversation that the page shows
@@ -35,13 +37,24 @@ function held(text, files, waits, now) {
   hurried = state === 'stopping' || state === 'running' && now;
   if (!text.trim() && !files.length) return false;
   const name = nameAhead();
-  if (name) session.set(SENT, JSON.stringify([name, text]));
+  session.set(SENT, JSON.stringify([name || status()?.conversation, text, name ? -1 : timesShown(text)]));
   return false;
 }
 
-// Whether this text is the question of the conversation that the page shows: it was sent as the page was left.
+// How often the conversation has this text as a question, asked or waiting.
+function timesShown(text) {
+  const said = text.trim();
+  const asked = [...document.querySelectorAll('#chat .user-row')].map((row) => questionText(row).trim());
+  const waiting = [...document.querySelectorAll('#queue .p-said')].map((row) => row.textContent);
+  const cut = [...said].slice(0, CUT).join('');
+  return asked.filter((one) => one === said).length + waiting.filter((one) => one === cut).length;
+}
+
+// Whether this text was sent as the page was left, and arrived: a new conversation is there because of it, and another
+// one shows it once more than before.
 export function wasSent(text) {
-  return session.get(SENT) === JSON.stringify([status()?.conversation, text]);
+  const [name, said, before] = JSON.parse(session.get(SENT) ?? '[]');
+  return said === text && name === status()?.conversation && timesShown(text) > before;
 }
 
 // Kept, it is taken out of the composer; refused, a notice says why.
@@ -50,6 +63,7 @@ function onItsWay() { return performance.now() < until && !document.querySelecto
 // The composer is emptied when the question is kept, a moment later: what was typed in that moment is put back.
 function putBack(field) {
   if (!field || field.value) return;
+  if (sent) session.remove(SENT);  // by this page, which saw it arrive: the same may be written again
   until = 0;
   const mine = typed.startsWith(sent) ? typed.slice(sent.length) : typed;
   typed = '';
