@@ -70,7 +70,7 @@ async function taken(files, hidden, isCut) {
 }
 
 // Stays until it is closed or a question is sent: what was left out is not overlooked.
-function refuse(said) {
+export function refuse(said) {
   document.querySelector('.p-left-out')?.remove();
   if (!said) return;
   const line = Object.assign(document.createElement('p'), { className: 'p-left-out' });

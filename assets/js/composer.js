@@ -1,8 +1,8 @@
 // The composer: names for its buttons, a draft that outlives a reload.
-import { attached, draw, forget, start as startAttaching, stillArriving } from './attaching.js';
+import { attached, draw, forget, refuse, start as startAttaching, stillArriving } from './attaching.js';
 import { put } from './bus.js';
 import { onChange, status, touched } from './state.js';
-import { start as guardSending, wasSent } from './sending.js';
+import { start as guardSending, sentTo, wasSent } from './sending.js';
 import { session } from './storage.js';
 import { say } from './words.js';
 
@@ -12,6 +12,7 @@ const LABELS = [
   ['.submit-button', 'send'], ['.input-row > .stop-button', 'stop'], ['.upload-button', 'attach'],
   ['.microphone-button', 'record'], ['textarea', 'question'], ['[role="group"]', 'question'],
 ];
+const named = new URLSearchParams(location.search).get('c');  // the conversation that the page was opened for
 let restored = false;
 let back = '';  // the draft that came back, while nothing else was typed
 
@@ -58,6 +59,7 @@ function restore() {
     back = text;
   }
   begin();
+  if (named && !status().conversation && !status().demo && !sentTo(named)) refuse(say('no_conversation'));
 }
 
 // What was sent in the moment in which the page was left shows in the conversation sooner or later.

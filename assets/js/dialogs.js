@@ -1,7 +1,7 @@
 // Small questions to the reader: a row's menu, a new title, a deletion.
 import { ask } from './bus.js';
 import { keepFocus } from './focus.js';
-import { archive, move, pin } from './keeping.js';
+import { archive, deleteOne, move, pin } from './keeping.js';
 import { foldersThere } from './list.js';
 import { drawer, evidence, openConversation } from './places.js';
 import { share } from './share.js';
@@ -164,7 +164,7 @@ export function remove(id, title) {
   const row = document.querySelector(rowOf(id))?.closest('li');
   const near = [row?.nextElementSibling, row?.previousElementSibling].map((one) => one?.querySelector('.p-menu')?.dataset.id);
   const back = [rowOf(id), ...near.filter(Boolean).map(rowOf), '#house .p-new', '#composer textarea'];
-  question('', text, say('delete'), () => ask({ do: 'delete', id }), { kind: 'p-danger', back });
+  question('', text, say('delete'), () => deleteOne(id, title), { kind: 'p-danger', back });
 }
 
 // A small question with one answer; what it is about is its body.

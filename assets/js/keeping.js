@@ -1,7 +1,9 @@
 // What is done with conversations of the list, and the line that takes it back.
-import { ask } from './bus.js';
+import { ask, put } from './bus.js';
 import { keepFocus } from './focus.js';
 import { folderOf } from './list.js';
+import { openConversation } from './places.js';
+import { status } from './state.js';
 import { say } from './words.js';
 
 const STAYS = 10_000;  // milliseconds in which an act can be taken back
@@ -17,15 +19,34 @@ function away() {
   line?.classList.remove('p-there');
 }
 
-// Says what was done, with the way back. It is there before it speaks, or no screen reader would hear it.
+// Says what was done, with the way back: acts, or functions that do more. It is there before it speaks, or no screen reader would hear it.
 export function tell(text, back, home = '#history nav a[tabindex="0"]') {
   const undo = Object.assign(document.createElement('button'), { type: 'button', textContent: say('undo') });
-  undo.addEventListener('click', () => { away(); back.forEach(ask); keepFocus(home); });
+  undo.addEventListener('click', () => { away(); for (const one of back) typeof one === 'function' ? one() : ask(one); keepFocus(home); });
   line.replaceChildren(Object.assign(document.createElement('span'), { textContent: text }), undo);
   line.style.bottom = `${innerHeight - (foot()?.getBoundingClientRect().top ?? innerHeight) + 8}px`;
   line.classList.add('p-there');
   clearTimeout(over);
   over = setTimeout(away, STAYS);
+}
+
+// What stands in the composer belongs to the conversation that the page shows: it goes with it, and comes back with it.
+function withDraft(ids) {
+  const shown = status()?.conversation;
+  if (!shown || !ids.includes(shown)) return [];
+  const area = () => document.querySelector('#composer textarea');
+  const draft = area()?.value;
+  if (draft) put(area(), '');
+  return [() => {
+    openConversation(shown);
+    if (draft && !area().value) put(area(), draft);
+  }];
+}
+
+export function deleteOne(id, title) {
+  const back = [{ do: 'keep', ids: [id] }, ...withDraft([id])];
+  ask({ do: 'delete', id });
+  tell(say('deleted', { title }), back);
 }
 
 export function pin(id, on) { ask({ do: 'pin', ids: [id], on }); }
@@ -62,8 +83,9 @@ export function moveAll(ids, folder, { name = '', from = folderOf } = {}) {
 }
 
 export function deleteAll(ids) {
+  const back = [{ do: 'keep', ids }, ...withDraft(ids)];
   ask({ do: 'delete_all', ids });
-  tell(many('all_deleted', ids), [{ do: 'keep', ids }]);
+  tell(many('all_deleted', ids), back);
 }
 
 export function fold(link) { ask({ do: 'fold', id: link.dataset.folder, on: link.getAttribute('aria-expanded') !== 'true' }); }

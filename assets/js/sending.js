@@ -50,10 +50,15 @@ function timesShown(text) {
   return asked.filter((one) => one === said).length + waiting.filter((one) => one === cut).length;
 }
 
+const lastSent = () => JSON.parse(session.get(SENT) ?? '[]');
+
+// Whether something was sent to a conversation of this name as the page was left, however far it came.
+export const sentTo = (name) => lastSent()[0] === name;
+
 // Whether this text was sent as the page was left, and arrived: a new conversation is there because of it, and another
 // one shows it once more than before.
 export function wasSent(text) {
-  const [name, said, before] = JSON.parse(session.get(SENT) ?? '[]');
+  const [name, said, before] = lastSent();
   return said === text && name === status()?.conversation && timesShown(text) > before;
 }
 

@@ -128,10 +128,11 @@ async def _rename(desk: Desk, view: View, asked: Asked) -> None:
 
 
 async def _delete(desk: Desk, view: View, asked: Asked) -> None:
+    """Delete one in a moment; until then it can be taken back."""
     conversation = _text(asked, "id")
     async with desk.workspace(view) as workspace:
-        await workspace.conversation(conversation).delete()
-    desk.views.deleted(view.owner, conversation)
+        await workspace.conversations.get(conversation)
+    await desk.deletions.plan(desk.engine, desk.views, view, [conversation])
 
 
 async def _delete_all(desk: Desk, view: View, asked: Asked) -> None:

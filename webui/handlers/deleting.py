@@ -1,4 +1,4 @@
-"""Several conversations deleted at once, with a moment in which that is taken back."""
+"""Conversations deleted, one or several at once, with a moment in which that is taken back."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from core.errors import NotFoundError, ParlourError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from core.engine import Engine
     from webui.views import View, Views
@@ -23,7 +23,7 @@ _STAYS = 12.0  # seconds: the page offers to take it back for ten
 
 @dataclass(frozen=True, slots=True)
 class _Planned:
-    """A conversation that will be deleted."""
+    """A conversation that will be deleted, by one wish."""
 
     view: View
     was_archived: bool
@@ -45,14 +45,13 @@ class Deletions:
 
     async def plan(self, engine: Engine, views: Views, view: View, ids: Sequence[str]) -> None:
         """Delete these in a moment; what is nobody's or somebody else's is left aside. Raises StorageError."""
-        found: list[str] = []
+        found: dict[str, _Planned] = {}
         async with engine.workspaces.open(view.owner) as workspace:
             for one in ids:
                 with suppress(NotFoundError):
                     record = await workspace.conversations.get(one)
-                    self._planned.setdefault(one, _Planned(view, record.archived_at is not None))
-                    found.append(one)
-            await workspace.conversations.archive(found)
+                    found[one] = self._planned.setdefault(one, _Planned(view, record.archived_at is not None))
+            await workspace.conversations.archive(list(found))
         for one in found:
             views.deleted(view.owner, one)
         task = asyncio.create_task(self._later(engine, views, found), name="delete conversations")
@@ -67,12 +66,17 @@ class Deletions:
             await workspace.conversations.archive(back, on=False)
         views.changed(view.owner, None)
 
-    async def _later(self, engine: Engine, views: Views, ids: Sequence[str]) -> None:
+    def is_planned(self, owner: str, conversation_id: str) -> bool:
+        """Whether a conversation of an owner is gone in a moment: for who opens its address it is so already."""
+        planned = self._planned.get(conversation_id)
+        return planned is not None and planned.view.owner == owner
+
+    async def _later(self, engine: Engine, views: Views, plan: Mapping[str, _Planned]) -> None:
         await asyncio.sleep(self._seconds)
-        for one in ids:
-            planned = self._planned.pop(one, None)
-            if planned is None:
+        for one, planned in plan.items():
+            if self._planned.get(one) is not planned:  # taken back; maybe planned anew since
                 continue
+            del self._planned[one]
             try:
                 async with engine.workspaces.open(planned.view.owner) as workspace:
                     await workspace.conversation(one).delete()

@@ -31,3 +31,33 @@ def test_a_question_that_was_sent_as_the_page_was_left_is_a_draft_only_where_it_
     expect(page.locator("#chat .user-row").last).to_contain_text("还有呢？")
     expect(composer).to_be_focused()  # the draft is put back before that
     expect(composer).to_have_value("" if arrived else "还有呢？")
+
+
+@pytest.mark.parametrize("lang", ["en-US", "zh-CN"])
+def test_a_draft_goes_with_its_conversation_and_comes_back_with_it(show: Show, stage: Stage, lang: str) -> None:
+    page = show("answered", locale=lang)
+    composer = page.locator("#composer textarea")
+    composer.fill("Half a thought")
+    page.locator("#history .p-menu").first.click()
+    page.get_by_role("menuitem").last.click()
+    page.get_by_role("dialog").locator(".p-danger").click()
+    expect(composer).to_have_value("")
+    line = page.locator(".p-undo.p-there:not(.p-bringing)")
+    expect(line).to_contain_text("Deleted “About <b>it</b>”" if lang == "en-US" else "已删除“About <b>it</b>”")
+    line.get_by_role("button").click()
+    expect(composer).to_have_value("Half a thought")
+    stage.until(lambda: len(stage.asked) > 2)
+    assert stage.asked == [
+        {"do": "delete", "id": "conv"},
+        {"do": "keep", "ids": ["conv"]},
+        {"do": "open", "id": "conv"},
+    ]
+
+
+def test_an_address_of_no_conversation_says_so_and_a_new_ones_does_not(show: Show, stage: Stage) -> None:
+    page = show()
+    page.goto(f"{stage.url}/?c=nothing", wait_until="domcontentloaded")
+    line = page.locator(".p-left-out")
+    expect(line).to_have_text("There is no such conversation: it was deleted, or it is somebody else’s.")
+    line.get_by_role("button").click()
+    expect(line).to_have_count(0)

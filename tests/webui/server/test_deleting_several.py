@@ -1,4 +1,4 @@
-"""Several conversations deleted at once: gone after a moment, kept when that is taken back, and nobody else's."""
+"""Conversations deleted, one or several: gone after a moment, kept when that is taken back, and nobody else's."""
 
 from __future__ import annotations
 
@@ -13,9 +13,12 @@ import pytest
 from core.engine import Engine
 from core.settings import Settings
 from core.testing.scripted_model import ScriptedModel
+from webui.context import WebContext
 from webui.handlers.act import act
 from webui.handlers.deleting import Deletions
 from webui.handlers.desk import Desk
+from webui.handlers.wiring import Handlers
+from webui.uploads import Uploads
 from webui.views import View, Views
 from webui.words import Words
 
@@ -49,6 +52,56 @@ async def test_they_are_away_at_once_gone_after_a_moment_and_come_back_where_tha
         for odd in (None, "x", {"a": 1}, [3, None]):
             await act(desk, mine, dumps({"do": "delete_all", "ids": odd}))
         assert len(await stores.list()) == 2
+
+
+async def test_one_comes_back_like_several_and_is_nobodys_to_open_meanwhile(tmp_path: Path) -> None:
+    settings = Settings.load(home=tmp_path / "home", code="off")
+    async with Engine(settings, model=ScriptedModel("Yes.")) as engine:
+        stores = engine.stores.of("alice").conversations
+        one, other = [(await stores.create(name)).id for name in ("one", "other")]
+        handlers = Handlers(WebContext(engine, settings, Words.of), Uploads(tmp_path / "tmp", 1000))
+        await handlers.act(dumps({"do": "delete", "id": one}), tab("first", one))
+        await handlers.opened(tab("second", one))
+        assert handlers.views.of(tab("second", one)).conversation_id == "", "its address leads to a new one"
+        assert (await stores.get(one)).archived_at is not None, "nothing is lost should Parlour end now"
+        await handlers.act(dumps({"do": "keep", "ids": [one]}), tab("first"))
+        assert (await stores.get(one)).archived_at is None
+        await handlers.opened(tab("third", one))
+        assert handlers.views.of(tab("third", one)).conversation_id == one
+        with pytest.warns(UserWarning, match="no longer exists"):
+            await handlers.act(dumps({"do": "delete", "id": other}), tab("theirs", owner="bob"))
+        assert (await stores.get(other)).archived_at is None
+
+
+async def test_who_deletes_again_what_was_taken_back_has_as_long_to_take_it_back_as_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = Settings.load(home=tmp_path / "home", code="off")
+    async with Engine(settings, model=ScriptedModel("Yes.")) as engine:
+        stores = engine.stores.of("alice").conversations
+        twice, once = [(await stores.create(name)).id for name in ("twice", "once")]
+        changed, over, never = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        moments = iter([over, never])
+        timed = SimpleNamespace(sleep=lambda _: next(moments).wait(), create_task=asyncio.create_task)
+        monkeypatch.setattr("webui.handlers.deleting.asyncio", timed)
+        engine.on_change(lambda _owner, _talk: changed.set())
+        desk = Desk(engine, cast("Any", SimpleNamespace()), Views(Words.of))
+        mine = View("alice", Words("en"))
+        await desk_acts(desk, mine, "delete_all", [twice, once])
+        await desk_acts(desk, mine, "keep", [twice])
+        await asyncio.sleep(0)  # the first moment has begun
+        await desk_acts(desk, mine, "delete_all", [twice])
+        over.set()
+        async with asyncio.timeout(30):
+            while len(await stores.list()) > 1:
+                await changed.wait()
+                changed.clear()
+        assert [one.id for one in await stores.list()] == [twice]
+
+
+def tab(name: str, conversation_id: str = "", owner: str = "alice") -> Any:
+    headers = {"referer": f"http://127.0.0.1/?c={conversation_id}"}
+    return SimpleNamespace(session_hash=name, username=owner, headers=headers)
 
 
 async def desk_acts(desk: Desk, view: View, what: str, ids: list[str]) -> None:
