@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse, StreamingResponse
 
+from webui.deletions import Deletions
 from webui.page_look import Look
 
 if TYPE_CHECKING:
@@ -36,12 +37,14 @@ class WebContext:
         settings: The settings it was built from.
         words: Gives the words for an `Accept-Language` header: `Words.of`.
         look: What a program chose of the page.
+        deletions: The conversations that are about to be deleted.
     """
 
     engine: Engine
     settings: Settings
     words: Callable[[str], Words]
     look: Look = field(default_factory=Look)
+    deletions: Deletions = field(default_factory=Deletions)
 
 
 async def json_body(request: Request, longest: int = _LONGEST) -> dict[str, Any] | None:

@@ -20,7 +20,7 @@ from core.importing.stage import Stage
 from core.storage.data_folder import translated
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
     from core.storage.arriving import ArrivingConversation
     from core.storage.base import FileRecord
@@ -42,6 +42,7 @@ class Imported:
         files: How many files came along.
         left_out: How much was left out, by the reason: `tool_results`, `files`, `hidden`, `broken`, `cut`, `empty`.
         documents: The conversations and files that are to be read.
+        here: The ids of conversations that were there already, and were left out for it.
     """
 
     source: str
@@ -50,6 +51,7 @@ class Imported:
     files: int
     left_out: Mapping[str, int] = field(default_factory=dict[str, int])
     documents: tuple[tuple[str, FileRecord], ...] = ()
+    here: tuple[str, ...] = ()
 
 
 async def bring_in(
@@ -59,6 +61,7 @@ async def bring_in(
     name: str = "",
     told: Callable[[float], None] = lambda _: None,
     used_at: float | None = None,
+    unless_there: Collection[str] | None = None,
 ) -> Imported:
     """Take a file's conversations in.
 
@@ -68,6 +71,8 @@ async def bring_in(
         name: What the reader calls the file; its own name if left out.
         told: Called with the share of the work that is done, in another thread.
         used_at: When the conversations count as used last, in Unix seconds; as the file says if left out.
+        unless_there: Given, what is there already is left out; conversations of these ids, which are about to be
+            deleted, do not count. Else it comes in once more, as a copy.
 
     Raises:
         NoSpaceError: The disk is full; nothing was taken in.
@@ -88,11 +93,15 @@ async def bring_in(
             source = await asyncio.to_thread(_read, path, shown, stage, left_out, lambda share: told(share * _READ))
         except OSError as error:
             raise translated(error, Path(folder)) from error
+        here: dict[str, str] = {}
+        if unless_there is not None:
+            here = await stores.arriving.there_already(lambda: stage, unless_there)
+            await asyncio.to_thread(stage.leave, here)
         imported = await _stored(
             stage, stores, source, left_out, used_at, lambda share: told(_READ + share * (1 - _READ))
         )
     told(1.0)
-    return imported
+    return replace(imported, here=tuple(dict.fromkeys(here.values())))
 
 
 def _read(path: Path, name: str, stage: Stage, left_out: Counter[str], told: Callable[[float], None]) -> str:

@@ -12,7 +12,7 @@ from core.storage.files import media_type_of, shown_name
 from core.storage.kept_pages import PagePlace
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Collection, Iterator
     from pathlib import Path
 
 _UNCHECKED: Final = 64 << 20  # bytes that may come before the next check
@@ -55,6 +55,7 @@ class Stage:
         self._rows.touch()
         self.conversations = self.messages = 0
         self.files: dict[str, StagedFile] = {}
+        self._left: frozenset[str] = frozenset()
 
     def add(self, one: ArrivingConversation) -> None:
         """Keep a conversation. Raises OSError."""
@@ -87,10 +88,23 @@ class Stage:
         file = self.files[file_id]
         self.files[file_id] = replace(file, name=name, media_type=media_type_of(file.path, name))
 
+    def leave(self, ids: Collection[str]) -> None:
+        """Pass over these conversations from now on, and over files that no other one needs."""
+        self._left = frozenset(ids)
+        self.conversations = self.messages = 0
+        needed: set[str] = set()
+        for one in self:
+            self.conversations += 1
+            self.messages += len(one.turns)
+            needed.update(one.files)
+        self.files = {name: file for name, file in self.files.items() if name in needed}
+
     def __iter__(self) -> Iterator[ArrivingConversation]:
         with self._rows.open(encoding="ascii") as rows:
             for line in rows:
                 one = json.loads(line)
+                if one["row"]["id"] in self._left:
+                    continue
                 turns = tuple(
                     ArrivingTurn(turn["row"], turn["run"], tuple(turn["log"]), tuple(turn["steps"]))
                     for turn in one["turns"]

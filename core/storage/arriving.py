@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 import logging
 import re
@@ -17,13 +18,13 @@ from core.bridge.cancellation import run_shielded, run_to_end
 from core.errors import StorageError
 from core.messages.message import Message
 from core.storage.base import new_id
-from core.storage.conversations import TEMPORARY, clean, insert_owner, use_files
+from core.storage.conversations import TEMPORARY, clean, insert_owner, stays, use_files
 from core.storage.kept_pages import PAGES, PagePlace
 from core.storage.message_texts import text_row, title_row
 from core.storage.tables import conversations, files, message_agent_thoughts, message_texts, messages, run_events, runs
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from sqlalchemy import Table
 
@@ -87,6 +88,60 @@ class ArrivingConversations:
         row = await self._database.read(lambda c: c.execute(query).first())
         return row is not None, row is not None and (row.owner_id, row.sha256) == (self._owner, digest)
 
+    async def there_already(
+        self, arriving: Callable[[], Iterable[ArrivingConversation]], going: Collection[str] = ()
+    ) -> dict[str, str]:
+        """Which conversations this owner has with all of their turns; ids tell nothing, for they may be new each time.
+
+        Args:
+            arriving: Gives them one after the other.
+            going: Ids of some that count as not there.
+
+        Returns:
+            The ids that they are there by, by those that they arrive with.
+
+        Raises:
+            StorageError: The database failed.
+        """
+        query = select(conversations.c.id, conversations.c.created_at).where(
+            conversations.c.owner_id == self._owner, stays()
+        )
+        begun: dict[float, list[str]] = {}
+        for row in await self._database.read(lambda c: c.execute(query).all()):
+            if row.id not in going:
+                begun.setdefault(row.created_at, []).append(row.id)
+
+        def alike() -> list[tuple[str, list[str], frozenset[bytes]]]:
+            return [
+                (one.row["id"], begun[one.row["created_at"]], frozenset(_print_of(turn.row) for turn in one.turns))
+                for one in arriving()
+                if one.row["created_at"] in begun
+            ]
+
+        found: dict[str, str] = {}
+        likely = await asyncio.to_thread(alike) if begun else []
+        for at in range(0, len(likely), _LOT):
+            lot = likely[at : at + _LOT]
+            prints = await self._prints({one for _, candidates, _ in lot for one in candidates})
+            for name, candidates, wanted in lot:
+                here = next((one for one in candidates if wanted <= prints.get(one, frozenset())), None)
+                if here is not None:
+                    found[name] = here
+        return found
+
+    async def _prints(self, ids: Collection[str]) -> dict[str, frozenset[bytes]]:
+        """What is told of the turns of some conversations, by their ids."""
+        columns = (messages.c.conversation_id, messages.c.role, messages.c.created_at, messages.c.parts)
+        query = select(*columns).where(messages.c.conversation_id.in_(ids), messages.c.owner_id == self._owner)
+
+        def read(connection: Connection) -> dict[str, frozenset[bytes]]:
+            prints: dict[str, set[bytes]] = {one: set() for one in ids}
+            for row in connection.execute(query).mappings():
+                prints[row["conversation_id"]].add(_print_of(row))
+            return {one: frozenset(all_of) for one, all_of in prints.items()}
+
+        return await self._database.read(read)
+
     async def take_in(
         self,
         arriving: Callable[[], Iterable[ArrivingConversation]],
@@ -144,6 +199,12 @@ class ArrivingConversations:
                 await self._database.write(lambda c, query=query: c.execute(query))
             except StorageError as error:
                 _LOG.warning("What came in before it failed stays hidden, and is deleted in a day: %s", error)
+
+
+def _print_of(row: Mapping[Any, Any]) -> bytes:
+    """A digest of who said what when; what files are called by is not in it."""
+    said = [Message(**part).get_text_content() for part in row["parts"]]
+    return hashlib.sha256(json.dumps([row["role"], row["created_at"], said]).encode()).digest()
 
 
 def _lots(arriving: Iterable[ArrivingConversation]) -> Iterator[list[ArrivingConversation]]:

@@ -15,7 +15,7 @@ from core.export.together import zipped
 from core.importing.importing import bring_in
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Sequence
+    from collections.abc import AsyncGenerator, Callable, Collection, Sequence
     from pathlib import Path
 
     from core.export.together import FileForm
@@ -92,6 +92,7 @@ class Taking:
         told: Callable[[float], None] = lambda _: None,
         used_at: float | None = None,
         patience: float = _PATIENCE,
+        unless_there: Collection[str] | None = None,
     ) -> Imported:
         """Take a file's conversations in, and read their documents; as `core.importing.importing.bring_in`.
 
@@ -103,7 +104,7 @@ class Taking:
             StorageError: The database failed; nothing was taken in.
             UnsupportedFormatError: It is no such file, or not as it should be; nothing was taken in.
         """
-        imported = await bring_in(path, self._stores, name=name, told=told, used_at=used_at)
+        imported = await bring_in(path, self._stores, name=name, told=told, used_at=used_at, unless_there=unless_there)
         read: dict[str, list[str]] = {}
         for conversation_id, file in imported.documents:
             document = await self._services.intake.add(conversation_id, file)

@@ -71,7 +71,7 @@ def test_a_bundle_is_read_without_parlour_and_brings_the_reply_and_its_evidence_
         page.get_by_role("option", name="Import conversations").first.click()
     chooser.value.set_files(bundle)
     told = page.locator(".p-bringing")
-    expect(told).to_contain_text("1 conversation came in from Parlour (messages: 2, files: 1).", timeout=60_000)
+    expect(told).to_contain_text("1 conversation came in from Parlour: 2 messages, 1 file.", timeout=60_000)
     told.get_by_role("button", name="Open").click()
     expect(chat(page)).to_contain_text("four hundred and twenty euros")
     evidence = page.locator("#evidence")

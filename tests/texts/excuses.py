@@ -176,7 +176,7 @@ _LISTED: Mapping[str, str] = {
         core.workspace.steering: OwnerSteering.*
         core.workspace.turn: Turn.stream
         core.bridge.pool: Pool.use
-        webui.handlers.deleting: Deletions.*
+        webui.deletions: Deletions.*
         webui.shared_uploads: SharedUploads.*
         webui.stored_files: stored_file
         core.agents.hub: member_events

@@ -32,6 +32,9 @@ def bring_in(arguments: Sequence[str]) -> int:
         allow_abbrev=False,
     )
     parser.add_argument("file", type=Path, help="the file")
+    parser.add_argument(
+        "--again", action="store_true", help="bring what is there already in once more, as a copy; else it is left out"
+    )
     add_owner(parser, "whose they are from now on")
     return on_data_folder(parser, arguments, _bring_in)
 
@@ -58,7 +61,7 @@ async def _run(given: argparse.Namespace, settings: Settings, words: Words) -> I
             quota=settings.files_mb * 2**20 or None,
         )
         mine = stores.of(given.owner)
-        imported = await brought(given.file, mine, told=_Progress(words))
+        imported = await brought(given.file, mine, told=_Progress(words), unless_there=None if given.again else ())
         for conversation_id, file in imported.documents:  # Parlour reads them when it starts
             await mine.documents.add(conversation_id, file.id, file.name)
         return imported

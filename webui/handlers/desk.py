@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 import gradio as gr
 
 from core.errors import ParlourError
-from webui.handlers.deleting import Deletions
+from webui.deletions import Deletions
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable

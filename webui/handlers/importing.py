@@ -16,11 +16,11 @@ from core.errors import NoSpaceError, ParlourError, QuotaError, TooManyRequestsE
 from core.importing.problems import problem
 from core.storage.base import new_id
 from webui.context import json_body, log_text, text_of
-from webui.render.imported import import_left_out, import_told
+from webui.render.imported import import_told
 from webui.uploads import TooLargeError, size_of
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable
+    from collections.abc import AsyncGenerator, Callable, Collection
     from contextlib import AbstractAsyncContextManager
 
     from starlette.requests import Request
@@ -51,6 +51,7 @@ class ImportRoutes:
         self._engine = context.engine
         self._words = context.words
         self._uploads = uploads
+        self._deletions = context.deletions
         self._at_once = asyncio.Semaphore(_AT_ONCE)
         self._works: set[asyncio.Task[dict[str, Any]]] = set()
         self._going: dict[tuple[str, str], asyncio.Event] = {}
@@ -130,24 +131,27 @@ class ImportRoutes:
     ) -> dict[str, Any]:
         try:
             async with self._at_once:
-                return await _brought(opened, uploads[0], words, tell)
+                going = self._deletions.planned_of(uploads[0].owner)
+                return await _brought(opened, uploads[0], words, tell, going)
         finally:
             for upload in uploads:
                 self._uploads.forget(upload)
 
 
-async def _brought(opened: Opened, upload: Upload, words: Words, tell: Callable[[float], None]) -> dict[str, Any]:
+async def _brought(
+    opened: Opened, upload: Upload, words: Words, tell: Callable[[float], None], going: Collection[str]
+) -> dict[str, Any]:
     try:
         async with opened() as workspace:
-            imported = await workspace.taking.bring_in(upload.path, name=upload.name, told=tell)
+            imported = await workspace.taking.bring_in(upload.path, name=upload.name, told=tell, unless_there=going)
     except ParlourError as error:
         return {"failed": words.error(error)}
     except Exception as error:
         _log.error("Conversations were not brought in.\n%s", log_text(error))
         return {"failed": words.error({"key": "unexpected"})}
-    made = imported.conversations
-    said = next(import_told(imported, words))
-    return {"done": said, "left": list(import_left_out(imported.left_out, words)), "open": made[0] if made else ""}
+    there = (*imported.conversations, *imported.here)
+    said, *left = import_told(imported, words)
+    return {"done": said, "left": left, "open": there[0] if there else ""}
 
 
 def _status_of(error: ParlourError) -> int:

@@ -46,7 +46,7 @@ class Handlers:
         self.views = views = Views(
             context.words, Unread(context.engine.stores, others=context.engine.stores.database.others)
         )
-        self._desk = Desk(context.engine, uploads, views)
+        self._desk = Desk(context.engine, uploads, views, context.deletions)
         self._hosted = HostedDesk(self._desk, context.look)
         self._frames = Frames(context.engine, views)
         context.engine.on_change(views.changed)

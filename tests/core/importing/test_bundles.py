@@ -100,6 +100,31 @@ async def test_beside_the_one_that_is_there_it_gets_ids_of_its_own(tmp_path: Pat
         assert len(await of.of("somebody").conversations.siblings(thread[1].id)) == 2
 
 
+async def test_what_is_there_with_all_its_turns_is_left_out_where_it_shall_not_come_twice(tmp_path: Path) -> None:
+    async with home(tmp_path) as of:
+        path = written(tmp_path, await of.bundle())
+        theirs = of.of("somebody")
+        [came] = (await bring_in(path, theirs, unless_there=())).conversations
+        await theirs.conversations.add_message(came, "user", [Message("user", "And then?")], None)  # it went on here
+        for _ in range(2):
+            again = await bring_in(path, theirs, unless_there=())
+            assert (again.conversations, again.here, again.messages, again.files) == ((), (came,), 0, 0)
+        assert len(await theirs.conversations.list()) == 1
+        [fresh] = (await bring_in(path, theirs, unless_there=[came])).conversations
+        assert fresh != came, "one that is about to be deleted does not count"
+
+
+async def test_a_conversation_that_lacks_a_turn_of_the_file_is_not_the_same(tmp_path: Path) -> None:
+    async with home(tmp_path) as of:
+        before = written(tmp_path, await of.bundle())
+        await of.stores.conversations.add_message(of.id, "user", [Message("user", "And then?")], None)
+        (after := tmp_path / "after.zip").write_bytes(await of.bundle())
+        theirs = of.of("somebody")
+        await bring_in(before, theirs, unless_there=())
+        assert len((await bring_in(after, theirs, unless_there=())).conversations) == 1
+        assert (await bring_in(before, theirs, unless_there=())).conversations == ()
+
+
 async def test_keys_are_not_in_it_and_pages_need_nothing(tmp_path: Path) -> None:
     async with home(tmp_path) as of:
         await of.stores.conversations.add_message(of.id, "user", [Message("user", f"It is {KEY}.")], None)

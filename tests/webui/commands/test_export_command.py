@@ -53,7 +53,11 @@ def test_a_bundle_of_all_comes_into_another_folder(tmp_path: Path, capsys: pytes
     assert main(["export", "--bundle", str(bundle), "--home", str(here), "--lang", "en"]) == 0
     assert capsys.readouterr().out == f"{bundle}: 1 conversation.\n"
     assert main(["import", str(bundle), "--home", str(there), "--lang", "en"]) == 0
-    assert capsys.readouterr().out == "1 conversation came in from Parlour (messages: 1, files: 0).\n"
+    assert capsys.readouterr().out == "1 conversation came in from Parlour: 1 message.\n"
+    assert main(["import", str(bundle), "--home", str(there), "--lang", "en"]) == 0
+    assert capsys.readouterr().out == "Nothing new came in: 1 conversation was here already.\n"
+    assert main(["import", str(bundle), "--again", "--home", str(there), "--lang", "zh"]) == 0
+    assert capsys.readouterr().out == "已从 Parlour 导入 1 个对话：1 条消息。\n"
     assert main(["export", talk, "--home", str(there), "--lang", "en"]) == 0
     assert "Where to?" in capsys.readouterr().out
     bundle.write_bytes(bundle.read_bytes()[:-40])

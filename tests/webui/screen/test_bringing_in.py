@@ -18,7 +18,7 @@ OTHER_TAB = """() => {
     window.told = [];
     new BroadcastChannel('parlour').onmessage = ({ data }) => window.told.push(data);
 }"""
-CAME = {"done": "2 conversations came in from ChatGPT (messages: 4, files: 0).", "left": [], "open": "c9"}
+CAME = {"done": "2 conversations came in from ChatGPT: 4 messages.", "left": [], "open": "c9"}
 
 
 @pytest.mark.parametrize(

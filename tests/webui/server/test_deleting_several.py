@@ -14,8 +14,8 @@ from core.engine import Engine
 from core.settings import Settings
 from core.testing.scripted_model import ScriptedModel
 from webui.context import WebContext
+from webui.deletions import Deletions
 from webui.handlers.act import act
-from webui.handlers.deleting import Deletions
 from webui.handlers.desk import Desk
 from webui.handlers.wiring import Handlers
 from webui.uploads import Uploads
@@ -83,7 +83,7 @@ async def test_who_deletes_again_what_was_taken_back_has_as_long_to_take_it_back
         changed, over, never = asyncio.Event(), asyncio.Event(), asyncio.Event()
         moments = iter([over, never])
         timed = SimpleNamespace(sleep=lambda _: next(moments).wait(), create_task=asyncio.create_task)
-        monkeypatch.setattr("webui.handlers.deleting.asyncio", timed)
+        monkeypatch.setattr("webui.deletions.asyncio", timed)
         engine.on_change(lambda _owner, _talk: changed.set())
         desk = Desk(engine, cast("Any", SimpleNamespace()), Views(Words.of))
         mine = View("alice", Words("en"))

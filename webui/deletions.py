@@ -71,6 +71,10 @@ class Deletions:
         planned = self._planned.get(conversation_id)
         return planned is not None and planned.view.owner == owner
 
+    def planned_of(self, owner: str) -> frozenset[str]:
+        """The conversations of an owner that are gone in a moment."""
+        return frozenset(one for one, planned in self._planned.items() if planned.view.owner == owner)
+
     async def _later(self, engine: Engine, views: Views, plan: Mapping[str, _Planned]) -> None:
         await asyncio.sleep(self._seconds)
         for one, planned in plan.items():
