@@ -25,6 +25,7 @@ from starlette.requests import ClientDisconnect
 from core.errors import DocumentError, NoSpaceError, NotFoundError, ParlourError, StorageError, UnsupportedFormatError
 from core.messages.invisible import plain_line
 from core.rag.parsers.catalog import HEAD, parser_for
+from core.reading.attachments import true_name
 from core.runs.lease import standing, this_worker
 from core.storage.base import LOCAL_OWNER
 from core.storage.files import media_type_of_head
@@ -511,7 +512,8 @@ def _head(path: Path) -> bytes:
 
 
 def _unread(name: str, head: bytes) -> DocumentError | None:
-    if media_type_of_head(head, name).startswith(_FOR_THE_MODEL):
+    media_type = media_type_of_head(head, name)
+    if media_type.startswith(_FOR_THE_MODEL) and true_name(name, media_type) == name:
         return None
     try:
         parser_for(name, head)

@@ -59,7 +59,7 @@ function restore() {
     back = text;
   }
   begin();
-  if (named && !status().conversation && !status().demo && !sentTo(named)) refuse(say('no_conversation'));
+  if (named && !status().conversation && !status().demo && !sentTo(named)) refuse(say('no_conversation'), { calm: true });
 }
 
 // What was sent in the moment in which the page was left shows in the conversation sooner or later.

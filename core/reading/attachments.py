@@ -13,6 +13,7 @@ from core.messages.invisible import Cleaned, noted, plain_line, without_invisibl
 from core.messages.message import ASSISTANT, USER, Message
 from core.reading.senses import can_be_read, told_without
 from core.storage.base import FILE_ADDRESS
+from core.storage.files import suffix_for
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -100,6 +101,19 @@ def kind_of(file: Named) -> Kind:
             return "video"
         case _:
             return "document"
+
+
+def true_name(name: str, media_type: str) -> str:
+    """What a picture, a recording or a film is called by what it is, where its name promises a document.
+
+    Its own name, where that promises none, or where nothing is known to call it instead.
+
+    Args:
+        media_type: As `media_type_of` finds it.
+    """
+    really = suffix_for(media_type) if media_type.startswith(("image/", "audio/", "video/")) else ""
+    promised = PurePosixPath(name).suffix
+    return name.removesuffix(promised) + really if really and promised.lower() in _PROMISES_A_DOCUMENT else name
 
 
 def user_message(text: str, files: Sequence[FileRecord], note: str = "", invisible: int = 0) -> Message:

@@ -133,7 +133,7 @@ class Turn:
         """Wait for the documents of the question. What cannot be read does not hold up the others."""
         records = await self._intake.wait(self._conversation_id, self._needed, _DOCUMENTS_WITHIN)
         if records and not any(record.library_id for record in records):
-            raise _trouble(records[0])
+            raise _troubles(records)
 
     async def _read_for(self, model: BaseChatModel, messages: Sequence[Message]) -> dict[str, Stead]:
         """Read what the conversation has for senses that the model lacks; what stands for each file, by its id."""
@@ -191,6 +191,14 @@ class Turn:
             with suppress(NotFoundError):
                 found[file_id] = await self._services.stores.files.record(file_id)
         return found
+
+
+def _troubles(records: Sequence[DocumentRecord]) -> DocumentError:
+    """Why a question cannot be answered from its documents: an error, those of the others beside it."""
+    first, *others = map(_trouble, records)
+    if others:
+        first.details["beside"] = [{"key": one.words_key, "details": one.details} for one in others]
+    return first
 
 
 def _trouble(record: DocumentRecord) -> DocumentError:

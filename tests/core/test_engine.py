@@ -195,6 +195,21 @@ async def test_a_bad_document_is_told_in_one_sentence_and_the_next_message_works
     assert text_of((await asked(engine, "Never mind.", talk.id))[-1]) == "You said: Never mind."
 
 
+async def test_where_none_of_several_documents_can_be_read_the_error_has_each_of_them(engine: Engine) -> None:
+    talk = await engine.stores.of("alice").conversations.create()
+    given = {"empty.txt": b"", "cut.pdf": b"%PDF-1.7\n1 0 obj", "void.pdf": b""}
+    files = [await engine.stores.of("alice").files.put(name, content) for name, content in given.items()]
+    run = await talk_of(engine, "alice", talk.id).ask("What do they say?", [file.id for file in files])
+    assert await run.wait() == "error"
+    assert run.error is not None
+    told = [run.error, *run.error["details"]["beside"]]
+    assert {one["details"]["name"]: one["key"] for one in told} == {
+        "empty.txt": "document_empty",
+        "cut.pdf": "document_broken",
+        "void.pdf": "document_empty",
+    }
+
+
 async def test_a_picture_reaches_a_model_that_sees_and_is_named_to_one_that_does_not(
     engine: Engine, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import binascii
 import re
 from contextlib import AbstractContextManager, nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 from starlette.responses import JSONResponse
@@ -14,11 +15,12 @@ from starlette.routing import Route
 from core.errors import ConflictError, NotFoundError, QuotaError
 from core.models.model_name import ModelName
 from core.rag.parsers.catalog import HEAD
-from core.reading.attachments import LINK, link_name
+from core.reading.attachments import LINK, link_name, true_name
 from core.storage.files import media_type_of_head
 from core.workspace.levels import Level
 from webui.context import json_body, text_of
 from webui.handlers.queue import queue_up
+from webui.render.refused import refusal_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -104,7 +106,8 @@ class AttachingRoutes:
         """Which of `{"files": [{"name", "size", "head"}]}` would be refused; `head` is the first 64 KiB in base64.
 
         `model` (`{"service", "model"}`) is the one that the page will ask; without it the owner's usual one.
-        Answers `{"refused": [index, …], "said": sentences}`.
+        Answers `{"refused": [index, …], "said": sentences}`, and of what is no document, whatever its name says,
+        by which name it is to be sent: `{"renamed": {index: [name, media type]}, "noted": sentences}`.
         """
         owner = request.scope["owner"]
         if owner is None:
@@ -114,17 +117,28 @@ class AttachingRoutes:
         if files is None:
             return JSONResponse({}, 400, _PRIVATE)
         refused: dict[int, ParlourError] = {}
+        renamed: dict[int, str] = {}
         before = self._uploads.size_held(owner)
         async with self._engine.workspaces.open(owner) as workspace:
-            for index, file in enumerate(files):
+            for index, offered in enumerate(files):
+                file = replace(offered, name=true_name(offered.name, offered.media_type))
                 error = await self._advice(workspace, file, before, model)
                 if error is not None:
                     refused[index] = error
-                else:
-                    before += file.size
+                    continue
+                before += file.size
+                if file.name != offered.name:
+                    renamed[index] = file.name
         words = self._words(request.headers.get("accept-language", ""))
-        answer = {"refused": list(refused), "said": refusal_text(list(refused.values()), words)}
-        return JSONResponse(answer, headers=_PRIVATE)
+        return JSONResponse(
+            {
+                "refused": list(refused),
+                "said": refusal_text(list(refused.values()), words),
+                "renamed": {index: [name, files[index].media_type] for index, name in renamed.items()},
+                "noted": "\n".join(_read_as(files[index].name, name, words) for index, name in renamed.items()),
+            },
+            headers=_PRIVATE,
+        )
 
     async def _advice(
         self, workspace: Workspace, file: _Offered, before: int, model: ModelName | None
@@ -148,25 +162,9 @@ async def _no_room(workspace: Workspace, file: _Offered, before: int) -> QuotaEr
     return None
 
 
-def refusal_text(errors: Sequence[ParlourError], words: Words) -> str:
-    """Lines about files that are not taken, one for each reason: what several share is said once, with all their names.
-
-    Args:
-        errors: One for each file, with its name among the details.
-    """
-    alike: dict[tuple[str, ...], list[ParlourError]] = {}
-    for error in errors:
-        others = (f"{name}={value}" for name, value in error.details.items() if name not in {"name", "kind"})
-        alike.setdefault((error.words_key, *others), []).append(error)
-    happened: dict[str, list[str]] = {}  # by the remedy, which is said once
-    for group in alike.values():
-        names = words("attach.comma").join(str(error.details.get("name", "…")) for error in group)
-        sentence, remedy = words.error_parts(
-            {"key": group[0].words_key, "details": {**group[0].details, "name": names}}
-        )
-        told = sentence if names in sentence else words("attach.named", names=names, said=sentence)
-        happened.setdefault(remedy, []).append(words.line(told))
-    return "\n".join(line for remedy, told in happened.items() for line in (*told[:-1], words.line(told[-1], remedy)))
+def _read_as(name: str, really: str, words: Words) -> str:
+    promised, kind = (PurePosixPath(one).suffix.removeprefix(".").upper() for one in (name, really))
+    return words("attach.read_as", name=name, promised=promised, really=kind)
 
 
 def _offered(given: dict[str, Any]) -> list[_Offered] | None:

@@ -16,6 +16,7 @@ from webui.render.entries import bubble, inside_bubble, message_entry, speaker, 
 from webui.render.judging import judging_html
 from webui.render.markdown import markdown
 from webui.render.markup import escaped
+from webui.render.refused import refusal_text
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -197,6 +198,10 @@ def _chapter(reply: Reply) -> tuple[int, int]:
 def _error(error: dict[str, object], words: Words) -> str:
     happened, remedy = words.error_parts(error)
     then = f'<p class="p-remedy">{escaped(remedy)}</p>' if remedy else ""
+    beside = cast("dict[str, Any]", error.get("details") or {}).get("beside")
+    if beside:  # several files, each with its reason
+        first, *others = refusal_text([error, *beside], words).split("\n")
+        happened, then = first, "".join(f'<p class="p-what">{escaped(one)}</p>' for one in others)
     if error.get("key") in _MENDED_IN_SETTINGS:
         settings = escaped(words("models.settings"))
         then += f'<p class="p-remedy"><a class="p-do" role="button" href="#do-models">{settings}</a></p>'

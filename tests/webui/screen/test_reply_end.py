@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from html import unescape
+
 import pytest
 
 from core.agents.hub import PENDING_USER_INPUT
@@ -13,9 +15,10 @@ from webui.render.reply import reply_entries
 from webui.words import Words
 
 
-def offered(key: str) -> str:
+def offered(key: str, *beside: dict[str, object]) -> str:
     reply = Reply()
-    error = {"key": key, "message": "", "hint": "", "details": {"name": "a.pdf"}}
+    details = {"name": "a.pdf"} | ({"beside": beside} if beside else {})
+    error = {"key": key, "message": "", "hint": "", "details": details}
     reply.apply(LoggedEvent(1, 0.0, RunFinished("error", error)))
     turn = StoredMessage("m", "c", "q", "assistant", (), "r", "error", 0.0)
     return "".join(str(entry["content"]) for entry in reply_entries(turn, reply, Words("en"), last=True))
@@ -27,6 +30,14 @@ def test_a_file_that_cannot_be_read_is_not_read_again(key: str) -> None:
     assert "p-what" in shown
     assert "p-continue" not in shown
     assert "p-regenerate" not in shown
+
+
+def test_of_several_files_that_cannot_be_read_each_is_named_with_its_reason() -> None:
+    empty = {"key": "document_empty", "details": {"name": "b.txt"}}
+    broken = {"key": "document_broken", "details": {"name": "<c>.pdf"}}
+    shown = unescape(offered("document_empty", empty, broken))
+    assert "a.pdf, b.txt are empty." in shown
+    assert "<c>.pdf is damaged and cannot be read." in shown
 
 
 @pytest.mark.parametrize("key", ["model_unreachable", "document_too_slow"])

@@ -11,7 +11,7 @@ import pytest
 
 from core.errors import DocumentError, UnsupportedFormatError
 from tests.webui.server.raw_page import RawPage
-from webui.handlers.send import refusal_text
+from webui.render.refused import refusal_text
 from webui.words import Words
 
 PROGRAM = b"MZ\x90\x00" + bytes(99)
@@ -50,6 +50,29 @@ def test_a_file_that_is_not_what_its_name_says_is_refused_before_it_is_sent(page
     answer = check(page, {"files": files}).json()
     assert answer["refused"] == [0, 2]
     assert "The content of a.pdf does not match its file name." in answer["said"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "really"),
+    [
+        ("picture.pdf", b"\x89PNG\r\n\x1a\n" + bytes(60), ["picture.png", "image/png"]),
+        ("Scan.v2.DOCX", b"\xff\xd8\xff\xe0" + bytes(60), ["Scan.v2.jpg", "image/jpeg"]),
+        ("notes.txt", b"RIFF\x00\x00\x00\x00WEBP" + bytes(60), ["notes.webp", "image/webp"]),
+    ],
+)
+def test_a_picture_that_is_called_a_document_is_read_as_what_it_is_and_a_line_says_so(
+    page: RawPage, name: str, content: bytes, really: list[str]
+) -> None:
+    asked = {"files": [described("b.txt", b"A lamp."), described(name, content)]}
+    answer = check(page, asked).json()
+    assert (answer["refused"], answer["said"], answer["renamed"]) == ([], "", {"1": really})
+    promised, kind = name.rpartition(".")[2].upper(), really[0].rpartition(".")[2].upper()
+    assert answer["noted"] == f"{name} is no {promised}: by its content it is {kind}, and it is read as that."
+
+
+def test_what_was_not_asked_about_is_refused_as_it_arrives_where_it_is_not_what_its_name_says(page: RawPage) -> None:
+    with pytest.raises(AssertionError, match=r"The content of picture\.pdf does not match its file name"):
+        page.upload("picture.pdf", b"\x89PNG\r\n\x1a\n" + bytes(60))
 
 
 @pytest.mark.parametrize(
@@ -104,3 +127,9 @@ def test_what_several_files_share_is_said_once() -> None:
     assert apart == "c.txt is empty. Check that it was saved, and send it again."
     assert refusal_text(errors, Words("zh")).startswith("Parlour 无法读取 a.zip、b.exe。")
     assert refusal_text([], Words("en")) == ""
+
+
+def test_several_that_are_empty_are_empty() -> None:
+    errors = [DocumentError("", key="document_empty", name=name) for name in ("empty.pdf", "empty.txt")]
+    assert refusal_text(errors, Words("en")).startswith("empty.pdf, empty.txt are empty. Check")
+    assert refusal_text(errors, Words("zh")).startswith("empty.pdf、empty.txt 里都没有内容。")
