@@ -413,6 +413,11 @@ class Progress:
         self.seen = 0
         self._lock = threading.Lock()
 
+    def leave_out(self) -> None:
+        """One of them is for another system, or another Python, and is not installed here."""
+        with self._lock:
+            self.total -= 1
+
     def show(self, package: str) -> None:
         """Print that this package is the next one."""
         with self._lock:
@@ -434,6 +439,8 @@ def run(command: List[str], progress: Optional[Progress] = None) -> None:
             last = [*last[-30:], line]
             if "pip" not in command or "uv" in Path(command[0]).stem:
                 print("   " + line, end="", flush=True)
+            elif progress and line.startswith("Ignoring "):
+                progress.leave_out()
             elif progress and line.startswith(("Collecting", "Processing", "Requirement already")):
                 progress.show(package_of(line))
     if process.returncode != 0:

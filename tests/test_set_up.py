@@ -247,6 +247,20 @@ def test_several_pips_install_each_package_once(project: Path, monkeypatch: pyte
     assert len(asked) == set_up.AT_ONCE
 
 
+def test_what_is_for_other_systems_is_not_among_the_packages_that_are_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (pip := tmp_path / "pip").write_text(
+        "#!/bin/sh\n"
+        'echo "Ignoring colorama: markers \'sys_platform == \\"win32\\"\' don\'t match your environment"\n'
+        "echo Collecting anyio==4.1\necho Collecting httpx==0.28\n"
+    )
+    pip.chmod(0o755)
+    monkeypatch.setattr(set_up, "ROOT", tmp_path)
+    set_up.run([str(pip), "-m", "pip"], set_up.Progress(3))
+    assert capsys.readouterr().out.splitlines() == ["   1 of 2  anyio", "   2 of 2  httpx"]
+
+
 def test_no_two_packages_have_a_file_in_common_so_that_several_pips_do_not_meet() -> None:
     owners: dict[str, str] = {}
     packages = Path(str(import_module("pandas").__file__)).parent.parent

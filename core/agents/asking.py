@@ -275,7 +275,7 @@ def _with_files(asked: list[Message], files: object) -> list[Message]:
     given = cast("Sequence[object]", files)
     for one in given:
         if not isinstance(one, str | PathLike) or not str(cast("Any", one)).strip():
-            said = f"files must be a list of paths and addresses, and {shown(one)} is none."
+            said = f"files must be a list of paths and addresses, and {shown(one)} is neither."
             raise SettingsError(said, hint='Write files=["manual.pdf"].', name="files")
     if given and (not asked or asked[-1].role != USER):
         said = "files belong to a question, and the last message is none of the user's."

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias, TypeVar, cast
 from pydantic import ValidationError
 
 from core.bridge.sync import Post, iterate, pumped
-from core.errors import BadMessagesError
+from core.errors import BadMessagesError, shown
 from core.messages.content import BaseModelCompatibleDict
 from core.messages.events import Event, ItemAdded, ReasoningDelta, TextDelta
 from core.messages.marks import appended
@@ -146,16 +146,16 @@ def read(place: int, item: Any, make: Callable[[Mapping[str, Any]], Made]) -> Ma
         BadMessagesError: The item is no dict, or not one of a message; the error counts from 1.
     """
     if not isinstance(item, Mapping):
-        hint = 'Give messages, or dicts such as {"role": "user", "content": "Hello"}.'
-        raise BadMessagesError(code="400", message=f"Message {place + 1} cannot be given as {_kind(item)}.", hint=hint)
+        hint = 'Give a Message, or a dict with role and content, such as {"role": "user", "content": "Hello"}.'
+        raise BadMessagesError(code="400", message=f"Message {place + 1} is {_called(item)}.", hint=hint)
     try:
         return make(cast("Mapping[str, Any]", item))
     except FormError as error:
-        message = f"Message {place + 1} is none: {error}"
+        message = f"Message {place + 1} cannot be read: {error}"
         raise BadMessagesError(code="400", message=message, hint=error.hint) from error
     except ValidationError as error:
         where, said, hint = _wrong(error)
-        message = f"Message {place + 1} is none: {where}: {said}."
+        message = f"Message {place + 1} cannot be read: {where}: {said}."
         raise BadMessagesError(code="400", message=message, hint=hint) from error
 
 
@@ -178,6 +178,15 @@ def _message(item: Mapping[str, Any]) -> Message:
 
 def _kind(given: object) -> str:
     return "None" if given is None else type(given).__name__
+
+
+def _called(given: object) -> str:
+    """What was given, as people call it."""
+    if given is None or isinstance(given, bool):
+        return str(given)
+    if isinstance(given, bytes | str):
+        return "a text" if isinstance(given, str) else "bytes"
+    return "a number" if isinstance(given, int | float) else shown(given)
 
 
 def dumped(messages: Sequence[Message]) -> list[dict[str, Any]]:

@@ -100,9 +100,9 @@ QUESTIONS: Wrong = {
     "a number": (question(5), "question must be .*, not 5"),
     "bytes": (question(b"x"), r"question must be .*, not b'x'"),
     "an object": (question(Opaque()), "question must be .*, not an Opaque"),
-    "numbers": (question([5]), "question: Message 1 cannot be given as int"),
-    "a text in a list": (question(["a"]), "question: Message 1 cannot be given as str"),
-    "an empty dict": (question({}), "question: Message 1 is none: role"),
+    "numbers": (question([5]), "question: Message 1 is a number. Give a Message, or a dict with role"),
+    "a text in a list": (question(["a"]), "question: Message 1 is a text. Give a Message"),
+    "an empty dict": (question({}), "question: Message 1 cannot be read: role"),
     "no messages": (question([]), "There is no message to answer"),
 }
 OPTIONS: Wrong = {
@@ -117,13 +117,13 @@ OPTIONS: Wrong = {
         )
         for given, shown in ((5, "5"), ("x", "'x'"), ({"role": "user"}, "a dict"), (Message("user", "x"), "a Message"))
     },
-    "history of numbers": (asked(history=[5]), "history: Message 1 cannot be given as int"),
+    "history of numbers": (asked(history=[5]), "history: Message 1 is a number. Give a Message, or a dict with role"),
     **{
         f"files {given!r}": (asked(files=given), f"files must be a list of paths and addresses, not {shown}")
         for given, shown in ((5, "5"), ("a.pdf", "'a.pdf'"), ({"a": 1}, "a dict"), (b"x", "b'x'"))
     },
-    "a file that is a number": (asked(files=["a.pdf", 5]), "files must be .*, and 5 is none"),
-    "a file without a name": (asked(files=[""]), "files must be .*, and '' is none"),
+    "a file that is a number": (asked(files=["a.pdf", 5]), "files must be .*, and 5 is neither"),
+    "a file without a name": (asked(files=[""]), "files must be .*, and '' is neither"),
     "files without a question": (
         lambda: agent().ask([Message("user", "Go"), Message("assistant", "So.")], files=["a.pdf"]),
         "files belong to a question",

@@ -116,11 +116,11 @@ def test_dicts_in_dicts_out_and_any_message_makes_messages():
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ([{"content": "x"}], "Message 1 is none: role"),
-        ([Message("user", "x"), {"role": "user", "content": [{"picture": "x"}]}], "Message 2 is none: content"),
-        ([{"role": "user", "content": 7}], "Message 1 is none: content"),
-        ([{"role": "user"}, "x"], "Message 2 cannot be given as str"),
-        ([None], "Message 1 cannot be given as None"),
+        ([{"content": "x"}], "Message 1 cannot be read: role"),
+        ([Message("user", "x"), {"role": "user", "content": [{"picture": "x"}]}], "Message 2 cannot be read: content"),
+        ([{"role": "user", "content": 7}], "Message 1 cannot be read: content"),
+        ([{"role": "user"}, "x"], "Message 2 is a text. Give a Message, or a dict"),
+        ([None], "Message 1 is None. Give a Message, or a dict"),
         ("x", "Messages cannot be given as str"),
         (b"x", "Messages cannot be given as bytes"),
         (None, "Messages cannot be given as None"),
