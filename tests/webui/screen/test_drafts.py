@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from tests.webui.screen.stage import Stage
 
@@ -18,7 +18,8 @@ def test_a_question_that_was_sent_as_the_page_was_left_is_a_draft_only_where_it_
     show: Show, stage: Stage, *, arrived: bool
 ) -> None:
     page = show("answered")
-    page.route("**/queue/join*", lambda _: None)  # the page is left before anything comes back
+    held: list[Route] = []  # the page is left before the first request is answered
+    page.route("**/queue/join*", lambda route: route.continue_() if held else held.append(route))
     last = page.locator("#chat .user-row").last
     expect(last).to_contain_text("还有呢？")
     if arrived:  # the page that is left did not show it yet, the next one does
@@ -26,11 +27,11 @@ def test_a_question_that_was_sent_as_the_page_was_left_is_a_draft_only_where_it_
     composer = page.locator("#composer textarea")
     composer.fill("还有呢？")
     composer.press("Enter")
-    page.unroute_all()
     page.goto(f"{stage.url}/?scene=answered", wait_until="domcontentloaded")
     expect(page.locator("#chat .user-row").last).to_contain_text("还有呢？")
     expect(composer).to_be_focused()  # the draft is put back before that
     expect(composer).to_have_value("" if arrived else "还有呢？")
+    page.unroute("**/queue/join*")
 
 
 @pytest.mark.parametrize("lang", ["en-US", "zh-CN"])
