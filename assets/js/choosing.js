@@ -23,7 +23,12 @@ let planned = false;
 const keyOf = (button) => `${button.className} ${button.dataset.key}`;
 const trigger = () => document.querySelector(BUTTON);
 const every = () => known?.groups.flatMap((group) => group.models) ?? [];
-const isChosen = (row) => { const now = status(); return row.service === now?.service && (!row.service || row.model === now.model); };
+// The installation's model may have been chosen by the name that its service has for it.
+const isChosen = (row) => {
+  const now = status();
+  const isNow = (one) => one?.service === now?.service && (!one.service || one.model === now.model);
+  return Boolean(now) && (isNow(row) || Boolean(row.twin) && isNow(row.twin));
+};
 
 async function load(what = 'choices', body = undefined) {
   const told = await request(`./models/${what}`, 'models_failed', body);

@@ -79,10 +79,10 @@ class HuggingFace:
 
     def found(self, weights: Weights) -> Path | None:
         """The file in the user's Hugging Face cache."""
-        from huggingface_hub import try_to_load_from_cache
-
         if not weights.repository or not weights.remote_file or self._endpoint:
             return None
+        from huggingface_hub import try_to_load_from_cache
+
         # The default cache too, even if this process has its own elsewhere.
         usual = Path.home() / ".cache" / "huggingface" / "hub"
         for folder in (None, usual):

@@ -10,14 +10,9 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from core.bridge.pool import BoundedDict
-from core.errors import (
-    ConflictError,
-    ModelRefusedError,
-    ParlourError,
-    SettingsError,
-    StorageError,
-)
+from core.errors import ConflictError, ModelRefusedError, ParlourError, SettingsError, StorageError
 from core.llm.local_files import BUILT_IN
+from core.llm.weights import WeightStore
 from core.models.lent_models import LentModels
 from core.models.menu import (
     MENU,
@@ -33,6 +28,7 @@ from core.models.model_name import INSTALLED, UNSAID, Abilities, ModelName
 from core.models.pool import ActiveModel, Choice, ModelLoader, ModelPool
 from core.models.remembered import ModelNotes
 from core.models.trying import first_answer, loaded_tried, look_for, not_there, too_slow
+from core.models.weight_files import WeightFiles
 from core.readiness import Readiness
 from core.settings import NO_KEY
 from core.storage.lending import LENT
@@ -89,6 +85,7 @@ class AllModels:
         silent: The owners and services where nobody answered last, and when.
         listing: How many services are being asked for their models.
         keepers: Whose the machine, its network and its keys are to use.
+        weight_files: The files of built-in models.
     """
 
     def __init__(
@@ -112,6 +109,7 @@ class AllModels:
         self.listing = 0
         self._stores = stores
         self.keepers = stores.people.keepers
+        self.weight_files = WeightFiles(WeightStore(settings.weights_dir))
 
     def of(self, owner: str) -> OwnerModels:
         """Those of one owner."""
@@ -129,6 +127,7 @@ class OwnerModels:
 
     Attributes:
         notes: Favourites, what models can do, and which ones services offered.
+        weight_files: The files of built-in models.
     """
 
     def __init__(
@@ -141,6 +140,7 @@ class OwnerModels:
         self._owner = owner
         self._store = store
         self.is_local = owner in shared.keepers
+        self.weight_files = shared.weight_files
 
     # ---- the one that answers
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from starlette.responses import JSONResponse
@@ -12,12 +11,10 @@ from starlette.routing import Route
 
 from core.errors import ConflictError, ParlourError
 from core.llm.local_files import BUILT_IN
-from core.llm.weights import WeightStore
 from core.models.choices import ModelMenu
 from core.models.menu import service_named
 from core.models.model_name import Abilities, ModelName
 from core.models.own_models import Draft
-from core.models.weight_files import WeightFiles
 from webui.context import answered_in_time, json_body, log_text, text_of
 from webui.panels.model_menu import choices_data
 from webui.panels.model_services import services_data
@@ -100,32 +97,28 @@ class ModelRoutes:
         await ModelMenu(models).star(ModelName(draft.service, draft.model), on=False)
         return await self.choices(models, draft, words)
 
-    @cached_property
-    def _files(self) -> WeightFiles:
-        return WeightFiles(WeightStore(self._engine.settings.weights_dir))
-
     async def files(self, models: OwnerModels, draft: Draft, words: Words) -> dict[str, Any]:
         """The files of built-in models on this machine, for whom it belongs to."""
         del draft
         _only_here(models)
-        return files_data(await asyncio.to_thread(self._files.list), words)
+        return files_data(await asyncio.to_thread(models.weight_files.list), words)
 
     async def fetch(self, models: OwnerModels, draft: Draft, words: Words) -> dict[str, Any]:
         """Begin to download one, or go on."""
         _only_here(models)
-        self._files.start(draft.model)
+        models.weight_files.start(draft.model)
         return await self.files(models, draft, words)
 
     async def cancel(self, models: OwnerModels, draft: Draft, words: Words) -> dict[str, Any]:
         """End a download; what has come stays."""
         _only_here(models)
-        self._files.cancel(draft.model)
+        models.weight_files.cancel(draft.model)
         return await self.files(models, draft, words)
 
     async def delete(self, models: OwnerModels, draft: Draft, words: Words) -> dict[str, Any]:
         """Delete one that Parlour has downloaded."""
         _only_here(models)
-        await asyncio.to_thread(self._files.remove, draft.model)
+        await asyncio.to_thread(models.weight_files.remove, draft.model)
         return await self.files(models, draft, words)
 
     async def opened(self, models: OwnerModels, draft: Draft, words: Words) -> dict[str, Any]:

@@ -7,18 +7,26 @@ from urllib.parse import urlsplit
 
 from core.llm.local_files import BUILT_IN
 from core.models.menu import MENU, kind_of
-from core.models.model_name import INSTALLED
+from core.models.model_name import INSTALLED, ModelName
+from webui.panels.weight_files import size_said
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from core.models.choices import Choosable, ServiceChoices
-    from core.models.model_name import ModelName
     from core.storage.model_services import ModelService
     from webui.words import Words
 
 _MB = 1_000_000
-SHAPES = {"ready": "ok", "untried": "off", "loading": "open", "no_answer": "bad", "no_key": "ask"}
+SHAPES = {
+    "ready": "ok",
+    "untried": "off",
+    "loading": "open",
+    "here": "off",
+    "absent": "ask",
+    "no_answer": "bad",
+    "no_key": "ask",
+}
 """What stands before the state of a model, besides its word."""
 _LATELY = 5  # models that were used, beside the favourites
 _CENTS = 0.1  # dollars: what costs less needs more figures
@@ -39,18 +47,16 @@ def choices_data(
         used: Those that wrote replies, the newest first; the installation's and those that are gone are left out.
         default: The label of the installation's model.
     """
-    groups: list[dict[str, Any]] = [
-        {
-            "label": service_label(one, words),
-            "models": [_row(model, one, default, favourites, words) for model in one.models],
-        }
-        for one in services
-        if one.models
-    ]
-    rows = {(row["service"], row["model"]): row for group in groups for row in group["models"]}
-    starred = [rows[one.service, one.model] for one in favourites if (one.service, one.model) in rows]
-    shown = {*favourites, INSTALLED}  # the installation's model stands first among the groups
-    others = [rows[one.service, one.model] for one in used if one not in shown and (one.service, one.model) in rows]
+    twins = {ModelName(BUILT_IN, model.twin) for one in services for model in one.models if model.twin}
+    rows: dict[ModelName, dict[str, Any]] = {}
+    groups: list[dict[str, Any]] = []
+    for one in services:
+        rows |= {model.name: _row(model, one, default, favourites, words) for model in one.models}
+        shown = [rows[model.name] for model in one.models if model.name not in twins]
+        groups += [{"label": service_label(one, words), "models": shown}] if shown else []
+    starred = [rows[one] for one in favourites if one in rows]
+    first = {*favourites, *twins, INSTALLED}  # the installation's model stands first among the groups
+    others = [rows[one] for one in used if one not in first and one in rows]
     return {"favourites": starred, "lately": others[:_LATELY], "groups": groups}
 
 
@@ -90,6 +96,7 @@ def _row(
         "shape": SHAPES[model.state],
         "said": state_said(model, words),
         "star": favourites.index(name) + 1 if name in favourites else 0,
+        "twin": {"service": BUILT_IN, "model": model.twin} if model.twin else None,
     }
 
 
@@ -129,7 +136,10 @@ def _dollars(price: float) -> str:
 
 
 def state_said(model: Choosable, words: Words) -> str:
-    """Whether a model would answer, in a word; of one that is being fetched, how much is there."""
+    """Whether a model would answer, in a word; of one that is being fetched, how much is there, or is yet to come."""
     if model.state == "loading" and model.total:
         return words("models.part", done=model.done // _MB, total=model.total // _MB)
+    if model.state == "absent" and model.total:
+        size = size_said(max(model.total - model.done, 1))
+        return words("models.to_download_about" if model.estimated else "models.to_download", size=size)
     return words(f"models.state_{model.state}")

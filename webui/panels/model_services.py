@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from core.storage.model_services import ModelService
     from webui.words import Words
 
-_BEST = ("ready", "loading")  # of several models of this process, the state of one that is there tells most
+_BEST = ("ready", "loading", "here")  # of several models of this process, the state of one that is there tells most
 
 
 def services_data(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 from core.engine import Engine
 from core.errors import ParlourError
 from core.llm.usage import Listed, listed
+from core.llm.weights_catalog import named
 from core.models.choices import Choosable, ModelMenu, ServiceChoices, is_near
 from core.models.model_name import INSTALLED, Abilities, ModelName
 from core.models.own_models import Draft, OwnerModels
@@ -61,6 +63,51 @@ async def test_a_service_without_a_key_is_there_with_its_usual_model_and_comes_l
 async def test_nobody_else_is_shown_what_runs_on_this_machine(engine: Engine) -> None:
     assert "llama_cpp" in await services(engine)
     assert "llama_cpp" not in await services(engine, "reader")
+
+
+def downloaded(folder: Path, name: str) -> None:
+    """The file of built-in weights, as one that was fetched and checked; its bytes are holes."""
+    weights = named(name)
+    folder.mkdir(exist_ok=True)
+    path = folder / weights.file
+    with path.open("wb") as file:
+        file.truncate(weights.size)
+    checked = {"path": str(path), "size": weights.size, "modified": path.stat().st_mtime_ns}
+    (folder / f"{weights.file}.checked.json").write_text(json.dumps(checked), "utf-8")
+
+
+async def test_a_built_in_model_says_whether_its_file_is_here_or_how_much_must_be_downloaded(tmp_path: Path) -> None:
+    folder = tmp_path / "weights"
+    downloaded(folder, "smollm2-135m")
+    (folder / "qwen2.5-coder-1.5b-instruct-q4_k_m.gguf.part").write_bytes(b"x" * 1_000)
+    (folder / "smollm3-3b.gguf.part").write_bytes(b"x" * 10)
+    given = Settings.load(home=tmp_path / "home", weights_dir=folder)
+    async with Engine(given, model=ScriptedModel()) as engine:
+        found = {one.name.model: one for one in (await services(engine))["llama_cpp"].models}
+        rows = {one.weights.name: one for one in models_of(engine, ME).weight_files.list()}
+    assert [(one.state, one.done, one.total, one.estimated) for one in found.values()] == [
+        ("absent", 0, 491_400_064, False),
+        ("absent", 1_000, 1_117_320_768, False),
+        ("here", 0, 0, False),
+        ("absent", 10, 1_900_000_000, True),  # not measured yet: listed as something of it is here
+    ]
+    # What the terminal lists is the same.
+    assert [(rows[name].state == "here") == (one.state == "here") for name, one in found.items()] == [True] * 4
+    assert [rows[name].weights.size or rows[name].weights.about for name in found] == [
+        one.total or rows[name].weights.size for name, one in found.items()
+    ]
+
+
+async def test_the_installation_s_model_is_known_among_the_built_in_ones(tmp_path: Path) -> None:
+    model = ScriptedModel()
+    model.model_type, model.model = "llama_cpp", "qwen2.5-coder-0.5b"
+    given = Settings.load(home=tmp_path / "home", weights_dir=tmp_path / "weights")
+    async with Engine(given, model=model) as engine:
+        await engine.services.models.pool.default.loader.ready()
+        (default,) = (await services(engine))[""].models
+        (others,) = (await services(engine, "reader"))[""].models
+    assert (default.twin, default.state, default.listed.context, default.free) == (model.model, "ready", 32_768, True)
+    assert others.twin == ""  # nobody else is shown the built-in ones
 
 
 async def test_what_a_service_offers_is_asked_for_once_and_remembered(engine: Engine) -> None:

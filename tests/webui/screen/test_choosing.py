@@ -94,6 +94,23 @@ def test_a_choice_counts_for_this_conversation_and_at_a_wish_for_all_new_ones(sh
     assert heard(stage, "model") == {"do": "model", "service": "groq", "model": "qwen3", "all": True}
 
 
+def test_the_installation_s_model_is_marked_also_where_it_was_chosen_by_its_own_name(show: Show, stage: Stage) -> None:
+    absent = row("llama_cpp", "larger", "Large 1.5B", state="absent", shape="ask", said="about 1.1 GB to download")
+    groups = [
+        {"label": "Parlour's default", "models": [row("", "", "Small", twin={"service": "groq", "model": "llama"})]},
+        {"label": "Built in", "models": [absent]},
+    ]
+    stage.models = {"favourites": [], "lately": [], "groups": groups}
+    page = show("answered")
+    page.evaluate("Object.assign(document.querySelector('#status .p-status').dataset, {service: 'groq', model: 'llama'})")
+    page.locator("#top .p-ready button").click()
+    menu = page.get_by_role("menu", name="Models")
+    expect(menu.locator(".p-pick[aria-checked=true] .p-name")).to_have_text("Small")
+    said = menu.get_by_role("menuitemradio", name="Large 1.5B").locator(".p-state")
+    expect(said).to_have_text("about 1.1 GB to download")
+    assert said.evaluate("one => one.scrollWidth <= one.clientWidth")  # nothing of the size is cut off
+
+
 def test_a_second_model_is_chosen_from_the_same_menu_and_taken_back_there(show: Show, stage: Stage) -> None:
     page = show("answered")
     menu = opened(page)

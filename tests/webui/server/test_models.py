@@ -22,7 +22,7 @@ from core.testing.model_server import ModelServer
 from core.testing.script import Reply
 from tests.e2e.app_process import AppProcess
 from tests.webui.server.raw_page import RawPage
-from webui.panels.model_menu import choices_data
+from webui.panels.model_menu import choices_data, state_said
 from webui.panels.model_services import services_data
 from webui.panels.models import failure, menu_data
 from webui.words import Words
@@ -314,6 +314,37 @@ def test_the_model_that_stands_first_anyway_is_not_among_those_used_lately() -> 
     installed = ServiceChoices("", "", (Choosable(INSTALLED, "ready"),))
     told = choices_data([installed], [], [INSTALLED], "Qwen", Words("en"))
     assert (told["lately"], len(told["groups"][0]["models"])) == ([], 1)
+
+
+def test_a_built_in_model_stands_once_in_the_menu_and_says_how_much_must_be_downloaded() -> None:
+    small, larger, guessed = (ModelName("llama_cpp", name) for name in ("qwen2.5-coder-0.5b", "b", "c"))
+    of = [
+        ServiceChoices("", "", (Choosable(INSTALLED, "ready", twin=small.model),)),
+        ServiceChoices(
+            "llama_cpp",
+            "",
+            (
+                Choosable(small, "ready"),
+                Choosable(larger, "absent", 0, 1_117_320_768),
+                Choosable(guessed, "absent", 0, 2_100_000_000, estimated=True),
+            ),
+        ),
+    ]
+    told = choices_data(of, [small], [larger, small], "Qwen 0.5B, built in", Words("en"))
+    default, *built_in = [row for group in told["groups"] for row in group["models"]]
+    assert default["twin"] == {"service": "llama_cpp", "model": small.model}
+    assert [(row["model"], row["said"], row["shape"]) for row in built_in] == [
+        ("b", "1.1 GB to download", "ask"),
+        ("c", "about 2.1 GB to download", "ask"),
+    ]
+    assert [row["model"] for row in told["favourites"]] == [small.model]  # what was starred stays so
+    assert [row["model"] for row in told["lately"]] == ["b"]
+    chinese = choices_data(of, [], [], "Qwen 0.5B", Words("zh"))["groups"][1]["models"]
+    assert [row["said"] for row in chinese] == ["需下载 1.1 GB", "需下载约 2.1 GB"]
+    begun = Choosable(larger, "absent", 617_320_768, 1_117_320_768)
+    assert state_said(begun, Words("en")) == "500 MB to download"
+    assert state_said(Choosable(larger, "absent"), Words("en")) == "not downloaded"
+    assert state_said(Choosable(larger, "here"), Words("zh")) == "已下载"
 
 
 def test_the_built_in_models_have_the_state_of_one_that_is_there() -> None:
