@@ -10,6 +10,7 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from core.agents.small_title import naming
 from core.errors import ParlourError
 from core.llm.calling.neutral import neutral
 from core.llm.request import ChatRequest
@@ -33,6 +34,7 @@ _SECONDS: Final = 90.0
 _LONGEST_ASKED: Final = 600  # tokens of the question
 _LONGEST_SAID: Final = 400  # tokens of the reply
 _PROMPTED: Final = 100  # tokens of what stands around them
+_PICKED: Final = 40  # tokens of a title that is made of the exchange's words
 _TAG: Final = re.compile(r"<(?=/?exchange)", re.IGNORECASE)
 _PROMPT: Mapping[Lang, str] = {
     "en": """Name the exchange below, so that its owner finds it again in a list: the subject in two to six words, in \
@@ -74,8 +76,8 @@ class TitleMade:
     """What came of asking for a title.
 
     Args:
-        title: One line of at most 60 letters; empty where the model failed or gave none.
-        usage: What the call took; `None` where the model failed before it said anything.
+        title: One line of at most 60 letters; empty where the model failed, gave none, or the exchange says too little.
+        usage: What the call took; `None` where the model was not asked, or failed before it said anything.
         seconds: How long it took.
     """
 
@@ -87,6 +89,8 @@ class TitleMade:
 async def make_title(question: str, reply: str, model: BaseChatModel, lang: Lang) -> TitleMade:
     """A title for an exchange. It raises nothing: a model that fails, is slow or talks at length gives none.
 
+    A small model whose words can be bounded picks the title from those of the exchange, as `small_title` has it.
+
     Args:
         question: What was asked; the beginning of a long one is shown.
         reply: What was answered, shortened likewise.
@@ -94,6 +98,9 @@ async def make_title(question: str, reply: str, model: BaseChatModel, lang: Lang
         lang: The language of the prompt; the title has that of the question.
     """
     began = time.monotonic()
+    if model.small and model.takes_grammar:
+        title, usage = await _picked(question, reply, model)
+        return TitleMade(title, usage, time.monotonic() - began)
     text, usage = await said_about(question, reply, model, _PROMPT[lang], lang, "title")
     title = tidy_title(text)
     return TitleMade(title if _names_something(title, lang) else "", usage, time.monotonic() - began)
@@ -111,8 +118,24 @@ async def said_about(
     Returns:
         At most 4,000 letters, and what the call took, where the model said anything.
     """
-    said, usage = list[str](), None
     request = await asyncio.to_thread(_request, question, reply, model, prompt, lang, purpose)
+    return await _heard(request, model)
+
+
+async def _picked(question: str, reply: str, model: BaseChatModel) -> tuple[str, Usage | None]:
+    """The title that a small model picks from the exchange's words; "" where there is nothing to pick, or it fails."""
+    found = await asyncio.to_thread(naming, question, reply)
+    if found is None or found.lang not in model.languages:
+        return "", None
+    grammar = await asyncio.to_thread(lambda: found.grammar)
+    settings = {"temperature": 0, "max_tokens": _PICKED, "stop": ["\n"], "grammar": grammar}
+    request = ChatRequest(found.messages, generate=settings, lang=found.lang, purpose="title")
+    text, usage = await _heard(request, model)
+    return shortened_title(found.title(plain_line(text))), usage
+
+
+async def _heard(request: ChatRequest, model: BaseChatModel) -> tuple[str, Usage | None]:
+    said, usage = list[str](), None
     try:
         async with asyncio.timeout(_SECONDS), aclosing(model.stream(request)) as events:
             left = _READ
@@ -126,7 +149,7 @@ async def said_about(
                 if left < 0:
                     break
     except (ParlourError, TimeoutError) as error:
-        _LOG.info("A model says nothing about an exchange (%s): %s", purpose, error)
+        _LOG.info("A model says nothing about an exchange (%s): %s", request.purpose, error)
         return "", estimated_for(request, said, model.count_tokens) if said else None
     text = "".join(said)
     return text[:_READ], usage or estimated_for(request, [text], model.count_tokens)

@@ -76,6 +76,10 @@ class BaseChatModel:
     keeps_prompt: bool = False
     takes_schema: bool = False
     """Whether its service holds answers to a JSON schema (`response_format` of the type `json_schema`)."""
+    takes_grammar: bool = False
+    """Whether answers are held to a grammar of llama.cpp (`grammar` in `generate_cfg`)."""
+    languages: frozenset[Lang] = frozenset(("en", "zh"))
+    """Those of the page's own languages that it reads and writes, as far as its makers say."""
     tokens_per_message: int = 0
     default_model: ClassVar[str] = ""
     service_address: ClassVar[str] = ""

@@ -66,3 +66,9 @@ class Weights:
     languages: Mapping[Lang, str] = field(default_factory=dict["Lang", str])
     sees: bool = False
     thinks: bool = False
+
+    @property
+    def spoken(self) -> frozenset[Lang]:
+        """English, and Chinese where its makers name it, or name nothing."""
+        said = self.languages.get("zh", "中文")
+        return frozenset(("en", "zh")) if "中文" in said and "不含中文" not in said else frozenset(("en",))

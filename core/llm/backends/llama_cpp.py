@@ -96,6 +96,7 @@ class LlamaCppModel(BaseChatModel):
     in_process = True
     keeps_prompt = True
     takes_schema = True
+    takes_grammar = True
     tokens_per_message = 5  # the marks around each: the context is small and must not overflow
     small = True
 
@@ -215,6 +216,7 @@ class LlamaCppModel(BaseChatModel):
     def _describe(self, weights: Weights | None) -> None:
         if weights is not None:
             self.model = weights.name
+            self.languages = weights.spoken
         name = weights.label if weights else self._file.stem if self._file else self.model
         self.label = f"{name}, built in"
         who = _WHO if weights else _WHO_UNKNOWN
