@@ -103,6 +103,7 @@ class Naming:
         units: The words, or Chinese letters, of which a title is made, in their order.
         glued: Of each whether it belongs to the letter before it: a word has two or more.
         taken: The exchange's first line: what says the same is no better.
+        wants_name: Of the proper names among the units a title has one at least.
     """
 
     lang: Lang
@@ -110,6 +111,7 @@ class Naming:
     units: tuple[str, ...]
     glued: tuple[bool, ...]
     taken: str
+    wants_name: bool = True
 
     @property
     def grammar(self) -> str:
@@ -142,6 +144,8 @@ class Naming:
     @property
     def names(self) -> Set[str]:
         """The proper names among the units, of which a title has one at least."""
+        if not self.wants_name:
+            return frozenset()
         return frozenset(filter(_NAME_ZH.match if self.lang == "zh" else _is_name, self.units[1:]))
 
     @property
@@ -183,7 +187,8 @@ def naming(question: str, reply: str) -> Naming | None:
     units = _units(said, lang, points=False)
     if sum(not _joins(one, lang) for one, _ in units) < _LEAST[lang]:
         return None
-    return Naming(lang, _messages(text or first, said, lang), *_trimmed(units, lang), first)
+    # A small model's reply has names, its own among them, that say nothing of the document.
+    return Naming(lang, _messages(text or first, said, lang), *_trimmed(units, lang), first, wants_name=False)
 
 
 def _lang_of(text: str) -> Lang:

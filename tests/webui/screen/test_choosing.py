@@ -102,7 +102,8 @@ def test_the_installation_s_model_is_marked_also_where_it_was_chosen_by_its_own_
     ]
     stage.models = {"favourites": [], "lately": [], "groups": groups}
     page = show("answered")
-    page.evaluate("Object.assign(document.querySelector('#status .p-status').dataset, {service: 'groq', model: 'llama'})")
+    chosen = "{service: 'groq', model: 'llama'}"
+    page.evaluate(f"Object.assign(document.querySelector('#status .p-status').dataset, {chosen})")
     page.locator("#top .p-ready button").click()
     menu = page.get_by_role("menu", name="Models")
     expect(menu.locator(".p-pick[aria-checked=true] .p-name")).to_have_text("Small")
