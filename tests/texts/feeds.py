@@ -19,6 +19,7 @@ from core.agents.file_library import FileLibrary
 from core.agents.handoff import Handoff
 from core.agents.output import OutputType
 from core.agents.react_parser import StepParser
+from core.agents.small_title import naming
 from core.doors.asked import Asked
 from core.export.cited_pages import CitedPages
 from core.export.html_page import Cited
@@ -124,6 +125,7 @@ VALUES: Mapping[str, Callable[[], Any]] = {
     "Path": lambda: Path("a.txt"),
     "str | Path": lambda: "a.txt",
     "Lang": lambda: "en",
+    "Set[str]": frozenset,
     "Words": lambda: Words("en"),
     "Callable[[str], Words]": lambda: Words,
     "Settings": Settings,
@@ -246,6 +248,10 @@ VALUES: Mapping[str, Callable[[], Any]] = {
 # How an instance is made ("module:Class"), or the other arguments of a call ("module:name()"), where annotations do
 # not say enough.
 MADE: Mapping[str, Callable[[], Any]] = {
+    "core.agents.small_title:Naming": lambda: naming("Where is it wet in Spain?", ""),
+    "core.agents.small_title:_State": lambda: hidden("core.agents.small_title", "_State")(0, named=True),
+        naming("Wet in Spain", "")
+    ),
     "core.messages.message:FunctionCall": lambda: FunctionCall("a", "{}"),
     "core.agents.react:_StepReader": lambda: hidden("core.agents.react", "_StepReader")(
         REQUEST, StepParser(["a"]), begun=""
