@@ -250,8 +250,6 @@ VALUES: Mapping[str, Callable[[], Any]] = {
 MADE: Mapping[str, Callable[[], Any]] = {
     "core.agents.small_title:Naming": lambda: naming("Where is it wet in Spain?", ""),
     "core.agents.small_title:_State": lambda: hidden("core.agents.small_title", "_State")(0, named=True),
-        naming("Wet in Spain", "")
-    ),
     "core.messages.message:FunctionCall": lambda: FunctionCall("a", "{}"),
     "core.agents.react:_StepReader": lambda: hidden("core.agents.react", "_StepReader")(
         REQUEST, StepParser(["a"]), begun=""
