@@ -23,6 +23,7 @@ from core.export.redaction import KnownSecrets, Redaction
 from core.export.schema import ExportedConversation, ExportedDocument, ExportedFile, ExportHead
 from core.export.turns import moment, turn_of
 from core.rag.grown import shelves_at
+from core.rag.grown.making import Maker
 from core.rag.printing import as_pdf
 from core.reading.indexing import index_config
 from core.runs.lease import seems_held
@@ -355,7 +356,7 @@ async def conversations_at_rest(settings: Settings, owner: str) -> AsyncGenerato
         opened.push_async_callback(runs.aclose)
         stores = every.of(owner)
         secrets = KnownSecrets(settings, stores.model_services, toolbox.of(owner))
-        shelves = shelves_at(settings.database_in(settings.home))
+        shelves = shelves_at(settings.database_in(settings.home), maker=Maker(makes=False))
         if shelves is not None:
             opened.callback(shelves.close)
         shelf = partial(shelves.of, owner) if shelves is not None else None

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from core.rag.grown import shelves_at
-from core.reading.indexing import index_config
+from core.reading.indexing import index_config, maker_in
 from core.reading.intake import Intake
 from core.reading.libraries import checked_name
 from core.reading.owner_intake import OwnerIntake
@@ -75,7 +75,10 @@ async def opened_house(settings: Settings, owner: str, at_once: int, *, vectors:
         blobs = await opened.enter_async_context(opened_blobs(settings))
         quota = settings.files_mb * _MIB or None
         every = Stores(database, blobs, Sealer(settings.signing_secret()), quota=quota)
-        shelves = shelves_at(settings.database_in(home), reader_named(this_worker()))
+        worker = this_worker()
+        shelves = shelves_at(
+            settings.database_in(home), reader_named(worker), maker_in(settings, worker, makes=vectors)
+        )
         if shelves is not None:
             opened.callback(shelves.close)
         config = index_config(settings)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from core.rag.embedding.base import Embedder
     from core.rag.index_file import IndexFile
     from core.rag.search.stored_vectors import Vectors
+    from core.rag.shelf import Vectors as AnyVectors
 
 _log = logging.getLogger(__name__)
 
@@ -215,6 +216,10 @@ class EmbeddedShelf:
             self._is_swept = True
         graph = None if in_parts else NearIndex(self.file, embedder.model)
         return Vectors(self.file, embedder, most, graph, in_parts=in_parts, moved=moved)
+
+    def making(self, vectors: Sequence[AnyVectors]) -> Sequence[AnyVectors]:
+        """As of `Shelf`: each process that has the file open is at it."""
+        return vectors
 
     def quick_words(self, on_old: Callable[[], None]) -> WordIndex:
         """As of `Shelf`."""

@@ -202,7 +202,8 @@ class Retriever:
                 most = _WORTH_ITS_TIME if slow else None
                 made.append(self._shelf.vectors(model, most=most, in_parts=slow, moved=self._notify))
             self._vectors = [vectors for vectors in made if vectors is not None]
-            self._vector_indexer = BackgroundIndexer(list(reversed(self._vectors)), then=self._vectors_done)
+            making = self._shelf.making(list(reversed(self._vectors)))
+            self._vector_indexer = BackgroundIndexer(making, then=self._vectors_done)
 
     def _vectors_done(self) -> None:
         self._notify()

@@ -315,6 +315,13 @@ class Shelf(Found, Protocol):
         """
         ...
 
+    def making(self, vectors: Sequence[Vectors]) -> Sequence[Derived]:
+        """What makes the vectors of these models, where that is done in the background, in this order.
+
+        Where several processes use the shelf, and part the work, one of them makes them at a time.
+        """
+        ...
+
     def quick_words(self, on_old: Callable[[], None]) -> QuickWords | None:
         """The quicker index of words that `words` uses where it is up to date; `None` where there is no such.
 

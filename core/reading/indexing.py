@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from core.rag.config import RAGConfig
+from core.rag.grown.making import Maker
+from core.runs.lease import standing
 from core.settings import DASHSCOPE_ADDRESS, NO_KEY
 
 if TYPE_CHECKING:
@@ -20,6 +22,18 @@ def index_config(settings: Settings) -> RAGConfig:
     return RAGConfig(
         retrieval_type=settings.retrieval, pdf_reader=settings.pdf_reader, embedding_model=_embedding(settings)
     )
+
+
+def maker_in(settings: Settings, worker: str, *, makes: bool) -> Maker | None:
+    """The part that a process has in making vectors; none where libraries are searched by words alone.
+
+    Args:
+        worker: This process.
+        makes: Whether it makes any.
+    """
+    if settings.retrieval == "keyword":
+        return None
+    return Maker(worker, makes, lambda other: standing(other) == "dead")
 
 
 def _embedding(settings: Settings) -> str | dict[str, Any]:

@@ -24,6 +24,7 @@ from core.rag.document import ReadingProgress
 from core.reading import job as outcome
 from core.reading.attachments import LINK, fetched
 from core.reading.job import Lanes, ReadingJob
+from core.reading.making import MakingVectors
 from core.reading.preparing import Preparing
 from core.reading.shared import SharedReading
 from core.storage.base import QUEUED
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
     from core.net.addresses import Reach
     from core.rag.document import Document
+    from core.rag.grown.making import VectorJobs
     from core.rag.library import Library
     from core.runs.lease import Sharing
     from core.storage.base import DocumentRecord, FileRecord
@@ -71,6 +73,7 @@ class Intake:
         at_once: How many documents are read at the same time, of all owners and of each.
         sharing: As of `SharedReading`.
         worker: As of `SharedReading`.
+        jobs: As of `MakingVectors`; left out, vectors are made by whoever has an index open.
 
     Attributes:
         jobs: What is being read here, by the ids of documents.
@@ -79,7 +82,7 @@ class Intake:
         waiting: What lets the replies of (owner, conversation) go on that wait for documents.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - where it reads from and writes to
         self,
         stores: Stores,
         index: Callable[[str], AbstractAsyncContextManager[Library]],
@@ -88,6 +91,7 @@ class Intake:
         *,
         sharing: Sharing | None = None,
         worker: str | None = None,
+        jobs: VectorJobs | None = None,
     ) -> None:
         self._stores = stores
         self._index = index
@@ -99,6 +103,7 @@ class Intake:
         self._news = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
         self.preparing = Preparing(index, lambda owner: changed(owner, None))
+        self._making = MakingVectors(jobs, index) if jobs is not None and jobs.makes else None
         self._lanes = Lanes(*at_once)
         self.waiting: dict[tuple[str, str], set[asyncio.Event]] = {}
         self._taking_out: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
@@ -122,6 +127,8 @@ class Intake:
         From now on also what other processes leave, or what waits for one that has room.
         """
         await self.shared.watch()
+        if self._making is not None:
+            self._making.begin()
         if not self.reads:
             return
         owners = await self._stores.documents.owners(_PREPARED)
@@ -147,6 +154,8 @@ class Intake:
         if held := {**held, **self.shared.holds()}:  # with what was taken meanwhile
             await self.shared.leave(held)
         await self.preparing.aclose()
+        if self._making is not None:
+            await self._making.aclose()
 
     async def take_out(self, stores: OwnerStores, library_ids: Sequence[str]) -> None:
         """Take texts out of an owner's index that nobody needs; one that cannot be is logged, and stays."""

@@ -165,6 +165,20 @@ def half_read_statement() -> str:
         FOREIGN KEY (shelf, document_id) REFERENCES {SCHEMA}.shelf_documents ON DELETE CASCADE)"""
 
 
+def vector_jobs_statement() -> str:
+    """What makes the table of libraries that lack vectors."""
+    return f"""CREATE TABLE {SCHEMA}.vector_jobs (
+        shelf bigint PRIMARY KEY REFERENCES {SCHEMA}.shelves (id) ON DELETE CASCADE,
+        owner text COLLATE "C" NOT NULL,
+        asked bigint NOT NULL DEFAULT 1,
+        kept bigint NOT NULL DEFAULT 0,
+        worker text,
+        epoch bigint NOT NULL DEFAULT 0,
+        lease_until double precision,
+        due double precision NOT NULL,
+        tries integer NOT NULL DEFAULT 0)"""
+
+
 def _parted(table: str, parts: int) -> list[str]:
     return [
         f"CREATE TABLE {table}_{at} PARTITION OF {table} FOR VALUES WITH (MODULUS {parts}, REMAINDER {at})"

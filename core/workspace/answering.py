@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, Self
 from core.limits import Arrivals, Slots
 from core.models.own_models import AllModels
 from core.rag.grown import shelves_at
+from core.reading.indexing import maker_in
 from core.reading.intake import Intake
 from core.reading.senses import AGREED
 from core.runs.beside import Beside, FollowUps, Titles
@@ -86,6 +87,8 @@ class Answering:
         self._code = CodeInterpreters(settings, stores, self._sandbox_known)
         self._check = ClaimChecker(by_meaning=settings.retrieval == "hybrid", find=self._find)
         worker = this_worker()
+        maker = maker_in(settings, worker, makes=settings.role != "web")
+        shelves = shelves_at(settings.database_in(settings.home), reader_named(worker), maker)
         runs = Runs(
             stores,
             worker=worker,
@@ -103,7 +106,14 @@ class Answering:
         self.services = Services(
             settings=settings,
             stores=stores,
-            intake=Intake(stores, self._index, changed, sharing=runs.sharing, worker=worker),
+            intake=Intake(
+                stores,
+                self._index,
+                changed,
+                sharing=runs.sharing,
+                worker=worker,
+                jobs=shelves.jobs if shelves is not None else None,
+            ),
             models=AllModels(settings, stores, model, lambda owner: changed(owner, None), fixed=brings_model),
             toolbox=Toolbox(stores, sealer, settings, self._code.of),
             code=self._code,
@@ -124,7 +134,7 @@ class Answering:
             self.services,
             settings.home / "libraries",
             _indexed,
-            shelves=shelves_at(settings.database_in(settings.home), reader_named(worker)),
+            shelves=shelves,
         )
         self.services.intake.hear = self._hear
         runs.heard.add(self._heard)

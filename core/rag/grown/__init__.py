@@ -9,15 +9,17 @@ from core.errors import extra_for
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from core.rag.grown.making import Maker
     from core.rag.grown.shelf import PgShelves
 
 
-def shelves_at(place: Path | str, reader: str = "") -> PgShelves | None:
+def shelves_at(place: Path | str, reader: str = "", maker: Maker | None = None) -> PgShelves | None:
     """The shelves of a database; `None` where that is a file, and each library has a file of its own.
 
     Args:
         place: As `Database.open` takes it.
         reader: What this process calls the connections by which it holds what it reads.
+        maker: As of `PgShelves`.
 
     Raises:
         MissingExtraError: What speaks to PostgreSQL is not installed.
@@ -26,4 +28,4 @@ def shelves_at(place: Path | str, reader: str = "") -> PgShelves | None:
         return None
     with extra_for("A library in PostgreSQL"):
         from core.rag.grown.shelf import PgShelves
-    return PgShelves(place, reader)
+    return PgShelves(place, reader, maker)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from contextlib import contextmanager
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import psycopg
 
@@ -14,6 +14,7 @@ from core.rag.document import Document, Figure, Heading, PageShape, Passage
 from core.rag.grown import words
 from core.rag.grown.connections import Connections, number_of, one
 from core.rag.grown.listed import WordLists, forget_lists
+from core.rag.grown.making import Making, VectorJobs
 from core.rag.grown.near import forget_graphs
 from core.rag.grown.notes import PgNotes
 from core.rag.half_read import KeptPages
@@ -28,7 +29,9 @@ if TYPE_CHECKING:
     from core.rag.draft import Piece
     from core.rag.embedding.base import Embedder
     from core.rag.grown.connections import Db
+    from core.rag.grown.making import Maker
     from core.rag.grown.vectors import PgVectors
+    from core.rag.shelf import Derived, Vectors
 
 _COLUMNS = tuple(field.name for field in fields(Document))
 _DOCUMENTS = f"SELECT {', '.join(_COLUMNS)} FROM shelf_documents WHERE shelf = %(shelf)s"  # noqa: S608 - our own fields
@@ -67,10 +70,15 @@ class PgShelves:
     Args:
         address: As `PARLOUR_DATABASE` has it.
         reader: What the connections are called by which documents are held that are read.
+        maker: The part that this process has in making vectors; left out, it makes those of what it opens by itself.
+
+    Attributes:
+        jobs: Whose vectors are to be made, and by whom, where processes part that.
     """
 
-    def __init__(self, address: str, reader: str = "") -> None:
+    def __init__(self, address: str, reader: str = "", maker: Maker | None = None) -> None:
         self._server = Connections(address, reader)
+        self.jobs = VectorJobs(self._server, maker) if maker is not None else None
 
     def of(self, owner: str, library: str = "documents") -> PgShelf:
         """The shelf of a library of an owner, made where there is none. Raises StorageError."""
@@ -79,7 +87,7 @@ class PgShelves:
         with self._server.reading() as db:
             if db.execute(find, named).fetchone() is None:
                 db.execute("INSERT INTO shelves (owner, library) VALUES (%s, %s) ON CONFLICT DO NOTHING", named)
-            return PgShelf(self._server, named[0], one(db, find, named)[0])
+            return PgShelf(self._server, named[0], one(db, find, named)[0], self.jobs)
 
     def forget(self, owner: str) -> None:
         """Delete all libraries of an owner. Raises StorageError."""
@@ -91,6 +99,8 @@ class PgShelves:
 
     def close(self) -> None:
         """Close all connections."""
+        if self.jobs is not None:
+            self.jobs.close()
         self._server.close()
 
 
@@ -99,9 +109,11 @@ class PgShelf:
 
     Args:
         number: Of the library.
+        jobs: Where it is noted that it lacks vectors.
     """
 
-    def __init__(self, server: Connections, owner: str, number: int) -> None:
+    def __init__(self, server: Connections, owner: str, number: int, jobs: VectorJobs | None = None) -> None:
+        self._jobs = jobs
         self._server, self._owner, self._shelf = server, owner, number
         self._here = {"owner": owner, "shelf": number}
         self._closed = False
@@ -141,6 +153,8 @@ class PgShelf:
             self._put_pages(db, piece)
             self._put_passages(db, rows)
             self._keep_pages(db, piece)
+            if rows and self._jobs is not None and self._server.has_vectors():
+                self._jobs.note(db, self._shelf, self._owner)
             return self._one(db, document.id)
 
     def _keep_pages(self, db: Db, piece: Piece) -> None:
@@ -417,6 +431,12 @@ class PgShelf:
         from core.rag.grown.vectors import PgVectors
 
         return PgVectors(self._server, (self._owner, self._shelf), embedder, most, in_parts=in_parts, moved=moved)
+
+    def making(self, vectors: Sequence[Vectors]) -> Sequence[Derived]:
+        """As of `Shelf`."""
+        if self._jobs is None:
+            return [*vectors]
+        return [Making(self._jobs, (self._shelf, self._owner), cast("Sequence[PgVectors]", vectors))]
 
     def quick_words(self, on_old: Callable[[], None]) -> WordLists:
         """As of `Shelf`."""

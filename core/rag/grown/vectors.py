@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from core.rag.embedding.base import Embedder, Floats
     from core.rag.grown.connections import Connections
+    from core.rag.grown.making import HeldJob
 
 _MISSING = """
 SELECT p.id, d.title, d.name, p.heading, p.text
@@ -64,6 +65,8 @@ class PgVectors(MadeVectors):
         self._is_whole_at = -1  # the change of the library at which every passage had a vector
         self._given: dict[str, Any] = {"owner": of[0], "shelf": of[1], "model": self.model}
         self.graph = None if in_parts else PgGraph(server, self._given)
+        self.held: HeldJob | None = None
+        """The lease under which they are being made."""
 
     def _missing(self, last: int, most: int) -> list[tuple[int, str, str, str, str]]:
         with self._server.reading() as db:
@@ -75,12 +78,27 @@ class PgVectors(MadeVectors):
         return row[0] if row else 0
 
     def keep(self, made: Sequence[tuple[int, NDArray[np.float16]]]) -> None:
-        """As of `MadeVectors`."""
+        """As of `MadeVectors`; raises JobLostError, TurnOverError where they are made under a lease."""
+        held = self.held
         with self._server.writing() as db:
             # While they are added no passage goes: its vector would stay.
             db.execute("SELECT 1 FROM shelves WHERE id = %(shelf)s FOR SHARE", self._given)
+            if held is not None:
+                held.check(db)
             with db.cursor() as cursor:
                 cursor.executemany(_KEEP, [{**self._given, "id": at, "vec": _text(row)} for at, row in made])
+
+        if held is not None:
+            held.check_turn()
+
+    def tell(self) -> None:
+        """Call back that some were made, here or elsewhere."""
+        self.moved()
+
+    def is_whole(self) -> bool:
+        """Whether no passage lacks a vector that should have one."""
+        count = self._chunks()
+        return not count or (self.most is not None and count > self.most) or self._has_all(None)
 
     def _chunks(self) -> int:
         return self._state()[0]

@@ -1,0 +1,97 @@
+"""Sees to it that the vectors of all libraries are made: one that waits for that is opened for as long as it takes."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import AsyncExitStack, suppress
+from typing import TYPE_CHECKING, Final
+
+from core.errors import StorageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractAsyncContextManager
+
+    from core.rag.grown.making import HeldJob, VectorJobs
+    from core.rag.library import Library
+
+_LOG = logging.getLogger(__name__)
+_EVERY: Final = 2.0
+"""Seconds between two looks, where nobody says that there is something."""
+_APART: Final = 1.0
+"""Seconds between two looks at one that is made here."""
+
+
+class MakingVectors:
+    """Opens libraries that wait for vectors, so that these are made in them.
+
+    Args:
+        jobs: What waits.
+        index: Opens an owner's index, for an `async with` block.
+    """
+
+    def __init__(self, jobs: VectorJobs, index: Callable[[str], AbstractAsyncContextManager[Library]]) -> None:
+        self._jobs, self._index = jobs, index
+        self._woken = asyncio.Event()
+        self._looking: asyncio.Task[None] | None = None
+        self._making: set[asyncio.Task[None]] = set()
+
+    def begin(self) -> None:
+        """Look from now on."""
+        loop = asyncio.get_running_loop()
+        self._jobs.room = lambda: _heard(loop, self._woken)
+        self._looking = asyncio.create_task(self._look_on(), name="vectors that wait")
+
+    async def aclose(self) -> None:
+        """Begin nothing more, and let others go on with what is made here."""
+        await asyncio.to_thread(self._jobs.close)
+        tasks = [*self._making, *([self._looking] if self._looking is not None else [])]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _look_on(self) -> None:
+        while True:
+            self._woken.clear()
+            try:
+                # Not ended in the middle: what was taken would be nobody's until its lease is over.
+                taking = asyncio.create_task(asyncio.to_thread(self._jobs.take_waiting))
+                for held in await asyncio.shield(taking):
+                    task = asyncio.create_task(self._make(held), name="vectors of a library")
+                    self._making.add(task)
+                    task.add_done_callback(self._making.discard)
+                    self._woken.set()  # there may be more
+            except StorageError as error:
+                _LOG.info("It is not known which libraries lack vectors: %s", error)
+            except Exception:  # noqa: BLE001 - logged below, and the next look may do better
+                _LOG.exception("Vectors that wait could not be taken up; this is tried again.")
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_EVERY):
+                    await self._woken.wait()
+
+    async def _make(self, held: HeldJob) -> None:
+        """Keep a library open until its vectors are made, or somebody else makes them."""
+        try:
+            async with AsyncExitStack() as opened:
+                library = await opened.enter_async_context(self._index(held.owner))
+                news, loop = asyncio.Event(), asyncio.get_running_loop()
+                opened.callback(library.retriever.on_vector_progress(lambda: _heard(loop, news)))
+                library.retriever.changed()
+                while held.is_held and library.is_intact() and not library.retriever.vectors_idle():
+                    news.clear()
+                    with suppress(TimeoutError):
+                        async with asyncio.timeout(_APART):
+                            await news.wait()
+        except StorageError as error:
+            _LOG.warning("A library cannot be opened for its vectors: %s", error)
+        finally:
+            if held.is_held:
+                with suppress(StorageError):
+                    await asyncio.shield(asyncio.to_thread(held.give_up, failed=True))
+
+
+def _heard(loop: asyncio.AbstractEventLoop, news: asyncio.Event) -> None:
+    """Called from another thread."""
+    if not loop.is_closed():
+        loop.call_soon_threadsafe(news.set)
