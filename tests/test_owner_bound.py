@@ -36,6 +36,7 @@ ALLOWED = {
     "core.ingesting.opening.opened_house": FACTORIES,
     "core.mcp.servers.Servers.of": FACTORIES,
     "core.models.own_models.AllModels.of": FACTORIES,
+    "core.rag.grown.making.HeldJob.__init__": SHARES,
     "core.rag.grown.shelf.PgShelves.forget": GONE,
     "core.rag.grown.shelf.PgShelves.of": FACTORIES,
     "core.rag.grown.shelf.PgShelf.__init__": BOUND,

@@ -34,7 +34,7 @@ _AGAIN: Final = 60.0  # seconds until what failed is tried again, twice as long 
 _LONGEST: Final = 3600.0
 _NOW: Final = "CAST(extract(epoch FROM clock_timestamp()) AS double precision)"
 _NOTED: Final = f"""
-INSERT INTO vector_jobs (shelf, owner, due) VALUES (%s, %s, {_NOW})
+INSERT INTO vector_jobs (shelf, owner, due) SELECT id, owner, {_NOW} FROM shelves WHERE id = %s
 ON CONFLICT (shelf) DO UPDATE SET asked = vector_jobs.asked + 1"""  # noqa: S608 - our own names
 _COLUMNS: Final = "shelf, owner, asked, kept, worker, epoch, lease_until, tries"
 _SEEN: Final = f"SELECT {_COLUMNS}, lease_until < {_NOW}, due <= {_NOW} FROM vector_jobs"  # noqa: S608 - our own names
@@ -46,6 +46,11 @@ _TAKE: Final = f"""
 WITH next AS MATERIALIZED ({{which}} LIMIT %(most)s FOR UPDATE {{of}} SKIP LOCKED)
 UPDATE vector_jobs v SET worker = %(worker)s, epoch = epoch + 1, lease_until = {_NOW} + %(lease)s
 FROM next WHERE v.shelf = next.shelf RETURNING v.shelf, v.owner, v.epoch, v.asked"""  # noqa: S608 - the same
+
+_RENEW: Final = f"""
+UPDATE vector_jobs
+SET lease_until = {_NOW} + %s, kept = kept + %s, tries = CASE WHEN %s > 0 THEN 0 ELSE tries END
+WHERE shelf = %s AND epoch = %s AND worker = %s"""  # noqa: S608 - the same
 
 
 class TurnOverError(Exception):
@@ -134,15 +139,15 @@ class VectorJobs:
 
     # ---- what is to be made
 
-    def note(self, db: Db, shelf: int, owner: str) -> None:
+    def note(self, db: Db, shelf: int) -> None:
         """Note within a change of a library that it lacks vectors."""
-        db.execute(_NOTED.encode(), [shelf, owner])
+        db.execute(_NOTED.encode(), [shelf])
 
-    def want(self, shelf: int, owner: str) -> None:
+    def want(self, shelf: int) -> None:
         """Note that a library lacks vectors, of which nobody has noted it. Raises StorageError."""
         with self._server.writing() as db:
             if db.execute("SELECT 1 FROM shelves WHERE id = %s FOR KEY SHARE", [shelf]).fetchone() is not None:
-                self.note(db, shelf, owner)
+                self.note(db, shelf)
 
     def of(self, shelf: int) -> Job | None:
         """The job of a library; `None` where none is noted. Raises StorageError."""
@@ -303,11 +308,14 @@ class HeldJob:
         """Whether it is still ours, as far as is known here."""
         return self._jobs.held.get(self.shelf) is self
 
-    def renewed(self, db: Db, more: str = "") -> bool:
-        """Renew it; whether it is still ours. Nobody takes it over before the transaction ends."""
-        renewing = f"UPDATE vector_jobs SET lease_until = {_NOW} + %s{more} WHERE shelf = %s AND epoch = %s"  # noqa: S608
-        values = [self._jobs.lease, self.shelf, self.epoch, self._jobs.worker]
-        return bool(db.execute(f"{renewing} AND worker = %s".encode(), values).rowcount)
+    def renewed(self, db: Db, *, kept: int = 0) -> bool:
+        """Renew it; whether it is still ours. Nobody takes it over before the transaction ends.
+
+        Args:
+            kept: Batches that the transaction stores.
+        """
+        values = [self._jobs.lease, kept, kept, self.shelf, self.epoch, self._jobs.worker]
+        return bool(db.execute(_RENEW.encode(), values).rowcount)
 
     def check(self, db: Db) -> None:
         """Nothing, within a change that stores a batch, while it is ours.
@@ -315,7 +323,7 @@ class HeldJob:
         Raises:
             JobLostError: Another process has taken it over, or it was given up.
         """
-        if not self.renewed(db, ", kept = kept + 1, tries = 0"):
+        if not self.renewed(db, kept=1):
             raise JobLostError
 
     def check_turn(self) -> None:
@@ -371,12 +379,12 @@ class Making:
     """Makes the vectors that a library lacks, of all its models; or waits for the process that does.
 
     Args:
-        of: The number of the library, and its owner.
+        shelf: The number of the library.
         vectors: Of each model, in the order in which they are made.
     """
 
-    def __init__(self, jobs: VectorJobs, of: tuple[int, str], vectors: Sequence[Made]) -> None:
-        self._jobs, (self._shelf, self._owner), self._vectors = jobs, of, vectors
+    def __init__(self, jobs: VectorJobs, shelf: int, vectors: Sequence[Made]) -> None:
+        self._jobs, self._shelf, self._vectors = jobs, shelf, vectors
 
     def fill(self, stop: threading.Event) -> bool:
         """As of `Derived`. Where another process makes them, this one only looks how far they are.
@@ -397,7 +405,7 @@ class Making:
             if job is None:
                 if self._is_whole():
                     return True
-                self._jobs.want(self._shelf, self._owner)
+                self._jobs.want(self._shelf)
                 continue
             if job.worker is None and not job.due:  # they cannot be made now, and are tried again later
                 return False

@@ -154,7 +154,7 @@ class PgShelf:
             self._put_passages(db, rows)
             self._keep_pages(db, piece)
             if rows and self._jobs is not None and self._server.has_vectors():
-                self._jobs.note(db, self._shelf, self._owner)
+                self._jobs.note(db, self._shelf)
             return self._one(db, document.id)
 
     def _keep_pages(self, db: Db, piece: Piece) -> None:
@@ -436,7 +436,7 @@ class PgShelf:
         """As of `Shelf`."""
         if self._jobs is None:
             return [*vectors]
-        return [Making(self._jobs, (self._shelf, self._owner), cast("Sequence[PgVectors]", vectors))]
+        return [Making(self._jobs, self._shelf, cast("Sequence[PgVectors]", vectors))]
 
     def quick_words(self, on_old: Callable[[], None]) -> WordLists:
         """As of `Shelf`."""
