@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
 # The newest step. Known here, so that opening a file that is up to date needs no Alembic.
-HEAD = "0024"
+HEAD = "0025"
 
 _FOLDER = Path(__file__).parent
 

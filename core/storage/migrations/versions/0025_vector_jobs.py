@@ -6,8 +6,8 @@ from alembic import op
 
 from core.storage.shelf_tables import vector_jobs_statement
 
-revision = "0024"
-down_revision = "0023"
+revision = "0025"
+down_revision = "0024"
 
 
 def upgrade() -> None:
