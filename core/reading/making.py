@@ -86,7 +86,7 @@ class MakingVectors:
         except StorageError as error:
             _LOG.warning("A library cannot be opened for its vectors: %s", error)
         finally:
-            if held.is_held:
+            if held.is_held and not held.is_begun:
                 with suppress(StorageError):
                     await asyncio.shield(asyncio.to_thread(held.give_up, failed=True))
 

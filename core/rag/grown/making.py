@@ -134,7 +134,7 @@ class VectorJobs:
         self._looking = threading.Lock()
         self._looked = 0.0
         self._seen: dict[int, tuple[int, float | None, float]] = {}
-        self._closed = threading.Event()
+        self._closed, self._pause = threading.Event(), threading.Event()
         self._renewing: threading.Thread | None = None
 
     # ---- what is to be made
@@ -254,7 +254,8 @@ class VectorJobs:
                 self.drop(one)
 
     def _renew_on(self) -> None:
-        while not self._closed.wait(self.beat):
+        while True:
+            self._pause.wait(self.beat)
             with self._guard:
                 if not self.held:
                     self._renewing = None
@@ -278,10 +279,10 @@ class VectorJobs:
         return self._others_wait and len(self.held) >= MOST and time.monotonic() - since >= _SLICE
 
     def close(self) -> None:
-        """Take nothing any more, and let others go on with what is held."""
+        """Take nothing any more. What a library makes is given up when that is closed, after the batch at hand."""
         self._closed.set()
         with self._guard:  # what is being taken at this moment is held then
-            held = list(self.held.values())
+            held = [one for one in self.held.values() if not one.is_begun]
         for one in held:
             with suppress(StorageError):
                 one.give_up()

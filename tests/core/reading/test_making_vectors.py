@@ -37,7 +37,7 @@ class Houses:
         given: Any = {"home": self._home, "retrieval": "hybrid", "code": "off", "secret": "the same for all"}
         self._patch.setattr("core.workspace.answering.this_worker", lambda: f"{name}/1@1")
         engine = Engine(Settings.load(database=self._database, role=role, **given), model=ScriptedModel())
-        self.models[name] = Model()
+        self.models.setdefault(name, Model())
         engine = await self._opened.enter_async_context(engine)
         jobs = jobs_of(engine)
         assert jobs.worker == f"{name}/1@1"
@@ -123,8 +123,9 @@ async def test_a_library_that_nobody_has_open_is_opened_for_its_vectors(houses: 
     assert record.status == "ready"
     assert houses.models["web"].made == []
     assert await jobs(web) == [("alice", None)]
+    model = houses.models["worker"] = Model()
+    houses._patch.setattr("core.rag.embedding.catalog.embedders", lambda _: [model])
     worker = await houses.open("worker", "worker")
-    houses._patch.setattr("core.rag.embedding.catalog.embedders", lambda _: [houses.models["worker"]])
     assert await made(index)
     assert houses.models["worker"].made
     assert houses.models["web"].made == []
