@@ -136,8 +136,8 @@ async def evaluated(
         name, why = (found.name or name_of(one), found.why) if is_score else (name_of(one), "")
         if isinstance(value, bool):
             said = {"name": name, "said": why} if why else {"name": name}
-            key = "evaluator_said" if why else "evaluator"
-            outcomes.append(Outcome(name, value) if value else Outcome(name, value, key, said))
+            reason = "evaluator_said" if why else "evaluator"
+            outcomes.append(Outcome(name, value) if value else Outcome(name, value, reason, said))
         elif isinstance(value, int | float) and isfinite(value):
             scores[name] = float(value)
         else:
