@@ -263,7 +263,8 @@ _LISTED: Mapping[str, str] = {
         core.rag.grown.shelf: PgShelves.* PgShelf.*
         core.rag.grown.notes: PgNotes.*
         core.rag.grown.vectors: PgVectors.*
-        core.rag.grown.words: find find_all take_in take_out
+        core.rag.grown.words: find find_all scored take_in take_out
+        core.rag.grown.listed: WordLists.*
         core.rag.search.vector: VectorSearcher.* HybridSearcher.*
         core.rag.search.word_index: WordIndex.* Snapshot.* WordWriter.*
         core.rag.search.stored_vectors: Vectors.like
