@@ -88,7 +88,9 @@ function groups(sought) {
 
 function draw() {
   if (!open || !known) return;
-  const { list, field } = open;
+  const { list, field, named } = open;
+  named.textContent = known.note ?? '';
+  named.hidden = !known.note;
   const held = list.contains(document.activeElement) ? keyOf(document.activeElement) : '';
   const top = list.scrollTop;
   const found = groups(field.value.trim().toLowerCase());
@@ -165,11 +167,12 @@ export function openChoosing() {
   const about = make('div', { className: 'p-about' });
   about.append(...document.querySelector('#top .p-ready .p-card')?.cloneNode(true).childNodes ?? []);
   const menu = make('div', { className: 'p-menu-body', attributes: { role: 'menu', 'aria-label': say('choose') } }, list, ...foot());
-  const element = make('div', { className: 'p-choose' }, make('label', { className: 'p-find', hidden: true }, field), about, menu);
+  const named = make('p', { className: 'p-pick-note', hidden: true });
+  const element = make('div', { className: 'p-choose' }, make('label', { className: 'p-find', hidden: true }, field), about, menu, named);
   about.hidden = !about.childNodes.length;
   element.addEventListener('keydown', pressed);
   (document.querySelector('main') ?? document.body).append(element);
-  open = { element, list, field, all: false };
+  open = { element, list, field, named, all: false };
   trigger()?.setAttribute('aria-expanded', 'true');
   if (!known) list.append(make('p', { className: 'p-pick-note', textContent: say('models_loading') }));
   draw();

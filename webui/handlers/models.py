@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from starlette.routing import BaseRoute
 
     from core.models.own_models import OwnerModels
+    from core.workspace.workspace import Workspace
     from webui.context import WebContext
     from webui.words import Words
 
@@ -182,6 +183,11 @@ class ModelRoutes:
         del words
         return {"models": await models.offered(draft)}
 
+    async def _of_titles(self, workspace: Workspace, told: dict[str, Any], words: Words) -> dict[str, Any]:
+        """Beside the prices of models, that a call more is made to name a conversation, where one may be."""
+        on = self._engine.settings.titles and self._engine.program is None and told.get("costs")
+        return {"note": words("models.titles_cost")} if on and (await workspace.preferences.get()).titles else {}
+
     def _answering(
         self, work: Callable[[OwnerModels, Draft, Words], Awaitable[dict[str, Any]]]
     ) -> Callable[[Request], Awaitable[Response]]:
@@ -200,6 +206,7 @@ class ModelRoutes:
                 try:
                     async with self._engine.workspaces.open(owner) as workspace:
                         told = await work(workspace.models, draft, words)
+                        told |= await self._of_titles(workspace, told, words)
                         shares = workspace.models.is_local and bool(await workspace.stores.lending.groups())
                         return {**told, "shares": True} if shares and "services" in told else told
                 except ParlourError as error:

@@ -57,7 +57,8 @@ def choices_data(
     starred = [rows[one] for one in favourites if one in rows]
     first = {*favourites, *twins, INSTALLED}  # the installation's model stands first among the groups
     others = [rows[one] for one in used if one not in first and one in rows]
-    return {"favourites": starred, "lately": others[:_LATELY], "groups": groups}
+    costs = any(not model.free and model.state != "no_key" for one in services for model in one.models)
+    return {"favourites": starred, "lately": others[:_LATELY], "groups": groups, "costs": costs}
 
 
 def service_label(one: ServiceChoices, words: Words) -> str:

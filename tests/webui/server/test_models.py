@@ -235,6 +235,37 @@ async def test_a_key_in_a_failure_that_nobody_foresaw_is_not_logged(caplog: pyte
     assert "CANARY" not in caplog.text + answer.text
 
 
+@pytest.mark.anyio
+async def test_beside_the_prices_of_a_service_with_a_key_the_menu_says_what_a_title_takes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from starlette.applications import Starlette
+
+    from core.engine import Engine
+    from core.settings import Settings
+    from core.testing.scripted_model import ScriptedModel
+    from webui.context import WebContext
+    from webui.handlers.models import ModelRoutes
+
+    monkeypatch.setenv("PARLOUR_TITLES", "1")
+    async with Engine(Settings.load(home=tmp_path / "home"), model=ScriptedModel()) as engine:
+        routes = Starlette(routes=ModelRoutes(WebContext(engine, engine.settings, Words.of)).table())
+
+        async def owned(scope: Any, receive: Any, send: Any) -> None:
+            await routes({**scope, "owner": "local"}, receive, send)
+
+        async def note(client: httpx.AsyncClient) -> Any:
+            return (await client.get("/models/choices")).json().get("note")
+
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(owned), base_url="http://test") as client:
+            assert await note(client) is None  # nothing costs anything yet
+            await client.post("/models/save_anyway", json={"service": "anthropic", "key": KEY})
+            assert "up to 1,120 tokens" in str(await note(client))
+            async with engine.workspaces.open("local") as workspace:
+                await workspace.preferences.change("titles", False)
+            assert await note(client) is None
+
+
 def test_the_menu_lists_models_side_by_side_and_never_a_price_of_nothing(page: RawPage, service: ModelServer) -> None:
     ask(page, "save", service="compatible", address=service.base_url, model="one", key=KEY)
     told = ask(page, "refresh")
