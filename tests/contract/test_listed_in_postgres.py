@@ -151,6 +151,20 @@ def test_who_asks_a_library_that_is_not_listed_or_not_far_enough_has_it_listed(s
     assert len(told) == 2
 
 
+def test_a_search_in_a_small_library_asks_for_no_lists(shelves: PgShelves, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[int] = []
+    for count in (10, 30):  # the other one may have been a large one, and may have lists
+        shelf = shelves.of(f"listed, {count}")
+        put(shelf, "a", count)
+        shelf.quick_words(lambda: told.append(1))
+        wanted = looked_up(shelf, ASKED, 7)
+        with monkeypatch.context() as none_there:
+            if count < listed.LARGE // 2:
+                none_there.setattr(listed, "_LISTS", "neither")
+            assert shelf.words(ASKED, 7) == wanted
+    assert told == []
+
+
 def test_a_few_chosen_documents_are_searched_whole_in_a_very_large_library(
     shelves: PgShelves, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -184,6 +198,18 @@ def test_lists_go_with_their_library_and_none_are_made_of_one_that_goes(
     count = "SELECT (SELECT count(*) FROM word_parts WHERE shelf NOT IN (SELECT id FROM shelves)), "
     count += "(SELECT count(*) FROM word_lists WHERE part NOT IN (SELECT id FROM word_parts))"
     assert stays._rows(count) == [(0, 0)]  # pyright: ignore[reportPrivateUsage]
+
+
+def test_lists_that_an_older_parlour_left_behind_go_when_others_are_made(shelves: PgShelves) -> None:
+    shelf, _ = filled(shelves, "listed, left", 2)
+    with shelf._server.writing() as db:  # pyright: ignore[reportPrivateUsage]
+        db.execute("DELETE FROM passages WHERE owner = 'listed, left'")
+        db.execute("DELETE FROM shelves WHERE owner = 'listed, left'")
+    left = "SELECT count(*) FROM word_lists WHERE part NOT IN (SELECT id FROM word_parts)"
+    assert shelf._rows(left) != [(0,)]  # pyright: ignore[reportPrivateUsage]
+    other, _ = filled(shelves, "listed, after", 2)
+    assert parts(other) == [32, 28]
+    assert shelf._rows(left) == [(0,)]  # pyright: ignore[reportPrivateUsage]
 
 
 def test_one_process_lists_at_a_time_and_one_that_ends_waits_for_nothing(shelves: PgShelves) -> None:

@@ -60,6 +60,13 @@ SELECT count(*) FROM (
     SELECT FROM passages WHERE owner = %(owner)s AND shelf = %(shelf)s AND id > %(last)s LIMIT %(most)s) AS new"""
 _COPY: Final = "COPY word_lists (part, key, packed) FROM STDIN (FORMAT BINARY)"
 _LEFT: Final = "DELETE FROM word_lists WHERE part = ANY(%s)"
+# Each part is found by one look into the index: there are millions of lists.
+_OF_NONE: Final = """
+WITH RECURSIVE parts AS (
+    (SELECT part FROM word_lists ORDER BY part LIMIT 1) UNION ALL
+    SELECT (SELECT l.part FROM word_lists l WHERE l.part > p.part ORDER BY l.part LIMIT 1) FROM parts p
+    WHERE p.part IS NOT NULL)
+SELECT part FROM parts WHERE part IS NOT NULL AND NOT EXISTS (SELECT FROM word_parts w WHERE w.id = parts.part)"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +107,8 @@ class WordLists:
         """As of `Lists`."""
         from core.rag.grown.packed import Scores
 
+        if given["total"] < LARGE // 2:
+            return None
         added = _so_many(standing)
         asked = {**self._given, **given, "added": given["keys"][:added]}
         with db.transaction():  # what is listed and what is new are of the same moment
@@ -107,7 +116,8 @@ class WordLists:
             with db.cursor(binary=True) as cursor:
                 rows = cursor.execute(_LISTS, asked).fetchall()
             if not rows:
-                self.on_old()
+                if given["total"] >= LARGE:
+                    self.on_old()
                 return None
             asked["last"] = rows[-1][1]
             (new,) = one(db, _HOW_MANY_NEW, {**asked, "most": _MOST_NEW + 1})
@@ -163,6 +173,8 @@ class WordLists:
         passages, parts = self._passages(db), self._parts(db)
         if self._is_current(db):  # another process was faster
             return
+        if left := [part for (part,) in db.execute(_OF_NONE).fetchall()]:  # of a library that an older Parlour deleted
+            _drop(db, left)
         if passages < LARGE // 2 or _is_wasted(parts, passages - self._new(db, parts, passages)):
             with db.transaction():
                 _drop(db, [one.number for one in parts])

@@ -145,7 +145,7 @@ class Lists(Protocol):
 
         Args:
             part: The part of the table that has the library.
-            given: What is asked with.
+            given: What is asked with, and `total`, how many passages the library has.
             standing: In how many passages each of the terms stands, the rarest first.
         """
         ...
@@ -176,6 +176,7 @@ def find(
     keys = [key_of(of[1], term) for _, term in there]
     given: dict[str, Any] = {
         **_about(of, total, length, k, documents),
+        "total": total,
         "keys": keys,
         "shorts": [short_of(key) for key in keys],
         "weights": [_weight(total, passages) for passages, _ in there],
