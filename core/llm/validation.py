@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from difflib import get_close_matches
 from functools import lru_cache
-from math import isfinite
+from math import inf, isfinite
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from pydantic import AliasChoices, BaseModel, ValidationError
@@ -41,6 +41,7 @@ RANGES: Final[Mapping[str, tuple[float, float]]] = {
     "frequency_penalty": (-2, 2),
 }
 """What services take of what all of them have: of these alone a value is known to be wrong."""
+_TAKEN: Final[Mapping[str, tuple[float, float]]] = {**RANGES, "temperature": (0, inf)}  # of models here, above 2 too
 _SECONDS: Final = frozenset({"request_timeout", "turn_timeout"})
 _DICTS: Final = ("extra_body", "extra_headers", "extra_query")
 
@@ -91,7 +92,7 @@ def read_settings(generate: Mapping[str, Any]) -> dict[str, Any]:
         name: _limit(name, least, given) for name, least in _LEAST.items() if (given := generate.get(name)) is not None
     }
     within = {
-        name: _within(name, *ends, given) for name, ends in RANGES.items() if (given := generate.get(name)) is not None
+        name: _within(name, *ends, given) for name, ends in _TAKEN.items() if (given := generate.get(name)) is not None
     }
     return {**generate, **limits, **within}
 
@@ -105,9 +106,10 @@ def _number(given: Any) -> float:
 
 
 def _within(name: str, least: float, most: float, given: Any) -> Any:
-    if not isinstance(given, bool) and least <= (number := _number(given)) <= most:
+    if not isinstance(given, bool) and least <= (number := _number(given)) <= most and isfinite(number):
         return given if isinstance(given, int | float) else number
-    hint = f"Give a number from {least:g} to {most:g}; leave it out for the service's own."
+    ends = f"from {least:g} to {most:g}" if isfinite(most) else f"of {least:g} or more"
+    hint = f"Give a number {ends}; leave it out for the service's own."
     raise SettingsError(f"generate_cfg[{name!r}] cannot be {shown(given)}.", hint=hint, name=name)
 
 
@@ -151,6 +153,7 @@ _THEIRS: Final = frozenset(
     {
         *("max_completion_length", "max_new_tokens", "max_output_tokens", "min_completion_tokens", "min_new_tokens"),
         *("min_tokens", "parallel_tool_calls", "speed", "temperature_last", "top_a", "top_h", "top_k", "top_n"),
+        *("auto_max_new_tokens", "typ_p"),
     }
 )
 """Services' own settings that resemble one of ours; a test goes through the vendors' lists."""

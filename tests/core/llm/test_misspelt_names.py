@@ -73,10 +73,11 @@ def test_a_misspelt_name_in_generate_cfg_is_asked_about(name: str, meant: str) -
 @pytest.mark.parametrize(
     ("name", "given", "said"),
     [
-        ("temperature", "hot", "cannot be 'hot'. Give a number from 0 to 2; leave it out for the service's own."),
-        ("temperature", -1, "cannot be -1. Give a number from 0 to 2; leave it out for the service's own."),
-        ("temperature", float("nan"), "cannot be nan. Give a number from 0 to 2; leave it out for the service's own."),
-        ("temperature", True, "cannot be True. Give a number from 0 to 2; leave it out for the service's own."),
+        ("temperature", "hot", "cannot be 'hot'. Give a number of 0 or more; leave it out for the service's own."),
+        ("temperature", -1, "cannot be -1. Give a number of 0 or more; leave it out for the service's own."),
+        ("temperature", float("nan"), "cannot be nan. Give a number of 0 or more; leave it out for the service's own."),
+        ("temperature", float("inf"), "cannot be inf. Give a number of 0 or more; leave it out for the service's own."),
+        ("temperature", True, "cannot be True. Give a number of 0 or more; leave it out for the service's own."),
         ("top_p", 7, "cannot be 7. Give a number from 0 to 1; leave it out for the service's own."),
         ("presence_penalty", 3, "cannot be 3. Give a number from -2 to 2; leave it out for the service's own."),
         ("max_tokens", 0, "cannot be 0. Give a whole number, at least 1; leave it out for the service's own."),
@@ -92,6 +93,12 @@ def test_a_value_that_no_service_takes_is_refused_before_it_is_asked(name: str, 
         with pytest.raises(SettingsError) as caught:
             ask()
         assert str(caught.value) == f"generate_cfg[{name!r}] {said}"
+
+
+def test_a_temperature_that_only_models_on_this_machine_take_goes_to_them() -> None:
+    asked = ScriptedModel("fine")
+    asked.chat(ASK, stream=False, extra_generate_cfg={"temperature": 3})
+    assert asked.requests[0].generate["temperature"] == 3
 
 
 def test_a_number_that_a_file_gives_as_text_is_one() -> None:
@@ -111,7 +118,7 @@ def test_every_parameter_of_a_vendor_goes_to_it() -> None:
         cache_control truncate_prompt_tokens result_format tool_stream preserve_thinking translation_options
         enable_code_interpreter length_penalty ignore_eos include_stop_str_in_output mirostat num_beams options
         top_a top_h top_n_sigma temperature_last dynamic_temperature min_new_tokens min_completion_tokens
-        nothing_like_ours
+        auto_max_new_tokens typ_p nothing_like_ours
     """
     check_generate_names(names.split())
     sent = ScriptedModel("fine")
