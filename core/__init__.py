@@ -195,10 +195,9 @@ def __getattr__(name: str) -> Any:
     if callable(value):
         from core.plain_parameters import says_which_parameter
 
-        value = says_which_parameter(value)
+        value = globals().setdefault(name, says_which_parameter(value))  # another thread may have been faster
         setattr(home, name, value)  # it is one and the same, also for pickle
-    globals()[name] = value
-    return value
+    return globals().setdefault(name, value)
 
 
 def __dir__() -> list[str]:

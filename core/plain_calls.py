@@ -41,6 +41,7 @@ class Kind:
         types: Classes of values that fit.
         tests: What else fits.
         values: The only ones, where they are named.
+        plain: Classes whose own objects fit without a further look.
     """
 
     words: str
@@ -48,12 +49,25 @@ class Kind:
     types: tuple[type, ...] = ()
     tests: tuple[Callable[[Any], bool], ...] = ()
     values: tuple[object, ...] = ()
+    plain: frozenset[type] = frozenset()
 
     def fits(self, value: Any) -> bool:
         """Whether it takes the value; true and false are no numbers."""
         if isinstance(value, self.types):
             return type(value) is not bool or bool in self.types or object in self.types
-        return any(test(value) for test in self.tests) or value in self.values
+        return any(test(value) for test in self.tests) or any(_is_same(value, one) for one in self.values)
+
+
+def _is_same(value: Any, one: object) -> bool:
+    try:
+        return bool(value == one)
+    except (TypeError, ValueError):  # an array is compared part by part
+        return False
+
+
+def _is_switch(value: Any) -> bool:
+    """Whether it is a single true or false of NumPy's."""
+    return getattr(getattr(value, "dtype", None), "kind", "") == "b" and getattr(value, "ndim", 1) == 0
 
 
 def _is_many(value: Any) -> bool:
@@ -71,14 +85,14 @@ def _are_texts(value: Any) -> bool:
     )
 
 
-_MANY: Final = Kind("a list", "[…]", tests=(_is_many,))
+_MANY: Final = Kind("a list", "[…]", tests=(_is_many,), plain=frozenset({list, tuple}))
 _TEXT_LIST: Final = Kind("a list of texts", '["…"]', tests=(_are_texts,))
-_DICT: Final = Kind("a dict", "{…}", tests=(_is_dict,))
+_DICT: Final = Kind("a dict", "{…}", tests=(_is_dict,), plain=frozenset({dict}))
 _PATH: Final = Kind("a path", 'Path("…")', types=(PathLike,))
 _KINDS: Final[Mapping[str, Kind]] = {
     "None": Kind("None", "None", types=(type(None),)),
     "str": Kind("a text", '"…"', types=(str,)),
-    "bool": Kind("True or False", "True", types=(bool,)),
+    "bool": Kind("True or False", "True", types=(bool,), tests=(_is_switch,)),
     "int": Kind("a whole number", "1", types=(int, Integral)),
     "float": Kind("a number", "1.5", types=(int, float, Real)),
     "bytes": Kind("bytes", 'b"…"', types=(bytes,)),
@@ -113,12 +127,14 @@ def _kind(written: Any, scope: Mapping[str, Any]) -> Kind | None:
     words = [one.words for one in kinds]
     if _PATH in kinds and _KINDS["str"] in kinds:  # a path as text is one
         words.remove("a text")
+    types = tuple(chain.from_iterable(one.types for one in kinds))
     return Kind(
         _either(words),
         kinds[0].example,
-        tuple(chain.from_iterable(one.types for one in kinds)),
+        types,
         tuple(chain.from_iterable(one.tests for one in kinds)),
         tuple(chain.from_iterable(one.values for one in kinds)),
+        frozenset(types).union(*(one.plain for one in kinds)),
     )
 
 
@@ -253,17 +269,38 @@ class Call:
             if wrong := self._misfit(values, named):
                 wrong.__cause__ = error
             return wrong or error
+        if self._own and not (values and self._is_of(_class_of(values))):
+            return self._without_object() or error
         kind = our_class(_class_of(values)) if self._own else None
         if wrong := wrong_names(self._name(values), self._made, values[self._own :], named, kind):
             wrong.__suppress_context__ = True
         return wrong or error
+
+    def _is_of(self, kind: type) -> bool:
+        """Whether a class has it, as its own or as one that it inherits."""
+        where = (self._made.__module__, self._made.__qualname__.rpartition(".")[0])
+        return any((one.__module__, one.__qualname__) == where or self._is_in(one) for one in kind.__mro__)
+
+    def _is_in(self, kind: type) -> bool:
+        method = vars(kind).get(self._made.__name__)
+        return getattr(getattr(method, "__func__", method), "__wrapped__", None) is self._made
+
+    def _without_object(self) -> WrongParametersError | None:
+        """The sentence for a method that was called on a class."""
+        name = self._made.__name__
+        if name.startswith("_"):
+            return None
+        hint = f"Make an object of the class first, and call {name} of that."
+        wrong = WrongParametersError(f"{name} was called on a class, not on an object of it.", hint=hint)
+        wrong.__suppress_context__ = True
+        return wrong
 
     def _misfit(self, values: Sequence[Any], named: Mapping[str, Any]) -> WrongParametersError | None:
         if self._kinds is None:
             self._kinds, self._order = kinds_of(self._made), _order(self._made)[self._own :]
         for name, value in (*zip(self._order, values[self._own :], strict=False), *named.items()):
             kind = self._kinds.get(name)
-            if kind is not None and not kind.fits(value):
+            if kind is not None and type(value) not in kind.plain and not kind.fits(value):
                 owner = self._name(values)
                 said = f"{name} of {owner} must be {kind.words}, not {shown(value)}."
                 hint = f"Write {owner}({name}={kind.example})."
@@ -284,8 +321,8 @@ def _class_of(values: Sequence[Any]) -> type:
 
 
 def our_class(kind: type) -> type:
-    """The nearest class of the library; a program may derive its own."""
-    return next(one for one in kind.__mro__ if one.__module__.startswith(OURS))
+    """The nearest class of the library, for a program may derive its own; of none of ours it is that one."""
+    return next((one for one in kind.__mro__ if one.__module__.startswith(OURS)), kind)
 
 
 def name_of(kind: type) -> str:

@@ -6,7 +6,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Final, cast, get_args
 
 import pydantic
-from pydantic import BaseModel
+from pydantic import AliasChoices, AliasPath, BaseModel
 from pydantic_core import InitErrorDetails, PydanticCustomError
 from pydantic_core.core_schema import ErrorType
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _DEEP: Final = 2  # the place of an error in a part of a field is longer
 _NEAR: Final = 0.85
+_IGNORES: Final = frozenset({None, "ignore"})
 _STANDARD: Final = frozenset(get_args(ErrorType))
 _MUST_BE: Final = {
     "bool": ("true or false", "True"),
@@ -42,6 +43,11 @@ class ValidationError(SettingsError, pydantic.ValidationError):
 
     def __init__(self, *_: Any) -> None:
         super().__init__()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """As pydantic copies it, with its sentence."""
+        made: Any = super().__reduce__()
+        return (*made[:2], {**vars(self), "args": self.args})
 
     @classmethod
     def of(cls, name: str, fields: Collection[str], error: pydantic.ValidationError) -> ValidationError:
@@ -73,11 +79,33 @@ def tells_wrong_fields(kind: type[BaseModel]) -> None:
         return call.said(error, (one, *values), named)
 
     def check(one: BaseModel, named: Mapping[str, Any]) -> None:
-        _check_names(name_of(type(one)), type(one).model_fields, named, takes_any=not is_pydantics)
+        if not _takes_otherwise(type(one), kind):
+            _check_names(name_of(type(one)), _fields(type(one)), named, takes_any=not is_pydantics)
 
-    looks = kind.model_config.get("extra") in {None, "ignore"}  # else pydantic does
+    looks = kind.model_config.get("extra") in _IGNORES  # else pydantic does
     told = telling_fields(made, kind.model_fields if looks else None, check, said)
     setattr(kind, "__init__", told)  # noqa: B010 - a type checker refuses the assignment
+
+
+def _takes_otherwise(one: type[BaseModel], kind: type[BaseModel]) -> bool:
+    """Whether a class that a program derived from ours takes other names, or looks at them itself."""
+    if one is kind:
+        return False
+    before = {name for name, each in one.__pydantic_decorators__.model_validators.items() if each.info.mode != "after"}
+    own = before - kind.__pydantic_decorators__.model_validators.keys()
+    return bool(own) or one.model_config.get("extra") not in _IGNORES
+
+
+def _fields(kind: type[BaseModel]) -> list[str]:
+    """The names of its fields, with other ones that a program gave them."""
+    others = [(field.alias, field.validation_alias) for field in kind.model_fields.values()]
+    return [*kind.model_fields, *(name for names in others for one in names for name in _aliases(one))]
+
+
+def _aliases(given: str | AliasPath | AliasChoices | None) -> list[str]:
+    if isinstance(given, AliasChoices):
+        return [name for one in given.choices for name in _aliases(one)]
+    return [str(given.path[0])] if isinstance(given, AliasPath) else [given] if given else []
 
 
 def _check_names(name: str, fields: Collection[str], named: Mapping[str, Any], *, takes_any: bool) -> None:

@@ -18,7 +18,7 @@ def says_which_parameter(value: Any) -> Any:
     same class. What they take, and what type checkers see, stays as it is.
     """
     if inspect.isfunction(value):
-        return telling(value)
+        return value if is_marked(value) else telling(value)
     if hasattr(value, "model_fields"):
         from core.plain_models import tells_wrong_fields  # brings pydantic
 

@@ -7,6 +7,7 @@ import pickle
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
 import pydantic
 import pytest
 
@@ -26,9 +27,12 @@ from core import (
     RunContext,
     ToolResult,
     Usage,
+    plain_parameters,
 )
+from core.agents import handoff as handoffs
 from core.errors import ModelServiceError, ParlourError, SettingsError, WrongParametersError
 from core.messages.events import Event, TextDelta
+from core.plain_calls import telling
 from core.testing.scripted_model import ScriptedModel
 
 
@@ -217,6 +221,67 @@ def test_a_model_that_a_program_derives_takes_its_own_fields() -> None:
     assert More(pages=3).pages == 3
     with pytest.raises(WrongParametersError, match=r"^Usage has no parameter `pags`. Did you mean `pages`\?"):
         More(pags=3)
+
+
+def test_a_model_that_a_program_derives_may_take_other_names_too() -> None:
+    class Open(Usage):
+        model_config = pydantic.ConfigDict(extra="allow")
+
+    class Other(Usage):
+        pages: int = pydantic.Field(0, alias="Pages")
+        sheets: int = pydantic.Field(0, validation_alias=pydantic.AliasChoices("Sheets", "leaves"))
+
+    class Old(Usage):
+        pages: int = 0
+
+        @pydantic.model_validator(mode="before")
+        @classmethod
+        def of_old(cls, given: dict[str, Any]) -> dict[str, Any]:
+            return {"pages": given["sheets"]}
+
+    assert Open(zz=3).model_dump()["zz"] == 3
+    made = Other(Pages=3, leaves=4)
+    assert (made.pages, made.sheets) == (3, 4)
+    assert Old(sheets=3).pages == 3
+
+
+@pytest.mark.parametrize("ask", [core.Agent.run, core.Agent.ask, BasicAgent.session])
+def test_a_method_that_is_called_on_its_class_is_told(ask: Callable[..., Any]) -> None:
+    for given in ((), ("Hello",), ([Message("user", "Hello")],)):
+        with pytest.raises(
+            WrongParametersError, match=r"was called on a class, not on an object of it\. Make an object"
+        ):
+            ask(*given, no_such_thing=1)
+
+
+def test_numbers_and_switches_of_numpy_fit_and_its_arrays_are_told() -> None:
+    assert Decision(np.True_).allowed  # type: ignore[arg-type]
+    assert Claim("Tea.", np.int32(0), 4, "weak").start == 0  # type: ignore[arg-type]
+    with pytest.raises(WrongParametersError, match=r"^verdict of Claim must be 'supported', 'weak' or 'unsupported'"):
+        Claim("Tea.", 0, 4, np.array([1, 2]))  # type: ignore[arg-type]
+
+
+def test_an_error_of_a_model_has_its_sentence_in_another_process_too() -> None:
+    with pytest.raises(SettingsError) as raised:
+        Message("tool", "Tea.")
+    there = pickle.loads(pickle.dumps(raised.value))
+    assert (str(there), type(there)) == (str(raised.value), type(raised.value))
+    assert there.errors()
+
+
+def test_a_public_function_is_one_also_where_two_threads_ask_for_it_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(handoffs, "handoff", core.handoff)  # as it was, afterwards
+    monkeypatch.delitem(vars(core), "handoff")
+    meanwhile = list[Any]()
+
+    def slow(value: Any) -> Any:
+        if not meanwhile:  # the other thread comes, and is through first
+            meanwhile.append(value)
+            meanwhile.append(core.__getattr__("handoff"))
+        return telling(value)
+
+    monkeypatch.setattr(plain_parameters, "says_which_parameter", slow)
+    assert core.handoff is meanwhile[1] is handoffs.handoff
 
 
 def test_what_fits_is_taken_as_it_was() -> None:
