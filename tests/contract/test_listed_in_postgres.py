@@ -200,6 +200,38 @@ def test_lists_go_with_their_library_and_none_are_made_of_one_that_goes(
     assert stays._rows(count) == [(0, 0)]  # pyright: ignore[reportPrivateUsage]
 
 
+def test_a_library_is_deleted_while_its_lists_are_put_together(
+    shelves: PgShelves, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listed, "_PLACES", 1000)
+    shelf, lists = filled(shelves, "listed, both", 2)
+    put(shelf, "new", 31)
+    drop, deleting, failed = listed._drop, list[threading.Thread](), list[Exception]()  # pyright: ignore[reportPrivateUsage]
+
+    def delete() -> None:
+        try:
+            shelf.delete()
+        except Exception as error:
+            failed.append(error)
+
+    def waits() -> bool:
+        return bool(shelf._rows("SELECT FROM pg_locks WHERE NOT granted"))  # pyright: ignore[reportPrivateUsage]
+
+    def meanwhile(db: Any, parts: Any) -> None:
+        drop(db, parts)
+        if not deleting:
+            deleting.append(threading.Thread(target=delete))
+            deleting[0].start()
+            while deleting[0].is_alive() and not waits():
+                pass
+
+    monkeypatch.setattr(listed, "_drop", meanwhile)
+    assert lists.fill(threading.Event())
+    deleting[0].join(20)
+    assert failed == []
+    assert shelf._rows("SELECT FROM word_parts WHERE shelf = %(shelf)s") == []  # pyright: ignore[reportPrivateUsage]
+
+
 def test_lists_that_an_older_parlour_left_behind_go_when_others_are_made(shelves: PgShelves) -> None:
     shelf, _ = filled(shelves, "listed, left", 2)
     with shelf._server.writing() as db:  # pyright: ignore[reportPrivateUsage]

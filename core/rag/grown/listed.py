@@ -189,8 +189,7 @@ class WordLists:
         packing = self._packed(db, kept[-1].last if kept else 0, stop)
         if packing.passages and not stop.is_set():
             with db.transaction():
-                _drop(db, [one.number for one in joined])
-                _write(db, self._given["shelf"], packing)
+                _write(db, self._given["shelf"], packing, [one.number for one in joined])
 
     def _packed(self, db: Db, last: int, stop: threading.Event) -> Packing:
         """The next passages after one, as many as go into a part."""
@@ -232,13 +231,15 @@ def _drop(db: Db, parts: Sequence[int]) -> None:
         db.execute("DELETE FROM word_parts WHERE id = ANY(%s)", [list(parts)])
 
 
-def _write(db: Db, shelf: int, packing: Packing) -> None:
+def _write(db: Db, shelf: int, packing: Packing, joined: Sequence[int]) -> None:
     (part,) = one(db, "SELECT nextval('word_parts_id_seq')")
     with db.cursor() as cursor, cursor.copy(_COPY) as copy:
         copy.set_types(["int8", "int8", "bytea"])
         for key, packed in packing.lists():
             copy.write_row((part, key, packed))
-    # Last, for it waits for whoever changes the library, and they for us.
+    # Last, for it waits for whoever changes the library, and they for us. Whoever deletes it has that before the lists.
+    db.execute("SELECT FROM shelves WHERE id = %s FOR KEY SHARE", [shelf])
+    _drop(db, joined)
     ours = [part, shelf, packing.last, packing.passages, packing.listed, packing.ids()]
     db.execute("INSERT INTO word_parts (id, shelf, last, passages, listed, ids) VALUES (%s, %s, %s, %s, %s, %s)", ours)
 
