@@ -105,6 +105,7 @@ async def open_app(
                 )
                 with watched(asyncio.get_running_loop()):
                     yield await with_accounts(gate, context, first) if accounts else gate
+                await context.deletions.finish(opened)
                 ahead.cancel()
                 await asyncio.wait({warming, ahead})
 

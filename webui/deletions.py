@@ -32,7 +32,7 @@ class _Planned:
 class Deletions:
     """The conversations that are about to be deleted.
 
-    Until then they are in the archive: should Parlour end before, nothing is lost.
+    Until then they are in the archive: should Parlour be killed before, nothing is lost.
 
     Args:
         seconds: After which they are.
@@ -71,22 +71,40 @@ class Deletions:
         planned = self._planned.get(conversation_id)
         return planned is not None and planned.view.owner == owner
 
+    def is_going(self, conversation_id: str) -> bool:
+        """Whether anybody's conversation is gone in a moment: its links lead nowhere already."""
+        return conversation_id in self._planned
+
     def planned_of(self, owner: str) -> frozenset[str]:
         """The conversations of an owner that are gone in a moment."""
         return frozenset(one for one, planned in self._planned.items() if planned.view.owner == owner)
 
+    async def finish(self, engine: Engine) -> None:
+        """Delete now what was to be deleted in a moment: Parlour ends, and nobody can take it back any more."""
+        waiting = [*self._tasks]
+        for task in waiting:
+            task.cancel()
+        await asyncio.gather(*waiting, return_exceptions=True)
+        for one, planned in [*self._planned.items()]:
+            await self._delete(engine, one, planned)
+
     async def _later(self, engine: Engine, views: Views, plan: Mapping[str, _Planned]) -> None:
         await asyncio.sleep(self._seconds)
         for one, planned in plan.items():
-            if self._planned.get(one) is not planned:  # taken back; maybe planned anew since
-                continue
-            del self._planned[one]
-            try:
-                async with engine.workspaces.open(planned.view.owner) as workspace:
-                    await workspace.conversation(one).delete()
-            except NotFoundError:
-                _log.debug("A conversation was deleted elsewhere meanwhile.")
-            except ParlourError as error:
-                _log.warning("A conversation stays in the archive: %s", error)
-            else:
+            # Else it was taken back; maybe it is planned anew since.
+            if self._planned.get(one) is planned and await self._delete(engine, one, planned):
                 views.changed(planned.view.owner, None)
+
+    async def _delete(self, engine: Engine, conversation_id: str, planned: _Planned) -> bool:
+        """Whether it was deleted."""
+        del self._planned[conversation_id]
+        try:
+            async with engine.workspaces.open(planned.view.owner) as workspace:
+                await workspace.conversation(conversation_id).delete()
+        except NotFoundError:
+            _log.debug("A conversation was deleted elsewhere meanwhile.")
+        except ParlourError as error:
+            _log.warning("A conversation stays in the archive: %s", error)
+        else:
+            return True
+        return False

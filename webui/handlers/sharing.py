@@ -63,6 +63,7 @@ class ShareRoutes:
         self._engine = context.engine
         self._words = context.words
         self._on = context.settings.share
+        self._deletions = context.deletions
         self._copies = asyncio.Semaphore(_AT_ONCE)
 
     def table(self) -> list[BaseRoute]:
@@ -96,6 +97,7 @@ class ShareRoutes:
         token, share = await shares.add(conversation, made.title, made.bundle, ends_at=ends_at, held=made.held)
         try:
             await workspace.conversations.get(conversation)
+            self._check_leads(share)
         except NotFoundError:  # deleted meanwhile, when the link was not there to be deleted with it
             await shares.remove(share.id)
             raise
@@ -110,6 +112,7 @@ class ShareRoutes:
         """What a copy of the snapshot behind `{"link"}` would hold."""
         del workspace
         share, is_whole = await self._engine.stores.shares.kept(text_of(asked.get("link")))
+        self._check_leads(share)
         _check_may_be_copied(is_whole=is_whole)
         return {"title": share.title, "made": share.made_at, "holds": _holds(share.held, words, own=False)}
 
@@ -119,6 +122,7 @@ class ShareRoutes:
         token, shares = text_of(asked.get("link")), self._engine.stores.shares
         async with self._copies:
             share, is_whole = await shares.kept(token)
+            self._check_leads(share)
             _check_may_be_copied(is_whole=is_whole)
             try:
                 async with shares.bundle(token) as path:
@@ -155,6 +159,7 @@ class ShareRoutes:
         try:
             token = request.path_params["token"]
             share, kept = await self._engine.stores.shares.content(token)
+            self._check_leads(share)
             page = await asyncio.to_thread(page_of, kept)
         except NotFoundError:
             return _gone(words, 404)
@@ -164,6 +169,11 @@ class ShareRoutes:
             over = _over(share, token if request.scope["owner"] is not None else "", words)
             page = page.replace(_BODY, _BODY + over.encode(), 1)
         return Response(page, media_type=_HTML, headers=_SHOWN)
+
+    def _check_leads(self, share: Share) -> None:
+        """Raises NotFoundError: what it was made of is gone in a moment, unless that is taken back."""
+        if self._deletions.is_going(share.conversation_id):
+            raise NotFoundError("This link leads nowhere any more.", key="share_gone")
 
     async def _links(self, workspace: Workspace, conversation: str, words: Words) -> list[dict[str, Any]]:
         return [one for one in await links_data(workspace, words) if conversation in {"", one["id"]}]

@@ -30,7 +30,7 @@ class Sharing(Tabs):
     def __init__(self, engine: Engine, uploads: Uploads) -> None:
         super().__init__(engine, uploads)
         self.asks: str | None = self.owner
-        context = WebContext(engine, engine.settings, Words.of)
+        context = WebContext(engine, engine.settings, Words.of, deletions=self.desk.deletions)
         table = [*ShareRoutes(context).table(), *PreferenceRoutes(context).table()]
         routes = HeadersMiddleware(Starlette(routes=table))
 

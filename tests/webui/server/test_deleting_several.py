@@ -106,3 +106,17 @@ def tab(name: str, conversation_id: str = "", owner: str = "alice") -> Any:
 
 async def desk_acts(desk: Desk, view: View, what: str, ids: list[str]) -> None:
     await act(desk, view, dumps({"do": what, "ids": ids}))
+
+
+async def test_what_is_planned_when_parlour_ends_is_deleted_then(tmp_path: Path) -> None:
+    settings = Settings.load(home=tmp_path / "home", code="off")
+    async with Engine(settings, model=ScriptedModel("Yes.")) as engine:
+        stores = engine.stores.of("alice").conversations
+        gone, kept = (await stores.create("gone")).id, (await stores.create("kept")).id
+        desk = Desk(engine, cast("Any", SimpleNamespace()), Views(Words.of))
+        view = View("alice", Words("en"))
+        await act(desk, view, dumps({"do": "delete", "id": gone}))
+        await act(desk, view, dumps({"do": "delete", "id": kept}))
+        await act(desk, view, dumps({"do": "keep", "ids": [kept]}))
+        await desk.deletions.finish(engine)
+        assert [one.id for one in await stores.list()] == [kept]

@@ -124,9 +124,16 @@ async def test_with_its_conversation_a_link_goes(here: Sharing) -> None:
     view, other = await here.talk(), await here.talk("And the other?")
     path = (await here.call("make", id=view.conversation_id, lasts="ever"))["path"]
     stays = (await here.call("make", id=other.conversation_id, lasts="ever"))["path"]
-    await here.act(view, do="delete", id=view.conversation_id)
+    gone = view.conversation_id
+    await here.act(view, do="delete", id=gone)
     assert (await here.opened(path)).status_code == 404
     assert (await here.opened(stays)).status_code == 200
+    await here.act(view, do="keep", ids=[gone])
+    assert (await here.opened(path)).status_code == 200, "it was taken back"
+    await here.act(view, do="delete", id=gone)
+    await here.desk.deletions.finish(here.engine)
+    assert (await here.opened(path)).status_code == 404
+    assert [one["id"] for one in await here.links()] == [other.conversation_id]
 
 
 async def test_a_link_that_is_made_while_its_conversation_is_deleted_does_not_outlive_it(

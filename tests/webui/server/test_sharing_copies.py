@@ -214,6 +214,7 @@ async def test_the_copy_has_the_pages_that_were_cited_and_no_document(here: Shar
     assert 'data-do="page"' not in panel
     assert (await theirs.space.used()).files == outline.files[0].size
     await here.act(view, do="delete", id=view.conversation_id)
+    await here.desk.deletions.finish(here.engine)
     panel = await act(here.desk, there, f'{{"do": "cite", "message": "{turns[-1].id}", "n": {mark}}}')
     assert f"./files/{outline.files[0].id}" in unescape(panel)
 
@@ -232,6 +233,7 @@ async def test_a_copy_is_shared_and_copied_again_with_its_pages(here: Sharing, t
     ]
     theirs = here.engine.stores.of(OTHER)
     await here.act(here.tab("two", OTHER, made["open"]), do="delete", id=made["open"])
+    await here.desk.deletions.finish(here.engine)
     with pytest.raises(NotFoundError):
         await theirs.whole.outline(made["open"])
     assert (await theirs.space.used()).files == 0
