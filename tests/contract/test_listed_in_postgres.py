@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 import threading
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -149,6 +151,27 @@ def test_who_asks_a_library_that_is_not_listed_or_not_far_enough_has_it_listed(s
     put(shelf, "c")
     assert shelf.words(ASKED, 7) == looked_up(shelf, ASKED, 7)
     assert len(told) == 2
+
+
+def test_a_search_holds_no_connection_while_it_says_that_lists_are_missing(
+    shelves: PgShelves, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shelf = shelves.of("listed, held")
+    put(shelf, "a", 50)
+    server, held, told = shelf._server, list[int](), list[int]()  # pyright: ignore[reportPrivateUsage]
+    reading = server.reading
+
+    @contextmanager
+    def counted() -> Generator[Any]:
+        with reading() as db:
+            held.append(1)
+            yield db
+            held.pop()
+
+    monkeypatch.setattr(server, "reading", counted)
+    shelf.quick_words(lambda: told.append(len(held)))
+    assert shelf.words(ASKED, 7)
+    assert told == [0]
 
 
 def test_a_search_in_a_small_library_asks_for_no_lists(shelves: PgShelves, monkeypatch: pytest.MonkeyPatch) -> None:

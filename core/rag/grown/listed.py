@@ -89,6 +89,7 @@ class WordLists:
     def __init__(self, server: Connections, given: dict[str, Any]) -> None:
         self._server, self._given = server, given
         self.on_old: Callable[[], None] = lambda: None
+        self._is_old = False
 
     def is_wanted(self) -> bool:
         """As of `QuickWords`; not while that cannot be known."""
@@ -117,12 +118,12 @@ class WordLists:
                 rows = cursor.execute(_LISTS, asked).fetchall()
             if not rows:
                 if given["total"] >= LARGE:
-                    self.on_old()
+                    self._is_old = True
                 return None
             asked["last"] = rows[-1][1]
             (new,) = one(db, _HOW_MANY_NEW, {**asked, "most": _MOST_NEW + 1})
             if new >= _NEW:
-                self.on_old()
+                self._is_old = True
             if new > _MOST_NEW:
                 return None
             found = words.scored(db, _NEW_ONES, part, asked) if new else []
@@ -137,6 +138,12 @@ class WordLists:
                     break
                 wanted *= 4  # some of them are gone
         return sorted([*found, *known], key=lambda one: (-one[1], one[0]))[:most]
+
+    def tell(self) -> None:
+        """Say that a question found it behind the library; not on its connection: whoever hears it needs one too."""
+        if self._is_old:
+            self._is_old = False
+            self.on_old()
 
     # ---- making
 

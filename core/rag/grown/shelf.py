@@ -382,7 +382,9 @@ class PgShelf:
         self._check_open()
         wanted = None if documents is None else _all(documents)
         with self._server.reading() as db:
-            return words.find(db, (self._owner, self._shelf), _all(asked), k, wanted, self._lists)
+            found = words.find(db, (self._owner, self._shelf), _all(asked), k, wanted, self._lists)
+        self._lists.tell()
+        return found
 
     def all_words(
         self,
