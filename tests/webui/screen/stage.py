@@ -186,15 +186,18 @@ SCENES = {"answered": _answered, "versions": _answered, "hostile": _hostile, "ru
 SCENES |= {"pasted": _pasted, "queued": _running, "standing": _answered}
 
 
-def _ready() -> Readiness:
+def _ready(label: str = "Small 0.5B, built in") -> Readiness:
     readiness = Readiness()
-    readiness.mark("model", "ready", label="Small 0.5B, built in", in_process=True, built_in=True)
+    readiness.mark("model", "ready", label=label, in_process=True, built_in=True)
     return readiness
 
 
 SCENES["filed"] = lambda: ([], {})  # a list with folders, and more to choose from
 # A conversation that uses a library and a persona; an empty room, with a persona that has questions of its own.
 SCENES |= {"steered": _answered, "starting": lambda: ([], {})}
+SCENES["long-line"] = _answered  # a long title, a library and a long name of a model, all in the line above
+LONG_TITLE = "Notes on the deductible of the household insurance"
+LONG_MODEL = "Qwen2.5-Coder 14B Instruct, built in"
 SCENES |= {"passing": lambda: ([], {}), "passed": _answered}  # a temporary conversation, before and after a question
 SCENES |= agents_scenes.SCENES | prose_scenes.SCENES | page_scenes.SCENES
 
@@ -336,7 +339,8 @@ class Stage:
             folders = (Folder("work", "o", "Work", 1, {"open": True}, now), Folder("home", "o", "Home", 2, {}, now))
             more = {"a": None, "b": None, "c": None, "d": "work", "e": "home"}
             conversations += [ConversationRecord(one, "o", one, now, now, folder_id=at) for one, at in more.items()]
-        readiness = _ready()
+        crowded = scene == "long-line"
+        readiness = _ready(LONG_MODEL) if crowded else _ready()
         current = "conv" if thread else ""
         running = scene in {"running", "queued", "everything"} or scene in calls_scenes.RUNNING | agents_scenes.RUNNING
         asking = [call for reply in replies.values() for call in reply.asking]
@@ -346,9 +350,10 @@ class Stage:
         several = Speakers(cast, brings_model=True, cast=cast, mentions=agents_scenes.MENTIONS) if cast else None
         passing = scene in {"passing", "passed"}
         top = top_html(
-            conversations[0].title if thread else "",
+            LONG_TITLE if crowded else conversations[0].title if thread else "",
             readiness,
             words,
+            steering_scenes.SHELVES[:1] if crowded else (),
             speakers=several,
             steered=not cast,
             temporary=None if cast or thread else passing,

@@ -12,6 +12,7 @@ from tests.webui.screen.test_inspector import ANSWER, TITLE, opened, traced
 from webui.panels.inspector import inspector_html
 
 Show = Callable[..., Page]
+A_DOZEN = 7  # times the size of its letters: about so wide are twelve Latin letters
 SCROLLED = "element => [...document.querySelectorAll('#page .p-desk')].map(desk => Math.round(desk.scrollTop))[0] ?? -1"
 
 
@@ -113,3 +114,32 @@ def test_on_a_phone_the_sheet_before_comes_up_again_only_where_it_was_up(show: S
     expect(evidence).to_be_attached()  # behind, for whoever takes it up again
     page.locator("#top .p-open-evidence").click()
     expect(evidence).to_be_in_viewport()
+
+
+@pytest.mark.parametrize("lang", ["en-US", "zh-CN"])
+def test_beside_a_panel_a_dozen_letters_of_the_title_stay_and_the_libraries_are_a_number(show: Show, lang: str) -> None:
+    page = show("long-line", width=1280, locale=lang)
+    chip, title = page.locator("#top .p-uses"), page.locator("#top .p-title")
+    expect(chip).to_have_text("Household papers1")
+    expect(chip.locator(".p-name")).to_be_visible()
+    steer(page)
+    expect(chip.locator(".p-name")).to_be_hidden()
+    expect(chip.locator(".p-many")).to_be_visible()
+    measured = "title => title.getBoundingClientRect().width / parseFloat(getComputedStyle(title).fontSize)"
+    assert title.evaluate(measured) > A_DOZEN
+    for name in ("choose", "libraries"):
+        button = page.locator(f"#top [data-do='{name}']").first
+        assert button.evaluate("one => one.scrollWidth <= one.clientWidth + 1")
+
+
+@pytest.mark.parametrize("lang", ["en-US", "zh-CN"])
+def test_on_a_phone_nothing_lies_over_the_middle_of_the_models_button(show: Show, lang: str) -> None:
+    for scene in ("long-line", "starting"):
+        page = show(scene, width=390, height=780, locale=lang)
+        button = page.locator("#top [data-do='choose']")
+        assert button.evaluate(
+            """one => { const box = one.getBoundingClientRect();
+            return one.contains(document.elementFromPoint(box.x + box.width / 2, box.y + box.height / 2)); }"""
+        )
+        button.click()
+        expect(page.locator(".p-choose [role='menu']")).to_be_in_viewport()
