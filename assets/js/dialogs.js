@@ -49,10 +49,7 @@ function folderItems(id, title) {
     item(say('folder_begin'), '', () => { openConversation('', '', id); document.querySelector('#composer textarea')?.focus(); }),
     item(say('steer_folder'), '', () => openSteering(id)),
     item(say('rename'), '', () => named(title, say('save'), say('rename'), (name) => ask({ do: 'folder', id, name }), [rowOf(id)])),
-    item(say('export_folder'), '', () => {
-      const href = `./conversations/export?as=bundle&folder=${encodeURIComponent(id)}`;
-      Object.assign(document.createElement('a'), { href, download: '' }).click();
-    }),
+    item(say('export'), '', () => show(document.querySelector(rowOf(id)), forms((form) => `./conversations/export?as=${form}&folder=${encodeURIComponent(id)}`))),
     item(say('delete'), 'p-danger', () => {
       const text = Object.assign(document.createElement('p'), { textContent: say('folder_delete_ask', { title }) });
       question('', text, say('delete'), () => ask({ do: 'folder', id }), { kind: 'p-danger', back: [rowOf(id), '#house .p-new'] });

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
-from core.errors import NotFoundError
+from core.errors import NotFoundError, ParlourError
 from core.export.exporting import attachment, file_name
 from core.llm.tokens import counter_for
 from core.models.model_name import ModelName
@@ -19,6 +20,7 @@ from core.workspace.prompts import Prompt
 from core.workspace.steering import MODEL
 from core.workspace.usable import WEB, usable
 from webui.context import text_of
+from webui.handlers.desk import toast
 from webui.panels.steering import Shown, folder_html, steering_html
 
 if TYPE_CHECKING:
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from starlette.routing import BaseRoute
 
     from core.storage.base import NamedLibrary
+    from core.workspace.persona_files import AtHome
     from core.workspace.steering import Steering
     from core.workspace.workspace import Workspace
     from webui.context import WebContext
@@ -150,13 +153,24 @@ async def change_persona(desk: Desk, view: View, asked: Asked) -> None:
 
 
 async def import_persona(desk: Desk, view: View, asked: Asked) -> None:
-    """Keep what the file of an agent describes as a persona, and let the conversation use it."""
-    from core.workspace.persona_files import persona_from  # brings what agents' files are checked with
+    """Keep what the file of an agent describes as a persona, and let the conversation use it.
+
+    What it names that the owner has not is said.
+    """
+    from core.workspace.persona_files import at_home, persona_from  # brings what agents' files are checked with
 
     found = await asyncio.to_thread(persona_from, text_of(asked.get("text")), text_of(asked.get("name")))
     async with desk.workspace(view) as workspace:
-        kept = await workspace.steering.personas.save(found)
+        persona, lacks = at_home(found, await _at_home(workspace, found.model))
+        kept = await workspace.steering.personas.save(persona)
     await choose(desk, view, {"id": kept.id})
+    what = [
+        *(view.words("steer.lacks_library", name=one) for one in lacks.libraries),
+        *(view.words("steer.lacks_model", name=one) for one in lacks.models),
+        *(view.words("steer.lacks_server", name=one) for one in lacks.servers),
+    ]
+    if what:
+        toast(view.words, {"key": "persona_lacks", "details": {"what": view.words("lang.comma").join(what)}})
 
 
 async def delete_persona(desk: Desk, view: View, asked: Asked) -> None:
@@ -240,6 +254,7 @@ class SteeringRoutes:
         try:
             async with self._engine.workspaces.open(owner) as workspace:
                 persona = await workspace.steering.personas.get(request.path_params["persona_id"])
+                here = await _at_home(workspace)
         except NotFoundError as error:
             words = self._words(request.headers.get("accept-language", ""))
             return PlainTextResponse(words.error(error), 404, _PRIVATE)
@@ -247,10 +262,27 @@ class SteeringRoutes:
 
         name = file_name(persona.name, "yaml")
         headers = {**_PRIVATE, "content-disposition": attachment(name), "x-content-type-options": "nosniff"}
-        return Response(persona_file(persona), media_type="application/yaml", headers=headers)
+        text = persona_file(persona, {one: called for called, one in here.libraries.items()})
+        return Response(text, media_type="application/yaml", headers=headers)
 
 
 # ---- inside
+
+
+async def _at_home(workspace: Workspace, model: ModelName | None = None) -> AtHome:
+    """What the owner has that a persona may name, others' included; the service of this model, if it can answer."""
+    from core.workspace.persona_files import AtHome  # as above
+
+    tools, models = workspace.tools, workspace.models
+    servers = {*(one.kept.name for one in await tools.servers.list()), *(one.rules for one in await tools.lent.list())}
+    usual = {one.service: one.model for one in await models.kept()}
+    usual = {**{one.name: one.service.model for one in await models.others.list()}, **usual}
+    if model is not None and model.service:
+        usual.pop(model.service, None)
+        with suppress(ParlourError):
+            usual[model.service] = (await models.named(model)).model
+    libraries = await _libraries_here(workspace)
+    return AtHome({one.name: one.id for one in reversed(libraries)}, usual, servers)
 
 
 async def _shown(workspace: Workspace, view: View) -> Shown:

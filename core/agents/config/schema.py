@@ -26,6 +26,7 @@ from pydantic import (
 )
 
 from core.agents.catalog import AGENTS
+from core.agents.config.page import PersonaModel, PersonaSection
 from core.agents.config.problems import ConfigError, problem, problems_of, validation_error
 from core.agents.config.reading import (
     as_written,
@@ -326,6 +327,8 @@ KINDS: Final[Mapping[str, type[BaseModel]]] = {
     "tools": AgentTool,
     "prompt": PromptConfig,
     "prompt_messages": PromptMessage,
+    "persona": PersonaSection,
+    "model": PersonaModel,
 }
 _WORD: Final = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _SPELT: Final = {"ReActChat": "react_chat"}
@@ -444,6 +447,7 @@ class AgentConfig(KindFields):
         files: Documents, as paths or addresses.
         rag_cfg: How they are cut and searched.
         extra_generate_cfg: Over the model's `generate_cfg`.
+        persona: What a persona of the page has besides; programs pass over it.
         agent_selection_method: As of `GroupChat`; so is `seed`.
         part_tokens: As of `ParallelDocQA`; so is `at_once`.
         dialogue_tokens: As of `DialogueRetrievalAgent`.
@@ -481,6 +485,7 @@ class AgentConfig(KindFields):
     files: list[NonEmptyText] = Field(default_factory=list[str])
     rag_cfg: Annotated[RAGConfig | None, BeforeValidator(_rag, json_schema_input_type=RAGConfig | None)] = None
     extra_generate_cfg: GenerateConfig | None = None
+    persona: PersonaSection | None = None
 
     _own: dict[str, Any] = PrivateAttr(default_factory=dict[str, Any])  # what `config_fields` of its kind names
 

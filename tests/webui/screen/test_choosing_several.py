@@ -9,6 +9,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.e2e.axe import findings_everywhere
 from tests.webui.screen.stage import Stage
+from webui.words import Words
 
 Show = Callable[..., Page]
 
@@ -99,6 +100,21 @@ def test_a_folders_menu_begins_a_conversation_in_it(show: Show, stage: Stage) ->
     page.get_by_role("menuitem", name="New chat here").click()
     asked(stage, do="new", folder="home")
     expect(page.locator("#composer textarea")).to_be_focused()
+
+
+def test_a_folder_is_exported_in_each_form_that_a_conversation_has(show: Show) -> None:
+    page = show("filed")
+    page.route("**/conversations/export?*", lambda route: route.fulfill(body="x", content_type="application/zip"))
+    menu = page.locator("#history .p-menu[data-of='work']")
+    menu.click()
+    page.get_by_role("menuitem", name="Export…").click()
+    words = Words("en")
+    forms = [words(f"js.export_{form}") for form in ("bundle", "html", "pdf", "md", "json")]
+    expect(page.get_by_role("menuitem")).to_have_text(forms)
+    with page.expect_download() as download:
+        page.get_by_role("menuitem", name="PDF, to print").click()
+    assert download.value.url.endswith("/conversations/export?as=pdf&folder=work")
+    expect(menu).to_be_focused()
 
 
 def test_on_a_phone_what_holds_for_a_folder_is_shown_in_the_place_of_the_list(show: Show, stage: Stage) -> None:

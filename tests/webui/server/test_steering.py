@@ -4,23 +4,31 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from html import unescape
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
+from starlette.requests import Request
 
 from core.engine import Engine
 from core.errors import NotFoundError, SettingsError
 from core.models.model_name import INSTALLED, ModelName
 from core.settings import Settings
 from core.testing.scripted_model import ScriptedModel
+from core.workspace.levels import Level
 from core.workspace.metering import metering
 from core.workspace.personas import Persona, Personas
 from core.workspace.prompts import Prompts
 from tests.webui.server.tabs_of_engine import Tabs
+from webui.context import WebContext
 from webui.handlers.send import start
+from webui.handlers.steering import SteeringRoutes
 from webui.uploads import Uploads
 from webui.views import View
+from webui.words import Words
 
 pytestmark = pytest.mark.anyio
 HERE = {"instructions": "Answer in rhymes.", "parameters": {"temperature": 0.3}, "tools": {"calculator": False}}
@@ -244,6 +252,32 @@ async def test_a_persona_is_changed_under_its_own_name_and_its_questions_begin_a
     await asked(tabs, view)
     assert told(model)[0].endswith("Rhyme twice.")
     assert (await tabs.over(view)).panels["starters"] == ""
+
+
+async def test_a_personas_file_finds_its_library_again_and_what_is_not_here_is_said(
+    tabs: Tabs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[str] = []
+    monkeypatch.setattr("gradio.Warning", lambda text, duration: said.append(text))
+    personas = Personas(tabs.engine.stores.of(tabs.owner).settings)
+    async with tabs.engine.workspaces.open(tabs.owner) as workspace:
+        library = await workspace.libraries.create("Household papers")
+    kept = await personas.save(Persona("", "Poet", "¶", Level("Rhyme.", libraries=(library.id,)), ("A haiku?",)))
+    scope = {"type": "http", "owner": tabs.owner, "path_params": {"persona_id": kept.id}, "headers": []}
+    routes = SteeringRoutes(cast("WebContext", SimpleNamespace(engine=tabs.engine, words=Words.of)))
+    text = bytes((await routes.file(Request(scope))).body).decode()
+    assert library.id not in text
+    await personas.delete(kept.id)
+    await tabs.act(tabs.tab(), do="persona-import", name="a.yaml", text=text)
+    (again,) = await personas.list()
+    assert (replace(again, id=kept.id), said) == (kept, [])
+    lacking = text.replace("Household papers", "Letters").replace("Poet", "Clerk")
+    lacking += "  model: {service: anthropic, model: claude-x}\n"
+    await tabs.act(tabs.tab(), do="persona-import", name="a.yaml", text=lacking)
+    assert len(said) == 1
+    assert "the library “Letters”, the model “claude-x · anthropic”" in said[0]
+    clerk = next(one for one in await personas.list() if one.name == "Clerk")
+    assert (clerk.level.libraries, clerk.model, clerk.sign) == ((), None, "¶")
 
 
 async def test_prompts_are_kept_shown_and_forgotten(tabs: Tabs) -> None:
