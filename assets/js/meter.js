@@ -10,6 +10,7 @@ let shown = '';
 let typed = 0;
 let asked = 0;
 let told = null;
+let costs = {};  // of the chips, in tokens
 let drawn = '';  // what the open panel shows
 let counted = '';  // the conversation that was counted
 
@@ -38,7 +39,18 @@ async function ask(fresh) {
   if (mine !== asked) return;
   told = told_.parts ? told_ : null;
   counted = now?.conversation ?? '';
+  costs = told_.chips ?? costs;
   draw();
+  chips();
+}
+
+// What each tool behind a chip costs stands in its title; the next frame may draw the chips anew.
+function chips() {
+  for (const [name, tokens] of Object.entries(costs)) {
+    const chip = document.querySelector(`#toolbar .p-tap-${name}`);
+    const title = chip && say('chip_tokens', { name: chip.textContent, n: figure(tokens) });
+    if (chip && chip.title !== title) chip.title = title;
+  }
 }
 
 function draw() {
@@ -200,6 +212,7 @@ function pressed(event) {
 // has just begun with a question is not counted before its reply ends: what was known of it as a draft stands there.
 function changed() {
   const now = status();
+  chips();
   if (!now || !ring()) return;
   const key = `${now.conversation} ${now.state === 'running' ? 'running' : ''}`;
   if (key === shown) return;

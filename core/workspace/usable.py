@@ -123,6 +123,17 @@ async def usable(
     return [*rows, *_servers(brought, here, costs, labels), *silent]
 
 
+async def costs_of(services: OwnerServices, names: Iterable[str], counter: Counter) -> dict[str, int]:
+    """What some of Parlour's own tools cost in each message while they are on, as `usable` counts it, by name.
+
+    Raises:
+        StorageError: The database failed.
+    """
+    wanted = set(names)
+    found = [one.tool for one in await services.tools.listed() if one.tool is not None and one.name in wanted]
+    return await asyncio.to_thread(_counted, found, counter)
+
+
 def _servers(
     brought: Sequence[BaseTool], here: Mapping[str, bool], costs: Mapping[str, int], labels: Mapping[str, str]
 ) -> list[Usable]:

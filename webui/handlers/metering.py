@@ -11,6 +11,9 @@ from starlette.routing import Route
 
 from core.bridge.pool import BoundedDict
 from core.errors import NotFoundError, ParlourError
+from core.llm.tokens import counter_for
+from core.toolbox.toolbox import CODE
+from core.workspace.usable import WEB, costs_of
 from webui.context import json_body, log_text, text_of
 from webui.render.price import money
 from webui.render.tool_words import label_of
@@ -20,6 +23,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
     from starlette.routing import BaseRoute
 
+    from core.models.model_name import ModelName
     from core.workspace.metering import Meter, Metering
     from core.workspace.saving import Saving
     from core.workspace.workspace import Workspace
@@ -38,6 +42,8 @@ _MOST: Final = 64
 class MeterRoutes:
     """`POST /meter` with `{"conversation", "draft", "fresh"}`: the parts, the room, the price and savings, as JSON.
 
+    `chips` among them has the tokens of the tools that the composer's chips switch.
+
     `POST /meter/save` with `{"conversation", "draft", "key", "on"}` chooses a saving, or takes it back, and answers
     the same.
     """
@@ -45,7 +51,7 @@ class MeterRoutes:
     def __init__(self, context: WebContext) -> None:
         self._engine = context.engine
         self._words = context.words
-        self._known = BoundedDict[tuple[str, str], tuple[float, "Metering"]](_MOST)
+        self._known = BoundedDict[tuple[str, str], tuple[float, "Metering", dict[str, int]]](_MOST)
 
     def table(self) -> list[BaseRoute]:
         """All of them."""
@@ -68,7 +74,9 @@ class MeterRoutes:
                 known = await self._metering(workspace, conversation, words, fresh=saves or asked.get("fresh") is True)
             if known is None:
                 return JSONResponse({}, headers=_PRIVATE)
-            return JSONResponse(meter_data(await known.with_draft(draft), words), headers=_PRIVATE)
+            metering, chips = known
+            data = meter_data(await metering.with_draft(draft), words)
+            return JSONResponse({**data, "chips": chips}, headers=_PRIVATE)
         except NotFoundError:
             return JSONResponse({}, headers=_PRIVATE)
         except ParlourError as error:
@@ -77,15 +85,29 @@ class MeterRoutes:
             _log.error("What a message takes could not be counted.\n%s", log_text(error))
             return JSONResponse({"failed": words.error({"key": "unexpected"})}, 503, _PRIVATE)
 
-    async def _metering(self, workspace: Workspace, conversation: str, words: Words, *, fresh: bool) -> Metering | None:
+    async def _metering(
+        self, workspace: Workspace, conversation: str, words: Words, *, fresh: bool
+    ) -> tuple[Metering, dict[str, int]] | None:
+        """What is counted, and what the tools of the chips cost in each message."""
         key = (workspace.owner, conversation)
-        at, known = self._known.get(key, (0.0, None))
-        if known is not None and not fresh and time.monotonic() - at < _KEPT:
-            return known
-        counted = await workspace.conversation(conversation).metering(words.spoken)
-        if counted is not None:
-            self._known[key] = time.monotonic(), counted
-        return counted
+        known = self._known.get(key)
+        if known is not None and not fresh and time.monotonic() - known[0] < _KEPT:
+            return known[1:]
+        talk = workspace.conversation(conversation)
+        counted = await talk.metering(words.spoken)
+        if counted is None:
+            return None
+        chips = await _chips(workspace, await talk.model() if conversation else None)
+        self._known[key] = time.monotonic(), counted, chips
+        return counted, chips
+
+
+async def _chips(workspace: Workspace, name: ModelName | None) -> dict[str, int]:
+    """The tokens of the tools behind each chip, as the steering counts them; those that are not there are left out."""
+    model = (await workspace.models.chosen(name)).loader.model
+    costs = await costs_of(workspace.services, [*WEB, CODE], (model and model.counter) or counter_for(""))
+    chips = {"web": sum(costs.get(one, 0) for one in WEB), "code": costs.get(CODE, 0)}
+    return {chip: tokens for chip, tokens in chips.items() if tokens}
 
 
 def meter_data(meter: Meter, words: Words) -> dict[str, Any]:

@@ -53,6 +53,23 @@ def test_the_ring_opens_the_parts_and_escape_closes_them(stage: Stage, show: Cal
     expect(ring).to_be_focused()
 
 
+@pytest.mark.parametrize(
+    ("locale", "said"),
+    [("en-US", "Web: 1,310 tokens in each message while it is on"), ("zh-CN", "网络：开启时每条消息 1,310 词元")],
+)
+def test_a_chip_says_what_its_tools_cost_and_keeps_saying_it_when_it_was_pressed(
+    stage: Stage, show: Callable[..., Page], locale: str, said: str
+) -> None:
+    stage.meter = {**meter_data(METER, Words(locale[:2])), "chips": {"web": 1310}}
+    page = show("answered", locale=locale)
+    chip = page.locator("#toolbar .p-tap-web")
+    expect(chip).to_have_attribute("title", said)
+    chip.click()
+    expect(chip).to_have_attribute("title", said)
+    expect(chip).to_have_accessible_description(said)
+    expect(page.locator("#toolbar .p-tap-code")).to_have_attribute("title", Words(locale[:2])("bar.code"))
+
+
 def test_the_ring_is_there_after_a_reload_in_the_middle_of_a_reply(stage: Stage, show: Callable[..., Page]) -> None:
     stage.meter = meter_data(METER, Words("en"))
     page = show("running")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from html import unescape
@@ -12,6 +13,7 @@ from typing import cast
 
 import pytest
 from starlette.requests import Request
+from starlette.types import Message, Receive
 
 from core.engine import Engine
 from core.errors import NotFoundError, SettingsError
@@ -22,8 +24,10 @@ from core.workspace.levels import Level
 from core.workspace.metering import metering
 from core.workspace.personas import Persona, Personas
 from core.workspace.prompts import Prompts
+from core.workspace.usable import usable
 from tests.webui.server.tabs_of_engine import Tabs
 from webui.context import WebContext
+from webui.handlers.metering import MeterRoutes
 from webui.handlers.send import start
 from webui.handlers.steering import SteeringRoutes
 from webui.uploads import Uploads
@@ -278,6 +282,27 @@ async def test_a_personas_file_finds_its_library_again_and_what_is_not_here_is_s
     assert "the library “Letters”, the model “claude-x · anthropic”" in said[0]
     clerk = next(one for one in await personas.list() if one.name == "Clerk")
     assert (clerk.level.libraries, clerk.model, clerk.sign) == ((), None, "¶")
+
+
+async def test_the_chips_cost_what_the_panel_says_of_their_tools(tabs: Tabs) -> None:
+    scope = {"type": "http", "method": "POST", "path": "/meter", "owner": tabs.owner, "headers": []}
+    routes = MeterRoutes(cast("WebContext", SimpleNamespace(engine=tabs.engine, words=Words.of)))
+    answer = await routes.meter(Request({**scope, "server": ("here", 80), "query_string": b""}, body_of(b"{}")))
+    chips = json.loads(bytes(answer.body))["chips"]
+    async with tabs.engine.workspaces.open(tabs.owner) as workspace:
+        counter = (await workspace.models.chosen(None)).loader.model
+        assert counter is not None
+        rows = await usable(workspace.services, await workspace.steering.of_draft({}), "", counter.counter)
+    shown = {one.kind: one.tokens for one in rows if one.kind in {"web", "code"}}
+    assert chips == shown
+    assert chips["web"] > 0
+
+
+def body_of(body: bytes) -> Receive:
+    async def receive() -> Message:
+        return {"type": "http.request", "body": body}
+
+    return receive
 
 
 async def test_prompts_are_kept_shown_and_forgotten(tabs: Tabs) -> None:
