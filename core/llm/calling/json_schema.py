@@ -96,6 +96,14 @@ _A_TASK = re.compile(
     re.IGNORECASE,
 )
 
+# A text to be written: inside JSON a model this small writes far worse, greets, refuses, or stops after a line.
+_A_TEXT = re.compile(
+    r"\s*(please\s+|can\s+you\s+|could\s+you\s+)?"
+    r"(write|rewrite|rephrase|draft|compose|translate|explain|describe|tell\s+me\s+(a|an|another)\b)"
+    r"|\s*(请|请你|帮我|帮忙|你能)?(给我|替我)?(写|改写|起草|翻译|解释|描述|讲个|讲一个|编个|编一个)",
+    re.IGNORECASE,
+)
+
 _HELLO = {"en": ("Hello!", "Hello! How can I help you?"), "zh": ("你好！", "你好！有什么可以帮你？")}
 _FACT = {
     "en": ("Why is the sky blue?", "Air scatters blue light more than red light."),
@@ -405,13 +413,24 @@ def _offered(request: ChatRequest) -> Sequence[Mapping[str, Any]]:
 
 
 def _routes(request: ChatRequest) -> bool:
-    """Whether the model chooses a tool: not once there are results after the last question."""
+    """Whether the model chooses a tool: not once there are results after the last question, nor to write a text."""
     after: list[Message] = []
     for message in reversed(request.messages):
         if message.role == USER:
             break
         after.append(message)
-    return bool(request.functions) and not any(message.role == FUNCTION for message in after)
+    has_results = any(message.role == FUNCTION for message in after)
+    return bool(request.functions) and not has_results and not _is_to_write(request)
+
+
+def _is_to_write(request: ChatRequest) -> bool:
+    """Whether a text is asked for that needs none of the tools on offer, all of which are known here."""
+    last = request.messages[-1] if request.messages else None
+    names = {str(function["name"]) for function in request.functions}
+    if last is None or last.role != USER or named_choice(request) or not names <= {*_NEEDS, CODE}:
+        return False
+    asked = last.get_text_content()[:_SEARCHED]
+    return bool(_A_TEXT.match(asked)) and not needed(asked, names)
 
 
 def _without_calls(messages: Iterable[Message]) -> list[Message]:

@@ -76,6 +76,32 @@ def test_a_named_choice_leaves_the_model_no_other() -> None:
     }
 
 
+def test_a_text_is_asked_for_plainly_where_no_tool_is_needed_for_it() -> None:
+    own: dict[str, Any] = {**CALCULATOR, "name": "send_letter"}
+
+    def is_plain(question: str, *tools: dict[str, Any], **generate: Any) -> bool:
+        asked = ChatRequest((Message("user", question),), tools or (CALCULATOR,), generate)
+        prepared = JsonSchemaTemplate().prepare(asked)
+        assert bool(prepared.functions or "response_format" in prepared.generate) == (
+            prepared.messages != asked.messages
+        )
+        return prepared.messages == asked.messages
+
+    for question in (
+        "Write a long story about a fox, at least 500 words.",
+        "Please explain how rain forms.",
+        "Tell me a joke.",
+        "写一个关于狐狸的故事。",
+        "请给我讲个笑话。",
+    ):
+        assert is_plain(question)
+    assert not is_plain("Explain what 17% of 240 is.")
+    assert not is_plain("How much is a tip of 20 on 85?")
+    assert not is_plain("Tell me about my contract.")
+    assert not is_plain("Write a letter to the landlord.", CALCULATOR, own)  # nobody knows here what it is needed for
+    assert not is_plain("Write a story.", function_choice="calculator")
+
+
 def test_after_a_result_the_model_is_asked_about_the_facts_without_any_tools() -> None:
     asked = request(
         Message("user", "What is 2+3?"),
