@@ -65,6 +65,20 @@ class Held:
         assert self.reached.wait(30)
 
 
+class Pause(threading.Event):
+    """Whoever waits between two looks waits until a test lets them go on."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reached, self.go_on = threading.Event(), threading.Event()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        del timeout
+        self.reached.set()
+        assert self.go_on.wait(30)
+        return self.is_set()
+
+
 class Process:
     """A process that has a library open."""
 
@@ -318,22 +332,21 @@ def test_where_all_places_are_taken_a_long_one_lets_others_go_before(
     worker, small = processes("worker"), processes("page", owner="has little", makes=False)
     worker.put()
     held = Held(worker.model)
+    waits = Pause()
+    worker.stop = waits
+    has_room = threading.Event()
+    worker.jobs.room = has_room.set
     worker.begin()
     held.wait()
     small.put("small", 1)
     small.set("due = 1")
     assert worker.jobs.take_waiting() == [], "there is no room"
-    taken, is_taken = list[str](), threading.Event()
-
-    def room() -> None:
-        taken.extend(one.owner for one in worker.jobs.take_waiting())
-        is_taken.set()
-
-    worker.jobs.room = room
     held.go_on.set()
-    assert is_taken.wait(30)
+    assert has_room.wait(30)
+    assert waits.reached.wait(30), "it comes back for its place before the other one has had a look"
+    taken = [one.owner for one in worker.jobs.take_waiting()]
+    waits.go_on.set()
     assert (taken, worker.kept) == (["has little"], 8)
-    worker.jobs.room = lambda: None
     assert worker.making("has little").fill(threading.Event())
     assert small.job is None
     assert worker.end()

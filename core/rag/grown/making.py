@@ -401,6 +401,7 @@ class Making:
             if held is not None:
                 if (done := self._made(held, stop)) is not None:
                     return done
+                stop.wait(_LOOKS)  # whoever waits for its place comes first
                 continue
             job = self._jobs.of(self._shelf)
             if job is None:
