@@ -311,6 +311,8 @@ def _keep_pages(db: sqlite3.Connection, piece: Piece) -> None:
             db.execute("DELETE FROM half_read WHERE document_id = ?", (document.id,))
     elif kept is not None:
         db.execute(_HALF_READ)
+        if kept.begins:
+            db.execute("DELETE FROM half_read WHERE document_id = ?", (document.id,))
         row = (document.id, kept.last, kept.by, kept.data)
         db.execute("INSERT OR REPLACE INTO half_read VALUES (?, ?, ?, ?)", row)
 

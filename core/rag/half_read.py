@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import zlib
 from dataclasses import dataclass
 from functools import cache
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from core.rag.config import RAGConfig
     from core.rag.parsers.base import Found
 
+_log = logging.getLogger(__name__)
+
 MOST: Final = 16 * 1024 * 1024
 """Bytes that are kept of one document; pages behind them are read again."""
 
@@ -38,11 +41,13 @@ class KeptPages:
         last: The last of them; they follow those that were kept before.
         by: What read them, and how: only the same goes on with them.
         data: What was found on them, packed.
+        begins: Whether they begin with the first page: what was kept of the document before goes.
     """
 
     last: int
     by: str
     data: bytes
+    begins: bool = False
 
 
 def reader_of(config: RAGConfig) -> str:
@@ -61,13 +66,25 @@ def _program() -> str:
 
 
 def last_of(kept: Sequence[KeptPages], by: str) -> int:
-    """The last page with which one who reads in this way need not begin; 0 where it has to read all of them.
+    """The last page behind which one who reads in this way begins; 0 where it has to read all of them.
+
+    So it has where any was kept by another program, or is damaged.
 
     Args:
         kept: In their order.
         by: As of `reader_of`.
     """
-    return kept[-1].last if kept and all(one.by == by for one in kept) else 0
+    return kept[-1].last if kept and all(one.by == by and _is_sound(one.data) for one in kept) else 0
+
+
+def _is_sound(data: bytes) -> bool:
+    """Whether it can be unpacked, with the sum that was made of it."""
+    try:
+        zlib.decompress(data)
+    except zlib.error as error:
+        _log.warning("What was kept of a document's pages is damaged, so it is read from its beginning: %s", error)
+        return False
+    return True
 
 
 def found_on(kept: Iterable[KeptPages]) -> Generator[Found]:
@@ -99,6 +116,7 @@ class Keeper:
         self._page = 0  # the present one
         self._whole: list[Found] = []
         self._last = 0
+        self._begins = not kept
         self._present: list[Found] = []
 
     def noted(self, found: Iterable[Found]) -> Generator[Found]:
@@ -123,8 +141,8 @@ class Keeper:
         if not self._whole or self._kept > MOST:
             return None
         told = "\n".join(json.dumps(_told(one), separators=(",", ":")) for one in self._whole)
-        pages = KeptPages(self._last, self._by, zlib.compress(told.encode(), 1))
-        self._whole = []
+        pages = KeptPages(self._last, self._by, zlib.compress(told.encode(), 1), self._begins)
+        self._whole, self._begins = [], False
         self._kept += len(pages.data)
         if self._kept > MOST:  # without these none that follow can be used
             self._present = []

@@ -159,9 +159,9 @@ class PgShelf:
 
     def _keep_pages(self, db: Db, piece: Piece) -> None:
         document, kept = piece.document.id, piece.kept
-        if piece.document.status not in {"reading", "stopped"}:
+        if piece.document.status not in {"reading", "stopped"} or (kept is not None and kept.begins):
             db.execute("DELETE FROM shelf_half_read WHERE shelf = %s AND document_id = %s", [self._shelf, document])
-        elif kept is not None:
+        if piece.document.status in {"reading", "stopped"} and kept is not None:
             row = [self._shelf, document, kept.last, kept.by, kept.data]
             db.execute(_KEEP_PAGES, row)
 

@@ -15,7 +15,8 @@ import pytest
 from core.errors import DocumentError
 from core.rag import half_read
 from core.rag.document import About, Block, Document, PageShape, ReadingProgress, table
-from core.rag.half_read import KeptPages
+from core.rag.draft import Piece
+from core.rag.half_read import KeptPages, found_on
 from core.rag.ingest import Ingestor
 from core.rag.library import Library
 from core.rag.parsers import process
@@ -240,14 +241,37 @@ def test_another_program_begins_anew_and_so_does_one_that_finds_them_damaged(
             kept = shelf.half_read
             torn = [replace(one, data=one.data[:-5]) for one in kept(left.id)]
             monkeypatch.setattr(shelf, "half_read", lambda _, torn=torn: torn)
-            with pytest.raises(DocumentError, match="damaged"):
-                library.add(file)
-            assert library.documents() == []
-            library = opened(change)
         scan.read.clear()
         library.add(file)
         assert scan.read == list(range(1, PAGES + 1))
         assert content_of(library) == content_of(opened("whole"))
+
+
+def test_damaged_pages_of_a_stopped_one_do_not_stop_it_for_ever(
+    scan: Scan, file: Path, opened: Callable[[str], Library], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    enough = threading.Event()
+    first = opened("torn")
+    assert first.add(file, progress=lambda now: now.chunks > 9 and enough.set(), enough=enough).status == "stopped"
+    library = opened("torn")
+    shelf = shelf_of(library)
+    torn = [replace(one, data=one.data[:-5]) for one in shelf.half_read(library.documents()[0].id)]
+    assert torn
+    monkeypatch.setattr(shelf, "half_read", lambda _: torn)
+    assert library.add(file).status == "ready"
+    opened("whole").add(file)
+    assert content_of(library) == content_of(opened("whole"))
+    assert scan.read
+    with pytest.raises(DocumentError, match="damaged"):
+        list(found_on(torn))
+
+
+def test_who_reads_from_the_beginning_leaves_no_page_of_an_earlier_reading(opened: Callable[[str], Library]) -> None:
+    shelf = shelf_of(opened("anew"))
+    document = Document("d", "scan.pdf", "application/pdf", 5, 0, "reading")
+    for is_first, kept in ((True, (3, "old", b"1", True)), (False, (2, "new", b"2", True)), (False, (4, "new", b"3"))):
+        shelf.put(Piece(document, [], [], kept=KeptPages(*kept)), is_first=is_first)
+    assert [(one.last, one.by) for one in shelf.half_read("d")] == [(2, "new"), (4, "new")]
 
 
 def test_no_more_is_kept_than_fits_and_what_follows_is_read_again(
