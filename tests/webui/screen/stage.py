@@ -184,6 +184,7 @@ QUEUE = [
 VERSIONS = {"q2": ("q2-old", "q2"), "r2": ("r2-old", "r2", "r2-new")}
 SCENES = {"answered": _answered, "versions": _answered, "hostile": _hostile, "running": _running, **calls_scenes.SCENES}
 SCENES |= {"pasted": _pasted, "queued": _running, "standing": _answered}
+SCENES["formatted"] = lambda: (_hostile()[0][::2], {})  # questions as Markdown, without replies
 
 
 def _ready(label: str = "Small 0.5B, built in") -> Readiness:
@@ -328,7 +329,10 @@ class Stage:
         cast = agents_scenes.CAST if scene in agents_scenes.SCENES else ()
         versions, two = VERSIONS if scene == "versions" else None, scene.startswith("compared")
         beside = page_scenes.second(over=scene == "compared-over") if two else None
-        chat, _ = conversation_entries(thread, replies, words=words, versions=versions, cast=cast, compared=beside)
+        formatted = scene == "formatted"
+        chat, _ = conversation_entries(
+            thread, replies, words=words, versions=versions, cast=cast, compared=beside, formatted=formatted
+        )
         now = time.time()
         conversations = [
             ConversationRecord("conv", "o", "About <b>it</b>", now, now),

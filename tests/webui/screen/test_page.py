@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import Page, Route, expect
 
 from tests.e2e.chat_steps import focus, switch_theme, until, wait_for_script
-from tests.webui.screen.stage import Stage
+from tests.webui.screen.stage import HOSTILE, Stage
 
 Show = Callable[..., Page]
 
@@ -105,6 +105,23 @@ def test_hostile_text_leaves_no_element_that_could_paint_or_ask(show: Show) -> N
     assert page.locator("#chat .md [style*='position']:not(svg, svg *)").count() == 0
     expect(page.locator("#chat .mermaid svg").first).to_contain_text("<style>")
     expect(page.locator("#composer")).to_be_visible()
+
+
+def test_a_hostile_question_that_is_shown_as_markdown_is_shown_once_and_paints_nothing(show: Show) -> None:
+    page = show("formatted")
+    typed, drawn = page.locator("#chat .p-asked"), page.locator("#chat .p-formatted")
+    expect(drawn.first).to_be_visible()
+    assert typed.count() == drawn.count() == len(HOSTILE)
+    assert not any(one.is_visible() for one in typed.all())
+    assert typed.all_text_contents()[0] == HOSTILE[0], "there to be changed as it was typed"
+    assert drawn.first.inner_text().strip() == HOSTILE[0]
+    found: list[str] = drawn.evaluate_all(
+        """(all) => all.flatMap((one) => [...one.querySelectorAll('*')])
+            .filter((element) => !element.closest('svg, .copy_code_button, .p-code-head, .p-code-more'))
+            .map((element) => element.localName)"""
+    )
+    assert not set(found) - set(KNOWN.split())
+    assert page.locator("#chat .p-formatted img, #chat .p-formatted a[href^='javascript']").count() == 0
 
 
 def test_forged_links_do_nothing(show: Show, stage: Stage) -> None:
