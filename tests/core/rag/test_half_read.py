@@ -251,8 +251,13 @@ def test_damaged_pages_of_a_stopped_one_do_not_stop_it_for_ever(
     scan: Scan, file: Path, opened: Callable[[str], Library], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     enough = threading.Event()
+
+    def told(now: ReadingProgress) -> None:
+        if now.chunks > 9:
+            enough.set()
+
     first = opened("torn")
-    assert first.add(file, progress=lambda now: now.chunks > 9 and enough.set(), enough=enough).status == "stopped"
+    assert first.add(file, progress=told, enough=enough).status == "stopped"
     library = opened("torn")
     shelf = shelf_of(library)
     torn = [replace(one, data=one.data[:-5]) for one in shelf.half_read(library.documents()[0].id)]
@@ -269,8 +274,9 @@ def test_damaged_pages_of_a_stopped_one_do_not_stop_it_for_ever(
 def test_who_reads_from_the_beginning_leaves_no_page_of_an_earlier_reading(opened: Callable[[str], Library]) -> None:
     shelf = shelf_of(opened("anew"))
     document = Document("d", "scan.pdf", "application/pdf", 5, 0, "reading")
-    for is_first, kept in ((True, (3, "old", b"1", True)), (False, (2, "new", b"2", True)), (False, (4, "new", b"3"))):
-        shelf.put(Piece(document, [], [], kept=KeptPages(*kept)), is_first=is_first)
+    readings = [KeptPages(3, "old", b"1", True), KeptPages(2, "new", b"2", True), KeptPages(4, "new", b"3")]
+    for number, kept in enumerate(readings):
+        shelf.put(Piece(document, [], [], kept=kept), is_first=not number)
     assert [(one.last, one.by) for one in shelf.half_read("d")] == [(2, "new"), (4, "new")]
 
 
