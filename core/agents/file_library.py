@@ -181,7 +181,7 @@ class FileLibrary:
             raise error
         may_fail = one.origin == "folder" or (one.origin == "talk" and isinstance(error, UnsupportedFormatError))
         if is_stopped or not may_fail:
-            raise error
+            raise _naming(error, one.name)
         self._unreadable.add(key)
         _log.log(
             logging.INFO if isinstance(error, UnsupportedFormatError) else logging.WARNING,
@@ -252,6 +252,14 @@ class _Wanted:
     @property
     def name(self) -> str:
         return self.path if is_web_address(self.path) else local_path(self.path).name
+
+
+def _naming(error: ParlourError, name: str) -> ParlourError:
+    """The error, which says which of several files it is about."""
+    said = str(error.args[0]) if error.args else ""
+    if name not in said:
+        error.args = (f"{name}: {said}", *error.args[1:])
+    return error
 
 
 def _key(one: _Wanted) -> _Key | None:

@@ -234,3 +234,11 @@ def test_a_progress_function_that_ends_the_program_ends_it(tmp_path: Path) -> No
     agent = Assistant(llm=ScriptedModel("Green."), files=[str(folder)])
     with pytest.raises(SystemExit):
         list(agent.run([Message("user", "What colour is the sky?")], progress=lambda *_: sys.exit(3)))
+
+
+def test_of_several_files_the_one_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    (tmp_path / "good.txt").write_text("The harbour is deep.")
+    (tmp_path / "broken.pdf").write_bytes(b"%PDF-1.7 and nothing behind it")
+    files = FileLibrary([tmp_path / "good.txt", tmp_path / "broken.pdf"], RAGConfig(index_path=str(tmp_path / "index")))
+    with pytest.raises(BrokenDocumentError, match=r"^broken\.pdf: "):
+        files.with_files([])
