@@ -169,7 +169,7 @@ def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
     port, folder = port_of_nobody(), tmp_path_factory.mktemp("s3")
     with (folder / "log").open("ab") as log:
         process = subprocess.Popen(
-            [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)], stdout=log, stderr=log
+            [sys.executable, "-m", "tests.s3_server", str(port)], stdout=log, stderr=log, cwd=Path(__file__).parents[1]
         )
     end = time.monotonic() + _START_SECONDS
     while not _listens(port):
