@@ -69,7 +69,6 @@ ALLOWED = {
     "webui.frames.Histories.changed": NEWS,
     "webui.frames.Histories.moved": NEWS,
     "webui.handlers.wiring.Handlers._run_changed": NEWS,
-    "webui.deletions.Deletions.is_planned": NEWS,
     "webui.deletions.Deletions.planned_of": NEWS,
     "webui.views.Views.changed": NEWS,
     "webui.views.Views.deleted": NEWS,

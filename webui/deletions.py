@@ -66,13 +66,8 @@ class Deletions:
             await workspace.conversations.archive(back, on=False)
         views.changed(view.owner, None)
 
-    def is_planned(self, owner: str, conversation_id: str) -> bool:
-        """Whether a conversation of an owner is gone in a moment: for who opens its address it is so already."""
-        planned = self._planned.get(conversation_id)
-        return planned is not None and planned.view.owner == owner
-
     def is_going(self, conversation_id: str) -> bool:
-        """Whether anybody's conversation is gone in a moment: its links lead nowhere already."""
+        """Whether a conversation is gone in a moment: for whoever opens its address or its links it is so already."""
         return conversation_id in self._planned
 
     def planned_of(self, owner: str) -> frozenset[str]:

@@ -64,8 +64,8 @@ def parts(longest: float, most: int) -> dict[str, Any]:
         begin, end, size = None, 0, 0
         first = 0
         for at, packet in _packets(source, stream):
-            first = at if begin is None else first
-            begin = at if begin is None else begin
+            if begin is None:
+                begin = first = at
             after = at + (packet.duration or 0)
             if (after - begin) * unit > longest or size + packet.size > most:
                 found.append(_told(begin, at, first, unit))

@@ -107,7 +107,7 @@ class Handlers:
         """The page was loaded: show the conversation that its address names."""
         view = self._desk.views.of(request)
         view.opened = True
-        if self._desk.deletions.is_planned(view.owner, view.conversation_id):
+        if self._desk.deletions.is_going(view.conversation_id):
             view.show("")
         await guarded(view, self._hosted.begin(view))
 

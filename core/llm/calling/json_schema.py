@@ -429,7 +429,7 @@ def _is_to_write(request: ChatRequest) -> bool:
     names = {str(function["name"]) for function in request.functions}
     if last is None or last.role != USER or named_choice(request) or not names <= {*_NEEDS, CODE}:
         return False
-    asked = last.get_text_content()[:_SEARCHED]
+    asked = last.get_text_content()
     return bool(_A_TEXT.match(asked)) and not needed(asked, names)
 
 

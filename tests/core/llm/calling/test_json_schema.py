@@ -97,6 +97,7 @@ def test_a_text_is_asked_for_plainly_where_no_tool_is_needed_for_it() -> None:
         assert is_plain(question)
     assert not is_plain("Explain what 17% of 240 is.")
     assert not is_plain("How much is a tip of 20 on 85?")
+    assert not is_plain(f"Explain this: {'word ' * 500}. And what is 17% of 240?")
     assert not is_plain("Tell me about my contract.")
     assert not is_plain("Write a letter to the landlord.", CALCULATOR, own)  # nobody knows here what it is needed for
     assert not is_plain("Write a story.", function_choice="calculator")
