@@ -223,12 +223,8 @@ def _units(text: str, lang: Lang, *, points: bool = True) -> list[tuple[str, boo
     """
     if lang == "zh":
         text = _ASKS_ZH.sub("\n", text)
-        letters, found, end = (
-            _UNIT_ZH.finditer(text if points else _DOCUMENT_ZH.sub("\n", text)),
-            list[tuple[str, bool]](),
-            -1,
-        )
-        for letter in letters:
+        found, end = list[tuple[str, bool]](), -1
+        for letter in _UNIT_ZH.finditer(text if points else _DOCUMENT_ZH.sub("\n", text)):
             found.append((letter[0], letter.start() == end))
             end = letter.end() if len(letter[0]) == 1 else -1
         return found[:_MOST_UNITS]
