@@ -259,11 +259,11 @@ def test_a_guard_of_questions_passes_rewrites_stops_or_asks(verdict: Any, approv
 
 @pytest.mark.anyio
 async def test_nobody_sees_an_answer_before_its_guard_does():
-    agent = BasicAgent(llm=ScriptedModel("The key is 1234, so there."))
-    agent.output_guard(lambda text: text.replace("1234", "…"))
+    agent = BasicAgent(llm=ScriptedModel("The key is 1234567890123456, so there."))
+    agent.output_guard(lambda text: text.replace("1234567890123456", "…"))
     seen = [event async for event in agent.stream([Message("user", "Key?")])]
     assert "".join(event.text for event in seen if event.kind == "text_delta") == "The key is …, so there."
-    assert "1234" not in str((await agent.aask("Key?")).messages)
+    assert "1234567890123456" not in str((await agent.aask("Key?")).messages)
 
 
 def test_what_a_guard_of_answers_stops_calls_nothing():

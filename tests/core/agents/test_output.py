@@ -244,11 +244,12 @@ def test_an_answer_that_is_written_anew_passes_guards_and_functions_around_the_m
         def _run(self, messages: list[Message], lang: str = "en") -> Iterator[list[Message]]:  # type: ignore[override]
             yield [Message("assistant", "No number.")]
 
+    secret = "1234567890123456"  # so long that no time and no id holds it by chance
     seen: list[str] = []
-    agent = Echo(llm=ScriptedModel('{"result": 1234}', "never said"))
-    agent.output_guard(lambda text: (Stop("No.") if stops else text.replace("1234", "0")) if "1234" in text else None)
+    agent = Echo(llm=ScriptedModel(f'{{"result": {secret}}}', "never said"))
+    agent.output_guard(lambda text: (Stop("No.") if stops else text.replace(secret, "0")) if secret in text else None)
     agent.before_model(lambda request: seen.append("before"))
     agent.after_model(lambda messages: seen.append("after"))
     reply = agent.ask("Key?", output_type=int)
-    assert (reply.text, reply.output, "1234" in str(reply.log)) == (text, output, False)
+    assert (reply.text, reply.output, secret in str(reply.log)) == (text, output, False)
     assert seen == (["before"] if stops else ["before", "after"])
