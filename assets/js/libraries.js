@@ -25,7 +25,8 @@ const request = (what, body) => requested(`./libraries/${what}`, 'libraries_fail
 // Those that the conversation uses, by the chip above it.
 const used = () => (document.querySelector('#top .p-uses')?.dataset.uses ?? '').split(' ').filter(Boolean);
 
-export function openLibraries(library = '') {
+// `files` are for the library that is named; they go to it at once.
+export function openLibraries(library = '', files = []) {
   if (open) return;
   drawer(false);
   if (!listening) {
@@ -35,6 +36,7 @@ export function openLibraries(library = '') {
   listening = true;
   open = new Dialog(library);
   open.show();
+  open.take(files, library);
 }
 
 class Dialog {
@@ -279,9 +281,8 @@ class Dialog {
 
   // ---- documents
 
-  async take(files) {
-    const library = this.data.opened?.id;
-    if (!files.length || !library || this.data.opened.writes === false) return;
+  async take(files, library = this.data.opened?.writes === false ? '' : this.data.opened?.id) {
+    if (!files.length || !library) return;
     const more = files.map((file) => ({ file, library }));
     if (this.sending) { this.sending.push(...more); return; }
     this.sending = more;

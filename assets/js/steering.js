@@ -18,6 +18,7 @@ const change = (what, more = {}) => ask({ do: 'steer', change: what, ...more });
 let waiting = 0;
 let unsaved = null;  // what was typed and is not kept yet
 let place = { of: null, top: 0 };
+let first = false;   // a first persona is to be written, once the panel is there
 
 function keep({ quiet = true } = {}) {
   clearTimeout(waiting);
@@ -165,13 +166,22 @@ function effort(event) {
   change({ parameters: { effort: button.dataset.effort } }, { quiet: true });
 }
 
-// The documents of a folder are those of a library of its name, which its conversations use from now on.
-export async function folderDocuments({ dataset: { folder, name, library } }) {
-  const answer = library ? {} : await request('./libraries/create', 'libraries_failed', { name });
-  if (answer.failed) return remark(answer.failed);
-  const id = library || answer.opened.id;
-  ask({ do: 'shelve', library: id, on: true, folder });
-  openLibraries(id);
+// The documents of a folder are those of a library of its name, which its conversations use from now on. The files are
+// chosen first: who chooses none has made no library.
+export function folderDocuments({ dataset: { folder, name, library } }) {
+  const field = Object.assign(document.createElement('input'), { type: 'file', multiple: true, hidden: true });
+  field.addEventListener('cancel', () => field.remove());
+  field.addEventListener('change', async () => {
+    const files = [...field.files];
+    field.remove();
+    const answer = library ? {} : await request('./libraries/create', 'libraries_failed', { name });
+    if (answer.failed) return remark(answer.failed);
+    const id = library || answer.opened.id;
+    ask({ do: 'shelve', library: id, on: true, folder });
+    openLibraries(id, files);
+  });
+  document.body.append(field);
+  field.click();
 }
 
 // ---- the chips
@@ -199,7 +209,26 @@ export function libraryMenu(chip) {
 }
 
 export function personaMenu(chip) {
-  menuOf(chip, 'p-bar-personas', (id, on) => ask({ do: 'persona', id: on ? id : '' }), item(say('steer_open'), 'p-last', () => openSteering()));
+  const some = document.querySelector('#p-bar-personas > li');
+  menuOf(chip, 'p-bar-personas', (id, on) => ask({ do: 'persona', id: on ? id : '' }), some ? item(say('steer_open'), 'p-last', () => openSteering()) : none());
+}
+
+// Where there is no persona yet: how one is made, and the way there.
+function none() {
+  const row = item(say('persona_first'), '', () => {
+    first = true;
+    if (!begin()) openSteering();
+  });
+  row.append(Object.assign(document.createElement('span'), { className: 'p-about', textContent: say('persona_first_about') }));
+  return row;
+}
+
+function begin() {
+  const field = first && panel()?.querySelector('.p-told');
+  if (!field) return false;
+  first = false;
+  field.focus();
+  return true;
 }
 
 // Drawn anew, the panel stays scrolled where it was.
@@ -220,4 +249,5 @@ export function start() {
   addEventListener('pagehide', () => keep());
   document.addEventListener('scroll', ({ target }) => { if (target === place.of) place.top = target.scrollTop; }, true);
   onChange(stay);
+  onChange(begin);
 }

@@ -41,6 +41,19 @@ def opened(page: Page) -> Locator:
     return panel
 
 
+def folder_of(page: Page) -> Locator:
+    """The panel of a folder, opened as its row's menu opens it."""
+    page.evaluate(
+        """() => {
+            const button = Object.assign(document.createElement('button'), { textContent: 'Open it' });
+            Object.assign(button.dataset, { do: 'steering', folder: 'f1' });
+            document.querySelector('main').append(button);
+        }"""
+    )
+    page.get_by_text("Open it").evaluate("button => button.click()")
+    return page.locator("#page .p-steer")
+
+
 def heard(stage: Stage, **message: Any) -> None:
     """Wait until the script has asked for this."""
     stage.until(lambda: any(message.items() <= one.items() for one in stage.asked))
@@ -181,26 +194,33 @@ def test_drawn_anew_the_panel_stays_where_it_was_scrolled(show: Show) -> None:
 
 
 def test_the_row_of_a_folder_opens_its_instructions_and_libraries(show: Show, stage: Stage) -> None:
-    page = show("steered")
-    page.evaluate(
-        """() => {
-            const button = Object.assign(document.createElement('button'), { textContent: 'Open it' });
-            Object.assign(button.dataset, { do: 'steering', folder: 'f1' });
-            document.querySelector('main').append(button);
-        }"""
-    )
-    page.get_by_text("Open it").evaluate("button => button.click()")
-    panel = page.locator("#page .p-steer")
+    panel = folder_of(show("steered"))
     expect(panel.get_by_role("heading", name="Papers")).to_be_visible()
     panel.get_by_role("switch", name="Household papers").check()
     heard(stage, do="shelve", library="l1", on=True, folder="f1")
     panel.get_by_role("textbox", name="Instructions").fill("Cite all.")
     heard(stage, do="steer", change={"instructions": "Cite all."}, folder="f1")
-    page.route("**/libraries/create", lambda route: route.fulfill(json={"libraries": [], "opened": {"id": "l7"}}))
-    page.route("**/libraries/state?**", lambda route: route.fulfill(json={"libraries": [], "opened": None}))
-    panel.get_by_role("button", name="Add documents…").click()
+
+
+def test_a_folder_gets_documents_by_one_press_and_no_library_where_no_file_was_chosen(show: Show, stage: Stage) -> None:
+    page = show("steered")
+    made: list[str] = []
+    page.route("**/libraries/create", lambda route: (made.append("l7"), route.fulfill(json={"opened": {"id": "l7"}})))
+    opened_library = {"id": "l7", "name": "Papers", "documents": []}
+    state: Any = {"libraries": [], "opened": opened_library, "limit": 0}
+    page.route("**/libraries/state?**", lambda route: route.fulfill(json=state))
+    page.route("**/libraries/l7/files", lambda route: route.fulfill(json={**state, "fresh": 1, "known": 0}))
+    folder_of(page)
+    add = page.locator("#page .p-steer").get_by_role("button", name="Add documents…")
+    with page.expect_file_chooser():
+        add.click()
+    assert made == []
+    with page.expect_file_chooser() as chooser:
+        add.click()
+    chooser.value.set_files([{"name": "a.md", "mimeType": "text/markdown", "buffer": b"# A"}])
+    expect(page.get_by_role("dialog")).to_contain_text("1 file added")
+    assert made == ["l7"]
     heard(stage, do="shelve", library="l7", on=True, folder="f1")
-    expect(page.get_by_role("dialog")).to_be_visible()
 
 
 def test_the_chips_say_what_is_on_and_switch_it(show: Show, stage: Stage) -> None:
@@ -259,6 +279,24 @@ def test_below_480_px_the_chips_are_icons_that_a_screen_reader_still_names(show:
         assert box["width"] <= 44
 
 
+@pytest.mark.parametrize("lang", LANGUAGES)
+def test_the_line_of_chips_has_room_beside_the_ring_and_the_microphone_at_every_width(show: Show, lang: str) -> None:
+    page = show("steered", locale=lang, **PHONE)
+    page.locator("#composer").evaluate("it => it.toggleAttribute('data-meter')")
+    page.locator("#composer").evaluate("it => it.setAttribute('data-dictates', '')")
+    for width in (320, 360, 390, 430, 600, 840, 1000, 1280):
+        page.set_viewport_size({"width": width, "height": 844})
+        bar = page.locator("#toolbar").evaluate(
+            """bar => ({ over: [bar, ...bar.querySelectorAll('*')].filter((one) => !one.closest('.p-tap span, .p-tap'))
+                    .map((one) => one.scrollWidth - one.clientWidth).filter((more) => more > 0),
+                 rolls: getComputedStyle(bar).overflowX, right: bar.getBoundingClientRect().right,
+                 chips: [...bar.querySelectorAll('.p-tap')].map((one) => one.getBoundingClientRect()) })"""
+        )
+        assert bar["over"] == [], width
+        assert bar["rolls"] == "visible"
+        assert all(one["width"] >= 24 and one["right"] <= bar["right"] + 0.5 for one in bar["chips"]), width
+
+
 def test_no_word_of_a_chip_is_cut_but_a_name_that_somebody_gave(show: Show) -> None:
     for scene in ("steered", "starting"):
         for options in ({"width": 1280}, {"width": 1000}, PHONE):
@@ -269,6 +307,21 @@ def test_no_word_of_a_chip_is_cut_but_a_name_that_somebody_gave(show: Show) -> N
             assert cut == 0
             opened(page)
             assert page.locator("#toolbar .p-tap-web").evaluate("chip => chip.scrollWidth <= chip.clientWidth")
+
+
+@pytest.mark.parametrize("panel_is_open", [False, True], ids=["panel closed", "panel open"])
+def test_where_there_is_no_persona_its_menu_says_how_one_is_made_and_leads_there(
+    show: Show, panel_is_open: bool
+) -> None:
+    page = show("answered")
+    if panel_is_open:
+        opened(page)
+    page.get_by_role("toolbar").get_by_role("button", name="Persona").click()
+    rows = page.get_by_role("menuitem")
+    expect(rows).to_have_count(1)
+    expect(rows).to_contain_text("press “Save as persona…”")
+    rows.press("Enter")
+    expect(page.locator("#page .p-steer").get_by_role("textbox", name="Instructions")).to_be_focused()
 
 
 # -- prompts, and what @ offers
