@@ -9,6 +9,7 @@ const IN_PAGE = [
   [':root', 'data-running', '[data-state="running"]', '#status [data-state="running"]'],
   [':root', 'data-stopping', '[data-state="stopping"]', '#status [data-state="stopping"]'],
   [':root', 'data-panel', '.p-evidence', '#page .p-evidence'],
+  [':root', 'data-fine', '.p-fine', '#page .p-fine'],
   [':root', 'data-inspecting', '.p-inspect', '#page .p-inspect'],
   [':root', 'data-steering', '.p-steer', '#page .p-steer'],
   ['#ask', 'data-filled', '.p-asks'],

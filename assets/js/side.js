@@ -8,17 +8,28 @@ const WIDTH = 'p-side';
 const RAIL = 'p-rail';
 const [LEAST, USUAL, MOST] = [220, 272, 440];
 const NARROWER = 150;  // drawn narrower than this, it folds
+const TALK = 560;      // as does it by itself where a wide page at the right leaves the conversation less
 const root = document.documentElement;
 const wide = matchMedia('(min-width: 840px)');
+const three = matchMedia('(min-width: 1200px)');
 
 let fold = null;
 let handle = null;
 let unfold = null;
+let kept = false;  // somebody unfolded it beside a wide page, and while that is there it stays so
 
 const width = () => Math.min(MOST, Math.max(LEAST, Number(local.get(WIDTH)) || USUAL));
 
+// It is back by itself when the page is gone.
+function crowded() {
+  if (!three.matches || !('fine' in root.dataset) || 'settings' in root.dataset) kept = false;
+  else return !kept && innerWidth - width() - document.getElementById('evidence').offsetWidth < TALK;
+  return false;
+}
+
 function paint() {
-  const rail = wide.matches && local.get(RAIL) === 'on';
+  const close = crowded();
+  const rail = wide.matches && (close || local.get(RAIL) === 'on');
   if (rail !== ('rail' in root.dataset)) root.toggleAttribute('data-rail', rail);
   const wanted = local.get(WIDTH) ? `${width()}px` : '';
   if (root.style.getPropertyValue('--p-side') !== wanted) root.style.setProperty('--p-side', wanted);
@@ -48,6 +59,7 @@ function mark(rail) {
 }
 
 function setRail(on) {
+  kept = !on;
   if (on) local.set(RAIL, 'on');
   else local.remove(RAIL);
   paint();
@@ -56,9 +68,10 @@ function setRail(on) {
 function setWidth(to) {
   if (to < NARROWER) return setRail(true);
   local.remove(RAIL);
-  const kept = Math.round(Math.min(MOST, Math.max(LEAST, to)));
-  if (kept === USUAL) local.remove(WIDTH);
-  else local.set(WIDTH, String(kept));
+  kept = true;
+  const drawn = Math.round(Math.min(MOST, Math.max(LEAST, to)));
+  if (drawn === USUAL) local.remove(WIDTH);
+  else local.set(WIDTH, String(drawn));
   paint();
 }
 
@@ -104,6 +117,6 @@ function build() {
 
 export function start() {
   paint();
-  wide.addEventListener('change', paint);
+  addEventListener('resize', paint);
   onChange(() => { build(); if (fold) paint(); });
 }

@@ -16,7 +16,7 @@ Box: TypeAlias = tuple[float, float, float, float]
 
 _MARGIN = 16.0  # points around the text that the page is cropped to
 _LETTERS = 11.2  # pixels of letters, so that rounding leaves 11
-_WIDEST = 1400.0  # pixels; smaller letters are not meant to be read
+_ROOM = 376.0  # pixels of a page in the usual column on a laptop
 _TAB = 34.0  # pixels of a tab
 _NEAR = 1.0  # points between edges that are the same
 _WIDTH = 350.0  # pixels of the page, about
@@ -51,12 +51,10 @@ class ShownPage:
     file: str = ""
 
     @property
-    def legible(self) -> float:
-        """The width in pixels that makes most letters legible; 0 for any width."""
-        if self.letters <= 0:
-            return 0.0
+    def fine(self) -> bool:
+        """Whether most letters are legible only in a wider column than the usual one."""
         left, _, right, _ = self.crop
-        return min((right - left) * _LETTERS / self.letters, _WIDEST)
+        return self.letters > 0 and (right - left) * _LETTERS / self.letters > _ROOM
 
     @property
     def crop(self) -> Box:
@@ -107,11 +105,11 @@ def paper(page: ShownPage, inside: str, tabs_html: str, *, below: str = "", form
     width, height = page.size
     left, top, right, bottom = page.crop
     across, down = right - left, bottom - top
-    legible = f";--legible:{page.legible:.0f}px" if page.legible else ""
+    fine = " p-fine" if page.fine else ""
     place = f"left:{-left / across:.4%};top:{-top / down:.4%};width:{width / across:.4%}"
     return (
         f'<div class="p-desk" tabindex="0" role="region" aria-label="{escaped(page.document)}">'
-        f'<div class="p-page" style="--crop:{across:.1f}/{down:.1f};--full:{width:.1f}/{height:.1f}{legible}">'
+        f'<div class="p-page{fine}" style="--crop:{across:.1f}/{down:.1f};--full:{width:.1f}/{height:.1f}">'
         f'<div class="p-paper"><div class="p-sheet{form}" style="{place}">{inside}</div></div>'
         f'<div class="p-tabs">{tabs_html}</div></div>{below}</div>'
     )

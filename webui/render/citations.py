@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from core.llm.wire.cited import host_of
 from core.rag.attribution import sentences_of
+from core.rag.claims.weighing import is_short
 from core.rag.document import numbered_as
 from core.rag.parsers.base import is_ideograph
 from core.rag.row_numbers import shortened
@@ -144,11 +145,22 @@ def claims_summary(reply: Reply, words: Words) -> str:
         return ""
     total, weak, bare = len(reply.claims), _count(reply, "weak"), _count(reply, "unsupported")
     where = "_judged" if _is_all_judged(reply) else "_web" if _is_web(reply) else ""
-    kind = f"claims.{'some' if weak + bare else 'all'}{where}"
+    kind = f"claims.{'some' if weak + bare and _has_short(reply) else 'all'}{where}"
     said = words(kind, n=total - weak - bare, total=total)
     if differing := sum(bool(claim.reasons) and claim.verdict != "supported" for claim in reply.claims):
         said += words("claims.differing", n=differing)
     return f' <span class="p-checked{"" if not weak + bare else " p-doubt"}">{escaped(said)}</span>'
+
+
+def _has_short(reply: Reply) -> bool:
+    """Whether sentences were left out because they are short."""
+    checked = {(claim.block, claim.end) for claim in reply.claims}
+    return any(
+        (at, end) not in checked and is_short(sentence)
+        for at in dict.fromkeys(block for block, _ in checked)
+        if at < len(reply.blocks) and isinstance(block := reply.blocks[at], TextBlock)
+        for sentence, end in sentences_of(block.text)
+    )
 
 
 def beyond_html(reply: Reply, words: Words, message_id: str) -> str:

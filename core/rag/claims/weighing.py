@@ -174,7 +174,7 @@ class _Checker:
             return None
         if is_courtesy(sentence):
             return None
-        said = words_of(ORDINAL.sub("", sentence, count=1))
+        said = _said(sentence)
         new = said - self._asked
         if len(said) < _FEWEST or not new or len(said & self._told) >= _CLEAR * len(said):
             return None
@@ -207,6 +207,15 @@ class _Checker:
             if added >= 2 and added >= SECOND_ADDS * len(said):
                 return len(first | best[order[1]]) / len(said), (*numbers, order[1] + 1)
         return len(first) / len(said), numbers
+
+
+def is_short(sentence: str) -> bool:
+    """Whether a sentence has too few words to claim anything; such are not checked."""
+    return len(_said(sentence)) < _FEWEST
+
+
+def _said(sentence: str) -> set[str]:
+    return words_of(ORDINAL.sub("", sentence, count=1))
 
 
 def _judged(

@@ -88,6 +88,15 @@ def test_the_line_below_counts_the_sentences_that_stand_in_the_documents() -> No
     assert "p-checked" not in shown()
 
 
+@pytest.mark.parametrize(("lang", "said"), [("en", "short ones are not checked"), ("zh", "短句不检查")])
+def test_short_sentences_are_said_to_be_left_out_only_where_there_are_some(lang: str, said: str) -> None:
+    long = "The insurer was founded by sailors of the northern coast."
+    two = [Checked(1, ENDS[0], "supported", (1,)), Checked(1, ENDS[0] + 1 + len(long), "weak", (2,))]
+    assert said not in shown(*two, text=f"{FIRST} {long}", lang=lang)
+    assert said not in shown(*two, text=f"{FIRST} {long} Could the sailors of the northern coast be asked?", lang=lang)
+    assert said in shown(*two, text=f"{FIRST} {long} Good news.", lang=lang)
+
+
 def test_a_text_cannot_forge_a_sign_and_no_sign_stands_in_code() -> None:
     words = Words("en")
     forged = "a\U0010f000b"

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from playwright.sync_api import Page, Route, expect
 
 from tests.e2e.chat_steps import focus, until
 from tests.webui.screen.stage import LETTERS
+from webui.panels.evidence_page import ShownPage
 
 Show = Callable[..., Page]
 _LEFT = "element => element.getBoundingClientRect().left"
@@ -56,11 +58,37 @@ def test_on_a_laptop_a_page_opens_so_large_that_it_can_be_read(show: Show) -> No
     _opened(page)
     pixels = page.locator("#page .p-sheet").evaluate("sheet => sheet.getBoundingClientRect().width") / 595
     assert pixels * LETTERS >= 11
+    assert page.locator("#page .p-desk").evaluate(_OVERHANG) == 0, "nothing of it is cut"
+    expect(page.locator("#page .p-hl.p-on")).to_be_in_viewport(ratio=1)
+    assert page.locator("#talk").evaluate("talk => talk.clientWidth") >= 560
     expect(page.locator("#page .p-tab")).to_be_in_viewport(ratio=1)
     page.locator("#page .p-desk").evaluate("desk => { desk.scrollLeft = 999; }")
     expect(page.locator("#page .p-tab")).to_be_in_viewport(ratio=1)
     page.get_by_role("button", name="Whole page").click()
     until(lambda: page.locator("#page .p-desk").evaluate(_OVERHANG) == 0)
+    expect(page.locator("#history nav")).to_be_hidden()
+    page.get_by_role("button", name="Unfold the conversations").click()
+    expect(page.locator("#history nav")).to_be_visible()
+    page.get_by_role("button", name="Fold the conversations").click()
+    expect(page.locator("#history nav")).to_be_hidden()
+
+
+def test_the_history_that_made_room_for_a_page_is_back_when_the_page_is_gone(show: Show) -> None:
+    page = show("answered", width=1280, height=800)
+    _opened(page)
+    expect(page.locator("#history nav")).to_be_hidden()
+    page.locator("#page .p-close").click()
+    expect(page.locator("#history nav")).to_be_visible()
+
+
+def test_only_a_page_with_small_letters_gets_a_wider_column() -> None:
+    shape: Any = ((595.0, 842.0), (72.0, 72.0, 523.0, 790.0))
+    assert [ShownPage("d", "d.pdf", 1, 1, *shape, letters=size).fine for size in (0.0, 9.0, 12.0, 18.0)] == [
+        False,
+        True,
+        True,
+        False,
+    ]
 
 
 def test_a_sentence_that_starts_at_the_end_of_a_line_leaves_the_lines_beginnings_in_sight(show: Show) -> None:
