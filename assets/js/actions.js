@@ -18,7 +18,7 @@ import { openPalette } from './palette.js';
 import { larger, occurrence, stay, unfold, whole } from './paper.js';
 import { showPasted } from './pasting.js';
 import { showPicture } from './pictures.js';
-import { closeEvidence, drawer, escape, evidence, nameAhead, openConversation, visit } from './places.js';
+import { closeEvidence, closeOver, drawer, escape, evidence, nameAhead, onBack, openConversation, visit } from './places.js';
 import { removeQueued, sendQueued, stopReply, takeBack } from './queue.js';
 import { rate } from './rating.js';
 import { keepPlace, keepThere, toEnd } from './scroll.js';
@@ -188,7 +188,14 @@ function pressed(event) {
   if (link && event.key === ' ') { event.preventDefault(); link.click(); }
 }
 
+function closeTop() {
+  const top = [...document.querySelectorAll('dialog[open]')].at(-1);
+  top?.close();
+  return Boolean(top) || closeMenu({ back: true }) || closeChoosing({ back: true }) || closeOver();
+}
+
 export function start() {
+  onBack(closeTop);
   addEventListener('p-unmark', () => opened.replaceSync(''));
   document.adoptedStyleSheets = [...document.adoptedStyleSheets, opened];
   addEventListener('click', clicked, true);

@@ -76,7 +76,10 @@ class Palette {
     this.list.addEventListener('click', ({ target }) => { const at = this.indexOf(target); if (at >= 0) this.take(at); });
     this.scrim.addEventListener('pointerdown', (event) => event.preventDefault());
     this.scrim.addEventListener('click', () => this.element.close());
-    this.element.addEventListener('close', () => { this.scrim.remove(); this.element.remove(); if (open === this) open = null; });
+    // The back key of a telephone closes a dialog by itself only where that is modal.
+    const watcher = window.CloseWatcher ? new CloseWatcher() : null;
+    watcher?.addEventListener('close', () => this.element.close());
+    this.element.addEventListener('close', () => { watcher?.destroy(); this.scrim.remove(); this.element.remove(); if (open === this) open = null; });
   }
 
   show() {

@@ -20,11 +20,24 @@ const named = () => new URLSearchParams(location.search).get('c') ?? '';
 
 const HOME = new URL('.', document.baseURI).pathname;
 const places = [];
+let closesOver = () => false;  // closes what lies over the page, if anything does
 
 // The part of the settings that the address names; '' outside of them.
 export function section() {
   const found = /^settings(?:\/([^/]*))?$/.exec(location.pathname.slice(HOME.length));
   return found ? found[1] || 'general' : '';
+}
+
+// Whoever goes back while something lies over the page leaves that, and stays where they were.
+export function onBack(closes) { closesOver = closes; }
+
+function turned(event) {
+  if (closesOver()) {
+    event.stopImmediatePropagation();
+    return history.forward();
+  }
+  arrive();
+  if (status() && named() !== status().conversation) openConversation(named());
 }
 
 export function onPlace(listener) { places.push(listener); }
@@ -167,6 +180,13 @@ const closesPanel = () => (wide.matches
   ? document.querySelector('#page .p-evidence') && (document.activeElement?.closest('#evidence') || status()?.state !== 'running')
   : root.dataset.evidence === 'open');
 
+// What lies over the page at a narrow window goes.
+export function closeOver() {
+  if (root.dataset.drawer === 'open') return drawer(false), true;
+  if (!wide.matches && closesPanel()) return closeEvidence(), true;
+  return false;
+}
+
 export function escape() {
   if (root.dataset.drawer === 'open') return drawer(false), true;
   if (section()) return visit(''), true;
@@ -193,6 +213,6 @@ export function start() {
   scrim.setAttribute('aria-hidden', 'true');
   scrim.addEventListener('click', escape);
   document.body.append(scrim);
-  addEventListener('popstate', () => { arrive(); if (status() && named() !== status().conversation) openConversation(named()); });
+  addEventListener('popstate', turned);
   onChange(() => { speak(); followAddress(); cover(); });
 }

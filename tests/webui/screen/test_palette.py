@@ -336,3 +336,32 @@ def test_where_only_documents_have_the_words_enter_waits_for_them(show: Show, st
     held.set()
     expect(palette).to_have_count(0)
     stage.until(lambda: stage.asked == [{"do": "found", "document": "d1", "n": 1, "text": "zebra"}])
+
+
+def test_back_closes_what_lies_over_the_page_and_stays_in_the_conversation(show: Show) -> None:
+    page = show("answered")
+    page.locator("#history .p-open-settings").click()
+    expect(page.locator("#p-settings .p-set").first).to_be_visible()
+    press(page, "Escape")  # now the entry before is the settings'
+    here = page.url
+
+    def back(over: Locator) -> None:
+        expect(over).to_be_visible()
+        page.evaluate("history.back()")
+        expect(over).not_to_be_visible()
+        expect(page).to_have_url(here)
+        expect(page.locator("#p-settings")).to_have_count(0)
+
+    opened(page)
+    back(page.locator("dialog.p-palette"))
+    press(page, "?")
+    back(page.locator("dialog.p-keys"))
+    page.locator("#history .p-menu").first.click()
+    back(page.locator(".p-float"))
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.locator("#top .p-open-menu").click()
+    back(page.locator("#side"))
+    page.locator("#chat sup > a.cite").first.click()
+    back(page.locator("#page .p-evidence"))
+    page.evaluate("history.back()")
+    expect(page.locator("#p-settings .p-set").first).to_be_visible()
