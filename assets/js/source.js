@@ -21,7 +21,7 @@ export function plain(markup) {
     .replace(/<p class="p-[\s\S]*?<\/p>(?=\n|$)/g, '')
     .replace(/<sup><a href="#cite-[^>]*>(\d+)<\/a><\/sup>/g, ' [$1]')
     .replace(/ <a class="p-do p-picture"[^>]*>[^<]*<\/a>/g, '')
-    .replace(/<sup><a class="p-do p-foot(back)?" role="button" href="#do-foot(?:back)?-\d+-([\w.-]+)">\d+<\/a><\/sup>/gu,
+    .replace(/<sup><a class="p-do p-foot(back)?(?: p-next)?" role="button" href="#do-foot(?:back)?-\d+-([\w.-]+)">\d+<\/a><\/sup>/gu,
       (_, back, name) => (back ? `[^${name}]:` : `[^${name}]`))
     .replace(/<sup><a class="(?:p-do )?p-claim[\s\S]*?<\/a><\/sup>/g, '')
     .replace(/<code>([\s\S]*?)<\/code>/g, (_, code) => '`' + decoded(code) + '`')

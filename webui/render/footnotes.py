@@ -17,6 +17,9 @@ _FENCE = re.compile(r"[ \t]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)?(?P<fence>`{3,}|~{3,
 _CONTINUED = re.compile(r"(?: {2,}|\t)(?P<text>\S.*)\Z")
 
 
+_END, _FOOT = "</a></sup>", '<sup><a class="p-do p-foot"'
+
+
 class Footnotes:
     """The footnotes of one text, numbered as the text names them.
 
@@ -70,6 +73,11 @@ class Footnotes:
             last = ""
             rest.append(line)
         return rest
+
+
+def apart(markup: str) -> str:
+    """Markup in which the number that directly follows another one says so: fingers need room between the two."""
+    return markup.replace(f"{_END}{_FOOT}", f'{_END}{_FOOT[:-1]} p-next"')
 
 
 def _link(act: str, number: int, name: str) -> str:

@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final, TypeAlias
 from urllib.parse import urlsplit
 
-from webui.render.footnotes import Footnotes
+from webui.render.footnotes import Footnotes, apart
 from webui.render.markup import DISPLAY, INLINE, MARKS, NOTE, escaped, note_index, note_mark
 
 if TYPE_CHECKING:
@@ -188,7 +188,7 @@ _TOKENS = re.compile(
     | (?P<address> < (?P<url> https?:// [^\s<>]{1,2000} ) > )
     | (?P<tag>     < (?: /? (?:sub|sup|kbd|details|summary) | br[ ]?/? ) > )
     | (?P<less>    < )
-    | (?P<foot>    (?<!\]) \[\^ (?P<footname> [\w.-]{1,40} ) \] (?! [(:\[] ) )
+    | (?P<foot>    (?<!\]) (?: \[\^ [\w.-]{1,40} \] )++ (?! [(:\[] ) )
     | (?P<cite>    (?<![ \t\u00a0]) [ \t\u00a0]*+
                    (?: (?<!\]) \[ (?P<n1> \d{1,3} (?: [,，、;] [ ]? \d{1,3} ){0,9} ) \] (?!\()
                      | 【 (?P<n2> \d{1,3} ) [^】\n]{0,40} 】 ) )
@@ -198,6 +198,7 @@ _TOKENS = re.compile(
 # A kept tag at the beginning of a line would open an HTML block, inside which code is not code.
 _LINE_BEGINS = re.compile(r"[\s>*+\-\d.)#|]*")
 _NUMBERS = re.compile(r"\d+")
+_FOOT = re.compile(r"\[\^([\w.-]{1,40})\]")
 _OWN_FILE = re.compile(r"\.?/(?:files|assets/samples)/[\w.-]+(?:\?download=1)?\Z")
 _NOTHING = "&#8203;"
 _FIXED = {"bang": "", "less": "&lt;"}
@@ -253,7 +254,7 @@ class Inline:
 
     def _cited(self, match: re.Match[str]) -> str:
         if match["foot"]:
-            return self._footnote(match["footname"]) or match[0]
+            return apart(_FOOT.sub(lambda one: self._footnote(one[1]) or one[0], match[0]))
         if self._cite is None:
             return match[0]
         return self._cite([int(number) for number in _NUMBERS.findall(match["n1"] or match["n2"])])

@@ -30,6 +30,15 @@ def test_the_same_note_has_one_number_and_one_may_name_another() -> None:
     assert numbers("A[^x] b[^x] c[^y].\n\n[^x]: See[^z].\n[^y]: Y.\n[^z]: Z.") == ["1", "1", "2", "1", "3", "2", "3"]
 
 
+def test_a_number_that_follows_another_says_so_and_no_other_does() -> None:
+    made = markdown("One[^a][^b] and[^a].\n\n[^a]: A.\n[^b]: B.", EN)
+    assert [piece.partition('"')[0] for piece in made.split('<a class="')[1:4]] == [
+        "p-do p-foot",
+        "p-do p-foot p-next",
+        "p-do p-foot",
+    ]
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -33,3 +33,27 @@ def test_the_time_that_is_waited_until_is_told_as_the_reader_writes_it(show: Sho
         until = show("asking", locale=locale).locator("#ask .p-until")
         expect(until).not_to_be_empty()
         assert (until.inner_text()[-1] == "M") is twelve
+
+
+def test_each_number_in_a_text_is_large_enough_for_a_finger_and_none_covers_its_neighbour(show: Show) -> None:
+    page = show("answered", **PHONE)
+    mark = page.locator("#chat sup > a.cite").first
+    expect(mark).to_be_visible()
+    found = mark.evaluate(
+        """(mark) => {
+            const text = mark.closest('p, td, li');
+            const foot = (next) => `<sup><a class="p-do p-foot${next}" role="button" href="#do-foot-1-a">1</a></sup>`;
+            const one = mark.parentElement.outerHTML;
+            text.innerHTML = ["Some words " + one, `stand ${one}\u2060${one}`, `and${foot("")}`, `stand${foot("")}${foot(" p-next")}`].join("<br><br><br>");
+            text.scrollIntoView({ block: 'center' });
+            const reaches = (link, step) => {
+                const { left, right, top, bottom } = link.getBoundingClientRect();
+                const [x, y] = [(left + right) / 2, (top + bottom) / 2];
+                const hit = (dx, dy) => document.elementFromPoint(x + dx, y + dy)?.closest('a') === link;
+                return [[-step, 0], [step, 0], [0, -step], [0, step]].every(([dx, dy]) => hit(dx, dy));
+            };
+            const [alone, second, third, foot1, foot2, foot3] = text.querySelectorAll('a');
+            return [...[alone, foot1].map((link) => reaches(link, 21)), ...[second, third, foot2, foot3].map((link) => reaches(link, 11))];
+        }"""
+    )
+    assert found == [True] * 6
