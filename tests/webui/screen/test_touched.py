@@ -44,7 +44,8 @@ def test_each_number_in_a_text_is_large_enough_for_a_finger_and_none_covers_its_
             const text = mark.closest('p, td, li');
             const foot = (next) => `<sup><a class="p-do p-foot${next}" role="button" href="#do-foot-1-a">1</a></sup>`;
             const one = mark.parentElement.outerHTML;
-            text.innerHTML = ["Some words " + one, `stand ${one}\u2060${one}`, `and${foot("")}`, `stand${foot("")}${foot(" p-next")}`].join("<br><br><br>");
+            const lines = [`Some words ${one}`, `stand ${one}\u2060${one}`, `and${foot('')}`];
+            text.innerHTML = [...lines, `stand${foot('')}${foot(' p-next')}`].join('<br><br><br>');
             text.scrollIntoView({ block: 'center' });
             const reaches = (link, step) => {
                 const { left, right, top, bottom } = link.getBoundingClientRect();
@@ -53,7 +54,8 @@ def test_each_number_in_a_text_is_large_enough_for_a_finger_and_none_covers_its_
                 return [[-step, 0], [step, 0], [0, -step], [0, step]].every(([dx, dy]) => hit(dx, dy));
             };
             const [alone, second, third, foot1, foot2, foot3] = text.querySelectorAll('a');
-            return [...[alone, foot1].map((link) => reaches(link, 21)), ...[second, third, foot2, foot3].map((link) => reaches(link, 11))];
+            const beside = [second, third, foot2, foot3];
+            return [...[alone, foot1].map((one) => reaches(one, 21)), ...beside.map((one) => reaches(one, 11))];
         }"""
     )
     assert found == [True] * 6
