@@ -56,7 +56,7 @@ Reply: {reply}
 </exchange>""",
 }
 _THOUGHTS: Final = re.compile(r"<think>.*?(?:</think>|\Z)", re.DOTALL)
-_FENCE: Final = re.compile(r"^\s*(?:`{3,}|~{3,})[^`\n]*$", re.MULTILINE)
+_FENCE: Final = re.compile(r"^[^\S\n]*+(?:`{3,}|~{3,})[^`\n]*$", re.MULTILINE)
 _LEADING: Final = re.compile(r"(?:(?:#{1,6}|[>*+\-]|\d{1,2}[.)])\s+)+")
 _LINK: Final = re.compile(r"!?\[([^\[\]]{0,200})\]\([^()\s]{0,500}\)")
 _STRESS: Final = re.compile(r"(?<![\w*_])(\*{1,3}|_|~~|`+)(?=[^\s*_])(.+?)(?<=[^\s*_])\1(?![\w*_])")

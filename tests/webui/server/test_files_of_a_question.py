@@ -17,6 +17,7 @@ import pytest
 from core.engine import Engine
 from core.llm.request import ChatRequest
 from core.messages.events import TextDelta
+from core.runs.elsewhere import Heeding
 from core.runs.log import RunEvent, RunLog
 from core.settings import Settings
 from core.testing.script import Reply
@@ -103,11 +104,16 @@ def files_of(frame: FrameType | None) -> set[str]:
     return {name for name in found if name.startswith(PRODUCT)}
 
 
+async def _nothing(_: Heeding) -> None:
+    pass
+
+
 async def test_a_question_passes_few_files_until_its_first_word(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     way, append, answered = Way(), RunLog.append, asyncio.Event()
     monkeypatch.setattr("core.agents.base.is_traced", lambda: False)  # another test may have set who is told of spans
+    monkeypatch.setattr(Heeding, "look", _nothing)  # what others ask of a run is another way, gone beside this one
 
     def answer(request: ChatRequest) -> Reply:
         way.model_is_asked()
