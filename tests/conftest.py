@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from core.agents import kept_indices
+from tests.late_certificates import read_when_needed
 from tests.tries import register_profiles
 from tests.warm_readers import Origin
 from webui.gradio_patches import LeanFinder
@@ -20,6 +21,7 @@ from webui.gradio_patches import LeanFinder
 pytest_plugins = ("tests.grown_servers", "tests.grown_postgres")  # started by the first test that asks for one
 
 register_profiles()
+read_when_needed()
 sys.meta_path.insert(0, LeanFinder())  # whichever test imports Gradio first, its stubs are not written
 
 _OWN_VARIABLES = ("PARLOUR_", "OPENAI_", "AZURE_OPENAI_", "DASHSCOPE_", "MCP_")
