@@ -43,13 +43,14 @@ import { start as speech } from './speech.js';
 import { start as standing } from './standing.js';
 import { watch } from './state.js';
 import { start as steering } from './steering.js';
+import { start as stopping } from './stopping.js';
 import { start as tables } from './tables.js';
 import { start as tabs } from './tabs.js';
 import { start as takingOver } from './taking_over.js';
 import { start as viewport } from './viewport.js';
 import { start as waiting } from './waiting.js';
 
-for (const start of [holding, bus, dictation, choices, selecting, takingOver, places, demo, framed, paper, list, history, keeping, bringing, queue, pressing, actions, keys, editing, pasting, approval, mentions, prompts, composer, connection, focus, meter, microphone, reading, rows, scrolling, selection, speech, tables, tabs, waiting, commands, jump, settings, code, side, viewport, notices, pictures, choosing, steering, standing, offline]) {
+for (const start of [holding, bus, dictation, choices, selecting, takingOver, places, demo, framed, paper, list, history, keeping, bringing, queue, pressing, actions, keys, editing, pasting, approval, mentions, prompts, composer, connection, focus, meter, microphone, reading, rows, scrolling, selection, speech, tables, tabs, waiting, commands, jump, settings, code, side, viewport, notices, pictures, choosing, steering, standing, stopping, offline]) {
   // What a browser refuses one part keeps no other from beginning.
   try { start(); } catch (error) { reportError(error); }
 }

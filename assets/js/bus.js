@@ -1,4 +1,6 @@
 // The one way to the server: a JSON message into a hidden field, then a click on a hidden button.
+import { noteAsked } from './stopping.js';
+
 const PATIENCE = 2000;  // milliseconds in which a click is heard, and its request answered
 const waiting = [];     // what was asked for and has not left the page
 const followers = [];   // who waits until everything has reached the server
@@ -9,6 +11,7 @@ const field = () => document.querySelector('#bus textarea, #bus input');
 const button = () => document.getElementById('bus-go');
 
 export function ask(message) {
+  noteAsked(message);
   waiting.push(JSON.stringify(message));
   if (!busy) next();
 }

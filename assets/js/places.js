@@ -2,6 +2,7 @@
 import { ask } from './bus.js';
 import { keepFocus } from './focus.js';
 import { onChange, status } from './state.js';
+import { isReplying } from './stopping.js';
 import { say } from './words.js';
 
 const root = document.documentElement;
@@ -177,7 +178,7 @@ export function closeEvidence() {
 
 // On a wide page a panel stays while one works: the key stops a reply first, unless the keyboard is in the panel.
 const closesPanel = () => (wide.matches
-  ? document.querySelector('#page .p-evidence') && (document.activeElement?.closest('#evidence') || status()?.state !== 'running')
+  ? document.querySelector('#page .p-evidence') && (document.activeElement?.closest('#evidence') || !isReplying())
   : root.dataset.evidence === 'open');
 
 // What lies over the page at a narrow window goes.

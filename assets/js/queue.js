@@ -39,13 +39,6 @@ export function sendQueued(button) {
   area()?.focus();
 }
 
-// Whether a reply was being written: it is stopped as by its button.
-export function stopReply() {
-  if (status()?.state !== 'running') return false;
-  document.querySelector('#composer .input-row > .stop-button')?.click();
-  return true;
-}
-
 // ---- their order
 
 const FAR = 4;  // pixels: less is a press, not a drag

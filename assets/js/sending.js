@@ -6,6 +6,7 @@ import { nameAhead } from './places.js';
 import { toEnd } from './scroll.js';
 import { questionText } from './source.js';
 import { onChange, status } from './state.js';
+import { begins } from './stopping.js';
 import { session } from './storage.js';
 
 const SENT = 'p-sent';
@@ -36,6 +37,7 @@ function held(text, files, waits, now) {
   [sent, typed, until, leaving] = [text, text, text.trim() ? last.at + ON_ITS_WAY : 0, text];
   hurried = state === 'stopping' || state === 'running' && now;
   if (!text.trim() && !files.length) return false;
+  if (state !== 'running') begins();
   const name = nameAhead();
   session.set(SENT, JSON.stringify([name || status()?.conversation, text, name ? -1 : timesShown(text)]));
   return false;

@@ -101,6 +101,26 @@ def test_a_reply_is_stopped_before_a_panel_that_nobody_is_in_is_closed(show: Sho
     assert stage.stops == 1
 
 
+def test_a_reply_that_has_not_begun_is_stopped_as_soon_as_it_is_there(show: Show, stage: Stage) -> None:
+    page = show("answered")
+    steer(page)
+    begins = """() => {
+        const status = document.querySelector('#status [data-state]');
+        status.dataset.state = 'running';
+        status.append('');
+    }"""
+    page.locator("#composer textarea").fill("And now?")
+    page.locator("#composer textarea").press("Enter")
+    page.locator("#composer textarea").press("Escape")
+    stage.until(lambda: stage.sent)
+    expect(page.locator("#page .p-steer")).to_be_visible()
+    assert stage.stops == 0
+    page.evaluate(begins)
+    stage.until(lambda: stage.stops)
+    page.evaluate(begins)
+    assert stage.stops == 1
+
+
 def test_on_a_phone_the_sheet_before_comes_up_again_only_where_it_was_up(show: Show) -> None:
     page = show("answered", width=390, height=780)
     evidence, sheet = page.locator("#page .p-hl.p-on"), page.locator("#evidence")
