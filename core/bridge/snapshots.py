@@ -15,7 +15,7 @@ from core.errors import BadMessagesError, shown
 from core.messages.content import BaseModelCompatibleDict
 from core.messages.events import Event, ItemAdded, ReasoningDelta, TextDelta
 from core.messages.marks import appended
-from core.messages.message import ASSISTANT, Message
+from core.messages.message import ASSISTANT, USER, Message
 from core.messages.openai_form import FormError, OpenAIReader, content_of, has_parts, is_openai
 from core.messages.transcript import Transcript
 
@@ -171,6 +171,9 @@ def _wrong(error: ValidationError) -> tuple[str, str, str]:
 
 def _message(item: Mapping[str, Any]) -> Message:
     fields: dict[str, Any] = {"role": "", **item}  # without a role the message itself says what is wrong
+    if fields["role"] == USER and "content" not in fields:  # nobody means to ask nothing
+        hint = 'Write what is asked as its content, such as {"role": "user", "content": "Hello"}.'
+        raise FormError("it is a user's and has no content.", hint)
     if has_parts(fields):
         fields["content"] = content_of(fields["content"])
     return Message(**fields)

@@ -118,8 +118,10 @@ def test_dicts_in_dicts_out_and_any_message_makes_messages():
     [
         ([{"content": "x"}], "Message 1 cannot be read: role"),
         ([Message("user", "x"), {"role": "user", "content": [{"picture": "x"}]}], "Message 2 cannot be read: content"),
+        ([{"role": "user"}], "Message 1 cannot be read: it is a user's and has no content"),
+        ([{"role": "user", "text": "x"}], "has no content. Write what is asked as its content, such as"),
         ([{"role": "user", "content": 7}], "Message 1 cannot be read: content"),
-        ([{"role": "user"}, "x"], "Message 2 is a text. Give a Message, or a dict"),
+        ([{"role": "user", "content": "x"}, "x"], "Message 2 is a text. Give a Message, or a dict"),
         ([None], "Message 1 is None. Give a Message, or a dict"),
         ("x", "Messages cannot be given as str"),
         (b"x", "Messages cannot be given as bytes"),
