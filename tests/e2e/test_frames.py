@@ -101,6 +101,7 @@ def test_in_a_frame_it_answers_shows_evidence_and_finds_its_place_when_the_outer
         until(lambda: picture.evaluate("(one) => one.naturalWidth") > 0)
         note = frame.locator(".p-framed")
         expect(note).to_have_count(1 if cookies == "blocked" else 0)
+        frame.locator("#side .p-unfold-side").click()  # the history made room for the page
         frame.locator("#history").get_by_text("Is anybody there?").first.click()
         expect(frame.locator("#chat")).to_contain_text("You said: Is anybody there?")
         page.reload()
