@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from pydantic import AliasChoices, Field, SecretStr, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings
@@ -16,6 +16,7 @@ _STORE: Final = re.compile(
 )
 _SERVER: Final = re.compile(r"https?://[\w.-]{1,253}(?::\d{1,5})?/?")
 _OFF: Final = "off"
+_LARGEST: Final = 10**12
 Role: TypeAlias = Literal["all", "web", "worker"]
 
 
@@ -81,6 +82,13 @@ class GrownSettings(BaseSettings):
         """The bucket of files and the prefix in it; `None` where they are in the data folder."""
         found = _STORE.fullmatch(self.files)
         return (found["bucket"], found["prefix"].strip("/")) if found is not None else None
+
+    @field_validator("*")
+    @classmethod
+    def _check_size(cls, given: Any) -> Any:
+        if isinstance(given, int | float) and given >= _LARGEST:
+            raise ValueError(f"must be below {_LARGEST}")  # no clock and no column of a database takes more
+        return given
 
     @field_validator("role")
     @classmethod

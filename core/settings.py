@@ -4,29 +4,28 @@ from __future__ import annotations
 
 import hmac
 import ipaddress
-import json
 import logging
 import os
 import re
 import secrets
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 from urllib.parse import urlsplit
 
 from platformdirs import user_cache_path
-from pydantic import AliasChoices, BeforeValidator, Field, SecretStr, field_validator
+from pydantic import AliasChoices, Field, SecretStr, field_validator
 from pydantic_settings import (
     BaseSettings,
-    NoDecode,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
     TomlConfigSettingsSource,
 )
 
-from core.complaints import complaint
+from core.complaints import complaint, unheard
 from core.errors import SettingsError
 from core.grown_settings import GrownSettings
 from core.known_hosts import is_dashscope
+from core.setting_kinds import Names, Pair, check_address, check_host
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -52,34 +51,6 @@ _NATIVE_TYPES = {"openai", "oai", "openai_public", "azure"}
 _SITE = re.compile(r"https?://(?:\*\.)?[A-Za-z0-9](?:[A-Za-z0-9.-]{0,252}[A-Za-z0-9])?(?::(?:\d{1,5}|\*))?")
 _ROOT = re.compile(r"(?:/[A-Za-z0-9][A-Za-z0-9._-]{0,99}){1,8}")
 _ADDRESSES = ("base_url", "model_server", "api_base", "base_http_api_url")
-
-
-def _listed(given: object) -> object:
-    """Names in a text: a JSON list as it stands, else one name after each comma."""
-    if not isinstance(given, str):
-        return given
-    text = given.strip()
-    if text.startswith("["):
-        try:
-            return cast("object", json.loads(text))
-        except ValueError as error:
-            raise ValueError("must be names with commas between them, or a JSON list of them") from error
-    return tuple(name for part in text.split(",") if (name := part.strip()))
-
-
-Names: TypeAlias = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_listed)]
-
-
-def _pair(given: object) -> object:
-    """Two numbers in a text, or one that stands for both."""
-    parts: list[object] = list(given.split(",")) if isinstance(given, str) else [given]
-    if isinstance(given, list | tuple):
-        parts = list(cast("list[object]", given))
-    return tuple(parts * 2 if len(parts) == 1 else parts)
-
-
-_AtLeastNone: TypeAlias = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-Pair: TypeAlias = Annotated[tuple[_AtLeastNone, _AtLeastNone], NoDecode, BeforeValidator(_pair)]
 
 
 def _usual(name: str) -> AliasChoices:
@@ -246,13 +217,18 @@ class Settings(GrownSettings):
         """Read the settings; arguments that are `None` count as left out.
 
         Raises:
-            SettingsError: A value is wrong or a name unknown; the sentence names it, and never shows a value.
+            SettingsError: A value is wrong or a name unknown; the sentence names it, and shows of values no more than
+                numbers and plain words, where none is secret.
         """
+        variables = {name.upper(): value for name, value in os.environ.items()}
+        if misspelled := unheard(variables, cls.model_fields):
+            raise SettingsError(misspelled, hint="Correct it and start again.")
         try:
             return cls(**{name: value for name, value in arguments.items() if value is not None})
         except (OSError, ValueError) as error:  # a value is wrong, or the file cannot be read
             file = _settings_file(arguments.get("config"))
-            sentence = complaint(error, file, cls.model_fields)
+            left = {name: value for name, value in variables.items() if arguments.get(_field_of(name)) is None}
+            sentence = complaint(error, file, cls.model_fields, left)
             raise SettingsError(sentence, hint="Correct it and start again.") from error
 
     @classmethod
@@ -267,6 +243,8 @@ class Settings(GrownSettings):
         """Arguments over variables over the file."""
         del dotenv_settings, file_secret_settings
         file = _settings_file(cast("Any", init_settings).init_kwargs.get("config"))
+        source = cast("Any", env_settings)
+        source.env_vars = {name: value for name, value in source.env_vars.items() if _is_said(name, value)}
         return init_settings, env_settings, TomlConfigSettingsSource(settings_cls, file)
 
     @field_validator("home", "weights_dir", "bucket", "skills")
@@ -314,6 +292,16 @@ class Settings(GrownSettings):
         if not all(_SITE.fullmatch(site) for site in sites):  # they go into a header as they are
             raise ValueError("must be sites such as https://blog.example.com or https://*.example.com")
         return sites
+
+    @field_validator("host")
+    @classmethod
+    def _is_host(cls, host: str) -> str:
+        return check_host(host)
+
+    @field_validator("oidc_issuer", "openid_provider_url")
+    @classmethod
+    def _signs_in(cls, address: str) -> str:
+        return (check_address(address) or "") if address else ""
 
     @field_validator("base_url", "openai_base_url", "embedding_base_url")
     @classmethod
@@ -405,6 +393,27 @@ class Settings(GrownSettings):
     def has_accounts(self) -> bool:
         """Whether people sign in with names and passwords."""
         return self.accounts == "accounts"
+
+    def check_whole(self) -> None:
+        """Check that what is named is there.
+
+        Raises:
+            SettingsError: A folder or a file is not, or half of a service that people sign in by.
+        """
+        if bool(self.oidc_issuer) != bool(self.oidc_client_id):
+            missing = "PARLOUR_OIDC_CLIENT_ID" if self.oidc_issuer else "PARLOUR_OIDC_ISSUER"
+            raise SettingsError(
+                f"{missing} is not set, and nobody can sign in without it.", hint="Set both, or neither."
+            )
+        if self.skills is not None and not self.skills.is_dir():
+            raise SettingsError(
+                f"There is no folder {self.skills}.",
+                hint="Set PARLOUR_SKILLS to a folder with skills in it, or unset it.",
+            )
+        if gone := [one for one in self.demos or () if one != NO_TOKEN and not Path(one).exists()]:
+            raise SettingsError(
+                f"There is no recording {gone[0]}.", hint="Set PARLOUR_DEMOS to files, or folders of them, or to off."
+            )
 
     def check_open_to(self) -> None:
         """Check that it was decided who may come, where others than this machine can reach the page.
@@ -535,6 +544,15 @@ def _shown(secret: SecretStr | None) -> str:
     return secret.get_secret_value() if secret else ""
 
 
+def _field_of(variable: str) -> str:
+    return variable.removeprefix("PARLOUR_").lower()
+
+
+def _is_said(name: str, value: str | None) -> bool:
+    """Whether a variable holds anything. Kubernetes itself sets that of the port, for a service named `parlour`."""
+    return bool(value and value.strip()) and not (name.upper() == "PARLOUR_PORT" and str(value).startswith("tcp://"))
+
+
 def _settings_file(given: object) -> Path:
     """The file that was named, or the default one, which need not exist."""
     named = str(given or os.environ.get("PARLOUR_CONFIG") or "")
@@ -580,21 +598,3 @@ def _kept_secret(path: Path) -> str:
     if not kept:
         raise SettingsError(f"The file {path} is empty.", hint="Delete it: a new one is made at the next start.")
     return kept
-
-
-def check_address(address: str | None) -> str | None:
-    """The address of a service, as it is given.
-
-    Raises:
-        ValueError: It names no server that can be asked over HTTP.
-    """
-    if address is None or address == "dashscope":  # the one service that has a name of its own
-        return address
-    try:
-        parts = urlsplit(address)
-        fine = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        fine = False
-    if not fine or re.search(r"\s", address):
-        raise ValueError("must be an address such as http://127.0.0.1:8000/v1")
-    return address

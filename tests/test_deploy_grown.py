@@ -194,6 +194,11 @@ def test_a_request_finds_its_way_from_the_ingress_to_the_port_of_the_image() -> 
     assert notes["nginx.ingress.kubernetes.io/affinity"] == "cookie"
 
 
+def test_no_pod_takes_the_address_of_the_service_for_its_port() -> None:
+    pods = [manifest(one)["spec"]["template"]["spec"] for one in ("deployment.yaml", "workers/deployment.yaml")]
+    assert [pod["enableServiceLinks"] for pod in pods] == [False, False]
+
+
 def test_a_pod_has_no_rights_and_writes_nowhere_but_where_the_image_does() -> None:
     pod = manifest("deployment.yaml")["spec"]["template"]["spec"]
     assert pod["securityContext"]["runAsNonRoot"]

@@ -50,6 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if settings.log_calls:
             logging.getLogger("core.llm.calls").setLevel(logging.INFO)
         bring_back(settings)
+        settings.check_whole()
         settings.check_open_to()
         settings.make_home()
         secret = settings.signing_secret()

@@ -63,6 +63,68 @@ def test_a_wrong_value_is_named_but_not_shown(monkeypatch: pytest.MonkeyPatch) -
     assert "canary" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("variable", "value", "said"),
+    [
+        ("PORT", "99999", r"'port' \(PARLOUR_PORT\) must be a whole number from 0 to 65535, not 99999\."),
+        ("FILES_MB", "-5", r"\(PARLOUR_FILES_MB\) must be a whole number, 0 or more, not -5\."),
+        ("GUESTS", "maybe", r"\(PARLOUR_GUESTS\) must be true or false, not maybe\."),
+        ("LANG", "de", r"\(PARLOUR_LANG\) must be 'auto', 'en' or 'zh', not de\."),
+        ("REPLY_SECONDS", "inf", r"\(PARLOUR_REPLY_SECONDS\) must be below 1000000000000, not inf\."),
+        ("UPLOADS_PER_HOUR", "9" * 19, r"\(PARLOUR_UPLOADS_PER_HOUR\) must be below 1000000000000, not 9"),
+        ("MESSAGES_PER_DAY", "many", r"\(PARLOUR_MESSAGES_PER_DAY\) must be a number, 0 or more, or two, .* 200,0\."),
+        ("MODEL_OPTIONS", "hot", r"\(PARLOUR_MODEL_OPTIONS\) must be written as JSON, such as \{\"temp"),
+        ("HOST", "999.1.1.1", r"\(PARLOUR_HOST\) must be an IP address such as 127\.0\.0\.1, or the name"),
+        ("OIDC_ISSUER", "abc", r"\(PARLOUR_OIDC_ISSUER\) must be an address such as"),
+        ("TRACES", "abc", r"'traces' \(PARLOUR_TRACES\) must be an address such as"),
+        ("MODLE", "x", r"There is no setting PARLOUR_MODLE\. Did you mean PARLOUR_MODEL\?"),
+        ("OPENAI_API_KEY", "sk-canary", r"no setting PARLOUR_OPENAI_API_KEY\. Did you mean OPENAI_API_KEY\?"),
+    ],
+)
+def test_a_wrong_variable_is_one_sentence_that_says_what_was_typed_where_and_what_to_write(
+    variable: str, value: str, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(f"PARLOUR_{variable}", value)
+    with pytest.raises(SettingsError, match=said) as caught:
+        Settings.load()
+    assert "canary" not in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", list(Settings.model_fields))
+@pytest.mark.parametrize("value", ["", "  "])
+def test_of_each_setting_a_variable_with_nothing_in_it_counts_as_none(
+    name: str, value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alias = Settings.model_fields[name].validation_alias is not None and name != "traces"
+    monkeypatch.setenv(name.upper() if alias else f"PARLOUR_{name.upper()}", value)
+    if name != "config":
+        assert name not in Settings.load().model_fields_set
+
+
+def test_what_kubernetes_sets_for_a_service_of_our_name_is_no_setting_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {
+        "PORT": "tcp://10.0.0.1:80",
+        "PORT_80_TCP_ADDR": "10.0.0.1",
+        "SERVICE_HOST": "10.0.0.1",
+    }.items():
+        monkeypatch.setenv(f"PARLOUR_{name}", value)
+    monkeypatch.setenv("PARLOUR_DOMAIN", "chat.example.org")  # of Caddy beside it
+    assert Settings.load().port == 7860
+
+
+def test_what_a_setting_names_and_is_not_there_is_told_at_the_start(tmp_path: Path) -> None:
+    for given, said in (
+        ({"skills": tmp_path / "gone"}, "no folder .*gone.* PARLOUR_SKILLS"),
+        ({"demos": ("gone.jsonl",)}, r"no recording gone\.jsonl.* PARLOUR_DEMOS"),
+        ({"oidc_issuer": "https://login.example.com"}, "PARLOUR_OIDC_CLIENT_ID is not set"),
+        ({"oidc_client_id": "parlour"}, "PARLOUR_OIDC_ISSUER is not set"),
+    ):
+        with pytest.raises(SettingsError, match=said):
+            Settings.load(**given).check_whole()
+    Settings.load(skills=tmp_path, demos=("off",)).check_whole()
+
+
 def test_keys_do_not_show() -> None:
     settings = Settings.load(
         api_key="sk-canary", openai_api_key="sk-canary", secret="sk-canary", model_options={"key": "sk-canary"}
