@@ -280,7 +280,8 @@ REFUSING = frozenset(
         "core.messages.json_text:read_loose",
         "core.messages.json_text:read_object",
         "core.messages.json_text:read_value",
-        "core.settings:check_address",
+        "core.setting_kinds:check_address",
+        "core.setting_kinds:check_host",
         "core.tools.builtin.skills:parse_skill",
     }
 )
