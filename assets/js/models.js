@@ -156,7 +156,8 @@ class Dialog {
     const mine = chosen && !this.menu.local ? [say('models_mine')] : [];
     const own = !chosen ? [say('models_default_note')] : chosen.key === 'none' ? [say('models_here_note')] : [];
     const kept = parts.rows.key.hidden ? [] : [isSecure() ? say('models_key_note') : say('models_key_open')];
-    parts.note.textContent = together([...own, ...more, ...goes, ...mine, ...kept]);
+    const titles = host && this.menu.titles ? [this.menu.titles] : [];  // who brings a key hears what is asked beside replies
+    parts.note.textContent = together([...own, ...more, ...goes, ...mine, ...kept, ...titles]);
   }
 
   // A built-in model that was chosen from the list.

@@ -184,9 +184,10 @@ class ModelRoutes:
         return {"models": await models.offered(draft)}
 
     async def _of_titles(self, workspace: Workspace, told: dict[str, Any], words: Words) -> dict[str, Any]:
-        """Beside the prices of models, that a call more is made to name a conversation, where one may be."""
-        on = self._engine.settings.titles and self._engine.program is None and told.get("costs")
-        return {"note": words("models.titles_cost")} if on and (await workspace.preferences.get()).titles else {}
+        """Beside the prices of models, and where a key is typed: that a call more is made to name a conversation."""
+        where = "note" if told.get("costs") else "titles" if "services" in told else ""
+        on = where and self._engine.settings.titles and self._engine.program is None
+        return {where: words("models.titles_cost")} if on and (await workspace.preferences.get()).titles else {}
 
     def _answering(
         self, work: Callable[[OwnerModels, Draft, Words], Awaitable[dict[str, Any]]]

@@ -259,11 +259,14 @@ async def test_beside_the_prices_of_a_service_with_a_key_the_menu_says_what_a_ti
 
         async with httpx.AsyncClient(transport=httpx.ASGITransport(owned), base_url="http://test") as client:
             assert await note(client) is None  # nothing costs anything yet
+            # Where a key is typed it is said before the first call.
+            assert "up to 1,120 tokens" in (await client.get("/models/menu")).json()["titles"]
             await client.post("/models/save_anyway", json={"service": "anthropic", "key": KEY})
             assert "up to 1,120 tokens" in str(await note(client))
             async with engine.workspaces.open("local") as workspace:
                 await workspace.preferences.change("titles", False)
             assert await note(client) is None
+            assert "titles" not in (await client.get("/models/menu")).json()
 
 
 def test_the_menu_lists_models_side_by_side_and_never_a_price_of_nothing(page: RawPage, service: ModelServer) -> None:
