@@ -216,6 +216,17 @@ async def test_what_was_written_while_a_reply_came_stays_in_the_composer_when_it
     assert composer[1:] == [untouched()] * (len(composer) - 1)
 
 
+async def test_what_stands_at_the_right_is_drawn_once_and_left_alone_while_a_reply_grows(
+    engine: Engine, handlers: Handlers
+) -> None:
+    request = tab("reads")
+    await handlers.send({"text": "Tell me", "files": []}, request)
+    panel = [frame[0] async for frame in handlers.act_and_follow('{"do": "steering"}', request)]
+    assert "p-steer" in str(panel[0])
+    assert len(panel) > 1
+    assert panel[1:] == [untouched()] * (len(panel) - 1)
+
+
 async def test_a_question_that_is_refused_stays_in_the_composer_and_the_tab_is_painted_all_the_same(
     engine: Engine, handlers: Handlers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
