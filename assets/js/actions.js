@@ -8,6 +8,7 @@ import { back, faster, forward, play, stand, stepTo, takeOver, watch } from './d
 import { closeMenu, openMenu, openSteering } from './dialogs.js';
 import { closeEdit, editInPlace, rewriteInPlace } from './editing.js';
 import { keepFocus } from './focus.js';
+import { onBack } from './going_back.js';
 import { hint } from './hint.js';
 import { fold } from './keeping.js';
 import { lendFrom } from './lending.js';
@@ -18,7 +19,7 @@ import { openPalette } from './palette.js';
 import { larger, occurrence, stay, unfold, whole } from './paper.js';
 import { showPasted } from './pasting.js';
 import { showPicture } from './pictures.js';
-import { closeEvidence, closeOver, drawer, escape, evidence, nameAhead, onBack, openConversation, visit } from './places.js';
+import { closeEvidence, closeOver, drawer, escape, evidence, liesOver, nameAhead, openConversation, visit } from './places.js';
 import { removeQueued, sendQueued, takeBack } from './queue.js';
 import { rate } from './rating.js';
 import { keepPlace, keepThere, toEnd } from './scroll.js';
@@ -189,6 +190,9 @@ function pressed(event) {
   if (link && event.key === ' ') { event.preventDefault(); link.click(); }
 }
 
+const OVER = 'dialog[open], .p-float, .p-choose';
+const isOver = () => Boolean(document.querySelector(OVER)) || liesOver();
+
 function closeTop() {
   const top = [...document.querySelectorAll('dialog[open]')].at(-1);
   top?.close();
@@ -196,7 +200,7 @@ function closeTop() {
 }
 
 export function start() {
-  onBack(closeTop);
+  onBack(isOver, closeTop);
   addEventListener('p-unmark', () => opened.replaceSync(''));
   document.adoptedStyleSheets = [...document.adoptedStyleSheets, opened];
   addEventListener('click', clicked, true);

@@ -1,6 +1,7 @@
 // Where the reader is: the address, the drawer, the evidence, the hour.
 import { ask } from './bus.js';
 import { keepFocus } from './focus.js';
+import { guard, passes } from './going_back.js';
 import { onChange, status } from './state.js';
 import { isReplying } from './stopping.js';
 import { say } from './words.js';
@@ -21,7 +22,6 @@ const named = () => new URLSearchParams(location.search).get('c') ?? '';
 
 const HOME = new URL('.', document.baseURI).pathname;
 const places = [];
-let closesOver = () => false;  // closes what lies over the page, if anything does
 
 // The part of the settings that the address names; '' outside of them.
 export function section() {
@@ -29,14 +29,8 @@ export function section() {
   return found ? found[1] || 'general' : '';
 }
 
-// Whoever goes back while something lies over the page leaves that, and stays where they were.
-export function onBack(closes) { closesOver = closes; }
-
 function turned(event) {
-  if (closesOver()) {
-    event.stopImmediatePropagation();
-    return history.forward();
-  }
+  if (passes()) return event.stopImmediatePropagation();
   arrive();
   if (status() && named() !== status().conversation) openConversation(named());
 }
@@ -128,6 +122,7 @@ function cover() {
   }
   if (over && !covered && !document.querySelector('dialog[open]')) close.focus();
   covered = over;
+  guard();
 }
 
 // Closed, it gives the keyboard back, also to who opened it with a finger.
@@ -181,11 +176,12 @@ const closesPanel = () => (wide.matches
   ? document.querySelector('#page .p-evidence') && (document.activeElement?.closest('#evidence') || !isReplying())
   : root.dataset.evidence === 'open');
 
-// What lies over the page at a narrow window goes.
+// What lies over the page of a narrow window: the drawer, or the sheet of the evidence.
+export const liesOver = () => root.dataset.drawer === 'open' || !wide.matches && closesPanel();
+
 export function closeOver() {
   if (root.dataset.drawer === 'open') return drawer(false), true;
-  if (!wide.matches && closesPanel()) return closeEvidence(), true;
-  return false;
+  return liesOver() && (closeEvidence(), true);
 }
 
 export function escape() {

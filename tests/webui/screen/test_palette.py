@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections.abc import Callable
@@ -340,9 +341,7 @@ def test_where_only_documents_have_the_words_enter_waits_for_them(show: Show, st
 
 def test_back_closes_what_lies_over_the_page_and_stays_in_the_conversation(show: Show) -> None:
     page = show("answered")
-    page.locator("#history .p-open-settings").click()
-    expect(page.locator("#p-settings .p-set").first).to_be_visible()
-    press(page, "Escape")  # now the entry before is the settings'
+    expect(page).to_have_url(re.compile(r"\?c=conv"))
     here = page.url
 
     def back(over: Locator) -> None:
@@ -353,7 +352,10 @@ def test_back_closes_what_lies_over_the_page_and_stays_in_the_conversation(show:
         expect(page.locator("#p-settings")).to_have_count(0)
 
     opened(page)
-    back(page.locator("dialog.p-palette"))
+    back(page.locator("dialog.p-palette"))  # the page was opened here: nothing of ours was before it
+    page.locator("#history .p-open-settings").click()
+    expect(page.locator("#p-settings .p-set").first).to_be_visible()
+    press(page, "Escape")  # now the entry before is the settings'
     press(page, "?")
     back(page.locator("dialog.p-keys"))
     page.locator("#history .p-menu").first.click()
@@ -364,4 +366,8 @@ def test_back_closes_what_lies_over_the_page_and_stays_in_the_conversation(show:
     page.locator("#chat sup > a.cite").first.click()
     back(page.locator("#page .p-evidence"))
     page.evaluate("history.back()")
+    expect(page.locator("#p-settings .p-set").first).to_be_visible()
+    page.evaluate("history.back()")
+    expect(page.locator("#p-settings")).to_have_count(0)
+    page.evaluate("history.forward()")
     expect(page.locator("#p-settings .p-set").first).to_be_visible()
