@@ -84,7 +84,7 @@ def test_a_sentence_that_the_document_does_not_say_is_marked_and_searched_for_ag
     add(page, make_pdf(tmp_path / "policy.pdf", f"Section 7. {CLAUSE} The lighthouse is open on Sundays."))
     ask(page, "What is the deductible? Add something of your own.")
     expect(chat(page)).to_contain_text(re.compile(r"[23] of [34] sentences resemble a passage"))
-    sign = chat(page).get_by_role("button", name="None of the passages found resembles this. Search for it again.")
+    sign = chat(page).get_by_role("button", name="“950” is in no passage that was found. Search for it again.")
     expect(sign).to_contain_text("?")
     sign.click()
     evidence = page.locator("#evidence")
