@@ -8,10 +8,11 @@ import re
 from typing import Annotated, TypeAlias, cast
 from urllib.parse import urlsplit
 
-from pydantic import BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 from pydantic_settings import NoDecode
 
 _MACHINE = re.compile(r"(?=.*[A-Za-z])[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,251}[A-Za-z0-9_])?")
+_VISITED = re.compile(r"[A-Za-z0-9_.:\[\]-]{1,255}")
 
 
 def _listed(given: object) -> object:
@@ -28,6 +29,16 @@ def _listed(given: object) -> object:
 
 
 Names: TypeAlias = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_listed)]
+
+
+def _as_visited(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Names that a browser may send as the `Host`; of others none would ever come."""
+    if not all(_VISITED.fullmatch(name) for name in names):
+        raise ValueError("must be names such as chat.example.com, with commas between them, and no https:// or /path")
+    return names
+
+
+Hosts: TypeAlias = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_listed), AfterValidator(_as_visited)]
 
 
 def _pair(given: object) -> object:

@@ -25,7 +25,7 @@ from core.complaints import complaint, unheard
 from core.errors import SettingsError
 from core.grown_settings import GrownSettings
 from core.known_hosts import is_dashscope
-from core.setting_kinds import Names, Pair, check_address, check_host
+from core.setting_kinds import Hosts, Names, Pair, check_address, check_host
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -150,7 +150,7 @@ class Settings(GrownSettings):
     host: str = "127.0.0.1"
     port: int = Field(default=7860, ge=0, le=65535)
     token: SecretStr | None = None
-    allowed_hosts: Names = ()
+    allowed_hosts: Hosts = ()
     trusted_proxies: Names = ()
     owners: Literal["auto", "cookie"] = "auto"
     accounts: Literal["auto", "guests", "accounts"] = "auto"

@@ -75,6 +75,8 @@ def test_a_wrong_value_is_named_but_not_shown(monkeypatch: pytest.MonkeyPatch) -
         ("MESSAGES_PER_DAY", "many", r"\(PARLOUR_MESSAGES_PER_DAY\) must be a number, 0 or more, or two, .* 200,0\."),
         ("MODEL_OPTIONS", "hot", r"\(PARLOUR_MODEL_OPTIONS\) must be written as JSON, such as \{\"temp"),
         ("HOST", "999.1.1.1", r"\(PARLOUR_HOST\) must be an IP address such as 127\.0\.0\.1, or the name"),
+        ("ALLOWED_HOSTS", "https://chat.example.com/", r"\(PARLOUR_ALLOWED_HOSTS\) must be names such as chat\."),
+        ("ALLOWED_HOSTS", "*.example.com", r"\(PARLOUR_ALLOWED_HOSTS\) must be names such as chat\."),
         ("OIDC_ISSUER", "abc", r"\(PARLOUR_OIDC_ISSUER\) must be an address such as"),
         ("TRACES", "abc", r"'traces' \(PARLOUR_TRACES\) must be an address such as"),
         ("MODLE", "x", r"There is no setting PARLOUR_MODLE\. Did you mean PARLOUR_MODEL\?"),
