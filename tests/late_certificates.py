@@ -6,6 +6,7 @@ without TLS.
 
 from __future__ import annotations
 
+import os
 import ssl
 from collections.abc import Callable
 from functools import cache
@@ -25,7 +26,8 @@ def read_when_needed() -> None:
     """From here on, in this process and in those that are forked from it."""
     kind: Any = ssl.SSLContext
     system = ssl.get_default_verify_paths()
-    known = {None, certifi.where(), system.openssl_cafile, system.openssl_capath}
+    named = (os.environ.get(name) for name in (system.openssl_cafile_env, system.openssl_capath_env))
+    known = {None, certifi.where(), system.openssl_cafile, system.openssl_capath, *named}
     load = kind.load_verify_locations
 
     def later(self: ssl.SSLContext, cafile: Any = None, capath: Any = None, cadata: Any = None) -> None:
