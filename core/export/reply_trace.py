@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from core.export.traces import Traced, shortened
 from core.mcp.journal import one_line
 from core.messages.events import CallDelta, CallStarted, MessageStarted, ToolFinished, ToolStarted
-from core.runs.log import ModelCalled, NestedEvent
+from core.runs.log import ModelAsked, ModelCalled, NestedEvent
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -42,8 +42,8 @@ class _Level:
     """What one agent does: the one that answers, or one that was called as a tool."""
 
     calls: dict[str, _Call] = field(default_factory=dict[str, _Call])
-    models: list[tuple[float, ModelCalled]] = field(default_factory=list[tuple[float, ModelCalled]])
-    spoke: list[tuple[float, str]] = field(default_factory=list[tuple[float, str]])  # when who began a message
+    models: list[tuple[str, float, ModelCalled]] = field(default_factory=list[tuple[str, float, ModelCalled]])
+    spoke: list[tuple[int, str]] = field(default_factory=list[tuple[int, str]])  # at which event who began a message
     speaker: str = ""
 
     def at(self, path: Sequence[str]) -> _Level | None:
@@ -56,12 +56,12 @@ class _Level:
             call.inside = level = call.inside or _Level()
         return level
 
-    def apply(self, event: RunEvent, at: float) -> None:
+    def apply(self, event: RunEvent, seq: int, at: float) -> None:
         """Take in what happened in it."""
         match event:
             case MessageStarted():
                 self.speaker = event.name or ""
-                self.spoke.append((at, self.speaker))
+                self.spoke.append((seq, self.speaker))
             case CallStarted():
                 self.calls[event.call_id] = _Call(event.call_id, event.name, self.speaker, at)
             case CallDelta() if event.call_id in self.calls:
@@ -75,12 +75,13 @@ class _Level:
             case _:
                 pass
 
-    def speaker_of(self, line: ModelCalled, ended: float) -> str:
-        """Who spoke the message that a model call wrote."""
-        if line.purpose not in _SPEAKING:
-            return ""
-        names = [name for at, name in self.spoke if ended - line.seconds <= at <= ended]
-        return names[-1] if names else ""
+    def called(self, line: ModelCalled, asked: int, at: float) -> None:
+        """Take in a model call with its speaker: who began the first message after the model was asked.
+
+        The order of events tells, not their times: those are when they were told, and a call may take less than that.
+        """
+        spoke = (name for seq, name in self.spoke if seq > asked) if line.purpose in _SPEAKING else ()
+        self.models.append((next(iter(spoke), ""), at, line))
 
 
 def traced_reply(logged: Iterable[LoggedEvent], began: float, redaction: Redaction) -> tuple[Traced, ...]:
@@ -94,21 +95,23 @@ def traced_reply(logged: Iterable[LoggedEvent], began: float, redaction: Redacti
         redaction: Takes keys out of arguments and of what failed.
     """
     whole, last = _Level(), 0.0
+    asked: dict[str, int] = {}  # at which event a model was asked
     for one in logged:
         event, path = one.event, tuple[str, ...]()
         if isinstance(event, NestedEvent):
             event, path = event.event, event.calls
-        if isinstance(event, ModelCalled):
-            level = whole.at(event.within) or whole
-            level.models.append((one.at, event))
+        if isinstance(event, ModelAsked):
+            asked.setdefault(event.call_id, one.seq)
+        elif isinstance(event, ModelCalled):
+            (whole.at(event.within) or whole).called(event, asked.get(event.call_id, 0), one.at)
         elif (level := whole.at(path)) is not None:
-            level.apply(event, one.at)
+            level.apply(event, one.seq, one.at)
         last = max(last, one.at)
     return _drawn(whole, began, last, redaction)
 
 
 def _drawn(level: _Level, began: float, last: float, redaction: Redaction) -> tuple[Traced, ...]:
-    found = [(level.speaker_of(line, ended), _model(line, began + ended, redaction)) for ended, line in level.models]
+    found = [(speaker, _model(line, began + ended, redaction)) for speaker, ended, line in level.models]
     found += [(call.speaker, _tool(call, began, last, redaction)) for call in level.calls.values()]
     found.sort(key=lambda one: one[1].began)
     if len({name for name, _ in found} - {""}) < 2:

@@ -62,7 +62,7 @@ def test_a_wrong_setting_is_said_in_our_own_words(arguments: dict[str, object], 
 def test_a_variable_that_must_be_json_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PARLOUR_GENERATE_CFG", "sk-secret")
     sentence = said()
-    assert sentence.startswith("The setting 'generate_cfg' must be written as JSON.")
+    assert sentence.startswith("The setting 'generate_cfg' (PARLOUR_GENERATE_CFG) must be written as JSON")
     assert "sk-secret" not in sentence
 
 

@@ -12,7 +12,7 @@ from core.export.reply_trace import traced_reply
 from core.export.traces import Traced
 from core.messages.events import CallStarted, MessageStarted, ToolFinished, ToolStarted
 from core.messages.message import Message, Usage
-from core.runs.log import LoggedEvent, ModelCalled, RunEvent
+from core.runs.log import LoggedEvent, ModelAsked, ModelCalled, RunEvent
 from core.runs.rows import logged_of, rows_of
 from core.testing.script import Reply as Say
 from core.testing.scripted_model import ScriptedModel
@@ -96,6 +96,15 @@ def test_times_come_from_the_log_and_what_ran_side_by_side_overlaps():
         ("b", 3.0, 2.0),  # it is not over: as long as all there is
     ]
     assert spans[0].usage == line.usage
+
+
+def test_who_spoke_is_told_by_the_order_of_events_not_by_times_of_calls_that_took_no_time():
+    def call(number: str, name: str, asked: float, told: float) -> list[tuple[float, RunEvent]]:
+        line = ModelCalled("answer", "m", None, 0.001, number)
+        return [(asked, ModelAsked(number, "answer", "m")), (asked, MessageStarted(name)), (told, line)]
+
+    told = drawn(at(*call("1", "Ann", 1.0, 5.0), *call("2", "Bob", 5.0, 9.0)))
+    assert [shape(one) for one in told] == [["agent Ann", "model m"], ["agent Bob", "model m"]]
 
 
 def test_no_key_stands_in_it_and_odd_logs_are_drawn_as_far_as_they_go():
