@@ -33,6 +33,7 @@ from webui.panels.toolbar import Switched, switched
 from webui.panels.top import speakers
 from webui.render.comparing import Compared
 from webui.render.conversation import Rendered, conversation_entries, text_length
+from webui.render.documents import held_as
 from webui.render.reply import waits_for
 
 if TYPE_CHECKING:
@@ -315,6 +316,7 @@ class Frames:
             documents=shown.documents,
             readings=_readings(workspace, shown),
             preparing=dict(workspace.intake.preparing()),
+            held_up=held_as(workspace.intake.held_up(), keeps=self._keeps(view)),
             versions=shown.versions,
             free=run is None,
             cast=shown.speakers.cast if shown.speakers is not None else (),
@@ -363,7 +365,7 @@ class Frames:
         """The list of conversations, rendered anew only where something of it changed: it is in every frame."""
         listed, asking = shown.history, asking_of(workspace, live)
         trouble = workspace.tools.servers.trouble
-        day = int(time.time() // _SLIDES)
+        day, warned = int(time.time() // _SLIDES), self._warned(view)
         marks = (
             view.conversation_id,
             frozenset(live),
@@ -372,6 +374,7 @@ class Frames:
             trouble,
             day,
             view.words.lang,
+            warned,
         )
         known = self._drawn.get(view)
         # The same list is the same object until a conversation changes.
@@ -383,20 +386,24 @@ class Frames:
             states_of(live, unread, asking),
             view.words,
             trouble=trouble,
-            warned=self._warned(view),
+            warned=warned,
             version=str(next(self._versions)),
         )
         self._drawn[view] = _Drawn(listed, marks, markup)
         return markup
 
     def _warned(self, view: View) -> str:
-        """Why conversations may be missing, for whoever runs Parlour: it names a place of the machine."""
-        behind = (
-            self._engine.readiness.notes.get("database_behind")
-            if view.owner in self._engine.stores.people.keepers
-            else None
-        )
-        return view.words("ready.behind", **behind) if behind else ""
+        """Why conversations or search by meaning may be missing, for whoever runs Parlour: it names places."""
+        if not self._keeps(view):
+            return ""
+        behind = self._engine.readiness.notes.get("database_behind")
+        if behind:
+            return view.words("ready.behind", **behind)
+        here, others = self._engine.intake.differing
+        return view.words("ready.models_differ", here=here, others=", ".join(others)) if others else ""
+
+    def _keeps(self, view: View) -> bool:
+        return view.owner in self._engine.stores.people.keepers
 
     def _state(self, view: View, shown: _Shown, run: Live | None) -> State:
         if run is not None:

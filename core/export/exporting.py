@@ -23,7 +23,7 @@ from core.export.redaction import KnownSecrets, Redaction
 from core.export.schema import ExportedConversation, ExportedDocument, ExportedFile, ExportHead
 from core.export.turns import moment, turn_of
 from core.rag.grown import shelves_at
-from core.rag.grown.making import Maker
+from core.rag.grown.makers import Maker
 from core.rag.printing import as_pdf
 from core.reading.indexing import index_config
 from core.runs.lease import seems_held

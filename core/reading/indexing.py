@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from core.rag.config import RAGConfig
-from core.rag.grown.making import Maker
+from core.rag.embedding.packaged import PACKAGES, installed_version
+from core.rag.grown.makers import Maker
 from core.runs.lease import standing
 from core.settings import DASHSCOPE_ADDRESS, NO_KEY
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from core.settings import Settings
 
 AUTO: Final = "auto"
@@ -33,7 +36,23 @@ def maker_in(settings: Settings, worker: str, *, makes: bool) -> Maker | None:
     """
     if settings.retrieval == "keyword":
         return None
-    return Maker(worker, makes, lambda other: standing(other) == "dead")
+    models = models_of(_embedding(settings))
+    return Maker(worker, makes and bool(models), lambda other: standing(other) == "dead", models)
+
+
+def models_of(chosen: str | Mapping[str, Any]) -> str:
+    """What makes vectors, in words: processes of which this differs make vectors that cannot be compared.
+
+    Args:
+        chosen: As of `RAGConfig`.
+
+    Returns:
+        The models with their versions, or a service's with its address; "" where none is installed.
+    """
+    if not isinstance(chosen, str):
+        return f"{chosen['model']} at {str(chosen['base_url']).rstrip('/')}"
+    found = [(name, installed_version(name)) for name in PACKAGES if chosen in {AUTO, name}]
+    return " and ".join(f"{name} {number}" for name, number in found if number is not None)
 
 
 def _embedding(settings: Settings) -> str | dict[str, Any]:

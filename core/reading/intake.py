@@ -102,8 +102,9 @@ class Intake:
         self.shared = SharedReading(stores, self.jobs, self._begin_taken, self.changed, sharing=sharing, worker=worker)
         self._news = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
-        self.preparing = Preparing(index, lambda owner: changed(owner, None))
-        self._making = MakingVectors(jobs, index) if jobs is not None and jobs.makes else None
+        self.preparing = Preparing(index, lambda owner: changed(owner, None), is_told=jobs is not None)
+        self._vector_jobs = jobs
+        self._making = MakingVectors(jobs, index, self.preparing) if jobs is not None else None
         self._lanes = Lanes(*at_once)
         self.waiting: dict[tuple[str, str], set[asyncio.Event]] = {}
         self._taking_out: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
@@ -120,6 +121,19 @@ class Intake:
         news, self._news = self._news, asyncio.Event()
         news.set()
         self._tell(owner, conversation_id)
+
+    @property
+    def differing(self) -> tuple[str, Sequence[str]]:
+        """The models by which vectors are made here, and those that other processes have in their place."""
+        return (
+            (self._vector_jobs.models, self._vector_jobs.makers.others) if self._vector_jobs is not None else ("", ())
+        )
+
+    async def make_vectors(self, owner: str) -> None:
+        """Make the vectors of an owner's documents that are held up, now. Raises StorageError."""
+        if self._vector_jobs is not None:
+            await asyncio.to_thread(self._vector_jobs.try_again, owner)
+        self.preparing.try_again(owner)
 
     async def resume(self) -> None:
         """Begin again what an earlier process did not finish; in the background, its vectors too.

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from core.rag.grown.making import HeldJob, VectorJobs
     from core.rag.library import Library
+    from core.reading.preparing import Preparing
 
 _LOG = logging.getLogger(__name__)
 _EVERY: Final = 2.0
@@ -26,13 +27,23 @@ _APART: Final = 1.0
 class MakingVectors:
     """Opens libraries that wait for vectors, so that these are made in them.
 
+    Where this process makes none, it only says how that stands.
+
     Args:
         jobs: What waits.
         index: Opens an owner's index, for an `async with` block.
+        preparing: Whose documents wait for vectors; it is told what holds them up.
     """
 
-    def __init__(self, jobs: VectorJobs, index: Callable[[str], AbstractAsyncContextManager[Library]]) -> None:
+    def __init__(
+        self,
+        jobs: VectorJobs,
+        index: Callable[[str], AbstractAsyncContextManager[Library]],
+        preparing: Preparing,
+    ) -> None:
         self._jobs, self._index = jobs, index
+        self._preparing = preparing
+        self._has_begun = False
         self._woken = asyncio.Event()
         self._looking: asyncio.Task[None] | None = None
         self._making: set[asyncio.Task[None]] = set()
@@ -56,12 +67,13 @@ class MakingVectors:
             self._woken.clear()
             try:
                 # Not ended in the middle: what was taken would be nobody's until its lease is over.
-                taking = asyncio.create_task(asyncio.to_thread(self._jobs.take_waiting))
-                for held in await asyncio.shield(taking):
+                looking = asyncio.create_task(asyncio.to_thread(self._look))
+                for held in await asyncio.shield(looking):
                     task = asyncio.create_task(self._make(held), name="vectors of a library")
                     self._making.add(task)
                     task.add_done_callback(self._making.discard)
                     self._woken.set()  # there may be more
+                await self._tell()
             except StorageError as error:
                 _LOG.info("It is not known which libraries lack vectors: %s", error)
             except Exception:  # noqa: BLE001 - logged below, and the next look may do better
@@ -69,6 +81,19 @@ class MakingVectors:
             with suppress(TimeoutError):
                 async with asyncio.timeout(_EVERY):
                     await self._woken.wait()
+
+    def _look(self) -> list[HeldJob]:
+        if not self._has_begun:
+            self._jobs.begin()
+            self._has_begun = True
+        self._jobs.makers.look()
+        return self._jobs.take_waiting() if self._jobs.makes else []
+
+    async def _tell(self) -> None:
+        """Say what holds up vectors that somebody waits for."""
+        owners = self._preparing.owners()
+        if owners:
+            self._preparing.stand(await asyncio.to_thread(self._jobs.standing, owners))
 
     async def _make(self, held: HeldJob) -> None:
         """Keep a library open until its vectors are made, or somebody else makes them."""

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from core.rag.attached import Status
     from core.rag.document import ReadingProgress
+    from core.rag.grown.makers import HeldUp
     from core.rag.library import Library
     from core.reading.intake import Intake
     from core.reading.job import ReadingJob
@@ -129,6 +130,10 @@ class OwnerIntake:
     def preparing(self) -> Mapping[str, Made]:
         """The documents, by id, that were read but cannot be searched by meaning yet, and how far that has come."""
         return self._intake.preparing.of(self._owner)
+
+    def held_up(self) -> HeldUp:
+        """Why search by meaning is not being prepared for them; "" where it is."""
+        return self._intake.preparing.held_up(self._owner)
 
     def being_read(self, conversation_id: str) -> list[DocumentRecord]:
         """The conversation's documents that are being read now, or wait for it."""
@@ -256,11 +261,15 @@ class OwnerIntake:
     async def retry(self, document_id: str, password: str = "") -> DocumentRecord:
         """Read a document that failed or was called off once more, of one that was stopped the rest; no other.
 
+        For one that was read, search by meaning is prepared where that was held up.
+
         Raises:
             NotFoundError: There is none such of this owner.
         """
         before = await self._stores.documents.get(document_id)
         if before.status not in _UNREAD:
+            if document_id in self.preparing():
+                await self._intake.make_vectors(self._owner)
             return before
         there, facts = before.library_id, before.facts
         if asked_first(before):
@@ -295,6 +304,8 @@ class OwnerIntake:
         before = await self._stores.documents.get(document_id)
         if before.status != "ready":
             return await self.retry(document_id, password)
+        if document_id in self.preparing():
+            await self._intake.make_vectors(self._owner)
         hold = await self._hold(before, password)
         record, epoch = await self._stores.documents.begin(
             document_id, hold, ("ready",), library_id=before.library_id, facts=before.facts, anew=True

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
 from core.errors import StorageError
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
     from contextlib import AbstractAsyncContextManager
 
+    from core.rag.grown.makers import HeldUp
     from core.rag.library import Library
 
 _LOG = logging.getLogger(__name__)
@@ -20,17 +22,45 @@ _LOG = logging.getLogger(__name__)
 _APART = 1.0  # seconds between two looks at how far it has come
 _AT_ONCE = 16  # owners whose indices stay open for it; the others wait their turn
 
+_AGAIN = 15.0  # seconds until what failed is tried again, twice as long each time
+_LONGEST = 300.0
+
 Made: TypeAlias = tuple[int, int]
 """Passages that search by meaning knows, and all of them; (0, 0) before anything is known."""
+
+
+@dataclass(slots=True)
+class _Watched:
+    """The documents of an owner that wait, by their ids in the library.
+
+    Args:
+        again: Set when what was held up is to be tried again.
+        rests: Set while it is held up, and at the end.
+        held_up: Why nobody makes them.
+        tries: How often they were held up since some were made.
+        last: How far they were when they were held up.
+    """
+
+    documents: dict[str, str] = field(default_factory=dict[str, str])
+    again: asyncio.Event = field(default_factory=asyncio.Event)
+    rests: asyncio.Event = field(default_factory=asyncio.Event)
+    held_up: HeldUp = ""
+    tries: int = 0
+    last: Mapping[str, Made] = field(default_factory=dict[str, Made])
+    task: asyncio.Task[None] | None = None
 
 
 class Preparing:
     """Watches vectors being made, owner by owner, and keeps the index open meanwhile. It holds no thread to wait.
 
+    What could not be made is tried again after a while, sooner where its owner asks for it.
+
     Args:
         index: Opens an owner's index, for an `async with` block.
-        changed: Called with an owner when one of the documents is prepared.
+        changed: Called with an owner when one of the documents is prepared, or held up.
         at_once: Owners whose vectors are made at the same time.
+        is_told: Whether it is told by `stand` what holds up vectors, and when to look again: they are made by some
+            process of several.
     """
 
     def __init__(
@@ -39,12 +69,13 @@ class Preparing:
         changed: Callable[[str], None],
         *,
         at_once: int = _AT_ONCE,
+        is_told: bool = False,
     ) -> None:
         self._index = index
         self._changed = changed
-        self._waiting: dict[str, dict[str, str]] = {}
+        self._is_told = is_told
+        self._watched: dict[str, _Watched] = {}
         self._made: dict[str, Made] = {}
-        self._tasks: dict[str, asyncio.Task[None]] = {}
         self._lanes = asyncio.Semaphore(at_once)
         self._is_closed = False
 
@@ -52,11 +83,13 @@ class Preparing:
         """A document was read: note it until its vectors are made."""
         if self._is_closed:  # a library may be opened to its end while all is closed
             return
-        self._waiting.setdefault(owner, {})[document_id] = library_id
-        if owner not in self._tasks:
-            task = asyncio.create_task(self._wait(owner), name="vectors")
-            task.add_done_callback(lambda ended: self._over(owner, ended))
-            self._tasks[owner] = task
+        mine = self._watched.setdefault(owner, _Watched())
+        if document_id not in mine.documents or mine.rests.is_set():
+            mine.again.set()
+        mine.documents[document_id] = library_id
+        if mine.task is None:
+            mine.task = asyncio.create_task(self._wait(owner, mine), name="vectors")
+            mine.task.add_done_callback(lambda ended: self._over(owner, mine, ended))
 
     async def resume(self, owner: str, library: Library, documents: Mapping[str, str]) -> None:
         """An owner's library was opened: note those documents whose vectors an earlier process did not finish.
@@ -90,63 +123,124 @@ class Preparing:
                     pass
             except StorageError as error:
                 _LOG.warning("A library is not looked into for vectors that are missing: %s", error)
-            if owner in self._tasks:
-                await asyncio.wait({self._tasks[owner]})
+            if owner in self._watched:
+                await self._watched[owner].rests.wait()
 
     def of(self, owner: str) -> Mapping[str, Made]:
         """The owner's documents that wait, by their ids, each with how far it is."""
-        return {one: self._made.get(library_id, (0, 0)) for one, library_id in self._waiting.get(owner, {}).items()}
+        mine = self._watched.get(owner)
+        waiting = mine.documents if mine is not None else {}
+        return {one: self._made.get(library_id, (0, 0)) for one, library_id in waiting.items()}
+
+    def owners(self) -> list[str]:
+        """Those whose documents wait."""
+        return list(self._watched)
+
+    def held_up(self, owner: str) -> HeldUp:
+        """Why nobody makes the vectors of an owner's documents that wait; "" where somebody does."""
+        mine = self._watched.get(owner)
+        return mine.held_up if mine is not None else ""
+
+    def stand(self, standing: Mapping[str, HeldUp]) -> None:
+        """Hear of some owners what holds up their vectors: "" where nothing does, any more."""
+        for owner, why in standing.items():
+            mine = self._watched.get(owner)
+            if mine is None:
+                continue
+            self._hold_up(owner, mine, why)
+            if not why and mine.rests.is_set():
+                mine.again.set()
+
+    def try_again(self, owner: str) -> None:
+        """Make what is held up, now."""
+        mine = self._watched.get(owner)
+        if mine is not None:
+            self._hold_up(owner, mine, "")
+            mine.tries = 0
+            mine.again.set()
 
     async def aclose(self) -> None:
         """Stop watching, for good."""
         self._is_closed = True
-        tasks = list(self._tasks.values())
+        tasks = [mine.task for mine in self._watched.values() if mine.task is not None]
         for task in tasks:
             task.cancel()
         if tasks:
             await asyncio.wait(tasks)
 
-    async def _wait(self, owner: str) -> None:
-        async with self._lanes:
-            while self._waiting.get(owner):  # once more where its index was closed and opened anew meanwhile
-                async with self._index(owner) as library:
-                    await self._followed(owner, library)
-        del self._tasks[owner], self._waiting[owner]
+    async def _wait(self, owner: str, mine: _Watched) -> None:
+        while mine.documents:  # once more where its index was closed and opened anew meanwhile, or it was held up
+            mine.again.clear()
+            was_held_up = mine.rests.is_set()
+            mine.rests.clear()  # before it is opened: that tells what is missing in it
+            async with self._lanes, self._index(owner) as library:
+                if was_held_up:
+                    library.retriever.changed()
+                is_held_up = await self._followed(owner, mine, library)
+            if is_held_up:
+                await self._rest(owner, mine)
+        del self._watched[owner]
 
-    async def _followed(self, owner: str, library: Library) -> None:
-        """Note how far it has come, until nobody waits any more or the library is closed."""
+    async def _rest(self, owner: str, mine: _Watched) -> None:
+        """Wait until it is tried again."""
+        mine.rests.set()
+        if self._is_told:
+            await mine.again.wait()
+            return
+        self._hold_up(owner, mine, "failed")
+        seconds = min(_AGAIN * 2.0**mine.tries, _LONGEST)
+        mine.tries += 1
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await mine.again.wait()
+        self._hold_up(owner, mine, "")
+
+    def _hold_up(self, owner: str, mine: _Watched, why: HeldUp) -> None:
+        if mine.held_up != why:
+            mine.held_up = why
+            self._changed(owner)
+
+    async def _followed(self, owner: str, mine: _Watched, library: Library) -> bool:
+        """Note how far it has come, until nobody waits any more or the library is closed; whether it is held up."""
         loop, news = asyncio.get_running_loop(), asyncio.Event()
         leave = library.retriever.on_vector_progress(lambda: _heard(loop, news))
         try:
-            while (waiting := dict(self._waiting[owner])) and library.is_intact():
+            while (waiting := dict(mine.documents)) and library.is_intact():
                 news.clear()  # before the look: what comes during it is looked at once more
-                if library.retriever.vectors_idle():  # all are made, or they failed: nobody makes them any more
-                    self._prepared(owner, [one for one in waiting if one in self._waiting[owner]])
-                    continue
+                is_idle = library.retriever.vectors_idle()  # all are made, or they failed: nobody makes them any more
+                if is_idle and not library.is_intact():
+                    break
                 come = await asyncio.to_thread(library.retriever.vector_progress, set(waiting.values()))
                 self._made.update(come)
-                whole = {library_id for library_id, (done, total) in come.items() if done >= total}
-                self._prepared(owner, [one for one, library_id in waiting.items() if library_id in whole])
-                await _next(library, news)
+                behind = {library_id for library_id, (done, total) in come.items() if done < total}
+                known = waiting.values() if is_idle else come.keys()
+                whole = [one for one, library_id in waiting.items() if library_id in known and library_id not in behind]
+                self._prepared(owner, mine, whole)
+                if is_idle and behind:
+                    if mine.last != come:
+                        mine.last, mine.tries = come, 0
+                    return True
+                if not is_idle:
+                    await _next(library, news)
         finally:
             leave()
+        return False
 
-    def _prepared(self, owner: str, documents: Collection[str]) -> None:
+    def _prepared(self, owner: str, mine: _Watched, documents: Collection[str]) -> None:
         """These wait no longer."""
-        still = self._waiting[owner]
-        for library_id in {still.pop(one) for one in documents if one in still}:
+        for library_id in {mine.documents.pop(one) for one in documents if one in mine.documents}:
             self._made.pop(library_id, None)
         if documents:
             self._changed(owner)
 
-    def _over(self, owner: str, ended: asyncio.Task[None]) -> None:
-        if self._tasks.get(owner) is not ended:  # it came to its own end
+    def _over(self, owner: str, mine: _Watched, ended: asyncio.Task[None]) -> None:
+        mine.rests.set()
+        if self._watched.get(owner) is not mine:  # it came to its own end
             return
         if not ended.cancelled():
             _LOG.error("Nobody can say when the vectors are made.", exc_info=ended.exception())
-        del self._tasks[owner]
-        self._prepared(owner, list(self._waiting[owner]))
-        del self._waiting[owner]
+        del self._watched[owner]
+        self._prepared(owner, mine, list(mine.documents))
 
 
 async def _next(library: Library, news: asyncio.Event) -> None:

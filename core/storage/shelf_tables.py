@@ -179,6 +179,19 @@ def vector_jobs_statement() -> str:
         tries integer NOT NULL DEFAULT 0)"""
 
 
+def vector_makers_statements() -> list[str]:
+    """What makes the table of processes that make vectors, and counts those that died of a library."""
+    return [
+        f"ALTER TABLE {SCHEMA}.vector_jobs ADD COLUMN lost integer NOT NULL DEFAULT 0",
+        f"""CREATE TABLE {SCHEMA}.vector_makers (
+        worker text COLLATE "C" PRIMARY KEY,
+        models text NOT NULL,
+        makes boolean NOT NULL,
+        began double precision NOT NULL,
+        until double precision NOT NULL)""",
+    ]
+
+
 def _parted(table: str, parts: int) -> list[str]:
     return [
         f"CREATE TABLE {table}_{at} PARTITION OF {table} FOR VALUES WITH (MODULUS {parts}, REMAINDER {at})"

@@ -8,13 +8,15 @@ from itertools import count
 from typing import Any
 
 import numpy as np
+import psycopg
 import pytest
 
 from core.errors import ModelServiceError
 from core.rag.document import Chunk, Document
 from core.rag.draft import Piece
-from core.rag.grown import making
-from core.rag.grown.making import Maker, VectorJobs
+from core.rag.grown import makers, making
+from core.rag.grown.makers import Maker
+from core.rag.grown.making import VectorJobs
 from core.rag.grown.shelf import PgShelf, PgShelves
 from core.rag.shelf import Derived
 from tests.contract.test_shelves import ByLot
@@ -82,11 +84,12 @@ class Pause(threading.Event):
 class Process:
     """A process that has a library open."""
 
-    def __init__(self, address: str, name: str, owner: str, *, makes: bool = True) -> None:
-        self.shelves = PgShelves(address, maker=Maker(name, makes))
+    def __init__(self, address: str, name: str, owner: str, *, makes: bool = True, models: str = "one 1") -> None:
+        self.shelves = PgShelves(address, maker=Maker(name, makes, models=models))
         assert self.shelves.jobs is not None
         self.jobs: VectorJobs = self.shelves.jobs
         self.jobs.beat, self.jobs.patience = 3600.0, 0.0  # a test says when
+        self.jobs.begin()
         self.owner, self.stop, self.told = owner, threading.Event(), 0
         self.model = Model()
         self.outcome: bool | None = None
@@ -136,23 +139,51 @@ class Process:
     def job(self) -> Any:
         return self.jobs.of(self.shelf._shelf)  # pyright: ignore[reportPrivateUsage]
 
+    @property
+    def waits(self) -> float:
+        """Seconds until its job may be begun."""
+        job = "SELECT due - extract(epoch FROM clock_timestamp()) FROM vector_jobs WHERE shelf = %(shelf)s"
+        return float(self.rows(job)[0][0])
+
+    @property
+    def standing(self) -> str:
+        return self.jobs.standing([self.owner])[self.owner]
+
     def set(self, what: str) -> None:
         """Change the row of its job by hand."""
+        self.do(f"UPDATE vector_jobs SET {what} WHERE owner = '{self.owner}'")
+
+    def gone(self) -> None:
+        """It has said nothing for long."""
+        self.do(f"UPDATE vector_makers SET until = 0 WHERE worker = '{self.jobs.worker}'")
+
+    def do(self, what: str) -> None:
         with self.shelves._server.writing() as db:  # pyright: ignore[reportPrivateUsage]
-            db.execute(f"UPDATE vector_jobs SET {what} WHERE owner = %s".encode(), [self.owner])
+            db.execute(what.encode())
+
+    def fail(self) -> None:
+        """Try, while the service is away."""
+
+        def away() -> None:
+            raise ModelServiceError("The service is away.")
+
+        self.set("due = 0")
+        self.model.before = away
+        assert not self.fill()
 
 
 @pytest.fixture
 def processes(migrated_postgres: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Process]]:
     """Opens one and the same library in processes by their names; what tests before left waits for nobody."""
     monkeypatch.setattr(making, "_LOOKS", 0.01)
+    monkeypatch.setattr(makers, "_EVERY", 0.0)
+    with psycopg.connect(migrated_postgres) as db:
+        db.execute("DELETE FROM libraries.vector_jobs")
+        db.execute("DELETE FROM libraries.vector_makers")
     owner, opened = f"makes vectors {next(_NUMBERS)}", list[Process]()
 
     def open_one(name: str, **more: Any) -> Process:
         opened.append(Process(migrated_postgres, name, **{"owner": owner, **more}))
-        if len(opened) == 1:
-            with opened[0].shelves._server.writing() as db:  # pyright: ignore[reportPrivateUsage]
-                db.execute("DELETE FROM vector_jobs")
         return opened[-1]
 
     yield open_one
@@ -297,11 +328,7 @@ def test_what_fails_is_tried_again_later_by_whoever_comes(processes: Any) -> Non
     one, other = processes("one"), processes("other")
     one.put()
 
-    def away() -> None:
-        raise ModelServiceError("The service is away.")
-
-    one.model.before = away
-    assert not one.fill()
+    one.fail()
     assert (one.job.worker, one.job.tries, one.job.due) == (None, 1, False)
     assert not other.fill(), "it is not its time yet"
     assert other.jobs.take_waiting() == []
@@ -310,6 +337,99 @@ def test_what_fails_is_tried_again_later_by_whoever_comes(processes: Any) -> Non
     assert [held.owner for held in other.jobs.take_waiting()] == [one.owner]
     assert other.fill()
     assert (other.kept, other.job) == (PASSAGES, None)
+
+
+def test_what_fails_waits_twice_as_long_each_time_and_never_more_than_five_minutes(processes: Any) -> None:
+    one = processes("one")
+    one.put()
+    waited: list[float] = []
+    for _ in range(7):
+        one.fail()
+        waited.append(one.waits)
+    assert waited == pytest.approx([15, 30, 60, 120, 240, 300, 300], abs=10)
+
+
+def test_what_failed_is_tried_at_once_when_its_owner_asks_for_it_or_a_process_begins(processes: Any) -> None:
+    one = processes("one")
+    one.put()
+    one.fail()
+    one.jobs.try_again("somebody else")
+    assert not one.job.due
+    one.jobs.try_again(one.owner)
+    assert (one.job.due, one.job.tries) == (True, 0)
+    one.fail()
+    processes("web", makes=False)
+    assert not one.job.due, "it makes none"
+    processes("started")
+    assert (one.job.due, one.job.tries) == (True, 0)
+    one.set("lost = 3, due = due + 3600")
+    processes("started after those that died of it")
+    assert not one.job.due, "it would end them one after another"
+    one.jobs.try_again(one.owner)
+    assert one.job.due
+
+
+def test_what_holds_up_vectors_is_told(processes: Any) -> None:
+    web = processes("web", makes=False)
+    assert web.standing == "", "there is nothing to be made"
+    web.put()
+    assert web.standing == "", "somebody may come"
+    web.set("due = due - 10")
+    assert web.standing == "nobody"
+    assert not web.fill(), "nobody is waited for in vain"
+    one = processes("one")
+    assert web.standing == ""
+    one.fail()
+    assert (web.standing, one.standing) == ("failed", "failed")
+    one.jobs.try_again(one.owner)
+    assert web.standing == ""
+    one.gone()
+    web.set("due = due - 10")
+    assert web.standing == "nobody"
+    older = f"worker = 'one of an older version', lease_until = {makers.NOW} + 8"
+    web.set(older)
+    assert web.standing == "", "which says nothing of itself"
+
+
+def test_where_models_differ_those_of_the_maker_that_came_last_are_used(
+    processes: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    old, web = processes("old"), processes("web", makes=False)
+    old.put()
+    held = Held(old.model)
+    old.begin()
+    held.wait()
+    new = processes("new", models="another 2")
+    old.jobs.makers.look()
+    held.go_on.set()
+    assert not old.end(), "it leaves off after its batch"
+    assert len(old.model.made) == 8
+    assert "makes them by another 2" in caplog.text
+    assert (old.standing, web.standing, new.standing) == ("differs", "differs", "")
+    assert (new.jobs.makers.others, web.jobs.makers.others) == (("one 1",), ("another 2",))
+    assert not old.jobs.take_waiting()
+    new.model.model = "another"
+    assert new.fill()
+    assert len(new.model.made) == PASSAGES
+    assert new.job is None
+    assert not old.fill()
+    assert new.job is None, "what one has made is not asked for again by the other"
+    for process in (old, web):
+        process.gone()
+    updated = processes("old one, updated", models="another 2")
+    new.jobs.makers.look()
+    assert (updated.standing, updated.jobs.makers.others, new.jobs.makers.others) == ("", (), ())
+
+
+def test_makers_go_on_when_the_one_with_other_models_is_gone(processes: Any) -> None:
+    one = processes("one")
+    one.put()
+    stray = processes("stray", models="another 2")
+    web = processes("web of another version", makes=False, models="yet another 3")
+    assert not one.fill()
+    stray.gone()
+    assert one.fill()
+    assert web.standing == "differs", "it has no say, for it makes none"
 
 
 def test_a_library_of_which_processes_die_waits_before_the_next_one_tries(processes: Any) -> None:
@@ -321,7 +441,7 @@ def test_a_library_of_which_processes_die_waits_before_the_next_one_tries(proces
         one.set("lease_until = 0")
         other.jobs.free_left()
         other.jobs.free_left()
-        assert (other.job.worker, other.job.tries, other.job.due) == (None, times, times < 3)
+        assert (other.job.worker, other.job.lost, other.job.due) == (None, times, times < 3)
 
 
 def test_where_all_places_are_taken_a_long_one_lets_others_go_before(

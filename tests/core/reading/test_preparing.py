@@ -24,6 +24,11 @@ class Vectors:
         self.come: dict[str, tuple[int, int]] = {}
         self.followers: list[Callable[[], None]] = []
         self.retriever = self
+        self.asked = 0
+
+    def changed(self) -> None:
+        self.asked += 1
+        self.over = False
 
     def is_intact(self) -> bool:
         return self.open
@@ -43,7 +48,12 @@ class Vectors:
             follower()
 
     def finish(self) -> None:
-        """All are made, or no more will be."""
+        """All are made."""
+        self.come = {one: (total, total) for one, (_, total) in self.come.items()}
+        self.give_up()
+
+    def give_up(self) -> None:
+        """Nobody makes any more."""
         self.over = True
         self.tell()
 
@@ -66,10 +76,10 @@ class Shelf:
             self.lent.remove(owner)
 
 
-async def until(holds: Callable[[], bool], change: asyncio.Event) -> None:
+async def until(holds: Callable[[], bool], change: asyncio.Event, *, or_look: bool = False) -> None:
     async with asyncio.timeout(10):
         while not holds():
-            await change.wait()
+            await (asyncio.sleep(0) if or_look else change.wait())
             change.clear()
 
 
@@ -84,7 +94,7 @@ def watched(**libraries: Vectors) -> tuple[Preparing, Shelf, asyncio.Event, list
     return Preparing(cast("Any", shelf.use), changed), shelf, change, told
 
 
-async def test_documents_wait_until_vectors_are_made_or_will_not_be() -> None:
+async def test_documents_wait_until_vectors_are_made_or_none_are_asked_for() -> None:
     library = Vectors()
     preparing, shelf, change, told = watched(alice=library)
     for document in ("one", "two"):
@@ -238,3 +248,74 @@ async def test_a_library_that_is_closed_and_opened_anew_is_watched_on() -> None:
     first.tell()
     await until(lambda: not preparing.of("alice"), change)
     assert not first.followers
+
+
+async def held_up(*, is_told: bool = False) -> tuple[Preparing, Vectors, Shelf, asyncio.Event]:
+    """A document whose vectors could not be made to the end."""
+    library = Vectors()
+    change, shelf = asyncio.Event(), Shelf(alice=library)
+    preparing = Preparing(cast("Any", shelf.use), lambda _: change.set(), is_told=is_told)
+    library.come = {"text": (3, 8)}
+    preparing.watch("alice", "one", "text")
+    await until(lambda: bool(library.followers), change, or_look=True)
+    library.give_up()
+    await until(lambda: not shelf.lent, change, or_look=True)
+    return preparing, library, shelf, change
+
+
+async def test_what_could_not_be_made_is_told_and_made_when_its_owner_asks_for_it() -> None:
+    preparing, library, shelf, change = await held_up()
+    assert preparing.of("alice") == {"one": (3, 8)}
+    assert preparing.held_up("alice") == "failed"
+    assert not shelf.lent, "its index is not kept open for nothing"
+    preparing.try_again("alice")
+    assert preparing.held_up("alice") == ""
+    await until(lambda: library.asked == 1 and bool(library.followers), change, or_look=True)
+    library.finish()
+    await until(lambda: not preparing.of("alice"), change)
+
+
+async def test_what_could_not_be_made_is_tried_again_by_itself_and_holds_up_nobody(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("core.reading.preparing._AGAIN", 0.0)
+    _, library, _, change = await held_up()
+    await until(lambda: library.asked >= 1, change, or_look=True)
+    library.finish()
+
+
+async def test_of_several_processes_the_one_that_is_told_so_looks_again() -> None:
+    preparing, library, shelf, change = await held_up(is_told=True)
+    assert preparing.held_up("alice") == ""
+    preparing.stand({"alice": "nobody", "bob": "failed"})
+    assert (preparing.held_up("alice"), preparing.held_up("bob")) == ("nobody", "")
+    assert (library.asked, shelf.lent) == (0, [])
+    preparing.stand({"alice": ""})
+    assert preparing.held_up("alice") == ""
+    await until(lambda: library.asked == 1 and bool(library.followers), change, or_look=True)
+    library.finish()
+    await until(lambda: not preparing.of("alice"), change)
+
+
+async def test_a_library_that_is_held_up_lets_the_next_one_go_on() -> None:
+    change = asyncio.Event()
+    libraries = {"alice": Vectors(), "bob": Vectors()}
+    opened: list[str] = []
+
+    @asynccontextmanager
+    async def use(owner: str) -> AsyncIterator[Any]:
+        if owner not in opened:
+            opened.append(owner)
+            libraries[owner].come = {"text": (3, 8)}
+            await preparing.resume(owner, cast("Any", libraries[owner]), {owner: "text"})
+        yield libraries[owner]
+
+    preparing = Preparing(cast("Any", use), lambda _: change.set())
+    libraries["alice"].over = True
+    going_on = asyncio.create_task(preparing.go_on(["alice", "bob"]))
+    await until(lambda: opened == ["alice", "bob"], change)
+    libraries["bob"].finish()
+    async with asyncio.timeout(10):
+        await going_on
+    await preparing.aclose()
+    assert not preparing.of("alice")

@@ -13,10 +13,12 @@ from core.messages.content import ContentItem
 from core.messages.events import CallStarted, MessageStarted, TextDelta, ToolFinished, ToolStarted
 from core.messages.message import Message
 from core.rag.document import ReadingProgress
+from core.rag.grown.makers import HeldUp
 from core.runs.log import LoggedEvent, RunFinished
 from core.runs.reply import Reply
 from core.storage.base import DocumentRecord, StoredMessage
 from webui.render.conversation import Rendered, conversation_entries
+from webui.render.documents import held_as
 from webui.words import Words
 
 EN, ZH = Words("en"), Words("zh")
@@ -154,6 +156,31 @@ def test_a_document_that_waits_for_its_vectors_says_so() -> None:
     assert "31 s · 1,200 of 5,000 passages searchable by meaning" in told(1_200)
     assert "语义搜索已就绪 1,200／5,000 个段落" in told(1_200, Words("zh"))
     assert "being prepared" not in card(ready)
+
+
+@pytest.mark.parametrize(
+    ("why", "keeps", "said", "act"),
+    [
+        ("failed", False, "could not be prepared; it is tried again by itself", "#do-reread-d1"),
+        ("nobody", False, "search by meaning waits for a worker", ""),
+        ("nobody", True, "no worker runs, start one with PARLOUR_ROLE=worker", ""),
+        ("differs", False, "waits for an administrator", ""),
+        ("differs", True, "Parlours are set to different embedding models", ""),
+    ],
+)
+def test_vectors_that_nobody_makes_are_told_with_what_can_be_done(
+    why: HeldUp, keeps: bool, said: str, act: str
+) -> None:
+    ready = replace(LONG, status="ready", library_id="hash", facts=FACTS)
+    asked, made = [question("long.pdf")], {"d1": (3, 5_000)}
+    for words in (EN, Words("zh")):
+        held_up = held_as(why, keeps=keeps)
+        [entry], _ = conversation_entries(asked, {}, words=words, documents=[ready], preparing=made, held_up=held_up)
+        text = unescape(entry["content"][0]["text"])
+        assert (said in text) is (words is EN)
+        assert ("#do-reread-d1" in text) is bool(act)
+    [entry], _ = conversation_entries(asked, {}, words=EN, documents=[ready], held_up="failed")
+    assert "by meaning" not in entry["content"][0]["text"], "all are made of this one"
 
 
 def test_names_and_errors_of_documents_are_no_markup() -> None:

