@@ -389,6 +389,7 @@ def test_what_holds_up_vectors_is_told(processes: Any) -> None:
     older = f"worker = 'one of an older version', lease_until = {makers.NOW} + 8"
     web.set(older)
     assert web.standing == "", "which says nothing of itself"
+    assert not web.jobs.is_held_up, "and what else waits is waited for"
 
 
 def test_where_models_differ_those_of_the_maker_that_came_last_are_used(

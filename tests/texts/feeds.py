@@ -73,6 +73,7 @@ OURS = frozenset(
         "digest",
         "keeps",
         "documents",
+        "held_up",
         "media_type",
         "names",
         "parent",

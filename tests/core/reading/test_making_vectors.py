@@ -162,7 +162,12 @@ async def test_what_a_parlour_holds_that_ends_another_goes_on_with(houses: Any) 
     assert await jobs(other) == []
 
 
-async def test_what_failed_is_told_and_made_at_once_when_its_owner_asks_for_it(houses: Any) -> None:
+@pytest.mark.parametrize("way", ["retry", "renew"])
+async def test_what_failed_is_told_and_made_at_once_when_its_owner_asks_for_it(
+    houses: Any, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    monkeypatch.setattr(making, "_AGAIN", 3600.0)
+    monkeypatch.setattr(making, "_LONGEST", 3600.0)
     one = await houses.open("one", "all")
 
     def away() -> None:
@@ -175,7 +180,7 @@ async def test_what_failed_is_told_and_made_at_once_when_its_owner_asks_for_it(h
     await until(lambda: here.intake.held_up() == "failed")
     assert record.id in here.intake.preparing()
     model.before = lambda: None
-    await here.read_again(record.id)
+    await getattr(here.intake, way)(record.id)
     await until(lambda: not here.intake.preparing())
     assert here.intake.held_up() == ""
     assert model.made
