@@ -96,15 +96,19 @@ class ClaimChecker:
         claims, beside = await asyncio.to_thread(self._checked, texts, list(reply.passages), asked, told)
         from_web = all(passage.get("url") for passage in reply.passages)
         if self._find is not None and not from_web:
-            claims = await self._sought(self._find, claims, dict(texts), record)
+            claims = await self._sought(self._find, claims, dict(texts), record, asked)
         return [*claims, *beside]
 
-    async def supports(self, sentence: str, passages: Sequence[Passage]) -> bool:
-        """Whether the passages bear a sentence out, by the same measure as for the sentences of a reply."""
-        return await asyncio.to_thread(self._proves, sentence, passages)
+    async def supports(self, sentence: str, passages: Sequence[Passage], asked: str = "") -> bool:
+        """Whether the passages bear a sentence out, by the same measure as for the sentences of a reply.
+
+        Args:
+            asked: The question, whose words prove nothing.
+        """
+        return await asyncio.to_thread(self._proves, sentence, passages, asked)
 
     async def _sought(
-        self, find: Find, claims: list[Checked], texts: Mapping[int, str], record: RunRecord
+        self, find: Find, claims: list[Checked], texts: Mapping[int, str], record: RunRecord, asked: str
     ) -> list[Checked]:
         """The claims, those supported that the reply's own passages do not bear out, but others of its documents do."""
         said = await asyncio.to_thread(_sentences, texts)
@@ -115,14 +119,14 @@ class ClaimChecker:
             left -= 1
             sentence = said.get((claim.block, claim.end), "")
             found = await find(record, sentence)
-            if await self.supports(sentence, found):
+            if await self.supports(sentence, found, asked):
                 claims[at] = Checked(claim.block, claim.end, "supported", ())
         return claims
 
-    def _proves(self, sentence: str, passages: Sequence[Passage]) -> bool:
+    def _proves(self, sentence: str, passages: Sequence[Passage], asked: str) -> bool:
         from core.rag.claims.weighing import claims_of
 
-        claims = claims_of(sentence, passages, embed=self._embed)
+        claims = claims_of(sentence, passages, asked=asked, embed=self._embed)
         return bool(claims) and all(claim.verdict == "supported" for claim in claims)
 
     def _checked(

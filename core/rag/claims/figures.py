@@ -105,7 +105,8 @@ def _units() -> dict[str, tuple[str, float]]:
         "s 1": "s sec second seconds 秒 秒钟",
         "s 60": "min mins minute minutes 分钟",
         "s 3600": "h hr hrs hour hours 小时 个小时 钟头",
-        "s 86400": "day days 天",
+        "s 86400": "day days 天 自然日 个自然日 日历日 个日历日",
+        "workday 1": "workday workdays 工作日 个工作日 营业日 个营业日",
         "s 604800": "week weeks 周 星期 个星期",
         "months 1": "month months 个月 个月份",
         "months 12": "year years yr yrs 年 岁 周岁 周年",
@@ -179,6 +180,10 @@ _BOUND = re.compile(
 )
 _BEFORE = 16  # letters in which these words stand
 _WORD = re.compile(r"\s?([A-Za-z%]{1,12})")
+_SORT_OF_DAYS: Final = re.compile(
+    r"[\s-]*(?:(?P<working>working|business)|calendar|consecutive)[\s-]days?\b", re.IGNORECASE
+)
+_TERM = re.compile(r"[之以]?内")
 _CENT = re.compile(r"\s?cent\b", re.IGNORECASE)
 
 
@@ -275,13 +280,28 @@ def _measured(match: re.Match[str], text: str, number: float, start: int) -> Ite
     elif not match["suffix"] and (word in _UNITS or word == "per"):
         unit, end = _latin_unit(word, text, match)
     number *= factor
+    if days := _SORT_OF_DAYS.match(text, end):
+        yield _days(days, text[start : days.end()], number, start)
+        return
     if han := _AFTER_HAN.match(text, end):
-        yield from _with_han_unit(text[start : han.end()], number, han["unit"], start, decimals)
+        yield from _with_han_unit(text[start : han.end()], number, _of_term(han, text, start), start, decimals)
         return
     unit = _UNITS[match["money"].lower()][0] if match["money"] else unit
     size = _UNITS.get(word, ("", 1.0))[1] if unit and unit not in _CURRENCIES else 1.0
     exact = 0.5 * 10.0**-decimals * factor * size if decimals or factor >= _MILLION else 1e-6 * max(1.0, size)
     yield Figure(text[start:end], number, unit, number * size, exact, start)
+
+
+def _days(sort: re.Match[str], words: str, number: float, start: int) -> Figure:
+    """Days of a sort: a working day is no other one, a calendar day is any."""
+    unit, size = _UNITS["workdays" if sort["working"] else "days"]
+    return Figure(words, number, unit, number * size, 1e-6 * size, start)
+
+
+def _of_term(unit: re.Match[str], text: str, start: int) -> str:
+    """The unit; 14日内 is a term of 14 days, and 3月14日 is a date."""
+    is_term = unit["unit"] == "日" and text[start - 1 : start] != "月" and _TERM.match(text, unit.end())
+    return "天" if is_term else unit["unit"]
 
 
 def _scale(word: str, match: re.Match[str]) -> float:
@@ -343,6 +363,9 @@ def _in_words(match: re.Match[str], text: str) -> Iterator[Figure]:
     number = total + current
     if number < 2 or (len(words) == 1 and words[0] in _SCALES):  # "one of them" is no figure, nor is "half a million"
         return
+    if days := _SORT_OF_DAYS.match(text, match.end()):
+        yield _days(days, text[match.start() : days.end()], number, match.start())
+        return
     after = _next_word(text, match.end())
     unit, size = _UNITS.get(after, ("", 1.0)) if len(after) > 2 else ("", 1.0)
     if words[-1] in _ORDINALS:
@@ -385,7 +408,7 @@ def _han_numbers(match: re.Match[str], text: str) -> Iterator[Figure]:
         return
     if unit := _AFTER_HAN.match(text, end):
         if number > 1 or unit["unit"] in {"月", "日", "号", "世纪"}:
-            yield from _with_han_unit(match[0] + unit[0], number, unit["unit"], match.start())
+            yield from _with_han_unit(match[0] + unit[0], number, _of_term(unit, text, match.start()), match.start())
         return
     is_ordinal = text[match.start() - 1 : match.start()] == "第"
     if number > 1 and (is_ordinal or text[end : end + 1] in _MEASURE or (len(numeral) > 1 and number >= 20)):

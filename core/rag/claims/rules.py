@@ -10,17 +10,20 @@ from math import log
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, TypeVar
 
 from core.rag.attribution import words_of
+from core.rag.claims.asked import Places
 from core.rag.claims.figures import MOST_TEXT, OF_DATES, Figure, figures_of
+from core.rag.claims.makers import Clause, clauses_of, misattributed
 from core.rag.claims.names import SURNAMES, KnownNames, Name, is_person, names_of
+from core.rag.claims.provisos import compared
 from core.rag.claims.wording import denied, extents, is_conditional, opposites_in, turned_round, turns
 from core.rag.prose import ideographs, sentence_spans
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from core.rag.document import Passage
 
-ReasonKind: TypeAlias = Literal["amount", "date", "name", "role", "denial", "opposite", "extent"]
+ReasonKind: TypeAlias = Literal["amount", "date", "name", "role", "denial", "opposite", "extent", "condition"]
 
 
 class Reason(NamedTuple):
@@ -30,6 +33,7 @@ class Reason(NamedTuple):
         kind: `amount`, `date` and `name`: no passage has it, or the passage has another one in its place. `role`: who
             does it and to whom is the other way round. `denial`: one of both denies what the other says. `opposite`:
             it says "rose" where the passage says "fell". `extent`: it says "all" where the passage says "some".
+            `condition`: it says "if" where the passage says "unless", or "without" where it says "with".
         words: The words of the sentence.
         rival: What the passage says instead; "" where nothing stands in the place.
         passage: The number of that passage, from 1; 0 where none is like the sentence.
@@ -49,6 +53,7 @@ _MOST_TIED = 4
 _LONGEST = 4_000  # characters of a sentence
 _MOST_NAMES = 40
 _MOST_SENTENCES = 10_000  # of all passages that are compared; figures and names are looked for in all
+_MOST_ATTRIBUTED = 1_000  # sentences in which it is looked for who does what
 _MOST_REASONS = 4
 _ABOUT = re.compile(
     r"(?:\b(?:about|around|approximately|nearly|almost|roughly|some|over|above|exceed\w*|more than|at least|up to"
@@ -59,6 +64,7 @@ _ABOUT = re.compile(
 _OR_SO = re.compile(r"\s?(?:左右|多|余|以上|以下|上下|\+|or so|or more|or less)")
 _OF_SECTION = re.compile(r"\d{1,3}(?:\.\d{1,3})+\s")
 _LOOSE = 0.15
+_OF_DAYS = {"s", "workday"}
 _PAREN = re.compile(r"\[\d{1,3}\]")
 
 
@@ -175,11 +181,20 @@ class Rules:
     def _all_figures(self) -> list[Figure]:
         return [one for same in self._figures.values() for one in same][:2000]
 
-    def reasons(self, sentence: str, *, across: bool = False) -> tuple[Reason, ...]:
+    @cached_property
+    def _clauses(self) -> list[Clause]:
+        return clauses_of((one.plain, one.number) for one in self._said[:_MOST_ATTRIBUTED])
+
+    @cached_property
+    def _places(self) -> Places:
+        return Places((one.plain, one.number) for one in self._said[:_MOST_ATTRIBUTED])
+
+    def reasons(self, sentence: str, *, across: bool = False, alone: Collection[str] = ()) -> tuple[Reason, ...]:
         """What speaks against a sentence, the first found first; nothing where no rule does.
 
         Args:
             across: The passages are in another script, so that figures alone can be compared, apart from their units.
+            alone: Its words that only the question has; what passages have in their place speaks against it.
         """
         claim = Said(sentence)
         # What is the proof is never unproved; and so long a text is no sentence.
@@ -190,7 +205,9 @@ class Rules:
             return tuple(Reason(one.kind, one.words) for one in missing)[:_MOST_REASONS]
         found = [*self._missing_figures(claim), *self._missing_names(claim)]
         if not found:
-            found = self._instead(claim, self._alike(claim))
+            found = self._instead(claim, self._alike(claim)) or self._misattributed(claim)
+        if not found and alone:
+            found = [Reason("name", *one) for one in self._places.instead(claim.plain, set(alone))]
         return tuple(dict.fromkeys(found))[:_MOST_REASONS]
 
     # ---- what no passage has
@@ -247,6 +264,9 @@ class Rules:
                     return other.words, near.number
         return "", 0
 
+    def _misattributed(self, claim: Said) -> list[Reason]:
+        return [Reason("name", *found) for found in misattributed(claim.plain, self._clauses)]
+
     # ---- what the passage has instead
 
     def _alike(self, claim: Said) -> Alike:
@@ -278,7 +298,7 @@ class Rules:
         """What the sentence that is alike says otherwise; nothing where an equal one does not."""
         found: list[Reason] = []
         for near in alike.said:
-            found = _other_figure(claim, near, alike.around) or _role(claim, near)
+            found = _other_figure(claim, near, alike.around) or _condition(claim, near) or _role(claim, near)
             if not found and alike.share >= (_SAME_HAN if claim.is_wide else _SAME):
                 found = _other_name(claim, near, alike.around) or _wording(claim, near)
             if not found:
@@ -338,7 +358,9 @@ def is_near(one: Figure, other: Figure, text: str) -> bool:
 
 def _is_same_kind(one: Figure, other: Figure) -> bool:
     return one.kind == other.kind and (
-        one.unit == other.unit or ("" in {one.unit, other.unit} and one.kind == "amount")
+        one.unit == other.unit
+        or {one.unit, other.unit} == _OF_DAYS
+        or ("" in {one.unit, other.unit} and one.kind == "amount")
     )
 
 
@@ -383,6 +405,20 @@ def _same_letters(one: str, other: str) -> int:
     return next((at for at, (a, b) in pairs if a != b), min(len(one), len(other)))
 
 
+def _condition(claim: Said, near: Said) -> list[Reason]:
+    """A condition that the sentence turns round, or what depends on it."""
+    of_case = compared(claim.plain, near.plain)
+    if not isinstance(of_case, tuple):
+        return []
+    return _denial(claim, near) or [Reason("condition", *of_case, near.number)]
+
+
+def _denial(claim: Said, near: Said) -> list[Reason]:
+    mine, theirs = claim.plain, near.plain
+    both = denied(mine, theirs) if is_conditional(mine) == is_conditional(theirs) else None
+    return [Reason("denial", *both, near.number)] if both else []
+
+
 def _role(claim: Said, near: Said) -> list[Reason]:
     turned = turned_round(claim.plain, near.plain)
     return [Reason("role", *turned, near.number)] if turned else []
@@ -391,8 +427,8 @@ def _role(claim: Said, near: Said) -> list[Reason]:
 def _wording(claim: Said, near: Said) -> list[Reason]:
     """What turns the sentence round: a denial, an opposite, "all" for "some"."""
     mine, theirs = claim.plain, near.plain
-    if is_conditional(mine) == is_conditional(theirs) and (both := denied(mine, theirs)):
-        return [Reason("denial", *both, near.number)]
+    if compared(mine, theirs) is False and (found := _denial(claim, near)):
+        return found
     if both := opposites_in(mine, theirs):
         return [Reason("opposite", *both, near.number)]
     if both := extents(mine, theirs):

@@ -8,8 +8,10 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from core.rag.attribution import DENIAL, ORDINAL, SECOND_ADDS, SILENT, is_figure, placed_sentences, words_of
+from core.rag.claims.asked import is_yes_or_no, of_question_alone
 from core.rag.claims.courtesies import is_courtesy
 from core.rag.claims.figures import MOST_TEXT
+from core.rag.claims.names import names_of
 from core.rag.claims.rules import Reason, Rules, passage_sentences
 from core.rag.prose import ideographs
 
@@ -47,7 +49,8 @@ class Claim:
         start: Where it begins in the answer, in characters.
         end: Where it ends there, marks that follow it included.
         verdict: `supported`: its words stand together in a passage, and no rule speaks against it (with a judge: it
-            says that all of it is there). `weak`: few of its words do, or its figure stands elsewhere. `unsupported`:
+            says that all of it is there). `weak`: few of its words do, its figure stands
+            elsewhere, or it says what only the question has. `unsupported`:
             hardly any do, or a rule (or the judge) speaks against it.
         passages: The numbers of the passages that are most like it, from 1; none for what is unsupported.
         reasons: What the rules found against it.
@@ -111,7 +114,11 @@ def claims_of(  # noqa: PLR0913 - two things, and by name how
     sentences = placed_sentences(text)
     # A model that loops writes the same again and again: each sentence is weighed once.
     weighed = {said: one for said in dict.fromkeys(said for said, *_ in sentences) if (one := checker.weighed(said))}
-    reasons = {said: rules.reasons(said, across=one.is_across) for said, one in weighed.items()} if rules else {}
+    reasons = (
+        {said: rules.reasons(said, across=one.is_across, alone=one.alone) for said, one in weighed.items()}
+        if rules
+        else {}
+    )
     cosines: dict[str, tuple[float, int]] = {}
     if embed is not None:
         wanted = [said for said, one in weighed.items() if one.is_open and not reasons.get(said)]
@@ -134,6 +141,8 @@ class _Weighed:
         is_across: Whether it is in another script than the passages.
         invents: Whether it has a figure that is in no passage.
         misplaces: Whether it has a figure that the passages give for something else.
+        assumes: Whether it rests on a word that only the question has: one that was asked about, or a name.
+        alone: The words that only the question has.
     """
 
     share: float
@@ -141,6 +150,8 @@ class _Weighed:
     is_across: bool
     invents: bool
     misplaces: bool
+    assumes: bool = False
+    alone: frozenset[str] = frozenset()
 
     @property
     def is_open(self) -> bool:
@@ -156,7 +167,8 @@ class _Checker:
         self._windows: list[list[set[str]]] = []
         self._pairs: list[set[str]] = []
         self._asked, self._told = words_of(asked), words_of("\n".join(told))
-        self._known = self._asked | self._told
+        self._puts_forward = is_yes_or_no(asked)
+        self._proved = set(self._told)
         for number, (passage, inside) in enumerate(zip(passages, sentences, strict=True), 1):
             sets = [words_of(sentence) for sentence in inside]
             about = words_of(f"{passage.heading}\n{passage.document}\npage {passage.page or ''}")
@@ -165,7 +177,8 @@ class _Checker:
             self._windows.append([about.union(*sets[at : at + _WINDOW]) for at in starts])
             together = len(sets) if " | " in passage.text else _BESIDE  # a table is read across its rows
             self._pairs += [about.union(*sets[at : at + together]) for at in range(len(sets))]
-            self._known = self._known.union(about, words_of(passage.text))
+            self._proved = self._proved.union(about, words_of(passage.text))
+        self._known = self._asked | self._proved
         self._is_wide = _is_wide("".join(passage.text for passage in passages))
 
     def weighed(self, sentence: str) -> _Weighed | None:
@@ -176,13 +189,24 @@ class _Checker:
             return None
         said = _said(sentence)
         new = said - self._asked
-        if len(said) < _FEWEST or not new or len(said & self._told) >= _CLEAR * len(said):
+        if len(said) < _FEWEST or len(said & self._told) >= _CLEAR * len(said):
             return None
-        share, numbers = max((self._share(words) for words in (said, new) if len(words) > 1), key=itemgetter(0))
-        figures = {word for word in new if is_figure(word)}
         is_across = _is_wide(sentence) != self._is_wide
+        alone = set[str]() if is_across else of_question_alone(sentence, said, self._asked, self._proved)
+        if not new and not (alone or self._puts_forward):
+            return None
+        weighed = (said,) if alone or not new else (said, new)
+        share, numbers = max((self._share(words) for words in weighed if len(words) > 1), key=itemgetter(0))
+        figures = {word for word in new if is_figure(word)}
         misplaces = not is_across and any(self._beside(figure, said) < _PLACED for figure in figures - self._told)
-        return _Weighed(share, numbers, is_across, bool(figures - self._known), misplaces)
+        assumes = bool(alone) and (self._puts_forward or self._is_named(sentence, alone))
+        return _Weighed(share, numbers, is_across, bool(figures - self._known), misplaces, assumes, frozenset(alone))
+
+    @staticmethod
+    def _is_named(sentence: str, alone: set[str]) -> bool:
+        """Whether a name, or a figure, is among these words."""
+        named = {word for name in names_of(sentence) if not name.begins for word in words_of(name.words)}
+        return bool(alone & named) or any(map(is_figure, alone))
 
     def _beside(self, figure: str, said: set[str]) -> float:
         """The largest share of a sentence's words that stand close to one of its figures."""
@@ -224,6 +248,9 @@ def _judged(
     """Verdict and passages of a sentence; `None` where nothing can be said of it."""
     if one.invents and not by_rules:
         return "unsupported", ()
+    in_part = near is None and one.alone and one.share < _CLEAR
+    if (one.assumes or in_part) and one.share >= by_words[1]:
+        return "weak", one.numbers
     if one.misplaces and by_words == _WORDS:
         return "weak", one.numbers
     if near is None:

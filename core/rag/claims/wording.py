@@ -26,7 +26,7 @@ _DENYING = listed(
 )
 _PASSED = listed("longer be been being have has had ever yet to")
 _NO_DENIAL = listed("only just merely least more less fewer later earlier until matter doubt one sooner exceed than")
-_HAN_DENIAL = re.compile(
+HAN_DENIAL = re.compile(
     r"不(?=得|能|会|可|是|再|予|被|应|需|必|包|承|赔|适|属|在|收|提|支|允|接|享|具|含|给|存|同意|想|愿|喜|知|参|用|去|做|要|准|许)"
     r"|没有|未(?!来|必|知|婚)|无(?:法|需|权|须|效)|并非|并不|禁止|拒绝|从不|没(?=能|被|再|得)"
 )
@@ -57,7 +57,7 @@ def _denials(text: str) -> dict[str, str]:
     """What a text denies: the first word that says something after the denial; "" where none follows."""
     found: dict[str, str] = {}
     if _HAN.search(text):
-        for match in _HAN_DENIAL.finditer(text[:_MOST]):
+        for match in HAN_DENIAL.finditer(text[:_MOST]):
             passed = _HAN_PASSED.match(text, match.end())
             at = passed.end() if passed else match.end()
             head = text[at : at + 2]
@@ -178,7 +178,9 @@ _HAN_ALL = ("全部", "所有", "一切", "总是", "从不", "完全", "每一"
 _HAN_SOME = ("部分", "一些", "有些", "多数", "有时", "通常", "往往", "少数", "一般")
 
 
-_TURNING = frozenset(stem for pair in _OPPOSITES for side in pair for word in side for stem in terms(word))
+_TURNING = frozenset(stem for pair in _OPPOSITES for side in pair for word in side for stem in terms(word)) | listed(
+    "unless without except even provid 除非 如果 即使 无需 只有 未经"
+)
 
 
 def turns(word: str) -> bool:

@@ -29,8 +29,8 @@ def test_each_sentence_has_its_place_its_verdict_and_its_reasons() -> None:
     assert (right.verdict, right.passages, right.reasons, right.reason) == ("supported", (1,), (), "")
     assert ANSWER[wrong.start : wrong.end] == "We answer within 12 working days."
     assert (wrong.verdict, wrong.passages, wrong.judge) == ("unsupported", (), "rules")
-    assert wrong.reasons[0][:4] == ("amount", "12", "10", 1)
-    assert wrong.reason == "amount: “12”; passage 1: “10”"
+    assert wrong.reasons[0][:4] == ("amount", "12 working days", "10 working days", 1)
+    assert wrong.reason == "amount: “12 working days”; passage 1: “10 working days”"
     assert (named.verdict, named.passages) == ("supported", (2,))
 
 
