@@ -42,6 +42,7 @@ from core.messages.events import SourceCited, TextDelta
 from core.messages.message import FunctionCall, Message
 from core.models.menu import service_named
 from core.rag.claims.figures import figures_of
+from core.rag.claims.makers import clauses_of
 from core.rag.config import RAGConfig
 from core.rag.document import Block, Passage
 from core.rag.parsers.base import PLAIN
@@ -112,6 +113,8 @@ async def _said() -> AsyncGenerator[Any, None]:
 
 # What stands for an argument with this annotation.
 VALUES: Mapping[str, Callable[[], Any]] = {
+    "Iterable[tuple[str, int]]": lambda: [("Park at the gate. 把车停在门口。", 1), (PASSAGE.text, 2)],
+    "Sequence[Clause]": lambda: clauses_of([("Maria Keller wrote the report.", 1), ("《报告》由张伟撰写。", 2)]),
     "str": lambda: "a",
     "str | None": lambda: "a",
     "int": lambda: 1_000,

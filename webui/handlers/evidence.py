@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from core.rag.library import Library
     from core.rag.page_content import PageContent
     from core.runs.reply import Reply
-    from core.storage.base import FileRecord
+    from core.storage.base import FileRecord, StoredMessage
     from core.storage.kept_pages import PagePlace
     from core.workspace.workspace import Workspace
     from webui.handlers.desk import Desk
@@ -205,7 +205,8 @@ async def _reply(desk: Desk, workspace: Workspace, view: View, message_id: str) 
         raise NotFoundError("There is no such sentence.")
     if view.demo is not None:
         raise NotFoundError("Nothing is searched in a demonstration.", key="demo_only")
-    found = await _sought(desk, workspace, view, said[index])
+    asked = await _asked(workspace, message)
+    found = await _sought(desk, workspace, view, said[index], asked)
     if not found.doubted and reply.claims[index].verdict != "supported":
         same = words_of(said[index])
         await workspace.runs.bear_out(message, {at for at, one in enumerate(said) if words_of(one) == same})
@@ -229,7 +230,15 @@ def _as_shown(reply: Reply) -> ShownReply:
     return ShownReply(marked_text(reply), reply.passages, doubted=doubted)
 
 
-async def _sought(desk: Desk, workspace: Workspace, view: View, sentence: str) -> ShownReply:
+async def _asked(workspace: Workspace, message: StoredMessage) -> str:
+    """The question that a reply answers; "" where it is not stored."""
+    if message.parent_id is None:
+        return ""
+    question = await workspace.conversations.message(message.parent_id)
+    return "\n".join(part.get_text_content() for part in question.parts)
+
+
+async def _sought(desk: Desk, workspace: Workspace, view: View, sentence: str, asked: str) -> ShownReply:
     documents = tuple(await workspace.documents.within_reach(view.conversation_id))
     known = view.place.found if view.place else None
     if known and (known.sought, known.among) == (sentence, documents):
@@ -237,7 +246,7 @@ async def _sought(desk: Desk, workspace: Workspace, view: View, sentence: str) -
     found = await workspace.conversation(view.conversation_id).find(sentence)
     if not found:
         raise NotFoundError("Nothing like it was found in the documents.", key="claim_not_found")
-    proved = await desk.engine.services.checking.supports(sentence, found)
+    proved = await desk.engine.services.checking.supports(sentence, found, asked)
     return replace(_found(sentence, found, documents), doubted=() if proved else (sentence,))
 
 

@@ -86,14 +86,14 @@ class Places:
             yield from self._in_chinese(run, alone)
 
     def _in_chinese(self, run: str, alone: set[str]) -> Iterator[tuple[str, str, int]]:
-        for at in range(len(run) - 3):
-            word, after = run[at : at + 2], run[at + 2 : at + 4]
+        for at in range(1, len(run) - 3):
+            before, word, after = run[at - 1], run[at : at + 2], run[at + 2 : at + 4]
             if word not in alone or run[at + 1 : at + 3] in alone:
                 continue
+            instead = re.compile(f"{before}([\u4e00-\u9fff]{{2}}){after}")
             for text, number in self._han:
-                there = text.find(after)
-                if there > 1 and _HAN_WORD.fullmatch(text[there - 2 : there]):
-                    yield word, text[there - 2 : there], number
+                if (there := instead.search(text)) and not set(word) & set(there[1]):
+                    yield word, there[1], number
                     break
 
 

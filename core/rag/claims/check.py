@@ -45,9 +45,9 @@ async def acheck_claims(
 ) -> list[Claim]:
     """The sentences of an answer that claim something, each with what the passages say to it.
 
-    Rules compare names, figures, dates, roles, conditions and denials, in English and Chinese; they find what is said otherwise or
-    nowhere, and not everything that is false. What they find nothing against is put to the judge, where there is one,
-    all of it in one call; of what it does not decide, the rules' verdict stays.
+    Rules compare names, figures, dates, roles, conditions and denials, in English and Chinese; they find what is said
+    otherwise or nowhere, and not everything that is false. What they find nothing against is put to the judge, where
+    there is one, all of it in one call; of what it does not decide, the rules' verdict stays.
 
     Args:
         answer: Markdown; marks such as `[1]` point to passages. Code, headings, tables, questions, greetings,

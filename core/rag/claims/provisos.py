@@ -122,6 +122,7 @@ _NO = re.compile(r"\b(?:no|not|without|never)\b(?: [a-z'-]+){0,4}? \Z", re.IGNOR
 _HAN_WITHOUT = re.compile(
     r"(?:未经|不经|无需|无须|不需要?|不必|不用|没有|未)(?P<thing>(?:[一-鿿]{2})?[一-鿿]{2}?)(?=即可|便可|就可|就能|可|也|的情况下|[，,]|不|而|进)"
 )
+_HAN_PART = re.compile(r"[，；。,;]")
 _HAN_WITH = "(?:必须|须|需要|需|应当|应|经|凭|在|有)(?:事先|提前|先|预先)?"
 
 
@@ -133,8 +134,14 @@ def _without(sentence: str) -> Iterator[tuple[str, str, bool]]:
             others = sentence[: found.start()] + sentence[found.end() :]
             yield f"without {thing}", thing, _is_denied(others)
     for found in _HAN_WITHOUT.finditer(sentence):
-        rest = sentence[: found.start()] + sentence[found.end() :]
-        yield found[0], found["thing"], bool(HAN_DENIAL.search(rest))
+        yield found[0], found["thing"], bool(HAN_DENIAL.search(_around(sentence, found)))
+
+
+def _around(sentence: str, found: re.Match[str]) -> str:
+    """What stands around words up to one clause further on either side: what comes later is of something else."""
+    before = _HAN_PART.split(sentence[: found.start()])[-2:]
+    after = _HAN_PART.split(sentence[found.end() :])[:2]
+    return "，".join([*before, *after])
 
 
 def _with(sentence: str, thing: str) -> str:

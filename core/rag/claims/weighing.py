@@ -248,8 +248,7 @@ def _judged(
     """Verdict and passages of a sentence; `None` where nothing can be said of it."""
     if one.invents and not by_rules:
         return "unsupported", ()
-    in_part = near is None and one.alone and one.share < _CLEAR
-    if (one.assumes or in_part) and one.share >= by_words[1]:
+    if one.assumes and one.share >= by_words[1]:
         return "weak", one.numbers
     if one.misplaces and by_words == _WORDS:
         return "weak", one.numbers

@@ -390,6 +390,22 @@ async def test_what_was_searched_for_again_is_looked_at_without_another_search(
     assert searched == [WATER, FIRE, FIRE]
 
 
+async def test_what_a_click_on_a_sign_finds_is_weighed_with_the_question_of_its_reply(
+    house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await house.asks(policy_pdf(tmp_path))
+    weighed: list[tuple[str, str]] = []
+
+    async def supports(sentence: str, passages: Any, asked: str = "") -> bool:
+        weighed.append((sentence, asked))
+        return False
+
+    monkeypatch.setattr(house.engine.services.checking, "supports", supports)
+    monkeypatch.setattr("webui.handlers.evidence.claimed_sentences", lambda reply: [WATER, FIRE])
+    await house.does(do="cite", message=f"{house.reply}.0", n=1)
+    assert weighed == [(WATER, QUESTION)]
+
+
 async def test_the_panel_is_drawn_beside_the_server(
     house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -143,3 +143,27 @@ def test_what_is_said_otherwise_is_told_with_its_kind(text: str, sentence: str, 
 def test_what_means_the_same_is_supported(text: str, sentence: str) -> None:
     (claim,) = check_claims(sentence, [text])
     assert (claim.verdict, claim.reasons) == ("supported", ())
+
+
+def test_a_denial_later_in_a_chinese_sentence_is_none_of_what_need_not_be() -> None:
+    said = "守谦四岁时，元璋说你不用恐惧，你的父亲让我担忧"
+    (claim,) = check_claims(f"{said}。", [f"{said}，我不会因他的过错而废了你。"])
+    assert (claim.verdict, claim.reasons) == ("supported", ())
+
+
+@pytest.mark.parametrize(
+    ("question", "sentence", "text"),
+    [
+        (
+            "谁决定当一个演艺人员？",
+            "尚恩决定当一个演艺人员。",
+            "尚恩参加音乐剧在剧院所举行的试演，这时他决定要当个演艺人员。",
+        ),
+        ("北大西洋公约是哪一年签订的？", "北大西洋公约是1949年签订的。", "1949年，各国所签订的北大西洋公约生效。"),
+        ("What colour is the sky?", "The sky of the evening is red.", "The sky is red in the evening."),
+    ],
+)
+def test_an_answer_that_repeats_its_question_is_not_held_against_what_stands_beside_other_words(
+    question: str, sentence: str, text: str
+) -> None:
+    assert not any(claim.verdict == "unsupported" for claim in check_claims(sentence, [text], question))
