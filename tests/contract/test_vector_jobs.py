@@ -216,9 +216,12 @@ def test_what_one_process_makes_another_does_not_and_sees_how_far_it_is(processe
     one.begin()
     held.wait()
     other.begin()
+    web.stop = looked = Pause()
     web.begin()
     assert other.jobs.take_waiting() == []
     assert web.jobs.take_waiting() == []
+    assert looked.reached.wait(30)
+    looked.go_on.set()
     held.go_on.set()
     assert [each.end() for each in (one, other, web)] == [True, True, True]
     assert (len(one.model.made), other.model.made, web.model.made) == (PASSAGES, [], [])
