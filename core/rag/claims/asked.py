@@ -25,6 +25,12 @@ _WHICH: Final = re.compile(r"什么|怎么|多么|为什么")
 _PLACES: Final = listed(
     "at in by from of for with on through near under over into onto against during after before between as via"
 )
+# They say where in a document something stands: a passage need not name its own rows.
+_PARTS: Final = frozenset(
+    words_of("row column line cell table sheet page heading header title section paragraph document file")
+    | {"一行", "一列", "一页", "表格", "表中", "表头", "标题", "行中", "列中", "页中", "文档", "文件"}
+)
+_WHICH_PART: Final = frozenset(words_of("first second third last top bottom") | {"第一", "第二", "第三"})
 _TOKEN = re.compile(r"[^\W_]+(?:['-][^\W_]+)*|[,;:.!?()]")
 _STOPS = frozenset(",;:.!?()")
 _HAN_WORD = re.compile(r"[\u4e00-\u9fff]+")
@@ -41,7 +47,8 @@ def is_yes_or_no(question: str) -> bool:
 def of_question_alone(sentence: str, said: set[str], asked: set[str], proved: set[str]) -> set[str]:
     """The words of a sentence that the question has and no passage.
 
-    A pair of Chinese characters that spans two words which passages have is none.
+    A pair of Chinese characters that spans two words which passages have is none, nor is a word that names a part of a
+    document.
 
     Args:
         said: Its content words.
@@ -49,6 +56,8 @@ def of_question_alone(sentence: str, said: set[str], asked: set[str], proved: se
         proved: Those of the passages, and of what tools said.
     """
     alone = (said & asked) - proved
+    if parts := alone & _PARTS:
+        alone -= parts | _WHICH_PART
     for run in _HAN_WORD.findall(sentence[:_MOST]) if alone else ():
         pairs = [run[at : at + 2] for at in range(len(run) - 1)]
         for before, pair, after in zip(pairs, pairs[1:], pairs[2:], strict=False):

@@ -153,6 +153,10 @@ def test_words_of_the_question_that_come_back_count_for_nothing() -> None:
     asked = "What stands in the first row of the table?"
     (claim,) = claims_of(said, header, asked=asked, embed=LocalEmbedder("use").questions)
     assert claim.verdict != "unsupported"
+    # What the question asks of is not proved by it.
+    team = (Passage("Anna Berg was the head of the team in Oslo. She left in May.", 1.0, "team.pdf", "a", 1),)
+    (claim,) = claims_of("Anna Berg was the first head of the team.", team, asked="Was Anna Berg the first head?")
+    assert claim.verdict == "weak"
 
 
 def test_figures_of_a_table_belong_together() -> None:
