@@ -13,7 +13,7 @@ from tests.e2e.chat_steps import focus
 
 STATE: dict[str, Any] = {
     **dict.fromkeys(("only_local", "small"), ""),
-    **{name: [] for name in ("tools", "notes", "servers", "services")},
+    **{name: [] for name in ("tools", "notes", "servers", "services", "lent")},
     "local": True,
     "accounts": {},
     "opened": None,
