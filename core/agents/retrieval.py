@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import threading
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import zip_longest
@@ -12,11 +13,14 @@ from typing import TYPE_CHECKING
 
 from core.agents.excerpts import excerpt
 from core.agents.search_query import KeywordQuery, has_content_words
+from core.errors import DocumentError, NoSpaceError
 from core.llm.calling.json_schema import needed
 from core.llm.picture_tokens import picture_tokens
 from core.llm.tokens import estimate_tokens
 from core.rag.attached import in_library, with_meaning
 from core.rag.citations import numbered
+from core.rag.count_questions import may_count
+from core.rag.counted import Count, counted
 from core.rag.coverage import covered
 from core.rag.document import numbered_as
 from core.rag.scope import scope_of
@@ -198,11 +202,17 @@ class Finder:
 
         Documents that fit as a whole are given whole, the first time; of longer ones the part that the question names,
         such as "chapter 3" or "pages 10 to 12", as far as it fits. Where a small model asks in other words than the
-        documents use, their beginnings come after what was found.
+        documents use, their beginnings come after what was found. What the question counts without a condition, such as
+        rows or pages, is counted by program and comes first; a small model is given nothing else where that is all.
         """
         self._searches += 1
-        self.read, self.coverage = (), None
+        self.read, self.coverage, self.whole = (), None, False
         is_first = self._searches == 1
+        if is_first and (count := await self._counted()).passages:
+            told = list(count.passages)
+            if self.model.small and count.alone:
+                return told
+            return [*told, *await self._fitting(await self._found(question, k, is_first=is_first), question)]
         whole = await self._whole(question) if is_first else []
         self.whole = bool(whole)
         if whole:
@@ -222,6 +232,18 @@ class Finder:
             beginnings = await self.library.abeginnings(k, documents=self.documents)
             found += [one for one in beginnings if (one.document_id, one.chunk_id) not in known]
         return await self._fitting(found, question)
+
+    async def _counted(self) -> Count:
+        """How many rows or pages there are, where the question asks for that."""
+        if not may_count(self.question):
+            return Count()
+        gone = threading.Event()
+        try:
+            return await asyncio.to_thread(counted, self.library, self.documents, self.question, self.lang, gone.is_set)
+        except (DocumentError, NoSpaceError):  # what words find is an answer, too
+            return Count()
+        finally:
+            gone.set()  # a long sheet is read no further where the reply is stopped
 
     async def unsearched(self) -> list[Attached]:
         """The files that are not fully searchable: not read, not to the end, or without vectors for all of it yet."""

@@ -28,15 +28,16 @@ _HEADINGS = 2_400  # letters of all headings together: some 600 tokens
 _LISTS: Mapping[Lang, tuple[str, str, str]] = {
     "en": (
         "The user's files in this conversation, whose text reaches you as passages:",
-        "The user's files: {files}.",
+        "The user's {n}files: {files}.",
         "and {n} more",
     ),
     "zh": (
         "以下是用户在本次对话中的文件，其内容以段落形式提供给你：",
-        "用户的文件：{files}。",
+        "用户的{n}文件：{files}。",
         "另有 {n} 个",
     ),
 }
+_COUNT: Mapping[Lang, str] = {"en": "{n} ", "zh": " {n} 个"}
 _STATES: Mapping[Lang, Mapping[str, str]] = {
     "en": {
         "ready": "read",
@@ -181,7 +182,8 @@ def listed(
     told = [_told(one, lang) for one in first]
     rest = [more.format(n=len(files) - _LISTED)] if len(files) > _LISTED else []
     if brief:
-        return line.format(files=("; " if lang == "en" else "；").join([*told, *rest]))
+        n = _COUNT[lang].format(n=len(files)) if len(files) > 1 else ""
+        return line.format(n=n, files=("; " if lang == "en" else "；").join([*told, *rest]))
     outlines = {at: found for at, one in enumerate(first) if (found := (headings or {}).get(one.library_id or ""))}
     room = _HEADINGS // max(1, len(outlines))
     lines = [whole]

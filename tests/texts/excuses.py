@@ -183,6 +183,7 @@ _LISTED: Mapping[str, str] = {
         core.agents.hub: member_events
         core.agents.mapping: ask_agent
         core.agents.retrieval: Finder.find
+        core.rag.counted: counted
         core.agents.sync_run: run_events
         core.agents.tool_loop: ToolLoop.reply
         core.agents.tools: AgentTool.call

@@ -1,0 +1,188 @@
+"""How many rows or pages there are is counted by program, and is what a small model answers from."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import xlsxwriter
+
+from core.agents.assistant import Assistant
+from core.errors import DocumentError
+from core.messages.events import ToolFinished
+from core.messages.message import Message
+from core.rag.library import Library
+from core.rag.tables.tables import Tables
+from core.testing.scripted_model import ScriptedModel
+
+pytestmark = pytest.mark.anyio
+
+ORDERS = [
+    ["Order ID", "Customer", "Amount"],
+    *([f"A-{n}", f"Customer {n % 37}", n] for n in range(1204)),
+    ["Total", "", 5],
+]
+CUSTOMERS = [["Name", "City"], *([f"Customer {n}", "Rome"] for n in range(40))]
+MONTHS = [["Month", "Visitors"], *([f"2024-{n:02}", 100 * n] for n in range(1, 13))]
+
+
+def workbook(path: Path, **sheets: Sequence[Sequence[Any]]) -> Path:
+    with xlsxwriter.Workbook(str(path)) as book:
+        for title, rows in sheets.items():
+            sheet = book.add_worksheet(title)
+            for at, row in enumerate(rows):
+                sheet.write_row(at, 0, row)
+    return path
+
+
+@pytest.fixture
+def library(tmp_path: Path) -> Iterator[Library]:
+    with Library.open(tmp_path / "library", {"retrieval_type": "keyword"}) as opened:
+        yield opened
+
+
+async def told(library: Library, question: str, *, small: bool = True) -> tuple[list[dict[str, Any]], str]:
+    """The passages of the search, and all that the model was told of them."""
+    model = ScriptedModel("ok")
+    model.small = small
+    events = [one async for one in Assistant(llm=model, library=library).stream([Message("user", question)])]
+    found = next((one.message for one in events if isinstance(one, ToolFinished)), Message("function", "", name="none"))
+    return (found.extra or {}).get("passages", []), found.get_text_content()
+
+
+@pytest.mark.parametrize(
+    ("question", "says"),
+    [
+        ("How many orders are there?", "Sheet Orders has 1,204 rows, and 1 more row with totals."),
+        ("Count the orders", "Sheet Orders has 1,204 rows, and 1 more row with totals."),
+        ("How many customers are there?", "Sheet Customers has 40 rows."),
+        ("How many customers are in Orders?", "Sheet Orders has 37 different values of Customer in 1,204 rows."),
+        ("How many cities are there?", "Sheet Customers has 1 value of City in 40 rows."),
+        ("How many rows are in the sheet Customers?", "Sheet Customers has 40 rows."),
+        ("How many columns does Orders have?", "Sheet Orders has 3 columns."),
+        ("How many rows are there?", "shop.xlsx has 1,244 rows in 2 tables: Orders 1,204, Customers 40."),
+        ("How many sheets are in the workbook?", "shop.xlsx has 2 sheets: Orders, Customers."),
+        ("这个表格一共有几个工作表？", "shop.xlsx 有 2 个工作表：Orders，Customers。"),
+        ("Orders 里有多少行？", "工作表 Orders 有 1,204 行数据，另有 1 行合计。"),
+    ],
+)
+async def test_a_small_model_is_told_the_count_and_nothing_else(
+    library: Library, tmp_path: Path, question: str, says: str
+) -> None:
+    library.add(workbook(tmp_path / "shop.xlsx", Orders=ORDERS, Customers=CUSTOMERS))
+    passages, text = await told(library, question)
+    assert [one["text"] for one in passages] == [says]
+    assert "[1] (shop.xlsx" in text
+
+
+async def test_a_count_is_cited_to_its_sheet(library: Library, tmp_path: Path) -> None:
+    library.add(workbook(tmp_path / "shop.xlsx", Customers=CUSTOMERS, Orders=ORDERS))
+    model = ScriptedModel("There are 1,204 orders.")
+    model.small = True
+    agent = Assistant(llm=model, library=library)
+    events = [one async for one in agent.stream([Message("user", "How many orders are there?")])]
+    (passage,) = next((one.message.extra or {})["passages"] for one in events if isinstance(one, ToolFinished))
+    assert (passage["document"], passage["page"], passage["heading"]) == ("shop.xlsx", 2, "Orders")
+    assert "".join(getattr(one, "text", "") for one in events) == "There are 1,204 orders. [1]"
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "How many orders are over 100 €?",
+        "How many open orders are there?",
+        "How many orders are from Customer 3?",
+        "How many rows have an amount?",
+        "有多少笔超过15元的订单？",
+        "How many visitors are there?",
+        "How many months are bad?",
+    ],
+)
+async def test_nothing_is_counted_where_there_is_a_condition_or_a_row_is_not_one_of_them(
+    library: Library, tmp_path: Path, question: str
+) -> None:
+    library.add(workbook(tmp_path / "shop.xlsx", Orders=ORDERS, Visitors=MONTHS))
+    passages, _ = await told(library, question)
+    assert not any(" rows" in one["text"] or "行数据" in one["text"] for one in passages)
+
+
+async def test_a_sheet_of_sums_by_region_counts_no_sales(library: Library, tmp_path: Path) -> None:
+    library.add(workbook(tmp_path / "sales.xlsx", Sales=[["Region", "Amount"], ["North", 10], ["South", 20]]))
+    assert not any("has 2 rows" in one["text"] for one in (await told(library, "How many sales are there?"))[0])
+    assert (await told(library, "How many regions are there?"))[0][0]["text"] == "Sheet Sales has 2 rows."
+
+
+async def test_rows_of_a_chinese_list_are_counted(library: Library, tmp_path: Path) -> None:
+    out = io.StringIO()
+    csv.writer(out).writerows([["订单号", "客户"], ["A1", "张三"], ["A2", "李四"], ["A3", "张三"]])
+    (tmp_path / "订单表.csv").write_text(out.getvalue(), encoding="utf-8")
+    library.add(tmp_path / "订单表.csv")
+    for question in ("一共有多少订单？", "订单总数是多少？", "表里有几条记录？"):
+        assert [one["text"] for one in (await told(library, question))[0]] == ["订单表.csv 中的表格有 3 行数据。"]
+    assert (await told(library, "有几个不同的客户？"))[0][0]["text"].endswith("其中 客户 有 2 个不同的值。")
+
+
+async def test_pages_are_counted_of_the_document_that_is_meant(library: Library, tmp_path: Path) -> None:
+    import pymupdf
+
+    for name, pages in (("Annual-Report_2023.pdf", 7), ("letter.pdf", 1)):
+        document = pymupdf.open()
+        for _ in range(pages):
+            document.new_page().insert_text((50, 60), "It rained.")
+        document.save(tmp_path / name)
+        library.add(tmp_path / name)
+    passages, _ = await told(library, "How many pages does the annual report have?")
+    assert [(one["text"], one["document"]) for one in passages] == [
+        ("Annual-Report_2023.pdf has 7 pages.", "Annual-Report_2023.pdf")
+    ]
+    passages, _ = await told(library, "一共有几页？")
+    assert [one["text"] for one in passages] == ["Annual-Report_2023.pdf 有 7 页。", "letter.pdf 有 1 页。"]
+
+
+async def test_another_model_gets_the_count_before_what_words_find(library: Library, tmp_path: Path) -> None:
+    library.add(workbook(tmp_path / "shop.xlsx", Orders=ORDERS))
+    library.add_text("Orders are shipped on Mondays.", name="notes.txt")
+    passages, _ = await told(library, "How many orders are there?", small=False)
+    assert passages[0]["text"].startswith("Sheet Orders has 1,204 rows")
+    assert len(passages) > 1
+
+
+async def test_beside_prose_that_may_say_another_number_a_small_model_gets_both(
+    library: Library, tmp_path: Path
+) -> None:
+    library.add(workbook(tmp_path / "shop.xlsx", Orders=ORDERS))
+    library.add_text("In all there were 9,000 orders, most of them by post.", name="notes.txt")
+    passages, _ = await told(library, "How many orders are there?")
+    assert passages[0]["text"].startswith("Sheet Orders has 1,204 rows")
+    assert any("9,000 orders" in one["text"] for one in passages)
+
+
+async def test_where_tables_cannot_be_read_words_are_searched(
+    library: Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: Any) -> Any:
+        raise DocumentError("No.")
+
+    library.add(workbook(tmp_path / "shop.xlsx", Orders=ORDERS[:5]))
+    monkeypatch.setattr(Tables, "of", broken)
+    passages, _ = await told(library, "How many orders are there?")
+    assert "Order ID" in passages[0]["text"]
+
+
+async def test_a_small_model_is_told_how_many_files_there_are(library: Library) -> None:
+    for name in ("one.txt", "two.txt"):
+        library.add_text(f"The sky is green in {name}.", name=name)
+    model = ScriptedModel("ok")
+    model.small = True
+    agent = Assistant(llm=model, library=library)
+    for question, said in (
+        ("How many files are there?", "The user's 2 files: "),
+        ("一共有几个文件？", "用户的 2 个文件："),
+    ):
+        async for _ in agent.stream([Message("user", question)]):
+            pass
+        assert said in model.requests[-1].messages[0].get_text_content()
