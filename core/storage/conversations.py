@@ -37,6 +37,7 @@ from core.storage.base import (
 )
 from core.storage.dialects import begins, upsert
 from core.storage.message_texts import keep_text, keep_title, text_row, title_row
+from core.storage.sending import first_of, send
 from core.storage.statements import (
     ADD_CONVERSATION,
     ADD_MESSAGE,
@@ -406,7 +407,7 @@ def held_conversation(connection: Connection, owner: str, conversation_id: str) 
 def _row_of(
     connection: Connection, owner: str, conversation_id: str, query: Select[tuple[Any, ...]] = CONVERSATION
 ) -> Row[Any]:
-    row = connection.execute(query, {"conversation": conversation_id, "owner": owner}).first()
+    row = first_of(connection, query, {"conversation": conversation_id, "owner": owner})
     if row is None:
         raise _missing("conversation")
     return row
@@ -484,12 +485,11 @@ def insert_message(
         message_of(connection, owner, fresh.parent_id, fresh.conversation_id)
     for one in (fresh, *below):
         values = {name: getattr(one, name) for name in StoredMessage.__slots__}
-        connection.execute(ADD_MESSAGE, {**values, "owner_id": owner, "parts": dumped(one.parts)})
-        for row in text_row(owner, one.conversation_id, one.id, one.role, one.parts):
-            connection.execute(ADD_WORDS, row)
+        send(connection, ADD_MESSAGE, {**values, "owner_id": owner, "parts": dumped(one.parts)})
+        send(connection, ADD_WORDS, *text_row(owner, one.conversation_id, one.id, one.role, one.parts))
         use_files(connection, owner, one.conversation_id, file_ids(one.parts))
     leaf = below[-1] if below else fresh
-    connection.execute(SHOW_LEAF, {"conversation": leaf.conversation_id, "leaf": leaf.id, "time": leaf.created_at})
+    send(connection, SHOW_LEAF, {"conversation": leaf.conversation_id, "leaf": leaf.id, "time": leaf.created_at})
     return conversation
 
 

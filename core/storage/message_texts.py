@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from sqlalchemy.exc import DatabaseError
 
+from core.storage.sending import send
 from core.storage.statements import (
     ADD_WORDS,
     CHANGE_TITLE_WORDS,
@@ -132,9 +133,9 @@ def keep_text(
     """Let a message be found by what it says now, inside a transaction."""
     rows = text_row(owner, conversation_id, message_id, role, parts)
     if not rows:
-        connection.execute(FORGET_WORDS, {"message": message_id})
+        send(connection, FORGET_WORDS, {"message": message_id})
         return
-    connection.execute(KEEP_WORDS, rows[0])
+    send(connection, KEEP_WORDS, rows[0])
 
 
 def text_row(

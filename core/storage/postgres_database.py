@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import psycopg
 from psycopg.pq import ExecStatus
+from sqlalchemy import event
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
@@ -31,13 +32,16 @@ from core.storage.postgres_errors import (
     met_at_work,
     unsure,
 )
+from core.storage.postgres_line import PostgresLine
 from core.storage.postgres_notices import notices
+from core.storage.sending import LINE
 from core.storage.transactions import DURATION, READ, WRITE, Transactions
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
 
     from sqlalchemy import Connection, Engine
+    from sqlalchemy.pool import ConnectionPoolEntry
 
 
 T = TypeVar("T")
@@ -68,6 +72,9 @@ class PostgresDatabase(Transactions):
         self.place = address
         self.name = named(address)
         self._readers, self._writers = engine_of(address, CONNECTIONS), engine_of(address, CONNECTIONS, writes=True)
+        for engine in (self._readers, self._writers):
+            event.listen(engine, "connect", _begin_line)
+            event.listen(engine, "before_cursor_execute", _send_before)
         self._reading = ThreadPoolExecutor(CONNECTIONS, "database-read")
         self._writing = ThreadPoolExecutor(CONNECTIONS, "database-write")
         self._closing = threading.Event()
@@ -152,12 +159,15 @@ class PostgresDatabase(Transactions):
 def _transaction(engine: Engine, opening: bytes, work: Callable[[Connection], T], name: str) -> T:
     with engine.connect() as connection:
         plain: psycopg.Connection[Any] = connection.connection.driver_connection  # pyright: ignore[reportAssignmentType]
+        line: PostgresLine = connection.info[LINE]
         try:
             _say(plain, opening)
             result = work(connection)
+            line.flush()
             if opening is not _TO_READ:
                 _check_there(plain)
         except BaseException as error:
+            line.forget()
             _undo(plain)
             if plain.closed or (isinstance(error, _FAILURES) and is_passing(error)):
                 connection.invalidate()  # the next one is made anew, perhaps to another server
@@ -171,6 +181,16 @@ def _transaction(engine: Engine, opening: bytes, work: Callable[[Connection], T]
                 raise
             raise unsure(name) from error
         return result
+
+
+def _begin_line(plain: psycopg.Connection[Any], record: ConnectionPoolEntry) -> None:
+    record.info[LINE] = PostgresLine(plain)
+
+
+def _send_before(connection: Connection, *_: object) -> None:
+    """What was said before goes before."""
+    line: PostgresLine = connection.info[LINE]
+    line.flush()
 
 
 def _say(plain: psycopg.Connection[Any], statement: bytes, answer: bytes = b"") -> None:

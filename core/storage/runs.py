@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from sqlalchemy import Connection, Row, Select, bindparam, delete, func, select, update
-from sqlalchemy.exc import IntegrityError, StatementError
+from sqlalchemy.exc import StatementError
 
 from core.errors import LeaseLostError, NotFoundError
 from core.messages.message import Usage
@@ -19,6 +19,7 @@ from core.storage.conversations import clean, dumped, insert_message, message_of
 from core.storage.dialects import clock, notify
 from core.storage.message_texts import keep_text, keep_title
 from core.storage.queued_messages import take_queued
+from core.storage.sending import first_of, send
 from core.storage.tables import run_events, runs
 from core.storage.thoughts import ThoughtStore, add_thoughts, missing_thoughts
 from core.storage.use import UNLIMITED, UsualLimits, check_use, count_use
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
 LEASE_SECONDS = 20.0
 
 _RUNNING = statements.IS_RUNNING
-_FEW = 3
 _BATCH = 50  # runs in one transaction: nobody's message waits long behind it
 
 
@@ -115,8 +115,7 @@ def _store_all(batch: Sequence[_Checkpoint], connection: Connection) -> dict[_Ch
             values += _event_values(one.owner, one.run_id, one.rows)
         except (LeaseLostError, NotFoundError) as error:
             failed[one] = error
-    if values:
-        connection.execute(statements.ADD_EVENTS, values)
+    send(connection, statements.ADD_EVENTS, *values)
     return failed
 
 
@@ -189,7 +188,7 @@ class RunStore:
                 notify(connection, "queued")
             named = {"conversation": conversation_id, "named": clean(title)}
             if not before.title:
-                connection.execute(statements.NAME_UNNAMED, named)
+                send(connection, statements.NAME_UNNAMED, named)
             if retitled:
                 connection.execute(statements.NAME_ANEW, {**named, "former": [*map(clean, retitled)]})
             if retitled or not before.title:
@@ -320,21 +319,22 @@ class RunStore:
             LeaseLostError: Another process has taken the run over, or it has ended.
             NotFoundError: The run is gone, with its conversation, or is not the owner's.
         """
-        anew = await self._anew(run_id, whole) if whole is not None else None
+        this = {"run": run_id}
 
         def end(connection: Connection) -> None:
             record = _run_of(connection, self._owner, run_id, statements.RUN_TO_END)
             _check_held(record, self._owner, epoch)
-            if anew is not None:
-                connection.execute(delete(run_events).where(run_events.c.run_id == run_id))
-            _append(connection, self._owner, run_id, rows if anew is None else anew)
+            last = rows
+            if whole is not None and first_of(connection, statements.COUNT_EVENTS, this)[0] != whole.before:
+                send(connection, statements.FORGET_EVENTS, this)
+                last = whole.rows()
+            _append(connection, self._owner, run_id, last)
             spent = usage.model_dump() if usage is not None else None
             values = {"ended": status, "trouble": error, "spent": spent, "time": time.time()}
-            connection.execute(statements.END_RUN, {"run": run_id, **values})
-            connection.execute(statements.FORGET_REQUESTS, {"run": run_id})
-            connection.execute(
-                statements.END_MESSAGE, {"message": record.message_id, "said": dumped(parts), "ended": status}
-            )
+            send(connection, statements.END_RUN, {**this, **values})
+            send(connection, statements.FORGET_REQUESTS, this)
+            said = {"said": dumped(parts), "ended": status}
+            send(connection, statements.END_MESSAGE, {"message": record.message_id, **said})
             keep_text(connection, self._owner, record.conversation_id, record.message_id, "assistant", parts)
             missing = thoughts if epoch == 1 else missing_thoughts(connection, record.message_id, thoughts)
             add_thoughts(connection, self._owner, record.message_id, missing)
@@ -343,11 +343,6 @@ class RunStore:
                 count_use(connection, self._owner, time.time(), tokens=usage.total_tokens, cost=usage.cost or 0.0)
 
         await self._database.write(end, holds=True)
-
-    async def _anew(self, run_id: str, whole: WholeLog) -> Sequence[EventRow] | None:
-        """All events of a run, if not all are there. Counted within a change, they would let those of others fail."""
-        known = await self._database.read(lambda c: c.execute(statements.COUNT_EVENTS, {"run": run_id}).scalar())
-        return whole.rows() if known != whole.before else None
 
     async def revise(self, run_id: str, kind: str, revised: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
         """Add an event to a run that is over, made from its last one of that kind; without one, nothing happens.
@@ -479,7 +474,7 @@ class AllRuns:
             if seen is not None and (connection.execute(last).scalar() or 0) != seen:
                 raise busy()
             if rows is not None:
-                connection.execute(delete(run_events).where(run_events.c.run_id == record.id))
+                send(connection, statements.FORGET_EVENTS, {"run": record.id})
                 _append(connection, record.owner_id, record.id, rows)
 
         await self._database.write(take, holds=True)
@@ -508,15 +503,12 @@ class AllRuns:
 
 def _insert_run(connection: Connection, record: RunRecord, worker: str, lasts: float | None) -> None:
     values = {name: getattr(record, name) for name in RunRecord.__slots__}
-    try:
-        connection.execute(statements.ADD_RUN, {**values, "worker": worker, "lasts": lasts})
-    except IntegrityError as error:
-        raise busy() from error
+    send(connection, statements.ADD_RUN, {**values, "worker": worker, "lasts": lasts}, refused=busy)
 
 
 def _refuse_unheld(connection: Connection, owner: str, run_id: str, epoch: int) -> None:
     """Nothing, where the writer still holds the owner's run. Raises LeaseLostError, NotFoundError."""
-    _check_held(connection.execute(statements.RUN_HELD, {"run": run_id}).first(), owner, epoch)
+    _check_held(first_of(connection, statements.RUN_HELD, {"run": run_id}), owner, epoch)
 
 
 def _check_held(row: Row[*tuple[Any, ...]] | RunRecord | None, owner: str, epoch: int) -> None:
@@ -527,9 +519,7 @@ def _check_held(row: Row[*tuple[Any, ...]] | RunRecord | None, owner: str, epoch
 
 
 def _append(connection: Connection, owner: str, run_id: str, rows: Sequence[EventRow]) -> None:
-    values = _event_values(owner, run_id, rows)
-    for some in [values] if len(values) > _FEW else values:  # a few cost less than what sends many together
-        connection.execute(statements.ADD_EVENTS, some)
+    send(connection, statements.ADD_EVENTS, *_event_values(owner, run_id, rows))
 
 
 def _event_values(owner: str, run_id: str, rows: Sequence[EventRow]) -> list[dict[str, Any]]:
@@ -549,7 +539,7 @@ def _events(connection: Connection, run_id: str, after: int, without: Collection
 def _run_of(
     connection: Connection, owner: str, run_id: str, query: Select[tuple[Any, ...]] = statements.RUN
 ) -> RunRecord:
-    row = connection.execute(query, {"run": run_id, "owner": owner}).first()
+    row = first_of(connection, query, {"run": run_id, "owner": owner})
     if row is None:
         raise _missing()
     return run_record(row)
@@ -595,6 +585,6 @@ def _refuse_second(connection: Connection, conversation_id: str) -> None:
         ConflictError: key `busy`.
     """
     if connection.dialect.name != "sqlite":
-        asked = "SELECT pg_try_advisory_xact_lock(hashtextextended(%s, 0))"
-        if not connection.exec_driver_sql(asked, (f"run of {conversation_id}",)).scalar_one():
+        (taken,) = first_of(connection, statements.TAKE_NAME, {"name": f"run of {conversation_id}"})
+        if not taken:
             raise busy()

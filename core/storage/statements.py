@@ -208,6 +208,9 @@ END_RUN: Final = (
         status=bindparam("ended"), error=bindparam("trouble"), usage=bindparam("spent"), finished_at=bindparam("time")
     )
 )
+TAKE_NAME: Final = select(func.pg_try_advisory_xact_lock(func.hashtextextended(bindparam("name", type_=Text), 0)))
+"""In PostgreSQL alone: take a name until the transaction ends, if nobody has taken it."""
+FORGET_EVENTS: Final = delete(run_events).where(run_events.c.run_id == _run)
 COUNT_EVENTS: Final = select(func.count()).select_from(run_events).where(run_events.c.run_id == _run)
 FORGET_REQUESTS: Final = (
     update(run_requests).where(run_requests.c.run_id == _run, run_requests.c.answer.is_(None)).values(payload={})

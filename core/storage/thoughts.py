@@ -10,6 +10,7 @@ from sqlalchemy import Connection, Row, Select, bindparam, func, insert, select
 
 from core.storage.base import AgentThought
 from core.storage.conversations import clean, conversation_of, message_of
+from core.storage.sending import send
 from core.storage.tables import message_agent_thoughts, messages
 
 if TYPE_CHECKING:
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from core.storage.database import Database
 
 _LONGEST_NAME: Final = 255
-_FEW: Final = 3
 _ADD: Final = insert(message_agent_thoughts)
 _HELD: Final = select(messages.c.id).where(messages.c.id == bindparam("message")).with_for_update(key_share=True)
 _LAST: Final = select(func.max(message_agent_thoughts.c.position)).where(
@@ -84,9 +84,7 @@ def add_thoughts(connection: Connection, owner: str, message_id: str, thoughts: 
     Nothing is read of the other steps: who does that in a serializable transaction is in conflict with all who add
     some at that moment, to whichever reply.
     """
-    values = [_values(owner, message_id, step) for step in thoughts]
-    for some in [values] if len(values) > _FEW else values:  # a few cost less than what sends many together
-        connection.execute(_ADD, some)
+    send(connection, _ADD, *(_values(owner, message_id, step) for step in thoughts))
 
 
 def thoughts_where(connection: Connection, message_ids: Sequence[str]) -> list[AgentThought]:

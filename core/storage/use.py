@@ -14,6 +14,7 @@ from core.errors import TooManyRequestsError
 from core.storage.base import LOCAL_OWNER
 from core.storage.conversations import insert_owner
 from core.storage.dialects import upsert
+from core.storage.sending import first_of, send
 from core.storage.tables import files, group_members, groups, people, used
 
 if TYPE_CHECKING:
@@ -122,7 +123,7 @@ def count_use(connection: Connection, person_id: str, at: float, **more: Any) ->
         more: `messages`, `tokens` and `cost`, as far as there are any.
     """
     values = {"messages": 0, "tokens": 0, "cost": 0.0, **more}
-    connection.execute(_ADD, {"owner_id": person_id, "day": day_of(at), **values})
+    send(connection, _ADD, {"owner_id": person_id, "day": day_of(at), **values})
 
 
 def check_use(connection: Connection, person_id: str, at: float, usual: UsualLimits, *, counted: int = 0) -> None:
@@ -163,7 +164,7 @@ def check_use(connection: Connection, person_id: str, at: float, usual: UsualLim
 
 def given_to(connection: Connection, person_id: str) -> Given:
     """What administrators set for somebody, inside a transaction."""
-    row = connection.execute(_ROLE, {"person": person_id}).first()
+    row = first_of(connection, _ROLE, {"person": person_id})
     if row is None:
         return Given()
     of_groups: dict[str, float] = {}
