@@ -20,7 +20,7 @@ from core.agents.basic import FnCallAgent
 from core.agents.conversation import append_system, this_turn
 from core.agents.file_library import FileLibrary, conversation_files, read_files
 from core.agents.read_documents import ReadDocuments
-from core.agents.retrieval import Finder, Material, is_of_files, is_small_talk, material, stands_alone
+from core.agents.retrieval import Finder, Material, is_of_files, is_small_talk, is_sum, material, stands_alone
 from core.agents.search_query import KeywordQuery, standalone_question, with_earlier_questions
 from core.agents.seeing import SeeingModel, Sight
 from core.agents.senses import Senses, transcriber_of
@@ -93,10 +93,10 @@ _HINT: Final = 'Give a text, or a list such as [{"url": "tea.md", "text": ["Tea 
 class Assistant(FnCallAgent):
     """Answers with tools and from documents.
 
-    Where there are documents, their passages are searched before the model is asked, which shows as an ordinary call
-    of `ask_documents`; the answer carries `[n]` marks that point to them. Where documents hold tables, models that are
-    not small may compute over these with `ask_tables`. `run(messages, knowledge="…")` brings its own
-    material instead: the model reads that, and no document is searched.
+    Where there are documents, their passages are searched before the model is asked, unless that is asked for a sum
+    alone; this shows as an ordinary call of `ask_documents`. The answer carries `[n]` marks that point to them. Where
+    documents hold tables, models that are not small may compute over these with `ask_tables`.
+    `run(messages, knowledge="…")` brings its own material instead: the model reads that, and no document is searched.
 
     Args:
         function_list: Tools, as of every agent.
@@ -379,7 +379,9 @@ class Assistant(FnCallAgent):
         The system message is marked as private, since earlier answers may quote the documents.
         """
         kept = _without_old_passages(messages, found)
-        return append_system(kept, self._how_to_cite(lang), extra={"files": list(documents)})
+        # A small model that is told of passages and sees none says that the answer is not there.
+        is_told = found or not (self._model().small and is_sum(last_question(messages)))
+        return append_system(kept, self._how_to_cite(lang) if is_told else "", extra={"files": list(documents)})
 
     def _how_to_cite(self, lang: Lang) -> str:
         """The instruction to cite."""
@@ -395,7 +397,7 @@ class Assistant(FnCallAgent):
             read: The tool that reads, where not all fits into one request.
         """
         question = last_question(messages)
-        if not question:
+        if not question or is_sum(question):
             return None
         query = await self._query(messages, lang)
         small, talk = self._model().small, is_small_talk(question)

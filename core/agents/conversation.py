@@ -51,12 +51,13 @@ def append_system(messages: Sequence[Message], text: str, *, extra: Mapping[str,
     """A new list whose system message ends with `text`; one is made where there is none.
 
     Args:
+        text: If it is empty, nothing is added to what a system message says.
         extra: Merged into the system message's `extra`.
     """
     more = dict(extra or {})
     if not messages or messages[0].role != SYSTEM:
         return [Message(SYSTEM, text, extra=more or None), *messages]
-    told = append_paragraph(messages[0], text)
+    told = append_paragraph(messages[0], text) if text else messages[0]
     if more:
         told = told.model_copy(update={"extra": {**(told.extra or {}), **more}})
     return [told, *messages[1:]]

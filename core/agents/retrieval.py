@@ -73,6 +73,18 @@ _OVERVIEW = re.compile(
     re.IGNORECASE,
 )
 _FOR_TOOLS = ("calculator", "current_time")
+_LONGEST_SUM = 200  # letters
+# A request and a sum, and nothing else: what is asked of documents has other words.
+_SUM = re.compile(
+    r"\W*(?:(?:please|ok(?:ay)?|so|and|now|hi|hello)\W+)*(?:(?:can|could) you )?(?:please )?"
+    r"(?:what(?:'s|’s| is| does)|how much is|calculate|compute|work out|evaluate|tell me(?: what)?)?(?: the result of)?"
+    r"(?:请问|请|帮我|计算|算一?算|算|一下|[，,：:])*"
+    r"(?P<sum>(?:[\d\s.,()（）+*/×÷·^%％²³√!=−–-]|plus|minus|times|multiplied by|divided by|percent|of|the|square root"
+    r"|squared|cubed|to the power of|is|乘以?|除以|加上?|减去?|的|平方|立方|次方|百分之)+)"
+    r"(?:equals?|make|得|等于|是|多少|几|结果|呢)*\W*",
+    re.IGNORECASE,
+)
+_NO_SUM = re.compile(r"\d[/–-]\d")  # may be a date, a part number, or pages
 
 
 def is_small_talk(question: str) -> bool:
@@ -83,6 +95,14 @@ def is_small_talk(question: str) -> bool:
 def is_of_files(question: str) -> bool:
     """Whether it may ask which files there are, and of what kind and length."""
     return bool(_OF_FILES.search(question))
+
+
+def is_sum(question: str) -> bool:
+    """Whether it is a sum and nothing else, such as "What is 17 * 23?": no document has its answer."""
+    if len(question) > _LONGEST_SUM or needed(question, _FOR_TOOLS) != "calculator":
+        return False
+    found = _SUM.fullmatch(question)
+    return found is not None and bool(needed(_NO_SUM.sub(" ", found["sum"]), ("calculator",)))
 
 
 def stands_alone(question: str) -> bool:

@@ -10,6 +10,7 @@ import pytest
 
 from core.agents.assistant import Assistant
 from core.errors import BrokenDocumentError
+from core.llm.calling.json_schema import JsonSchemaTemplate
 from core.messages.content import ContentItem
 from core.messages.events import Event, TextDelta, ToolFinished
 from core.messages.message import Message
@@ -239,11 +240,52 @@ async def test_a_summary_is_made_from_the_beginnings(question: str):
     assert [asked[0] for asked in shelf.asked] == ["(beginnings)"]
 
 
+_SUMS = ("What is 17*23?", "What is 17.5% of 2480?", "17乘以23是多少？")
+
+
+@pytest.mark.parametrize("small", [True, False])
+@pytest.mark.parametrize("question", _SUMS)
+async def test_a_sum_searches_no_documents(question: str, *, small: bool):
+    model, shelf = ScriptedModel("391"), Shelf(Passage("17 boats left at 23 o'clock.", 1.0, "boats.txt", "d1"))
+    model.small = small
+    events = await events_of(assistant(model, shelf, function_list=["calculator"]), Message("user", question))
+    assert shelf.asked == []
+    assert not any(isinstance(event, ToolFinished) for event in events)
+    assert [m.role for m in model.requests[0].messages] == ["system", "user"]
+    assert "calculator" in [f["name"] for f in model.requests[0].functions]
+
+
+@pytest.mark.parametrize("question", _SUMS)
+async def test_a_small_model_gets_a_sum_as_it_does_without_documents(question: str):
+    without, over = ScriptedModel("391"), ScriptedModel("391")
+    without.small = over.small = True
+    await events_of(Assistant(["calculator"], without), Message("user", question))
+    await events_of(assistant(over, Shelf(_SKY), function_list=["calculator"]), Message("user", question))
+    asked, told = (prepared(model) for model in (without, over))
+    assert told == asked
+    assert "calculator" in asked[-1][1]
+
+
+def prepared(model: ScriptedModel) -> list[tuple[str, str]]:
+    """What a model with the template of small ones reads."""
+    request = JsonSchemaTemplate().prepare(model.requests[0])
+    return [(one.role, one.get_text_content()) for one in request.messages]
+
+
+@pytest.mark.parametrize(
+    "question", ["What is 3*4 in the table of tides?", "Who wrote on 2024-03-01?", "What is 9/11?"]
+)
+async def test_a_question_that_holds_more_than_a_sum_is_searched_for(question: str):
+    shelf = Shelf(_SKY)
+    await events_of(assistant(ScriptedModel("ok"), shelf), Message("user", question))
+    assert shelf.asked
+
+
 async def test_a_small_model_is_not_given_passages_that_miss_the_question_and_keeps_its_tools():
     model = ScriptedModel("434")
     model.small = True
     agent = assistant(model, Shelf(_SKY), function_list=["calculator"])
-    events = await events_of(agent, Message("user", "What is 17.5% of 2480?"))
+    events = await events_of(agent, Message("user", "What is 17.5% of 2480 dollars?"))
     results = [event.message for event in events if isinstance(event, ToolFinished)]
     assert results[0].get_text_content().startswith("No passage of the documents matches.")
     assert [m.role for m in model.requests[0].messages] == ["system", "user"]
