@@ -6,6 +6,7 @@ import base64
 import json
 import logging
 import math
+import os
 import subprocess
 import sys
 import tempfile
@@ -13,6 +14,7 @@ import threading
 import time
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from core import errors
@@ -22,7 +24,6 @@ from core.rag.parsers.base import PLAIN, AtRow, Invisible, ParseOptions, Part, S
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping, Sequence
-    from pathlib import Path
 
     from core.rag.document import Figure, Rectangle
     from core.rag.parsers.base import Found
@@ -38,7 +39,8 @@ class Limits:
         file_bytes: The size of the file.
         memory: Bytes of address space of the worker.
         memory_for_scans: More of it for OCR.
-        seconds: Processor time; twice as much by the clock, for a busy machine.
+        seconds: Processor time. By the clock a reader that does nothing has twice as much; one that works, and gets
+            little of a busy machine, has what it takes.
         seconds_per_page: More of it for each page.
         seconds_per_scan: More of it for each page read by OCR.
         answer_bytes: Of the text, places and tables that come out of it.
@@ -65,6 +67,7 @@ class Parsed:
 
 
 _POLL = 0.2  # seconds between two checks of the deadline and of `stopped`
+_WORKS = 0.05  # of the time by the clock: a reader that uses so much of a processor has not stopped for ever
 _WRITES = 64 * 1024 * 1024  # bytes that the worker may write into one file
 
 
@@ -206,6 +209,21 @@ def unlock(
         return any(bool(answer.get("unlocked")) for answer in answers)
 
 
+def processor_seconds(process: int) -> float:
+    """The processor time that a process has used; 0 where the system does not tell (it does on Linux).
+
+    Args:
+        process: Its id.
+    """
+    try:
+        told = Path(f"/proc/{process}/stat").read_text("ascii", "replace")
+        # The name of the program may hold anything; what follows its bracket are numbers.
+        user, system = told.rpartition(")")[2].split()[11:13]
+        return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+    except (OSError, ValueError, AttributeError):
+        return 0.0
+
+
 def _request(
     request: Mapping[str, Any], limits: Limits, stopped: Callable[[], bool] | None = None, writes: int = _WRITES
 ) -> Generator[dict[str, Any]]:
@@ -229,6 +247,8 @@ class _Worker:
         self._late = self._given_up = False
         self._pages = 0
         self._deadline = time.monotonic() + 2 * limits.seconds
+        self._moving = threading.Lock()  # of the deadline: each of two threads may move it
+        self._looked, self._used, self._handled = time.monotonic(), 0.0, 0.0
         self._over = threading.Event()
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 - closed in `stop`
         self._folder = tempfile.TemporaryDirectory(prefix="parlour-", ignore_cleanup_errors=True)
@@ -272,11 +292,15 @@ class _Worker:
                 return
             if wrong := answer.get("error"):
                 raise raised(wrong)
-            if more := self._extra_seconds(answer):
-                self._deadline = time.monotonic() + 2 * (self._limits.seconds + more)
-            left, self._deadline = self._deadline - time.monotonic(), math.inf
+            with self._moving:
+                if more := self._extra_seconds(answer):
+                    self._deadline = time.monotonic() + 2 * (self._limits.seconds + more)
+                began = time.monotonic()
+                left, self._deadline = self._deadline - began, math.inf
             yield answer
-            self._deadline = time.monotonic() + left
+            with self._moving:
+                self._deadline = time.monotonic() + left
+                self._handled += time.monotonic() - began
         raise self._crash_error()
 
     def _extra_seconds(self, answer: Mapping[str, Any]) -> float:
@@ -304,11 +328,26 @@ class _Worker:
     def _watch(self) -> None:
         """Kill the process at its deadline, or when its reading is cancelled."""
         while not self._over.wait(min(_POLL, max(0.0, self._deadline - time.monotonic()))):
-            self._late = self._deadline <= time.monotonic()
+            with self._moving:
+                self._late = self._deadline <= time.monotonic() and not self._works()
             self._given_up = not self._late and self._stopped()
             if self._late or self._given_up:
                 self._process.kill()
                 return
+
+    def _works(self) -> bool:
+        """Whether the process went on since this was asked last, though on a busy machine; then it is given more time.
+
+        How much processor time it may use in all is a bound of its own. While the caller handles what it found, the
+        process may have to wait for that.
+        """
+        now, used = time.monotonic(), processor_seconds(self._process.pid)
+        passed, worked = now - self._looked - self._handled, used - self._used
+        self._looked, self._used, self._handled = now, used, 0.0
+        if worked <= 0 or worked < _WORKS * passed:
+            return False
+        self._deadline = now + 2 * self._limits.seconds
+        return True
 
     def _crash_error(self) -> errors.DocumentError:
         """The error for a worker that ended without finishing its answer."""

@@ -8,6 +8,7 @@ import sys
 import time
 import zlib
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -63,6 +64,35 @@ def test_the_time_in_which_pages_are_indexed_is_not_the_readers(
     assert next(found)
     passed = 3600.0  # somebody worked on that for an hour
     assert len(list(found)) == 18
+
+
+@pytest.mark.parametrize("goes_on", [True, False])
+def test_on_a_busy_machine_a_reader_that_goes_on_has_the_time_that_it_takes(
+    make_pdf: Make, monkeypatch: pytest.MonkeyPatch, *, goes_on: bool
+) -> None:
+    """The stand-in of a busy machine: at each look at the clock more time has passed than the file may take, and in a
+    tenth of it the reader worked. One that does nothing is given up all the same.
+    """
+    clock = count(0.0, 100.0)
+    monkeypatch.setattr(process, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+    monkeypatch.setattr(process, "processor_seconds", lambda _: 0.1 * next(clock) if goes_on else 0.0)
+    path, limits = make_pdf(*["The lamp is green."] * 3), Limits(seconds=10.0)
+    if goes_on:
+        assert len(parse(path, "a.pdf", "pdf", limits).blocks) == 3
+        return
+    with pytest.raises(BrokenDocumentError) as caught:
+        parse(path, "a.pdf", "pdf", limits)
+    assert caught.value.words_key == "document_too_slow"
+
+
+def test_the_processor_time_of_a_process_is_what_it_says_of_itself() -> None:
+    before, own = process.processor_seconds(os.getpid()), time.process_time()
+    assert before == pytest.approx(own, abs=0.1)
+    while time.process_time() < own + 0.1:
+        sum(range(10_000))
+    assert process.processor_seconds(os.getpid()) > before
+    gone = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, check=True)
+    assert process.processor_seconds(int(gone.stdout)) == 0.0
 
 
 def test_a_file_that_unpacks_without_end_is_given_up(tmp_path: Path) -> None:
