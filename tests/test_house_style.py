@@ -17,6 +17,8 @@ ROOT = Path(__file__).resolve().parent.parent
 MAX_FILE_LINES = 600
 MAX_FUNCTION_LINES = 80
 FORBIDDEN_NAMES = {"utils", "util", "helpers", "helper", "common", "misc", "manager"}
+TOPS = (".ci", "assets", "bench", "core", "deploy", "docs", "examples", "parlour", "tests", "webui")
+LONGEST_NAME = 120  # characters of a path; what tests make up is longer
 ALLOWED_PLACES = {Path("core/runs/manager.py")}
 VENDORS = (
     "gradio",
@@ -217,3 +219,10 @@ def test_what_becomes_a_number_is_looked_at_with_isdecimal() -> None:
         str(path.relative_to(ROOT)) for path in python_files("core", "webui") if sign.search(path.read_text("utf-8"))
     ]
     assert found == []
+
+
+def test_the_repository_holds_nothing_that_a_run_wrote_into_it() -> None:
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True).stdout.decode()
+    tops = {name.partition("/")[0] for name in listed.split("\0") if "/" in name}
+    assert sorted(tops) == sorted(TOPS)
+    assert [name for name in listed.split("\0") if len(name) > LONGEST_NAME] == []
