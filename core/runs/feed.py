@@ -45,6 +45,8 @@ class Tidings(NamedTuple):
 
 
 Told: TypeAlias = "Sequence[LoggedEvent] | Rewound"
+_Wanted: TypeAlias = "dict[str, list[tuple[int, asyncio.Future[News | None]]]]"
+"""Who asks about which run, each with the number of the last event that is known there."""
 
 
 class Feed(Protocol):
@@ -83,35 +85,61 @@ class TableLooks:
     def __init__(self, news: RunNews, *, every: float = _EVERY) -> None:
         self._news = news
         self._every = every
-        self._wanted: dict[str, list[tuple[int, asyncio.Future[News | None]]]] = {}
+        self._wanted: _Wanted = {}
+        self._wanted_now: _Wanted = {}
         self._looking: asyncio.Task[None] | None = None
+        self._now: set[asyncio.Task[None]] = set()
 
     async def at_once(self, run_id: str, after: int) -> News | None:
-        """How a run goes on; `None` where it is gone. Raises StorageError."""
-        return (await self._news.of({run_id: after})).get(run_id)
+        """How a run goes on, with all others that are asked about at this moment; `None` where it is gone.
+
+        Raises:
+            StorageError: The tables cannot be read.
+        """
+        if not self._wanted_now:
+            looking = asyncio.create_task(self._look_now(), name="look at runs")
+            self._now.add(looking)
+            looking.add_done_callback(self._now.discard)
+        return await _asked(self._wanted_now, run_id, after)
 
     async def next(self, run_id: str, after: int) -> News | None:
         """The same, at the next look; it waits until the database can be read."""
-        known: asyncio.Future[News | None] = asyncio.get_running_loop().create_future()
-        self._wanted.setdefault(run_id, []).append((after, known))
+        known = _asked(self._wanted, run_id, after)
         if self._looking is None or self._looking.done():
             self._looking = asyncio.create_task(self._look(), name="follow runs")
         return await known
 
     async def aclose(self) -> None:
         """Look no more."""
-        if self._looking is not None:
-            self._looking.cancel()
-            await asyncio.gather(self._looking, return_exceptions=True)
+        looking = [*self._now, *([self._looking] if self._looking is not None else ())]
+        for one in looking:
+            one.cancel()
+        await asyncio.gather(*looking, return_exceptions=True)
+        for one in _waiting(self._wanted_now):  # whose look had not begun
+            one.cancel()
+
+    async def _look_now(self) -> None:
+        await asyncio.sleep(0)  # the others of this moment
+        asked, self._wanted_now = self._wanted_now, {}
+        try:
+            found = await self._news.of(_earliest(asked))
+        except Exception as error:  # noqa: BLE001 - each of those who wait gets it
+            for one in _waiting(asked):
+                one.set_exception(error)
+        else:
+            for run, some in asked.items():
+                _tell(some, found.get(run))
+        finally:
+            for one in _waiting(asked):  # nobody waits for ever
+                one.cancel()
 
     async def _look(self) -> None:
         try:
             await asyncio.sleep(self._every)
             while self._wanted:
-                wanted = {run: min(after for after, _ in asked) for run, asked in self._wanted.items()}
                 asked, self._wanted = self._wanted, {}
                 try:
-                    found = await self._news.of(wanted)
+                    found = await self._news.of(_earliest(asked))
                 except StorageError:  # it may do better at the next look
                     for run, some in asked.items():
                         self._wanted.setdefault(run, []).extend(some)
@@ -121,9 +149,22 @@ class TableLooks:
                     _tell(some, found.get(run))
                 await asyncio.sleep(self._every)
         finally:
-            for some in self._wanted.values():  # nobody waits for ever
-                for _, known in some:
-                    known.cancel()
+            for one in _waiting(self._wanted):
+                one.cancel()
+
+
+def _asked(wanted: _Wanted, run_id: str, after: int) -> asyncio.Future[News | None]:
+    known: asyncio.Future[News | None] = asyncio.get_running_loop().create_future()
+    wanted.setdefault(run_id, []).append((after, known))
+    return known
+
+
+def _earliest(wanted: _Wanted) -> dict[str, int]:
+    return {run: min(after for after, _ in asked) for run, asked in wanted.items()}
+
+
+def _waiting(wanted: _Wanted) -> list[asyncio.Future[News | None]]:
+    return [known for asked in wanted.values() for _, known in asked if not known.done()]
 
 
 def _tell(asked: Sequence[tuple[int, asyncio.Future[News | None]]], news: News | None) -> None:

@@ -330,12 +330,11 @@ class Length:
 
     def count(self, event: Event) -> None:
         """Count what an event adds."""
-        match event:
-            case TextDelta(text) | ReasoningDelta(text) | CallDelta(_, text):
-                self._left -= len(text)
-            case _:
-                pass
-        if self.exceeded:
+        if isinstance(event, TextDelta | ReasoningDelta):
+            self._left -= len(event.text)
+        elif isinstance(event, CallDelta):
+            self._left -= len(event.arguments)
+        if self._left < 0:
             self._over.set()
 
     @property

@@ -450,8 +450,9 @@ class RunLog:
         self._events.append(LoggedEvent(len(self._events) + 1, at, event))
         self.closed = isinstance(event, RunFinished)
         self._grown.set()
+        urgent = is_urgent(event)
         for callback in tuple(self._watchers):
-            callback(is_urgent(event))
+            callback(urgent)
 
     def leave_off(self) -> None:
         """End without an end: what follows is told elsewhere. Who watches is woken, and who follows comes to an end."""

@@ -173,6 +173,8 @@ def logged_of(rows: Iterable[EventRow]) -> list[LoggedEvent]:
 
 
 def _made(kind: str, payload: Mapping[str, Any]) -> RunEvent:
+    if kind == "text_delta":  # nearly all of them
+        return TextDelta(**payload)
     values = {name: _MODELS[name](**value) if name in _MODELS and value else value for name, value in payload.items()}
     return _CLASSES[kind](**values)
 

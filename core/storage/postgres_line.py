@@ -6,13 +6,13 @@ from collections import namedtuple
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import psycopg
 from psycopg.adapt import Transformer
 from psycopg.pq import ConnStatus, ExecStatus
 from psycopg.waiting import Ready, Wait
-from sqlalchemy import Insert, Select
+from sqlalchemy import Insert, SelectBase
 from sqlalchemy.dialects.postgresql.base import PGDialect
 from sqlalchemy.exc import StatementError
 
@@ -181,7 +181,7 @@ def _compiled(statement: Any, keys: list[str]) -> _Made:
     values = [
         _Value(one.key, one.effective_value, one.type.dialect_impl(_DIALECT).bind_processor(_DIALECT)) for one in binds
     ]
-    names = statement.selected_columns.keys() if isinstance(statement, Select) else ()
+    names = statement.selected_columns.keys() if isinstance(statement, SelectBase) else ()
     row = namedtuple("Row", names, rename=True) if names else None  # pyright: ignore[reportUntypedNamedTuple]
     return _Made(b"parlour_%d" % next(_NUMBERS), str(compiled).encode(), values, row._make if row else tuple)
 
@@ -196,4 +196,12 @@ def _encoded(value: Any) -> bytes | None:
         return b"t" if value else b"f"
     if isinstance(value, int | float):
         return repr(value).encode()
+    if isinstance(value, list):
+        return _encoded_list(cast("list[str]", value))
     raise TypeError(f"A value of the kind {type(value).__name__} cannot be stored.")
+
+
+def _encoded_list(texts: Sequence[str]) -> bytes:
+    """Texts as an array."""
+    said = (one.replace("\0", "").replace("\\", r"\\").replace('"', r"\"") for one in texts)
+    return "{{{}}}".format(",".join([f'"{one}"' for one in said])).encode()

@@ -14,6 +14,7 @@ from core.storage import statements
 from core.storage.base import QUEUED, WAITING, EventRow
 from core.storage.dialects import notify
 from core.storage.runs import WITH_LEASES, lease_of, run_record
+from core.storage.sending import rows_of
 from core.storage.tables import run_events, run_requests, runs
 
 if TYPE_CHECKING:
@@ -56,21 +57,24 @@ class RunRequest:
     payload: dict[str, Any]
 
 
-_WANTED: Final = runs.c.id.in_(bindparam("wanted", expanding=True))
-_STATES: Final = select(runs.c.id, runs.c.epoch, runs.c.status, runs.c.error).where(_WANTED)
 # Each run is looked up by itself, whatever the planner believes: a few rows of each are new.
-_AFTER: Final = {
-    dialect: text(said).columns(run_events.c.run_id, *(run_events.c[name] for name in ("seq", "at", "kind", "payload")))
+_NEWS: Final = {
+    dialect: text(said).columns(
+        *(runs.c[name] for name in ("id", "epoch", "status", "error")),
+        *(run_events.c[name] for name in ("seq", "at", "kind", "payload")),
+    )
     for dialect, said in {
         "postgresql": """
-            SELECT known.key AS run_id, new.seq, new.at, new.kind, new.payload
+            SELECT run.id, run.epoch, run.status, run.error, new.seq, new.at, new.kind, new.payload
             FROM json_each_text(CAST(:wanted AS json)) AS known CROSS JOIN LATERAL (
+                SELECT id, epoch, status, error FROM runs WHERE id = known.key OFFSET 0) AS run LEFT JOIN LATERAL (
                 SELECT seq, at, kind, payload FROM run_events
-                WHERE run_id = known.key AND seq > CAST(known.value AS integer) ORDER BY seq OFFSET 0) AS new""",
+                WHERE run_id = known.key AND seq > CAST(known.value AS integer) ORDER BY seq OFFSET 0) AS new
+            ON TRUE""",
         "sqlite": """
-            SELECT new.run_id, new.seq, new.at, new.kind, new.payload
-            FROM json_each(:wanted) AS known CROSS JOIN run_events AS new
-            ON new.run_id = known.key AND new.seq > known.value ORDER BY new.run_id, new.seq""",
+            SELECT runs.id, runs.epoch, runs.status, runs.error, new.seq, new.at, new.kind, new.payload
+            FROM json_each(:wanted) AS known CROSS JOIN runs ON runs.id = known.key LEFT JOIN run_events AS new
+            ON new.run_id = known.key AND new.seq > known.value ORDER BY runs.id, new.seq""",
     }.items()
 }
 _OPEN: Final = (
@@ -100,15 +104,16 @@ class RunNews:
 
         def load(connection: Connection) -> dict[str, News]:
             found: dict[str, News] = {}
-            states = connection.execute(_STATES, {"wanted": [*wanted]}).all()
-            events: dict[str, list[EventRow]] = {state.id: [] for state in states}
-            after = {"wanted": json.dumps({run: wanted[run] for run in events})}
-            for run, *row in connection.execute(_AFTER[connection.dialect.name], after) if events else ():
-                events[run].append(EventRow(*row))
-            for state in states:
-                found[state.id] = News(state.epoch, state.status, state.error, events[state.id])
+            events: list[EventRow] = []
+            for run, epoch, status, error, *row in rows_of(connection, _NEWS[connection.dialect.name], asked):
+                if run not in found:
+                    events = []
+                    found[run] = News(epoch, status, error, events)
+                if row[0] is not None:  # else nothing is new
+                    events.append(EventRow(*row))
             return found
 
+        asked = {"wanted": json.dumps(dict(wanted))}
         return await self._database.read(load)
 
     async def queued(self) -> tuple[list[tuple[RunRecord, Lease]], dict[str, int]]:
@@ -165,7 +170,7 @@ class RunRequests:
 
     async def open(self, holder: str) -> list[RunRequest]:
         """What is asked of the runs of a process, the oldest first. Raises StorageError."""
-        rows = await self._database.read(lambda c: c.execute(_OPEN, {"holder": holder}).all())
+        rows = await self._database.read(lambda c: rows_of(c, _OPEN, {"holder": holder}))
         return [RunRequest(row.run_id, row.key, row.kind, row.payload) for row in rows]
 
     async def settle(self, request: RunRequest, answer: Mapping[str, Any]) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from sqlalchemy import Connection, Row, Select, bindparam, delete, func, select, update
+from sqlalchemy import Connection, Row, Select, delete, func, select, update
 from sqlalchemy.exc import StatementError
 
 from core.errors import LeaseLostError, NotFoundError
@@ -19,13 +19,13 @@ from core.storage.conversations import clean, dumped, insert_message, message_of
 from core.storage.dialects import clock, notify
 from core.storage.message_texts import keep_text, keep_title
 from core.storage.queued_messages import take_queued
-from core.storage.sending import first_of, send
+from core.storage.sending import first_of, rows_of, send
 from core.storage.tables import run_events, runs
 from core.storage.thoughts import ThoughtStore, add_thoughts, missing_thoughts
 from core.storage.use import UNLIMITED, UsualLimits, check_use, count_use
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from core.messages.message import Message
     from core.storage.base import QueuedMessage, RunStatus, WholeLog
@@ -105,8 +105,7 @@ def _settle(done: asyncio.Future[None], error: Exception | None) -> None:
 
 def _store_all(batch: Sequence[_Checkpoint], connection: Connection) -> dict[_Checkpoint, Exception]:
     """Store what may be stored; the errors of the others."""
-    wanted = {"wanted": [*{one.run_id for one in batch}]}
-    held = {row.id: row for row in connection.execute(statements.RUNS_HELD, wanted)}
+    held = {row.id: row for row in _held(connection, {one.run_id for one in batch})}
     failed: dict[_Checkpoint, Exception] = {}
     values: list[dict[str, Any]] = []
     for one in batch:
@@ -427,11 +426,9 @@ class AllRuns:
         """
 
         def renewed(connection: Connection) -> set[str]:
-            rows = connection.execute(statements.RUNS_HELD, {"wanted": [*held]}).all()
+            rows = _held(connection, held)
             still = [row.id for row in rows if row.status == "running" and held[row.id] == row.epoch]
-            if still:
-                change = update(runs).where(runs.c.id == bindparam("run")).values(lease_until=statements.lasting)
-                connection.execute(change, [{"run": run_id, "lasts": lasts} for run_id in still])
+            send(connection, statements.RENEW_RUN, *({"run": run_id, "lasts": lasts} for run_id in still))
             return held.keys() - {*still}
 
         return await self._database.write(renewed, durable=False, holds=True)
@@ -509,6 +506,13 @@ def _insert_run(connection: Connection, record: RunRecord, worker: str, lasts: f
 def _refuse_unheld(connection: Connection, owner: str, run_id: str, epoch: int) -> None:
     """Nothing, where the writer still holds the owner's run. Raises LeaseLostError, NotFoundError."""
     _check_held(first_of(connection, statements.RUN_HELD, {"run": run_id}), owner, epoch)
+
+
+def _held(connection: Connection, wanted: Iterable[str]) -> Sequence[Any]:
+    """The rows of runs, which nobody else changes until the transaction ends."""
+    quickly = connection.dialect.name != "sqlite"
+    query = statements.RUNS_HELD_QUICKLY if quickly else statements.RUNS_HELD
+    return rows_of(connection, query, {"wanted": [*wanted]})
 
 
 def _check_held(row: Row[*tuple[Any, ...]] | RunRecord | None, owner: str, epoch: int) -> None:

@@ -8,10 +8,12 @@ from __future__ import annotations
 from typing import Final
 
 from sqlalchemy import (
+    ARRAY,
     BindParameter,
     ColumnElement,
     Float,
     Text,
+    any_,
     bindparam,
     cast,
     delete,
@@ -198,9 +200,17 @@ RUNS_HELD: Final = (
     .order_by(runs.c.id)  # all in one order, so that no two wait for each other
     .with_for_update(key_share=True)
 )
+RUNS_HELD_QUICKLY: Final = (
+    select(runs.c.id, runs.c.owner_id, runs.c.epoch, runs.c.status)
+    .where(runs.c.id == any_(bindparam("wanted", type_=ARRAY(Text))))
+    .order_by(runs.c.id)
+    .with_for_update(key_share=True)
+)
+"""The same in PostgreSQL alone: one statement, of however many runs."""
 lasting: ColumnElement[float] = clock() + bindparam("lasts", type_=Float)
 """When a lease is over that lasts so many seconds from now, by the clock of the database."""
 ADD_RUN: Final = insert(runs).values(lease_until=lasting)
+RENEW_RUN: Final = update(runs).where(runs.c.id == _run).values(lease_until=lasting)
 END_RUN: Final = (
     update(runs)
     .where(runs.c.id == _run)
