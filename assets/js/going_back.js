@@ -6,6 +6,7 @@ let closesOver = () => false;
 let isOver = () => false;
 let guarded = false;
 let forth = false;  // whether the last step went forward; a browser that does not say so is taken to go back
+let ours = false;   // whether the next step is one that we take: it closes nothing
 
 export function onBack(is, closes) { [isOver, closesOver] = [is, closes]; }
 
@@ -18,8 +19,9 @@ export function guard() {
 
 // Whether a step through the history was ours to undo or to go on with: it leads nowhere then.
 export function passes() {
-  const closed = closesOver();
-  if (!closed && !history.state?.beneath) return false;
+  const closed = !ours && closesOver();
+  ours = closed || Boolean(history.state?.beneath);
+  if (!ours) return false;
   if (closed === forth) history.back();
   else history.forward();
   return true;

@@ -371,3 +371,20 @@ def test_back_closes_what_lies_over_the_page_and_stays_in_the_conversation(show:
     expect(page.locator("#p-settings")).to_have_count(0)
     page.evaluate("history.forward()")
     expect(page.locator("#p-settings .p-set").first).to_be_visible()
+
+
+def test_back_closes_one_thing_at_a_time_on_the_first_page_too(show: Show) -> None:
+    page = show("answered", width=390, height=844)
+    expect(page).to_have_url(re.compile(r"\?c=conv"))
+    here = page.url
+    page.locator("#top .p-open-menu").click()
+    page.locator("#history .p-menu").first.click()
+    menu, drawer = page.locator(".p-float"), page.locator("#side")
+    expect(menu).to_be_visible()
+    page.evaluate("() => { steps = 0; navigation.addEventListener('currententrychange', () => { steps += 1; }); }")
+    for steps, gone in ((2, menu), (4, drawer)):
+        expect(drawer).to_be_visible()
+        page.evaluate("history.back()")
+        page.wait_for_function("wanted => steps >= wanted", arg=steps)  # and forth again
+        expect(gone).not_to_be_visible()
+        expect(page).to_have_url(here)
