@@ -75,13 +75,16 @@ class _Level:
             case _:
                 pass
 
-    def called(self, line: ModelCalled, asked: int, at: float) -> None:
+    def called(self, line: ModelCalled, asked: int | None, at: float) -> None:
         """Take in a model call with its speaker: who began the first message after the model was asked.
 
         The order of events tells, not their times: those are when they were told, and a call may take less than that.
+        Where a log was shortened it does not say when the model was asked, and nobody is named.
         """
-        spoke = (name for seq, name in self.spoke if seq > asked) if line.purpose in _SPEAKING else ()
-        self.models.append((next(iter(spoke), ""), at, line))
+        speaker = ""
+        if asked is not None and line.purpose in _SPEAKING:
+            speaker = next((name for seq, name in self.spoke if seq > asked), "")
+        self.models.append((speaker, at, line))
 
 
 def traced_reply(logged: Iterable[LoggedEvent], began: float, redaction: Redaction) -> tuple[Traced, ...]:
@@ -103,7 +106,7 @@ def traced_reply(logged: Iterable[LoggedEvent], began: float, redaction: Redacti
         if isinstance(event, ModelAsked):
             asked.setdefault(event.call_id, one.seq)
         elif isinstance(event, ModelCalled):
-            (whole.at(event.within) or whole).called(event, asked.get(event.call_id, 0), one.at)
+            (whole.at(event.within) or whole).called(event, asked.get(event.call_id), one.at)
         elif (level := whole.at(path)) is not None:
             level.apply(event, one.seq, one.at)
         last = max(last, one.at)

@@ -11,9 +11,9 @@ from core.export.redaction import Redaction
 from core.export.reply_trace import traced_reply
 from core.export.traces import Traced
 from core.messages.events import CallStarted, MessageStarted, ToolFinished, ToolStarted
-from core.messages.message import Message, Usage
+from core.messages.message import FunctionCall, Message, Usage
 from core.runs.log import LoggedEvent, ModelAsked, ModelCalled, RunEvent
-from core.runs.rows import logged_of, rows_of
+from core.runs.rows import logged_of, restored, rows_of
 from core.testing.script import Reply as Say
 from core.testing.scripted_model import ScriptedModel
 from tests.core.runs.conftest import Talk, talk
@@ -105,6 +105,18 @@ def test_who_spoke_is_told_by_the_order_of_events_not_by_times_of_calls_that_too
 
     told = drawn(at(*call("1", "Ann", 1.0, 5.0), *call("2", "Bob", 5.0, 9.0)))
     assert [shape(one) for one in told] == [["agent Ann", "model m"], ["agent Bob", "model m"]]
+
+
+def test_a_shortened_log_gives_no_speaker_what_another_one_did():
+    lines = [ModelCalled("step", "m", Usage(), 1.0, name) for name in ("c1", "c2")]
+    call = FunctionCall(name="look_up", arguments="{}")
+    said = [
+        Message("assistant", "Tea.", name="Ann"),
+        Message("assistant", "", name="Bob", function_call=call, extra={"function_id": "1"}),
+        Message("function", "cake", name="look_up", extra={"function_id": "1"}),
+    ]
+    logged = restored(said, at((2.0, lines[0]), (4.0, lines[1])))
+    assert [shape(one) for one in drawn(logged)] == ["tool look_up", "model m", "model m"]
 
 
 def test_no_key_stands_in_it_and_odd_logs_are_drawn_as_far_as_they_go():
