@@ -21,6 +21,17 @@ _YES_OR_NO: Final = re.compile(
     r"|.*(?:[吗嗎么麼][?？]?\W*\Z|是否|能否|可否|有没有|是不是|能不能|会不会|可不可以|要不要)",
     re.IGNORECASE | re.DOTALL,
 )
+# Who asks politely to be told something puts nothing forward by that.
+_POLITE: Final = re.compile(
+    r"\W*(?:(?:can|could|would|will) you (?:(?:please|kindly)(?: \w+)?|tell|show|explain|describe|list|give|name|say"
+    r"|summari[sz]e|compare|remind|check)\b|do you (?:happen to )?know\b|(?:may|can|could) i (?:ask|know)\b)"
+    r"(?: (?:me|us)\b)?"
+    r"|(?:请问?[，,]?[你您]?(?:能不能|可不可以|能否|可否|可以|是否|能)?|[你您](?:能不能|可不可以|能否|可否|可以|是否|能)?"
+    r"|(?:能不能|可不可以|能否|可否|可以|能)请?[你您]?)(?:[帮给为向]我们?)?"
+    r"(?:告诉我?们?|说明|解释|介绍|列出|总结|概括|描述|知道|知不知道)(?:一下)?",
+    re.IGNORECASE,
+)
+_WHETHER: Final = re.compile(r"\W*if\b", re.IGNORECASE)
 _WHICH: Final = re.compile(r"什么|怎么|多么|为什么")
 _PLACES: Final = listed(
     "at in by from of for with on through near under over into onto against during after before between as via"
@@ -39,6 +50,9 @@ _HAN_WORD = re.compile(r"[\u4e00-\u9fff]+")
 def is_yes_or_no(question: str) -> bool:
     """Whether a question puts a sentence forward, to be confirmed or denied."""
     asked = question.strip()[:_MOST]
+    if polite := _POLITE.match(asked):
+        asked = asked[polite.end() :].rstrip("吗嗎么麼?？ ")
+        return bool(_WHETHER.match(asked) or _YES_OR_NO.match(asked))
     if asked.rstrip("?？ ").endswith("么") and _WHICH.search(asked):
         return False
     return bool(_YES_OR_NO.match(asked))

@@ -197,7 +197,7 @@ def opposites_in(mine: str, theirs: str) -> Both:
                 if own & one and other & two and not own & two and not other & one:
                     return min(own & one), min(other & two)
         for token in sorted(own ^ other):
-            bare = re.sub(r"^(?:un|non-?)(?=[a-z]{5})", "", token)
+            bare = re.sub(r"^(?:un|non-?)(?=[a-z]{4})(?!less\b)", "", token)
             if bare != token and bare in (other if token in own else own):
                 return (token, bare) if token in own else (bare, token)
     if _HAN.search(mine):
