@@ -221,7 +221,8 @@ class Settings(GrownSettings):
                 numbers and plain words, where none is secret.
         """
         variables = {name.upper(): value for name, value in os.environ.items()}
-        if misspelled := unheard(variables, cls.model_fields):
+        said = [name for name, value in variables.items() if _is_said(name, value)]
+        if misspelled := unheard(said, cls.model_fields):
             raise SettingsError(misspelled, hint="Correct it and start again.")
         try:
             return cls(**{name: value for name, value in arguments.items() if value is not None})
@@ -549,8 +550,9 @@ def _field_of(variable: str) -> str:
 
 
 def _is_said(name: str, value: str | None) -> bool:
-    """Whether a variable holds anything. Kubernetes itself sets that of the port, for a service named `parlour`."""
-    return bool(value and value.strip()) and not (name.upper() == "PARLOUR_PORT" and str(value).startswith("tcp://"))
+    """Whether a variable holds anything of ours. Kubernetes sets `PARLOUR_PORT`, for a service named `parlour`."""
+    of_a_service = name.upper().endswith("_PORT") and str(value).startswith(("tcp://", "udp://", "sctp://"))
+    return bool(value and value.strip()) and not of_a_service
 
 
 def _settings_file(given: object) -> Path:

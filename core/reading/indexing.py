@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
 
 from core.rag.config import RAGConfig
 from core.rag.embedding.packaged import PACKAGES, installed_version
@@ -47,10 +48,13 @@ def models_of(chosen: str | Mapping[str, Any]) -> str:
         chosen: As of `RAGConfig`.
 
     Returns:
-        The models with their versions, or a service's with its address; "" where none is installed.
+        The models with their versions, or a service's with its address, without a name, a password or a key that
+        stand in it: it is stored, logged and shown. "" where none is installed.
     """
     if not isinstance(chosen, str):
-        return f"{chosen['model']} at {str(chosen['base_url']).rstrip('/')}"
+        place = urlsplit(str(chosen["base_url"]))
+        place = place._replace(netloc=place.netloc.rpartition("@")[2], query="", fragment="")
+        return f"{chosen['model']} at {place.geturl().rstrip('/')}"
     found = [(name, installed_version(name)) for name in PACKAGES if chosen in {AUTO, name}]
     return " and ".join(f"{name} {number}" for name, number in found if number is not None)
 

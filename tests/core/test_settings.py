@@ -109,6 +109,8 @@ def test_what_kubernetes_sets_for_a_service_of_our_name_is_no_setting_of_ours(mo
         "PORT": "tcp://10.0.0.1:80",
         "PORT_80_TCP_ADDR": "10.0.0.1",
         "SERVICE_HOST": "10.0.0.1",
+        "DATABASE_PORT": "tcp://10.0.0.2:5432",  # of one named parlour-database
+        "DATABASE_SERVICE_HOST": "10.0.0.2",
     }.items():
         monkeypatch.setenv(f"PARLOUR_{name}", value)
     monkeypatch.setenv("PARLOUR_DOMAIN", "chat.example.org")  # of Caddy beside it

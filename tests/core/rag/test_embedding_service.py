@@ -16,7 +16,7 @@ from core.errors import ModelMisbehavedError, ModelRefusedError, ModelUnavailabl
 from core.rag.embedding.service import ServiceEmbedder
 from core.rag.library import Library
 from core.rag.prose import count_tokens
-from core.reading.indexing import index_config
+from core.reading.indexing import index_config, maker_in
 from core.settings import Settings
 
 TEXTS = [f"Lamp {number} stands beside door {number}." for number in range(40)]
@@ -203,3 +203,11 @@ def test_a_service_is_where_the_answering_model_is_unless_it_is_said_and_no_key_
     assert chosen == {"model": "bge-m3", "base_url": address, "api_key": key, "batch_size": 32}
     assert index_config(Settings.load(home=tmp_path, **given)).embedding_model == "auto"
     assert index_config(Settings.load(home=tmp_path, embedding_model="use", **given)).embedding_model == "use"
+
+
+def test_what_is_told_of_a_service_to_other_parlours_holds_nothing_secret(tmp_path: Path) -> None:
+    address = "https://ann:canary@vectors.example.com/v1/?key=canary"
+    settings = Settings.load(home=tmp_path, retrieval="hybrid", embedding_model="m", embedding_base_url=address)
+    maker = maker_in(settings, "one", makes=True)
+    assert maker is not None
+    assert maker.models == "m at https://vectors.example.com/v1"
