@@ -160,9 +160,9 @@ class Engine:
         return answering
 
     def _make_model(self) -> BaseChatModel:
-        from core.llm.open_model import get_chat_model
+        from core.models.default_model import default_model
 
-        return get_chat_model(self.settings.model_cfg())
+        return default_model(self.settings)
 
 
 def _limits(settings: Settings) -> UsualLimits:

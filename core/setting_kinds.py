@@ -83,3 +83,9 @@ def check_address(address: str | None) -> str | None:
     if not fine or re.search(r"\s", address):
         raise ValueError("must be an address such as http://127.0.0.1:8000/v1")
     return address
+
+
+def is_said(name: str, value: str | None) -> bool:
+    """Whether a variable holds anything of ours. Kubernetes sets `PARLOUR_PORT`, for a service named `parlour`."""
+    of_a_service = name.upper().endswith("_PORT") and str(value).startswith(("tcp://", "udp://", "sctp://"))
+    return bool(value and value.strip()) and not of_a_service

@@ -25,7 +25,7 @@ from core.complaints import complaint, unheard
 from core.errors import SettingsError
 from core.grown_settings import GrownSettings
 from core.known_hosts import is_dashscope
-from core.setting_kinds import Hosts, Names, Pair, check_address, check_host
+from core.setting_kinds import Hosts, Names, Pair, check_address, check_host, is_said
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -221,7 +221,7 @@ class Settings(GrownSettings):
                 numbers and plain words, where none is secret.
         """
         variables = {name.upper(): value for name, value in os.environ.items()}
-        said = [name for name, value in variables.items() if _is_said(name, value)]
+        said = [name for name, value in variables.items() if is_said(name, value)]
         if misspelled := unheard(said, cls.model_fields):
             raise SettingsError(misspelled, hint="Correct it and start again.")
         try:
@@ -245,7 +245,7 @@ class Settings(GrownSettings):
         del dotenv_settings, file_secret_settings
         file = _settings_file(cast("Any", init_settings).init_kwargs.get("config"))
         source = cast("Any", env_settings)
-        source.env_vars = {name: value for name, value in source.env_vars.items() if _is_said(name, value)}
+        source.env_vars = {name: value for name, value in source.env_vars.items() if is_said(name, value)}
         return init_settings, env_settings, TomlConfigSettingsSource(settings_cls, file)
 
     @field_validator("home", "weights_dir", "bucket", "skills")
@@ -547,12 +547,6 @@ def _shown(secret: SecretStr | None) -> str:
 
 def _field_of(variable: str) -> str:
     return variable.removeprefix("PARLOUR_").lower()
-
-
-def _is_said(name: str, value: str | None) -> bool:
-    """Whether a variable holds anything of ours. Kubernetes sets `PARLOUR_PORT`, for a service named `parlour`."""
-    of_a_service = name.upper().endswith("_PORT") and str(value).startswith(("tcp://", "udp://", "sctp://"))
-    return bool(value and value.strip()) and not of_a_service
 
 
 def _settings_file(given: object) -> Path:

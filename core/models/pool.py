@@ -197,6 +197,7 @@ class ModelLoader:
         self._when_unused: Callable[[ModelLoader], None] | None = None
         self._task: asyncio.Task[BaseChatModel] | None = None
         self._told_at = 0.0
+        self._warned = ""
         self._has_answered = False  # known before it is loaded, where it was tried to be chosen
 
     @property
@@ -321,10 +322,14 @@ class ModelLoader:
             return
         error = _failure(task)
         if error is None:
+            self._warned = ""
             self._readiness.mark("model", "ready", label=task.result().label, answered=self._has_answered)
             return
-        if isinstance(error, ParlourError):
-            _LOG.warning("The model is not ready: %s", error)
+        if isinstance(error, ParlourError):  # it is tried again for each question
+            _LOG.log(
+                logging.INFO if str(error) == self._warned else logging.WARNING, "The model is not ready: %s", error
+            )
+            self._warned = str(error)
         else:
             _LOG.error("The model failed in a way nobody foresaw.", exc_info=error)
         self._readiness.fail("model", error if isinstance(error, ParlourError) else ParlourError())

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
 from core.engine import Engine
-from core.errors import ModelUnavailableError
+from core.errors import ModelUnavailableError, SettingsError
 from core.llm.request import Progress
+from core.models.default_model import default_model
 from core.settings import Settings
 from core.testing.scripted_model import ScriptedModel
 from tests.core.talks import model_of, talk_of
@@ -91,3 +93,37 @@ async def test_settings_that_name_no_model_still_open_the_house(tmp_path: Path) 
         await becomes(engine, lambda: engine.readiness["model"].state != "loading")
         assert engine.readiness["model"].remedy_key == "unknown_name"
         assert engine.readiness["database"].state == "ready"
+
+
+@pytest.mark.parametrize(
+    ("variables", "named"),
+    [
+        (
+            {"model_type": "nonsense"},
+            "no model type named 'nonsense', as the setting 'model_type' {} has it. Write one of",
+        ),
+        (
+            {"model_type": "llama_cpp", "model": "nonsense"},
+            "no built-in model named 'nonsense', as the setting 'model' {} has it",
+        ),
+        ({"model": "gone.gguf"}, "no model file 'gone.gguf', as the setting 'model' {} has it. Write the path of"),
+    ],
+)
+async def test_what_names_no_model_is_told_with_its_variable_what_was_typed_and_what_to_write_and_once(
+    variables: dict[str, str], named: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: Any
+) -> None:
+    field = named.rpartition("setting '")[2].partition("'")[0]
+    for name, value in variables.items():
+        monkeypatch.setenv(f"PARLOUR_{name.upper()}", value)
+    async with Engine(Settings.load(home=tmp_path / "home")) as engine:
+        loader = (await model_of(engine, "alice")).loader
+        for _ in range(2):
+            with pytest.raises(SettingsError):
+                await loader.ready()
+    (warned,) = [one.getMessage() for one in caplog.records if "The model is not ready" in one.getMessage()]
+    assert named.format(f"(PARLOUR_{field.upper()})") in warned
+    for name in variables:
+        monkeypatch.delenv(f"PARLOUR_{name.upper()}")
+    with pytest.raises(SettingsError) as caught:
+        default_model(Settings.load(home=tmp_path / "home", **cast("Any", variables)))
+    assert named.format("").replace("  ", " ") in str(caught.value)
