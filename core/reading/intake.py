@@ -104,7 +104,7 @@ class Intake:
         self._tasks: set[asyncio.Task[None]] = set()
         self.preparing = Preparing(index, lambda owner: changed(owner, None), is_told=jobs is not None)
         self._vector_jobs = jobs
-        self._making = MakingVectors(jobs, index, self.preparing) if jobs is not None else None
+        self._making = MakingVectors(jobs, index, self.preparing, self._look_into) if jobs is not None else None
         self._lanes = Lanes(*at_once)
         self.waiting: dict[tuple[str, str], set[asyncio.Event]] = {}
         self._taking_out: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
@@ -134,6 +134,11 @@ class Intake:
         if self._vector_jobs is not None:
             await asyncio.to_thread(self._vector_jobs.try_again, owner)
         self.preparing.try_again(owner)
+
+    async def _look_into(self, owner: str) -> None:
+        """Find out which of an owner's documents wait for vectors. Raises StorageError."""
+        async with self._index(owner) as library:
+            await self.preparing.resume(owner, library, await self._stores.of(owner).documents.read())
 
     async def resume(self) -> None:
         """Begin again what an earlier process did not finish; in the background, its vectors too.

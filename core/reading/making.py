@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from contextlib import AsyncExitStack, suppress
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from core.errors import StorageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable, Coroutine
     from contextlib import AbstractAsyncContextManager
 
     from core.rag.grown.making import HeldJob, VectorJobs
@@ -22,6 +23,8 @@ _EVERY: Final = 2.0
 """Seconds between two looks, where nobody says that there is something."""
 _APART: Final = 1.0
 """Seconds between two looks at one that is made here."""
+_LOOKED_INTO: Final = 10.0
+"""Seconds between two looks into a library that lacks vectors, for documents that were read elsewhere."""
 
 
 class MakingVectors:
@@ -33,6 +36,7 @@ class MakingVectors:
         jobs: What waits.
         index: Opens an owner's index, for an `async with` block.
         preparing: Whose documents wait for vectors; it is told what holds them up.
+        look_into: Finds out which documents of an owner wait, as `Preparing.resume` does.
     """
 
     def __init__(
@@ -40,9 +44,11 @@ class MakingVectors:
         jobs: VectorJobs,
         index: Callable[[str], AbstractAsyncContextManager[Library]],
         preparing: Preparing,
+        look_into: Callable[[str], Awaitable[None]],
     ) -> None:
         self._jobs, self._index = jobs, index
-        self._preparing = preparing
+        self._preparing, self._look_into = preparing, look_into
+        self._looked_into: dict[str, float] = {}
         self._has_begun = False
         self._woken = asyncio.Event()
         self._looking: asyncio.Task[None] | None = None
@@ -69,11 +75,10 @@ class MakingVectors:
                 # Not ended in the middle: what was taken would be nobody's until its lease is over.
                 looking = asyncio.create_task(asyncio.to_thread(self._look))
                 for held in await asyncio.shield(looking):
-                    task = asyncio.create_task(self._make(held), name="vectors of a library")
-                    self._making.add(task)
-                    task.add_done_callback(self._making.discard)
+                    self._begin(self._make(held), "vectors of a library")
                     self._woken.set()  # there may be more
                 await self._tell()
+                await self._find()
             except StorageError as error:
                 _LOG.info("It is not known which libraries lack vectors: %s", error)
             except Exception:  # noqa: BLE001 - logged below, and the next look may do better
@@ -94,6 +99,27 @@ class MakingVectors:
         owners = self._preparing.owners()
         if owners:
             self._preparing.stand(await asyncio.to_thread(self._jobs.standing, owners))
+
+    async def _find(self) -> None:
+        """Find out what waits of those whose documents are shown here: another process may have read it."""
+        shown = self._preparing.shown()
+        now = time.monotonic()
+        self._looked_into = {one: at for one, at in self._looked_into.items() if now - at < _LOOKED_INTO}
+        for owner in await asyncio.to_thread(self._jobs.lacking, shown) if shown else ():
+            if owner not in self._looked_into:
+                self._looked_into[owner] = now
+                self._begin(self._found(owner), "what waits for vectors")
+
+    async def _found(self, owner: str) -> None:
+        try:
+            await self._look_into(owner)
+        except StorageError as error:
+            _LOG.info("It is not known which documents wait for vectors: %s", error)
+
+    def _begin(self, work: Coroutine[Any, Any, None], name: str) -> None:
+        task = asyncio.create_task(work, name=name)
+        self._making.add(task)
+        task.add_done_callback(self._making.discard)
 
     async def _make(self, held: HeldJob) -> None:
         """Keep a library open until its vectors are made, or somebody else makes them."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
@@ -21,6 +22,8 @@ _LOG = logging.getLogger(__name__)
 
 _APART = 1.0  # seconds between two looks at how far it has come
 _AT_ONCE = 16  # owners whose indices stay open for it; the others wait their turn
+
+_SHOWN = 60.0  # seconds for which it is looked whether more waits of an owner whose documents were shown
 
 _AGAIN = 15.0  # seconds until what failed is tried again, twice as long each time
 _LONGEST = 300.0
@@ -76,6 +79,7 @@ class Preparing:
         self._is_told = is_told
         self._watched: dict[str, _Watched] = {}
         self._made: dict[str, Made] = {}
+        self._shown: dict[str, float] = {}
         self._lanes = asyncio.Semaphore(at_once)
         self._is_closed = False
 
@@ -129,12 +133,20 @@ class Preparing:
     def of(self, owner: str) -> Mapping[str, Made]:
         """The owner's documents that wait, by their ids, each with how far it is."""
         mine = self._watched.get(owner)
+        if self._is_told:
+            self._shown[owner] = time.monotonic()
         waiting = mine.documents if mine is not None else {}
         return {one: self._made.get(library_id, (0, 0)) for one, library_id in waiting.items()}
 
     def owners(self) -> list[str]:
         """Those whose documents wait."""
         return list(self._watched)
+
+    def shown(self) -> list[str]:
+        """Those whose documents were shown just now, and of whom none is known to wait: others may have read some."""
+        now = time.monotonic()
+        self._shown = {one: at for one, at in self._shown.items() if now - at < _SHOWN}
+        return [one for one in self._shown if one not in self._watched]
 
     def held_up(self, owner: str) -> HeldUp:
         """Why nobody makes the vectors of an owner's documents that wait; "" where somebody does."""

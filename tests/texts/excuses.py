@@ -138,7 +138,7 @@ _LISTED: Mapping[str, str] = {
         core.reading.job: read is_known
         core.reading.libraries: Libraries.*
         core.reading.owner_intake: OwnerIntake.*
-        core.rag.grown.making: VectorJobs.standing
+        core.rag.grown.making: VectorJobs.lacking VectorJobs.standing
         core.reading.preparing: Preparing.go_on
         core.runs.approvals: RunGuard.decide Questions.* Inputs.* with_allowances
         core.agents.title: said_about

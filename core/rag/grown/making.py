@@ -163,6 +163,15 @@ class VectorJobs:
         with self._server.writing() as db:
             db.execute(f"{_AT_ONCE_AGAIN} AND owner = %s".encode(), [writable(owner)])
 
+    def lacking(self, owners: Collection[str]) -> list[str]:
+        """Those of these owners whose libraries lack vectors, whoever makes them. Raises StorageError."""
+        query = """
+            SELECT s.owner FROM vector_jobs j JOIN shelves s ON s.id = j.shelf
+            WHERE s.library = 'documents' AND s.owner = ANY(%s)"""
+        with self._server.reading() as db:
+            found = {row[0] for row in db.execute(query.encode(), [[writable(one) for one in owners]]).fetchall()}
+        return [one for one in owners if writable(one) in found]
+
     def standing(self, owners: Collection[str]) -> dict[str, HeldUp]:
         """What holds up the vectors of each of these owners; "" where nothing does. Raises StorageError."""
         self.makers.look()

@@ -122,6 +122,31 @@ async def test_what_one_that_serves_pages_shows_is_made_by_a_worker_and_words_fi
     assert await jobs(web) == []
 
 
+async def test_what_a_worker_read_and_prepares_is_shown_by_a_page_that_never_searched_it(houses: Any) -> None:
+    web, worker = await houses.open("web", "web"), await houses.open("worker", "worker")
+    await houses.index("worker", worker)
+    held = Held(houses.models["worker"])
+    record, shown = await added(web), world_of(web, "alice").intake
+    await asyncio.to_thread(held.wait)
+    await until(lambda: record.id in shown.preparing())
+    assert shown.held_up() == ""
+    held.go_on.set()
+    await until(lambda: not shown.preparing())
+    assert await jobs(web) == []
+
+
+async def test_what_waits_for_a_worker_since_before_this_process_is_shown_with_why(
+    houses: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(making, "_TOLD_AFTER", 0.0)
+    monkeypatch.setattr("core.reading.shared._GRACE", 0.0)
+    one = await houses.open("one", "web")
+    await houses.index("one", one)
+    record = await added(one)
+    shown = world_of(await houses.open("other", "web"), "alice").intake
+    await until(lambda: record.id in shown.preparing() and shown.held_up() == "nobody")
+
+
 async def test_a_library_that_nobody_has_open_is_opened_for_its_vectors(houses: Any) -> None:
     web = await houses.open("web", "web")
     with pytest.MonkeyPatch.context() as patch:
