@@ -30,7 +30,7 @@ HAN_DENIAL = re.compile(
     r"不(?=得|能|会|可|是|再|予|被|应|需|必|包|承|赔|适|属|在|收|提|支|允|接|享|具|含|给|存|同意|想|愿|喜|知|参|用|去|做|要|准|许)"
     r"|没有|未(?!来|必|知|婚)|无(?:法|需|权|须|效)|并非|并不|禁止|拒绝|从不|没(?=能|被|再|得)"
 )
-_HAN_PASSED = re.compile(r"[得能会可是再予被应需必须曾经要有能够许]*")
+_HAN_PASSED = re.compile(r"[得能会可是再予被应需必须曾经要有能够许用]*")
 _CONDITIONAL = re.compile(
     r"\b(?:unless|except|excluding|otherwise|until|without|only|but)\b|除非|除了|以外|之外|否则|但", re.IGNORECASE
 )

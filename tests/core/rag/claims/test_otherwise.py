@@ -147,6 +147,7 @@ def test_what_is_said_otherwise_is_told_with_its_kind(text: str, sentence: str, 
         ("The owner may enter only with prior notice.", "The owner may not enter without notice."),
         ("The owner may enter the flat in an emergency without prior notice.", "The owner may enter without notice."),
         ("仅在客户书面取消时，费用才予以退还。", "客户书面取消时，费用予以退还。"),
+        ("无需预约即可参观博物馆。", "参观博物馆不用预约。"),
         ("除非门已上锁，否则盗窃不予赔偿。", "如果门已上锁，盗窃予以赔偿。"),
         (
             "The report on rivers was written by Anna Miller. The maps were drawn by Bob Stone.",
