@@ -71,12 +71,15 @@ def stage(_served: Stage) -> Stage:
 
 @pytest.fixture
 def show(kept_pages: KeptPages, stage: Stage) -> Iterator[Callable[..., Page]]:
-    """Open a scene: `show("answered", locale="zh-CN", width=390, height=780)`; errors in the page fail the test."""
+    """Open a scene: `show("answered", locale="zh-CN", width=390, height=780)`; errors in the page fail the test.
+
+    `path` opens another address of the page instead: a place in the settings, or a copy of a conversation.
+    """
     contexts: list[BrowserContext] = []
     lent: list[Page] = []
     watches: list[Watch] = []
 
-    def open_(scene: str = "", *, width: int = 1440, height: int = 900, **options: Any) -> Page:
+    def open_(scene: str = "", *, path: str = "", width: int = 1440, height: int = 900, **options: Any) -> Page:
         given = {"viewport": {"width": width, "height": height}, "locale": "en-US", **options}
         if given.keys() <= KEPT:
             page = kept_pages.take(stage.url, **given)
@@ -85,9 +88,10 @@ def show(kept_pages: KeptPages, stage: Stage) -> Iterator[Callable[..., Page]]:
             contexts.append(kept_pages.new_context(**given))
             page = contexts[-1].new_page()
         watches.append(Watch(page))
-        page.goto(f"{stage.url}/?scene={scene}", wait_until="domcontentloaded")
+        page.goto(stage.url + (path or f"/?scene={scene}"), wait_until="domcontentloaded")
         expect(page.locator("#status [data-state]:not([data-lang=''])")).to_be_attached(timeout=60_000)
-        expect(page.locator("#composer textarea")).to_be_visible()
+        composer = expect(page.locator("#composer textarea"))
+        composer.to_be_attached() if path else composer.to_be_visible()  # the settings hide it
         wait_for_script(page)
         return page
 

@@ -56,8 +56,7 @@ def test_a_draft_goes_with_its_conversation_and_comes_back_with_it(show: Show, s
 
 
 def test_an_address_of_no_conversation_says_so_and_a_new_ones_does_not(show: Show, stage: Stage) -> None:
-    page = show()
-    page.goto(f"{stage.url}/?c=nothing", wait_until="domcontentloaded")
+    page = show(path="/?c=nothing")
     line = page.locator(".p-left-out")
     expect(line).to_have_text("There is no such conversation: it was deleted, or it is somebody else’s.")
     line.get_by_role("button").click()

@@ -92,8 +92,7 @@ def test_hostile_text_leaves_no_element_that_could_paint_or_ask(show: Show) -> N
     page = show("hostile")
     titles = page.locator("#chat .thought-group > .title")
     expect(titles).not_to_have_count(0)
-    for title in titles.all():
-        title.click()
+    titles.evaluate_all("(all) => all.forEach((title) => title.click())")
     expect(page.locator("#chat .copy_code_button").first).to_be_visible()
     found: list[str] = page.evaluate(
         """() => [...document.querySelectorAll('#chat .md *')]

@@ -16,8 +16,7 @@ PHONE = {"width": 390, "height": 844}
 
 
 def opened(show: Show, stage: Stage, **options: Any) -> Page:
-    page = show("", **options)
-    page.goto(f"{stage.url}/settings/models", wait_until="domcontentloaded")
+    page = show(path="/settings/models", **options)
     expect(page.locator("#p-settings .p-service-row").first).to_be_visible()
     return page
 
@@ -134,8 +133,7 @@ def test_a_service_is_found_among_the_settings(show: Show, stage: Stage) -> None
 
 def test_where_a_program_brings_its_model_there_are_no_services(show: Show, stage: Stage) -> None:
     stage.services = None
-    page = show("")
-    page.goto(f"{stage.url}/settings/models", wait_until="domcontentloaded")
+    page = show(path="/settings/models")
     expect(page.locator("#p-settings .p-set").first).to_be_visible()
     expect(page.locator("#p-settings .p-service-row, #p-settings .p-add-service:not(.p-add-key)")).to_have_count(0)
 

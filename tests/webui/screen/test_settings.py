@@ -64,16 +64,14 @@ def test_a_scroll_whose_event_comes_after_the_settings_were_closed_breaks_nothin
 
 
 def test_an_address_of_a_part_opens_it_with_all_files_in_place(show: Show, stage: Stage) -> None:
-    page = show()
-    page.goto(f"{stage.url}/settings/keyboard", wait_until="domcontentloaded")
+    page = show(path="/settings/keyboard")
     expect(page.get_by_role("heading", name="Keyboard")).to_be_in_viewport()
     expect(page.locator("#p-settings .p-keys-here")).to_contain_text("Ctrl")
     assert page.url == f"{stage.url}/settings/keyboard"
 
 
 def test_an_address_of_no_part_opens_the_first_one_and_says_so(show: Show, stage: Stage) -> None:
-    page = show()
-    page.goto(f"{stage.url}/settings/xyz-9", wait_until="domcontentloaded")
+    page = show(path="/settings/xyz-9")
     expect(page.locator("#p-settings .p-told")).to_have_text(
         "There is no part of the settings with this address. This is the first one."
     )
@@ -183,8 +181,7 @@ def test_where_enter_starts_a_line_ctrl_enter_sends(show: Show, stage: Stage) ->
 def test_axe_finds_nothing_to_mend_in_the_settings(
     width: int, options: dict[str, str], show: Show, stage: Stage
 ) -> None:
-    page = show("", width=width, **options)
-    page.goto(f"{stage.url}/settings/general", wait_until="domcontentloaded")
+    page = show(path="/settings/general", width=width, **options)
     expect(page.locator("#p-settings .p-set").first).to_be_visible()
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert findings_everywhere(page, "#p-settings") == []
