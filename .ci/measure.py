@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import ast
 import io
+import re
 import statistics
 import subprocess
 import tarfile
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 _ROOT = Path(__file__).resolve().parent.parent
 _PACKAGES = ("core", "webui")
+_TEST = re.compile(r"^ *(?:async )?def test_", re.MULTILINE)
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -142,8 +144,8 @@ def figures(root: Path) -> dict[str, float | str]:
 
 
 def _tests(path: Path) -> int:
-    tree = ast.parse(path.read_bytes()) if path.name.startswith("test_") else ast.Module([], [])
-    return sum(isinstance(node, _Function) and node.name.startswith("test_") for node in _statements(tree))
+    """What looks like one; to read the trees of all tests takes as long as all the rest."""
+    return len(_TEST.findall(path.read_text("utf-8"))) if path.name.startswith("test_") else 0
 
 
 def _python(root: Path, *folders: str) -> Iterator[Path]:

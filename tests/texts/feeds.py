@@ -132,7 +132,7 @@ VALUES: Mapping[str, Callable[[], Any]] = {
     "Set[str]": frozenset,
     "Words": lambda: Words("en"),
     "Callable[[str], Words]": lambda: Words,
-    "Settings": Settings,
+    "Settings": cache(Settings),  # nothing changes them, and each takes longer to make than a text to read
     "Sequence[str]": lambda: ["a"],
     "Iterable[str]": lambda: ["a"],
     "Collection[str]": lambda: ["a"],

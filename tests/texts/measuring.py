@@ -5,8 +5,8 @@ from __future__ import annotations
 import gc
 import signal
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from functools import cache
 from html.parser import HTMLParser
 from types import FrameType
 from typing import Any
@@ -26,33 +26,31 @@ class TookTooLong(BaseException):
     """Not an `Exception`, so that nothing that is measured takes it for its own."""
 
 
-@contextmanager
-def within(seconds: float) -> Iterator[None]:
-    """Ends what uses more of the processor than that."""
+@cache
+def _end_what_takes_too_long() -> None:
+    """Listen for the timer, which runs while something is measured; to begin anew each time took longer than that."""
 
     def end(_number: int, _frame: FrameType | None) -> None:
         raise TookTooLong
 
-    before = signal.signal(signal.SIGVTALRM, end)
-    signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
-        signal.signal(signal.SIGVTALRM, before)
+    signal.signal(signal.SIGVTALRM, end)
 
 
 def seconds_of(make: Callable[[], Call], *, times: int = 1, most: float = 20.0) -> float:
     """The least that a call took; `make` prepares each, which is not measured."""
     least = most
+    _end_what_takes_too_long()
     for _ in range(times):
         call = make()
         collecting = gc.isenabled()
         gc.disable()
         begun = time.thread_time()
         try:
-            with within(most):
+            signal.setitimer(signal.ITIMER_VIRTUAL, most)
+            try:
                 call()
+            finally:
+                signal.setitimer(signal.ITIMER_VIRTUAL, 0)
             least = min(least, time.thread_time() - begun)
         except TookTooLong:
             return most
