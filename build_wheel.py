@@ -37,6 +37,7 @@ _IN_TEXT = (
     (re.compile(r"\bimport core\b(?!\.)"), "import parlour"),
     (re.compile(r"\bfrom webui import\b"), "from parlour.webui import"),
     (re.compile(r"-m webui\b(?!\.)"), "-m parlour"),
+    (re.compile(r"(?<!/)\bdocs/errors\.md\b"), "parlour/docs/errors.md"),
     (re.compile(r"(?<![\w./-])(core|webui)(?=\.(?:(?:" + _MODULES + r")\b|['\"]))"), r"parlour.\1"),
 )
 
@@ -117,6 +118,11 @@ def write_package(root: Path, target: Path) -> None:
         except ValueError as error:
             raise ValueError(f"{module.relative_to(target)}: {error}") from error
     shutil.copytree(root / "assets", target / "webui" / "assets")
+    (target / "docs").mkdir()
+    told = (root / "docs" / "errors.md").read_text("utf-8")  # each error names its place there
+    for pattern, replacement in _IN_TEXT:
+        told = pattern.sub(replacement, told)
+    (target / "docs" / "errors.md").write_text(told, "utf-8")
 
 
 class OneName(BuildHookInterface[Any]):

@@ -48,10 +48,10 @@ def entries(name: str, options: str) -> Iterator[str]:
     if (ROOT / name.replace(".", "/")).with_suffix(".py").is_file():
         for one in module(name).members.values():
             if not one.name.startswith("_") and one.name not in left_out and is_told(one):
-                yield from entry(one)
+                yield from entry(one, home=name)
         return
     home, _, own = name.rpartition(".")
-    yield from entry(module(home).members[own])
+    yield from entry(module(home).members[own], home=home)
 
 
 @cache
@@ -67,10 +67,22 @@ def is_told(one: griffe.Object | griffe.Alias) -> bool:
     return not one.is_alias and (one.is_class or one.is_function or one.is_attribute) and one.has_docstring
 
 
-def entry(one: Any, level: int = 2, owner: str = "") -> Iterator[str]:
-    """A heading, how it is written, what is said of it; and of a class what is public in it."""
+@cache
+def at_the_top() -> frozenset[str]:
+    """What is imported from `core` and from `webui` themselves."""
+    return frozenset(name for package in ("core", "webui") for name in module(package).members)
+
+
+def entry(one: Any, level: int = 2, owner: str = "", home: str = "") -> Iterator[str]:
+    """A heading, how it is written, what is said of it; and of a class what is public in it.
+
+    Args:
+        home: The module that a name is imported from, where it is not `core` or `webui`.
+    """
     shown = f"{owner}.{one.name}" if owner else one.name
     yield f"{'#' * level} `{shown}`"
+    if home and one.name not in at_the_top():
+        yield f"`from {home} import {one.name}`"
     if not one.is_attribute or one.annotation is not None:
         yield f"```text\n{signature(one, shown)}\n```"
     yield from said(one)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -108,6 +109,15 @@ def test_what_the_wheel_imports_of_itself_is_in_it(package: Path) -> None:
 def test_files_that_are_no_modules_come_along(package: Path) -> None:
     for name in ("py.typed", "core/py.typed", "webui/py.typed", "webui/words/zh.toml", "webui/assets/js/behaviour.js"):
         assert (package / name).is_file(), name
+
+
+def test_the_page_that_errors_name_comes_along(package: Path) -> None:
+    named = set(re.findall(r"[\w/]*docs/errors\.md", (package / "core/errors.py").read_text("utf-8")))
+    assert named == {"parlour/docs/errors.md"}
+    told = (package.parent / named.pop()).read_text("utf-8")
+    assert "### ToolError" in told
+    assert "from parlour import" in told
+    assert "from core" not in told
 
 
 def test_in_a_checkout_both_names_are_the_same_modules() -> None:
