@@ -117,11 +117,17 @@ def keep_spans(keep: Callable[[Finished], None]) -> Callable[[], None]:
     return end
 
 
+def _imported(name: str) -> Any:
+    """A module that the program has imported; `None` where another thread is still at it."""
+    module = sys.modules.get(name)
+    return None if getattr(getattr(module, "__spec__", None), "_initializing", False) else module
+
+
 def is_traced() -> bool:
     """Whether anybody could be told of spans; where not, nothing is spent on them."""
     if _keepers:
         return True
-    api: Any = sys.modules.get(_TRACE)  # other packages import it, too: it does nothing until a provider is set
+    api: Any = _imported(_TRACE)  # other packages import it, too: it does nothing until a provider is set
     return api is not None and not isinstance(api.get_tracer_provider(), api.ProxyTracerProvider)
 
 
@@ -227,7 +233,7 @@ def ids_now() -> dict[str, str]:
     """What is being worked for: `run` and `conversation`, `trace` and `span`, as far as there are any."""
     run = _RUN.get(None)
     told = {} if run is None else {"run": run[0], "conversation": run[1]}
-    api: Any = sys.modules.get(_TRACE)
+    api: Any = _imported(_TRACE)
     if api is not None and (context := api.get_current_span().get_span_context()).is_valid:
         told |= {"trace": f"{context.trace_id:032x}", "span": f"{context.span_id:016x}"}
     elif (own := _CURRENT.get()) is not None:
@@ -243,7 +249,7 @@ def begun(
     Args:
         is_client: It is a question to a service.
     """
-    api: Any = sys.modules.get(_TRACE)
+    api: Any = _imported(_TRACE)
     otel = None
     if api is not None:
         how = api.SpanKind.CLIENT if is_client else api.SpanKind.INTERNAL
@@ -350,14 +356,14 @@ def stands_for_agent() -> bool:
 
 def count(name: str, attributes: Mapping[str, Value] | None = None) -> None:
     """Count one more of an instrument of `INSTRUMENTS`."""
-    api: Any = sys.modules.get(_METRICS)
+    api: Any = _imported(_METRICS)
     if api is not None:
         _instrument(name).add(1, attributes)
 
 
 def record(name: str, value: float, attributes: Mapping[str, Value] | None = None) -> None:
     """Note a value for a histogram of `INSTRUMENTS`."""
-    api: Any = sys.modules.get(_METRICS)
+    api: Any = _imported(_METRICS)
     if api is not None:
         _instrument(name).record(value, attributes)
 
@@ -368,7 +374,7 @@ def gauge(name: str, description: str, value: Callable[[], float]) -> None:
     Args:
         value: The number now; called in any thread.
     """
-    api: Any = sys.modules.get(_METRICS)
+    api: Any = _imported(_METRICS)
     if api is not None:
 
         def read(_options: object) -> list[object]:
@@ -379,7 +385,7 @@ def gauge(name: str, description: str, value: Callable[[], float]) -> None:
 
 def is_measured() -> bool:
     """Whether anybody could be told what is measured; what costs something to find out is left alone where not."""
-    return _METRICS in sys.modules
+    return _imported(_METRICS) is not None
 
 
 @cache

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import AsyncGenerator, Generator, Iterator
+from importlib.machinery import ModuleSpec
+from types import ModuleType
 
 import pytest
 
@@ -79,3 +82,19 @@ def test_items_that_break_while_they_are_closed_end_their_span(kept: list[Finish
     with pytest.raises(RuntimeError, match="broken"):
         made.close()
     assert [one.name for one in kept] == ["items"]
+
+
+def test_what_another_thread_is_still_importing_is_not_used_yet(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("opentelemetry.trace", "opentelemetry.metrics"):
+        begun_to_be_imported = ModuleType(name)  # as it stands in `sys.modules` until its code has run
+        begun_to_be_imported.__spec__ = spec = ModuleSpec(name, None)
+        spec._initializing = True  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue]
+        monkeypatch.setitem(sys.modules, name, begun_to_be_imported)
+    for name in observing.INSTRUMENTS:
+        observing.count(name)
+        observing.record(name, 1.0)
+    assert not observing.is_traced()
+    assert not observing.is_measured()
+    assert observing.ids_now() == {}
+    with span("one"):
+        pass
