@@ -130,6 +130,7 @@ const LINKS = {
   pasted: showPasted,
   long: (_, link) => link.closest('.prose').querySelector('.p-long').classList.toggle('p-folded'),
   cancel: (id) => ask({ do: 'cancel', id }),
+  inside: (id) => { evidence(true); ask({ do: 'inside', id }); },
   reread: (id) => ask({ do: 'reread', id }),
   forget: (id) => ask({ do: 'forget', id }),
   whole: showWhole,

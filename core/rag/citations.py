@@ -40,7 +40,8 @@ _WORDS = {
 }
 
 
-_BETWEEN = " > "  # the headings of a passage
+BETWEEN = " > "
+"""What stands between the headings of a passage."""
 
 
 def numbered(
@@ -81,11 +82,11 @@ def _briefly(passages: Sequence[Passage]) -> list[Passage]:
     """The passages without pages, and without the headings that each shares with the one before it."""
     brief: list[Passage] = []
     for at, one in enumerate(passages):
-        own = one.heading.split(_BETWEEN)
+        own = one.heading.split(BETWEEN)
         same = bool(at) and passages[at - 1].document_id == one.document_id
-        said = passages[at - 1].heading.split(_BETWEEN) if same else []
+        said = passages[at - 1].heading.split(BETWEEN) if same else []
         new = next((n for n, (above, here) in enumerate(zip(said, own, strict=False)) if above != here), len(said))
-        brief.append(replace(one, page=None, heading=_BETWEEN.join(own[new:] or own[-1:])))
+        brief.append(replace(one, page=None, heading=BETWEEN.join(own[new:] or own[-1:])))
     return brief
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import zipfile
 from pathlib import Path
 
 import pymupdf
@@ -50,6 +51,22 @@ def test_an_answer_about_a_pdf_has_a_mark_that_opens_the_page(page: Page, tmp_pa
     expect(evidence).to_contain_text("Page 1 of 2")
     evidence.get_by_role("button", name="Close").click()
     expect(evidence.locator(".p-page")).to_have_count(0)
+
+
+def test_the_card_of_an_archive_opens_the_files_in_it(page: Page, tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "papers.zip", "w") as archive:
+        archive.writestr("letters/frog.txt", "The frog sings at dusk.")
+        archive.writestr("policy.txt", CLAUSE)
+        archive.writestr("tool.exe", b"MZ\0\0")
+    add(page, tmp_path / "papers.zip")
+    ask(page, "What is the deductible for water damage?")
+    wait_for_state(page, "idle")
+    chat(page).get_by_role("button", name="Look inside").click()
+    evidence = page.locator("#evidence")
+    expect(evidence).to_contain_text("What was read of the files in papers.zip: 3")
+    expect(evidence).to_contain_text("files of this kind are not read")
+    evidence.locator("a.cite", has_text="policy.txt").click()
+    expect(evidence.locator(".p-here")).to_contain_text(CLAUSE)
 
 
 def test_a_summary_rests_on_all_pages_and_says_so(page: Page, tmp_path: Path) -> None:

@@ -215,7 +215,7 @@ _LISTED: Mapping[str, str] = {
         core.tools.runner: ToolRunner.run call_fingerprint
         core.tools.threads: ToolThreads.run
         webui.handlers.act: act
-        webui.handlers.evidence: tried found
+        webui.handlers.evidence: tried found inside
         webui.handlers.inspecting: inspected
         webui.handlers.hosted: HostedDesk.act
         webui.handlers.queue: queue_up move_queued

@@ -16,7 +16,7 @@ from webui.context import text_of
 from webui.handlers.approval import allow, answer, refuse, rerun
 from webui.handlers.demo import ACTIONS as DEMO
 from webui.handlers.documents import ask_now, cancel, forget, read_again
-from webui.handlers.evidence import chosen, cited, found, listed, paged, tried
+from webui.handlers.evidence import chosen, cited, found, inside, listed, paged, tried
 from webui.handlers.inspecting import inspected
 from webui.handlers.queue import move_queued, send_queued, unqueue
 from webui.handlers.send import drop, start
@@ -226,6 +226,10 @@ async def _tried(desk: Desk, view: View, asked: Asked) -> None:
 
 async def _found(desk: Desk, view: View, asked: Asked) -> None:
     await found(desk, view, _text(asked, "document"), _number(asked), _text(asked, "text"))
+
+
+async def _inside(desk: Desk, view: View, asked: Asked) -> None:
+    await inside(desk, view, _text(asked, "id"))
 
 
 async def _look(desk: Desk, view: View, asked: Asked) -> None:
@@ -497,6 +501,7 @@ ACTIONS: dict[str, Callable[[Desk, View, Asked], Awaitable[None]]] = {
     "chunk": _chunk,
     "tried": _tried,
     "found": _found,
+    "inside": _inside,
     "look": _look,
     "rest": _rest,
     "starter": _starter,

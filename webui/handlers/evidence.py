@@ -10,7 +10,7 @@ from anyio import to_thread
 
 from core.errors import DocumentError, NotFoundError, StorageError
 from core.rag.attribution import words_of
-from core.rag.citations import claim_around, sentence_of, supporting_spans
+from core.rag.citations import BETWEEN, claim_around, sentence_of, supporting_spans
 from core.rag.document import Passage
 from core.rag.page_content import kind_of
 from core.rag.places import letters_of, proof_on_page
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
 _TRIED = "try"  # what belongs to no reply, but to a question that was tried in a library: `try.<library>`
 _FOUND = "look"  # and to words that the palette found in a document: `look.<document>`
+_INSIDE = "inside"  # and to the files in a document: `inside.<document>`
 _DIGITS = 4  # of the number of a sentence
 _STEP = 50  # chunks of a document that are listed at once
 _NOWHERE = (NotFoundError, DocumentError, StorageError)
@@ -105,6 +106,29 @@ async def found(desk: Desk, view: View, document_id: str, chunk: int, text: str)
         reply = _found(text or passage.text, [passage])
         place = Place(f"{_FOUND}.{document_id}", document_id, passage.page, None, 1)
         await _show(workspace, view, reply, place, look)
+
+
+async def inside(desk: Desk, view: View, record_id: str) -> None:
+    """Open a document that holds files, at the first of them, with all of them to choose from.
+
+    Args:
+        record_id: Of a document of the conversation that the tab shows.
+
+    Raises:
+        NotFoundError: There is no such document there, or nothing of it was read.
+    """
+    look = _begun(view)
+    async with desk.reading(view) as workspace:
+        record = await workspace.documents.get(record_id)
+        document_id = record.library_id
+        if record.conversation_id != view.shown_id or document_id is None:
+            raise NotFoundError("There is no such document.")
+        async with _holding(workspace, document_id) as library:
+            files = await to_thread.run_sync(_files_in, library, document_id)
+        if not files:
+            raise NotFoundError("There is no such document.")
+        reply = replace(_found(record.name, files), doubted=(record.name,))  # no words of it are cited
+        await _show(workspace, view, reply, Place(f"{_INSIDE}.{document_id}", document_id, None, None, 1), look)
 
 
 async def paged(desk: Desk, view: View, document_id: str, number: int, part: int = 0) -> None:
@@ -183,10 +207,10 @@ async def _reply(desk: Desk, workspace: Workspace, view: View, message_id: str) 
     `<reply>.beside<n>` is its n-th sentence of a passage that stands beside the answer. `<reply>.<n>` is what a search
     for its n-th claim finds, as if that sentence were the reply: where that bears the sentence out, its sign is gone
     for good. `try.<library>` is what the question found that was tried there last,
-    and `look.<document>` what the palette found in it.
+    `look.<document>` what the palette found in it, and `inside.<document>` the files in it.
     """
     replied, _, claim = message_id.partition(".")
-    if replied in {_TRIED, _FOUND}:
+    if replied in {_TRIED, _FOUND, _INSIDE}:
         place = _open_place(view)
         if place.message_id != message_id or place.found is None:
             raise NotFoundError("This is not shown any more.")
@@ -381,9 +405,20 @@ def _why(reply: ShownReply, place: Place, words: Words) -> str:
         return ""
     if place.message_id.startswith(f"{_FOUND}."):
         return words("evidence.looked_for", words=reply.sought)
+    if place.message_id.startswith(f"{_INSIDE}."):
+        return words("evidence.inside", name=reply.sought, n=len(reply.passages))
     if place.message_id.startswith(f"{_TRIED}."):
         return words("evidence.tried", question=reply.sought)
     return words("claims.closest" if reply.doubted else "claims.again", claim=reply.sought)
+
+
+def _files_in(library: Library, document_id: str) -> list[Passage]:
+    """How each file within a document begins, under its own name: files are its outermost headings."""
+    first: dict[str, Passage] = {}
+    for one in library.context.whole([document_id]):
+        if one.heading:
+            first.setdefault(one.heading.split(BETWEEN)[0], one)
+    return [replace(one, document=name) for name, one in first.items()]
 
 
 def _is_here(library: Library, document_id: str) -> bool:

@@ -97,6 +97,7 @@ def _chip(address: str, name: str) -> str:
     return f'<a class="p-chip" href="{address}?download=1"><span class="p-name">{escaped(name)}</span>{note}</a>'
 
 
+_PARTS_UNREAD = "document_parts_unread"
 _STEP = 5  # per cent: the widths are CSS classes
 # Reading the same bytes again would end the same way.
 _FOR_GOOD = frozenset(
@@ -342,7 +343,10 @@ def share_of(progress: ReadingProgress) -> float | None:
 
 
 def _acts(state: DocumentState, words: Words) -> str:
-    """The actions on a document: at most one, but two for one that was read in part."""
+    """The actions on a document: at most one, but two for one that was read in part.
+
+    One that holds files shows them; its name is for downloading it, as every name is.
+    """
     record = state.record
     key = (record.error or {}).get("key")
     if record.status == "reading":
@@ -352,8 +356,9 @@ def _acts(state: DocumentState, words: Words) -> str:
     elif record.status == "cancelled":
         acts = ("again",) if record.library_id is None else ("rest", "forget")
     else:
+        holds_files = record.status == "ready" and (record.name.lower().endswith(".zip") or key == _PARTS_UNREAD)
         failed = record.status == "failed" and key not in _FOR_GOOD
-        acts = ("again",) if failed else ("meaning",) if state.failed_by_meaning else ()
+        acts = ("again",) if failed else ("meaning",) if state.failed_by_meaning else ("inside",) if holds_files else ()
     links = "".join(_act(act, record, words) for act in acts)
     return f'<span class="p-ways">{links}</span>' if links else ""
 

@@ -7,9 +7,10 @@ import html
 import json
 import re
 import threading
+import zipfile
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -23,6 +24,7 @@ from core.errors import NotFoundError
 from core.rag.citations import cited_numbers
 from core.runs.manager import OwnerRuns
 from core.settings import Settings
+from core.storage.base import DocumentRecord
 from core.testing.script import Reply
 from core.testing.scripted_model import ScriptedModel
 from tests.core.rag.parsers.test_xfa import DATA, TEMPLATE, pdf
@@ -32,6 +34,7 @@ from webui.handlers.act import act
 from webui.handlers.desk import Desk
 from webui.handlers.send import start
 from webui.panels.evidence import evidence_html
+from webui.render.documents import DocumentState, document_card
 from webui.uploads import Uploads
 from webui.views import View, Views
 from webui.words import Words
@@ -46,7 +49,7 @@ QUESTION = "What is the deductible for water damage and for fire damage?"
 def answer(request: Any) -> Reply:
     """Both sentences, with a mark each, that says the number of the passage where they stand."""
     asked = "\n".join(message.get_text_content() for message in request.messages)
-    number = re.findall(r"\[(\d+)\] \(policy", asked[: asked.find(WATER)])[-1]
+    number = re.findall(r"\[(\d+)\] \(p\w+\.", asked[: asked.find(WATER)])[-1]
     return Reply(text=f"You asked about damage. {WATER} [{number}]\n\nAnd more: {FIRE} [{number}]")
 
 
@@ -297,6 +300,42 @@ async def test_what_the_palette_finds_in_a_document_opens_on_its_page_and_nobody
     for wrong in ({"document": "other"}, {"n": 10**6}):
         with pytest.raises(NotFoundError):
             await house.does(**{**asked, **wrong})
+
+
+async def test_what_is_in_an_archive_is_listed_by_a_click_on_its_card_and_each_file_opens(
+    house: House, tmp_path: Path
+) -> None:
+    with zipfile.ZipFile(tmp_path / "papers.zip", "w") as archive:
+        archive.writestr("policy.txt", f"{WATER}\n{FIRE}")
+        archive.writestr("letters/frog.txt", "The frog sings at dusk.")
+        archive.writestr("tool.exe", b"MZ\0\0")
+    await house.asks(tmp_path / "papers.zip")
+    documents = house.engine.stores.of(house.view.owner).documents
+    (record,) = await documents.list(house.view.conversation_id)
+    card = LexborHTMLParser(document_card(DocumentState(record), "./file/x", Words("en")))
+    (link,) = card.css("a.p-do")
+    assert (link.text(), link.attributes["href"]) == ("Look inside", f"#do-inside-{record.id}")
+    panel = await house.does(do="inside", id=record.id)
+    assert panel.css(".p-sought")[0].text() == "What was read of the files in papers.zip: 3"
+    listed = panel.css(".p-quotes")[0].text()
+    assert all(name in listed for name in ("policy.txt", "letters/frog.txt", "tool.exe"))
+    assert "files of this kind are not read" in listed
+    second = await house.does(do="cite", message=f"inside.{record.library_id}", n=2)
+    assert [one.css(".p-where")[0].text() for one in second.css(".p-quotes .p-here")] == ["policy.txt"]
+    assert second.css(".p-file")[0].text() == "papers.zip"
+    assert [one.text() for one in second.css("a.p-at.p-on")] == ["2"]
+    with pytest.raises(NotFoundError):
+        await house.does(do="inside", id="other")
+    await house.does(do="new")
+    with pytest.raises(NotFoundError):
+        await house.does(do="inside", id=record.id)
+
+
+def test_a_card_of_what_holds_no_files_has_no_way_into_it() -> None:
+    record = DocumentRecord("a", "alice", "c", "f", "policy.pdf", "l", "ready", None, 2, 0.0)
+    assert "#do-inside" not in document_card(DocumentState(record), "./file/x", Words("en"))
+    unread = replace(record, name="letter.eml", error={"key": "document_parts_unread", "details": {}})
+    assert "#do-inside-a" in document_card(DocumentState(unread), "./file/x", Words("en"))
 
 
 @pytest.mark.parametrize("turn", ["open", "close", "cite"])
