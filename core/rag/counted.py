@@ -268,7 +268,8 @@ def _things(tables: Sequence[Named], asked: CountQuestion, ask: Callable[[str], 
     found = [(one, _key(one.table, forms)) for one in own or sheets]
     if asked.different or not own:
         found = [(one, key) for one, key in found if key is not None and _is_of(key, forms)]
-    if len(found) > _MOST:
+    places = {(one.document_id, one.table.title) for one, _ in found}
+    if len(found) > _MOST or len(places) < len(found):  # of several tables on a sheet nobody knows which is meant
         return []
     passages = [_thing(one, key, ask, lang) for one, key in found if one.table.whole]
     return [one for one in passages if one is not None]

@@ -116,6 +116,18 @@ async def test_a_sheet_of_sums_by_region_counts_no_sales(library: Library, tmp_p
     assert (await told(library, "How many regions are there?"))[0][0]["text"] == "Sheet Sales has 2 rows."
 
 
+async def test_of_two_tables_on_a_sheet_nothing_is_said_to_be_what_the_sheet_is_called(
+    library: Library, tmp_path: Path
+) -> None:
+    twice = [["Order ID", "Amount"], ["A-1", 10], ["A-2", 20], [], ["Order ID", "Amount"], ["B-1", 10], ["B-2", 5]]
+    library.add(workbook(tmp_path / "shop.xlsx", Orders=twice))
+    assert len(library.tables.of([one.id for one in library.documents()])) == 2
+    assert not any("has 2 rows" in one["text"] for one in (await told(library, "How many orders are there?"))[0])
+    assert (await told(library, "How many rows are there?"))[0][0]["text"].startswith(
+        "shop.xlsx has 4 rows in 2 tables"
+    )
+
+
 async def test_rows_of_a_chinese_list_are_counted(library: Library, tmp_path: Path) -> None:
     out = io.StringIO()
     csv.writer(out).writerows([["订单号", "客户"], ["A1", "张三"], ["A2", "李四"], ["A3", "张三"]])
