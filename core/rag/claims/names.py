@@ -144,17 +144,18 @@ def _latin_names(text: str) -> list[Name]:
     words = list(_LATIN_WORD.finditer(text))
     if not words:
         return []
-    capital = [word for word in words if any(letter.isupper() for letter in word[0])]
+    capital = [word for word in words if word[0] != word[0].lower()]
+    if not capital:
+        return []
     long = [word for word in words if len(word[0]) > 3]
     if len(long) > 3 and sum(word[0][0].isupper() for word in long) > 0.8 * len(long) and not _HAN.search(text):
         return []  # a title
     runs: list[list[re.Match[str]]] = []
     for word in capital:
-        if (
-            folded(word[0]) in _NO_NAMES
-            or (folded(word[0]) in STOP_WORDS and not word[0].isupper())
-            or len(word[0]) < 2
-        ):
+        if len(word[0]) < 2:
+            continue
+        small = folded(word[0])
+        if small in _NO_NAMES or (small in STOP_WORDS and not word[0].isupper()):
             continue
         if runs and _JOINS.fullmatch(text, runs[-1][-1].end(), word.start()):
             runs[-1].append(word)
@@ -166,7 +167,7 @@ def _latin_names(text: str) -> list[Name]:
         begins = (
             _is_beginning(text, start) and len(run) == 1 and run[0][0][1:].islower() and not run[0][0].endswith("s'")
         )
-        parts = tuple(part for word in run for part in re.split("-", folded(word[0])) if len(part) > 1)
+        parts = tuple(part for word in run for part in folded(word[0]).split("-") if len(part) > 1)
         if parts:
             found.append(Name(text[start:end], parts, start, begins))
     return found
