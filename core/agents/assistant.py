@@ -280,7 +280,8 @@ class Assistant(FnCallAgent):
         if self._attached is None:  # else the page says it
             messages, unread = await self._told_of_library(messages, library, documents, lang)
         fits = self._fits_whole(messages)
-        ask = self._search(messages, library, documents, lang, fits, unread)
+        finder = self._finder(messages, library, documents, lang, fits)
+        ask = self._search(finder, unread)
         queries = {} if small else await self._queries(library, documents)
         tools: dict[str, BaseTool] = {**queries, **self.function_map, ask.name: ask}
         read = await self._reading(library, documents, fits, unread)
@@ -289,7 +290,7 @@ class Assistant(FnCallAgent):
         loop = self._loop(tools, list(self.function_map) if small else None)
         if self._model().support_multimodal_input:
             loop = replace(loop, model=SeeingModel(loop.model, library, self._rag.max_picture_pixels))
-        opening = None if is_resumed(context) else await self._opening(ask.name, messages, lang, read)
+        opening = None if is_resumed(context) else await self._opening(ask.name, messages, lang, read, finder)
         told = self._citing(messages, documents, lang, found=resumed_messages(messages, context))
         return loop.reply(told, lang=lang, opening=opening, **context)
 
@@ -341,25 +342,26 @@ class Assistant(FnCallAgent):
 
         return {AskTables.name: AskTables(tables, partial(library.tables.ask, documents))}
 
-    def _search(
-        self,
-        messages: list[Message],
-        library: Library,
-        documents: Collection[str],
-        lang: Lang,
-        fits: int = 0,
-        unread: Sequence[str] = (),
-    ) -> AskDocuments:
-        """The tool that finds passages for this reply.
+    def _finder(
+        self, messages: list[Message], library: Library, documents: Collection[str], lang: Lang, fits: int
+    ) -> Finder:
+        """What finds passages for this reply.
 
         Args:
             fits: Tokens of documents that are given whole where the question is about all of them.
-            unread: A sentence for each document that holds no text.
         """
         model, question = self._model(), last_question(messages)
-        finder = Finder(library, documents, model, self._rag, self._words, lang, question, self._attached, fits)
+        return Finder(library, documents, model, self._rag, self._words, lang, question, self._attached, fits)
+
+    def _search(self, finder: Finder, unread: Sequence[str] = ()) -> AskDocuments:
+        """The tool that finds passages for this reply.
+
+        Args:
+            unread: A sentence for each document that holds no text.
+        """
+        model = self._model()
         options = {"k": self._rag.top_k, "notice": not model.small, "brief": finder.is_brief}
-        sight = Sight(library, documents, model, self._rag, question, room_of(model))
+        sight = Sight(finder.library, finder.documents, model, self._rag, finder.question, room_of(model))
         return AskDocuments(
             finder.find,
             options,
@@ -388,13 +390,14 @@ class Assistant(FnCallAgent):
         return CITE_SMALL[lang] if self._model().small else CITE[lang]
 
     async def _opening(
-        self, name: str, messages: list[Message], lang: Lang, read: ReadDocuments | None = None
+        self, name: str, messages: list[Message], lang: Lang, read: ReadDocuments | None, finder: Finder
     ) -> OpeningCall | None:
         """The search before the model is asked, or the reading of all that the question is about.
 
         Args:
             name: The tool that searches.
             read: The tool that reads, where not all fits into one request.
+            finder: Knows whether a count is all that is asked for, which needs no reading.
         """
         question = last_question(messages)
         if not question or is_sum(question):
@@ -402,7 +405,7 @@ class Assistant(FnCallAgent):
         query = await self._query(messages, lang)
         small, talk = self._model().small, is_small_talk(question)
         search = OpeningCall(name, {"query": query}, quiet=talk, told_if_empty=not small)
-        if read is None or talk or not await read.is_needed(question):
+        if read is None or talk or await finder.counts() or not await read.is_needed(question):
             return search
         return OpeningCall(read.name, {"question": question}, asks=True, otherwise=search)
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from core.agents.excerpts import excerpt
 from core.agents.search_query import KeywordQuery, has_content_words
-from core.errors import DocumentError, NoSpaceError
+from core.errors import DocumentError, NoSpaceError, StorageError
 from core.llm.calling.json_schema import needed
 from core.llm.picture_tokens import picture_tokens
 from core.llm.tokens import estimate_tokens
@@ -211,6 +211,7 @@ class Finder:
     coverage: Coverage | None = None
     whole: bool = False
     _searches: int = 0
+    _count: Count | None = None
 
     @property
     def is_brief(self) -> bool:
@@ -228,7 +229,8 @@ class Finder:
         self._searches += 1
         self.read, self.coverage, self.whole = (), None, False
         is_first = self._searches == 1
-        if is_first and (count := await self._counted()).passages:
+        if is_first and await self.counts():
+            count = await self._counted()
             told = list(count.passages)
             if self.model.small and count.alone:
                 return told
@@ -253,14 +255,21 @@ class Finder:
             found += [one for one in beginnings if (one.document_id, one.chunk_id) not in known]
         return await self._fitting(found, question)
 
+    async def counts(self) -> bool:
+        """Whether the question asks how many rows or pages there are, and a program knows: then nothing is read."""
+        return bool((await self._counted()).passages)
+
     async def _counted(self) -> Count:
-        """How many rows or pages there are, where the question asks for that."""
-        if not may_count(self.question):
-            return Count()
+        """How many rows or pages there are, where the question asks for that; it is found out once."""
+        if self._count is None:
+            self._count = await self._counted_now() if may_count(self.question) else Count()
+        return self._count
+
+    async def _counted_now(self) -> Count:
         gone = threading.Event()
         try:
             return await asyncio.to_thread(counted, self.library, self.documents, self.question, self.lang, gone.is_set)
-        except (DocumentError, NoSpaceError):  # what words find is an answer, too
+        except (DocumentError, NoSpaceError, StorageError):  # what words find is an answer, or says what is wrong
             return Count()
         finally:
             gone.set()  # a long sheet is read no further where the reply is stopped

@@ -163,6 +163,17 @@ async def test_another_model_gets_the_count_before_what_words_find(library: Libr
     assert len(passages) > 1
 
 
+async def test_for_a_count_of_all_rows_no_model_reads_all_of_them(library: Library, tmp_path: Path) -> None:
+    many = [["Order ID", "Remark"], *([f"A-{n}", f"It was sent to street {n}, as ever. " * 4] for n in range(3000))]
+    library.add(workbook(tmp_path / "shop.xlsx", Orders=many))
+    model = ScriptedModel("There are 3,000 rows.")
+    agent = Assistant(llm=model, library=library)
+    question = [Message("user", "How many rows are there in all the sheets?")]
+    called = [one.message.name async for one in agent.stream(question) if isinstance(one, ToolFinished)]
+    assert called == ["ask_documents"]
+    assert "Sheet Orders has 3,000 rows." in "".join(one.get_text_content() for one in model.requests[0].messages)
+
+
 async def test_beside_prose_that_may_say_another_number_a_small_model_gets_both(
     library: Library, tmp_path: Path
 ) -> None:
