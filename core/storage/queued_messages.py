@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from sqlalchemy import Connection, Row, delete, func, insert, select, update
 
 from core.errors import ConflictError, NotFoundError
 from core.storage.base import QueuedMessage, new_id
 from core.storage.conversations import clean, conversation_of, held_conversation, use_files
+from core.storage.sending import rows_of
 from core.storage.statements import QUEUED
 from core.storage.tables import file_uses, queued_messages, runs
 
@@ -17,6 +18,15 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from core.storage.database import Database
+
+
+_newest = select(runs.c.status).where(runs.c.conversation_id == queued_messages.c.conversation_id)
+_newest = _newest.order_by(runs.c.started_at.desc(), runs.c.id).limit(1).correlate(queued_messages)
+_DUE: Final = (
+    select(queued_messages.c.owner_id, queued_messages.c.conversation_id, queued_messages.c.id)
+    .where(_newest.scalar_subquery() == "complete")
+    .order_by(queued_messages.c.position.desc(), queued_messages.c.id.desc())
+)
 
 
 class QueuedMessages:
@@ -141,12 +151,7 @@ class AllQueuedMessages:
 
         Where the newest reply failed or was stopped, what waits is its owner's to send.
         """
-        newest = select(runs.c.status).where(runs.c.conversation_id == queued_messages.c.conversation_id)
-        newest = newest.order_by(runs.c.started_at.desc(), runs.c.id).limit(1).correlate(queued_messages)
-        columns = (queued_messages.c.owner_id, queued_messages.c.conversation_id, queued_messages.c.id)
-        query = select(*columns).where(newest.scalar_subquery() == "complete")
-        query = query.order_by(queued_messages.c.position.desc(), queued_messages.c.id.desc())
-        rows = await self._database.read(lambda c: c.execute(query).all())
+        rows = await self._database.read(lambda c: rows_of(c, _DUE, {}))
         firsts = {str(row.conversation_id): (str(row.owner_id), str(row.id)) for row in rows}
         return [(owner, conversation, message) for conversation, (owner, message) in firsts.items()]
 

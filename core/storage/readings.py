@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from sqlalchemy import Connection, Row, func, select, text, update
+from sqlalchemy import Connection, Integer, Row, bindparam, func, select, text, update
 
 from core.errors import ConflictError
 from core.storage.base import QUEUED, Lease
 from core.storage.dialects import clock, notify, upsert
 from core.storage.documents import document_record
 from core.storage.reading_rows import first_epoch, shut_out
+from core.storage.sending import rows_of
 from core.storage.tables import documents, readings
 
 if TYPE_CHECKING:
@@ -27,6 +28,10 @@ _UNREAD: Final = (
     .outerjoin(readings, readings.c.document_id == documents.c.id)
     .where(_IS_UNREAD)
 )
+_OLDEST: Final = _UNREAD.order_by(
+    func.coalesce(readings.c.worker == QUEUED, False),
+    documents.c.created_at,
+).limit(bindparam("most", type_=Integer))
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +93,7 @@ class AllReadings:
 
     async def unread(self, most: int) -> list[Unread]:
         """What is being read, and after it what waits, the oldest first; `most` at most. Raises StorageError."""
-        waits = func.coalesce(readings.c.worker == QUEUED, False)
-        query = _UNREAD.order_by(waits, documents.c.created_at).limit(most)
-        rows = await self._database.read(lambda c: c.execute(query).all())
+        rows = await self._database.read(lambda c: rows_of(c, _OLDEST, {"most": most}))
         return [_unread(row) for row in rows]
 
     async def waiting(self, each: int) -> list[Unread]:

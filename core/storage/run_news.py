@@ -83,6 +83,7 @@ _OPEN: Final = (
     .where(statements.IS_RUNNING, runs.c.worker == bindparam("holder"), run_requests.c.answer.is_(None))
     .order_by(run_requests.c.at)
 )
+_QUEUED: Final = WITH_LEASES.where(runs.c.worker == QUEUED, statements.IS_RUNNING).order_by(runs.c.started_at)
 _ANSWERS_STAY: Final = 600.0  # seconds; whoever asked has read them, or is gone
 
 
@@ -118,13 +119,12 @@ class RunNews:
 
     async def queued(self) -> tuple[list[tuple[RunRecord, Lease]], dict[str, int]]:
         """The runs that wait for a process, the oldest first, and how many of their owners' are being written."""
-        waits = (runs.c.worker == QUEUED) & statements.IS_RUNNING
-        query = WITH_LEASES.where(waits).order_by(runs.c.started_at)
-        written = runs.c.worker.not_in({QUEUED, WAITING})
 
         def load(connection: Connection) -> tuple[list[tuple[RunRecord, Lease]], dict[str, int]]:
-            found = [(run_record(row), lease_of(row)) for row in connection.execute(query).all()]
-            whose = {record.owner_id for record, _ in found}
+            found = [(run_record(row), lease_of(row)) for row in rows_of(connection, _QUEUED, {})]
+            if not found:  # nearly always
+                return [], {}
+            whose, written = {record.owner_id for record, _ in found}, runs.c.worker.not_in({QUEUED, WAITING})
             count = select(runs.c.owner_id, func.count()).where(
                 statements.IS_RUNNING, written, runs.c.owner_id.in_(whose)
             )

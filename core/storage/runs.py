@@ -410,8 +410,7 @@ class AllRuns:
 
     async def running(self) -> list[tuple[RunRecord, Lease]]:
         """Every run that is marked as running, of all owners, each with who holds it: to find what was left behind."""
-        query = WITH_LEASES.where(_RUNNING).order_by(runs.c.started_at)
-        rows = await self._database.read(lambda c: c.execute(query).all())
+        rows = await self._database.read(lambda c: rows_of(c, _ALL_RUNNING, {}))
         return [(run_record(row), lease_of(row)) for row in rows]
 
     async def renew(self, held: Mapping[str, int], lasts: float = LEASE_SECONDS) -> set[str]:
@@ -568,6 +567,7 @@ def run_record(row: Row[Any]) -> RunRecord:
 
 WITH_LEASES: Final = select(runs, (runs.c.lease_until < clock()).label("over"))
 """Rows of `runs`, each with whether its lease is over."""
+_ALL_RUNNING: Final = WITH_LEASES.where(_RUNNING).order_by(runs.c.started_at)
 
 
 def lease_of(row: Row[Any]) -> Lease:
