@@ -138,7 +138,11 @@ def empty_postgres(migrated_postgres: str) -> Iterator[Callable[[], str]]:
                 "AND tablename !~ '_[0-9]+$'"  # the parts of a table go with their whole
             )
             names = [name for (name,) in connection.execute(ours).fetchall()]
-            connection.execute(";".join(f"DELETE FROM {name}" for name in names).encode())
+            # To delete from fifty tables takes twenty times as long as to look which of them hold anything: a few do.
+            looks = " UNION ALL ".join(f"(SELECT '{name}' FROM {name} LIMIT 1)" for name in names)
+            held = [name for (name,) in connection.execute(looks.encode()).fetchall()]
+            if held:
+                connection.execute(";".join(f"DELETE FROM {name}" for name in held).encode())
             return migrated_postgres
 
         yield emptied
