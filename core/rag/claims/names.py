@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
@@ -118,6 +119,7 @@ class Name:
     begins: bool = False
 
 
+@lru_cache(8_192)  # a name comes again and again
 def folded(text: str) -> str:
     """A word in small letters without accents."""
     lower = text.casefold().replace("’", "'").removesuffix("'s").removesuffix("'")
