@@ -93,7 +93,7 @@ class SharedTurns:
 def _passage(one: ExportedCitation | None, number: int, said: str) -> dict[str, Any]:
     """A passage; one that the page shows nowhere keeps its number and nothing else."""
     if one is None or not (one.cited or (one.text and _plainly(one.text) in said)):
-        return {**_EMPTY, "number": number}
+        return {**_EMPTY, "number": number, "chunk_id": number}  # which tells it from the next one without a text
     web = {"url": one.url} if one.url else {}
     return {
         **_EMPTY,

@@ -1,7 +1,8 @@
 """A conversation behind a link: a bundle of what is in sight of it now, and what that holds, before it is made.
 
 The bundle has the page that the link shows, and the same turns as rows, so that whoever reads the page may go on in a
-copy of their own. Both are made of the same values: what the page does not show is in neither.
+copy of their own. Both are made of the same values: what the page does not show is in neither. Of documents that is
+what replies cite; what a search found beside it stays with the owner, whose own exports have it.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from core.errors import ParlourError, StorageError
 from core.export.bundle import MANIFEST, line, manifest, page_entry
+from core.export.cited_results import only_cited
 from core.export.html_page import HtmlWriter
 from core.export.shared_turns import SharedTurns
 from core.export.zip_stream import ZipStream
@@ -112,8 +114,8 @@ class _Making(HtmlWriter):
         self._size = 0
 
     def turns(self, turns: Iterable[ExportedTurn]) -> str:
-        """Some turns, one after the other."""
-        listed = list(turns)
+        """Some turns, one after the other, with nothing of documents that they do not cite."""
+        listed = [only_cited(one, self._lang) for one in turns]
         self._shown += listed
         return super().turns(listed)
 

@@ -226,7 +226,11 @@ def _output(call: CallBlock, words: Words, message_id: str, numbers: Mapping[tup
     shown = f'<div class="p-files p-things">{"".join(things)}</div>' if things else ""
     lines = [_caption(caption), "", *([f'<p class="p-note">{escaped(note)}</p>', ""] if note else [])]
     if found:
-        rows = "".join(_passage(passage, words, message_id, numbers.get(address_of(passage))) for passage in found)
+        kept = [one for one in found if one.get("text") or one.get("document")]  # a copy of what is shared lacks some
+        rows = "".join(_passage(passage, words, message_id, numbers.get(address_of(passage))) for passage in kept)
+        if lacking := len(found) - len(kept):
+            said = words("call.not_here_one") if lacking == 1 else words("call.not_here", n=lacking)
+            rows += f'<p class="p-where">{escaped(said)}</p>'
         return [
             *lines,
             f'<div class="p-found">{rows}{_steps(extra, words)}</div>',

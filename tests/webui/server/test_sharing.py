@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+import zipfile
 from collections.abc import AsyncIterator
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,8 @@ from core.errors import QuotaError
 from core.storage import shares
 from core.testing.scripted_model import ScriptedModel
 from tests.webui.server.sharing_engine import Sharing, sharing
+from tests.webui.server.test_evidence import QUESTION, WATER, policy_pdf
+from tests.webui.server.test_evidence import answer as documents_answer
 from webui.handlers.sharing import LASTS
 
 pytestmark = pytest.mark.anyio
@@ -22,8 +26,8 @@ HOSTILE = "<script>alert(1)</script> <img src=//evil.example/x> **bold**"
 
 @pytest.fixture
 async def here(tmp_path: Path, anyio_backend: str, request: pytest.FixtureRequest) -> AsyncIterator[Sharing]:
-    model = ScriptedModel("In the north.", HOSTILE, *("Yes." for _ in range(9)))
-    async with sharing(tmp_path, model, **getattr(request, "param", {})) as made:
+    given = {"answers": ("In the north.", HOSTILE, *("Yes." for _ in range(9))), **getattr(request, "param", {})}
+    async with sharing(tmp_path, ScriptedModel(*given.pop("answers")), **given) as made:
         yield made
 
 
@@ -282,3 +286,28 @@ async def test_where_it_is_switched_off_nothing_is_shared_and_old_links_lead_now
     assert (await here.client.get("/shares/preview", params={"id": view.conversation_id})).status_code == 403
     token, _ = await here.engine.stores.of(here.owner).shares.add("c", "t", b"page", ends_at=None, held=shares.Held())
     assert (await here.opened(f"/shared/{token}")).status_code == 404
+
+
+@pytest.mark.parametrize("here", [{"answers": (documents_answer, "Yes.")}], indirect=True)
+async def test_of_documents_a_link_has_what_the_reply_cites_and_an_export_of_ones_own_all_that_was_found(
+    here: Sharing, tmp_path: Path
+) -> None:
+    sales = tmp_path / "sales.csv"
+    sales.write_text("town,deductible damage\nArdmore,981\nBunbeg,982\n")
+    view = here.tab()
+    await here.say(view, QUESTION, (policy_pdf(tmp_path), sales))
+    made = await here.call("make", id=view.conversation_id, lasts="ever")
+    page = (await here.opened(made["path"])).text
+    preview = await here.client.get("/shares/preview", params={"id": view.conversation_id})
+    _, kept = await here.engine.stores.shares.content(made["path"].rpartition("/")[2])
+    with zipfile.ZipFile(BytesIO(kept)) as archive:
+        bundle = "".join(archive.read(name).decode() for name in archive.namelist() if not name.endswith(".png"))
+    for text in (page, preview.text, bundle):
+        assert WATER in text, "it is cited"
+        assert "Ardmore" not in text
+        assert "Nothing of interest stands here." not in text
+        assert "that the reply does not cite" in text
+    async with here.engine.workspaces.open(here.owner) as workspace:
+        for form in ("html", "json"):
+            exported = await workspace.conversation(view.conversation_id).export(form)
+            assert "Ardmore" in "".join([piece async for piece in exported.pieces])

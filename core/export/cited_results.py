@@ -1,0 +1,104 @@
+"""A turn for readers who have none of its documents: of what tools found in them, it keeps what the reply cites.
+
+A search gives a model many passages, often all that a document has; what is shared is the reply, and what it rests on.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from core.messages.content import ContentItem
+from core.messages.message import FUNCTION
+from core.rag.citations import harmless
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from core.export.schema import ExportedCitation, ExportedTurn
+    from core.languages import Lang
+    from core.messages.message import Message
+
+_SAID: Final[Mapping[Lang, Mapping[str, str]]] = {
+    "en": {
+        "one": "1 passage that the reply does not cite was left out.",
+        "more": "{n} passages that the reply does not cite were left out.",
+        "all": "What was read in documents was left out.",
+        "page": ", page {n}",
+    },
+    "zh": {
+        "one": "回答未引用的 1 个段落已略去。",
+        "more": "回答未引用的 {n} 个段落已略去。",
+        "all": "从文档中读取的内容已略去。",
+        "page": "，第 {n} 页",
+    },
+}
+_READERS: Final = frozenset(
+    {
+        "doc_parser",
+        "front_page_search",
+        "hybrid_search",
+        "keyword_search",
+        "retrieval",
+        "simple_doc_parser",
+        "vector_search",
+    }
+)
+"""Tools that give the text of documents without passages that could be cited."""
+
+
+def only_cited(turn: ExportedTurn, lang: Lang) -> ExportedTurn:
+    """The turn without the passages of documents that it does not cite; what was found on the web stays.
+
+    Args:
+        lang: The language of what stands for them.
+    """
+    known = {one.number: one for one in turn.citations}
+    return turn.model_copy(
+        update={
+            "messages": tuple(_result(one, known, lang) for one in turn.messages),
+            "inner": tuple(
+                one.model_copy(update={"messages": tuple(_result(said, known, lang) for said in one.messages)})
+                for one in turn.inner
+            ),
+            "citations": tuple(one if _stays(one) else _emptied(one) for one in turn.citations),
+            "thoughts": (),
+        }
+    )
+
+
+def _stays(one: ExportedCitation) -> bool:
+    return one.cited or bool(one.url)
+
+
+def _emptied(one: ExportedCitation) -> ExportedCitation:
+    """Its number alone, so that the others keep theirs."""
+    nothing: dict[str, Any] = {"document": "", "document_id": "", "page": None, "heading": "", "text": ""}
+    return one.model_copy(update={**nothing, "rectangles": ()})
+
+
+def _result(message: Message, known: Mapping[int, ExportedCitation], lang: Lang) -> Message:
+    if message.role != FUNCTION:
+        return message
+    numbers: list[int] | None = (message.extra or {}).get("passages")
+    if numbers is None:
+        return _told(message, _SAID[lang]["all"]) if message.name in _READERS else message
+    found = [known[number] for number in numbers if number in known]
+    if found and all(one.url for one in found):
+        return message
+    shown = [_block(one, lang) for one in found if _stays(one)]
+    left_out = len(numbers) - len(shown)
+    said = [_SAID[lang]["one" if left_out == 1 else "more"].format(n=left_out)] if left_out else []
+    return _told(message, "\n\n".join([*shown, *said]) or _SAID[lang]["all"])
+
+
+def _told(message: Message, text: str) -> Message:
+    """The message with this text in place of its own; its files are named on the page, and not in it."""
+    files = [one for one in message.items if one.type != "text"]
+    return message.model_copy(update={"content": [ContentItem(text=text), *files] if files else text})
+
+
+def _block(one: ExportedCitation, lang: Lang) -> str:
+    """A passage as a search gives it to a model."""
+    page = _SAID[lang]["page"].format(n=one.page) if one.page is not None else ""
+    heading = f"{harmless(one.heading)}\n" if one.heading else ""
+    return f"[{one.number}] ({harmless(one.document)}{page})\n{heading}{harmless(one.text)}"
