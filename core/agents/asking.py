@@ -6,18 +6,17 @@ import asyncio
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
-from os import PathLike
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from core.agents.conduct import guarded
 from core.agents.conversation import append_system
 from core.agents.mapping import conversation_of, messages_named
 from core.agents.output import OutputType, TypedOutput, checked_retries
+from core.agents.question_files import with_files
 from core.agents.reply import Reply, ReplyFold, passages_in
 from core.bridge.cancellation import released_events
 from core.errors import BadMessagesError, LimitReachedError, ModelMisbehavedError, SettingsError, shown
 from core.llm.request import ChatRequest
-from core.messages.content import ContentItem
 from core.messages.message import ASSISTANT, USER, Message, Usage
 from core.messages.transcript import Transcript
 from core.tools.approval import Guard
@@ -77,14 +76,14 @@ class Asking:
             raise SettingsError(said, hint="Write deps=... for what your functions need.", name="run_state")
         limits = _limits(given.get("limits"))
         Guard.of(given.get("approval"))
-        new = _with_files(conversation_of(question), given.get("files"))
+        new, fates = with_files(conversation_of(question), given.get("files"))
         _check_said(new)
         asked = [*_history(given.get("history")), *new]
         kind = OutputType.of(given.get("output_type", str))
         output = TypedOutput(kind, checked_retries(given.get("output_retries", TypedOutput().retries)))
         has_checks = agent.extras is not None and bool(agent.extras.hooks.check)
         wanted = output if kind is not None or has_checks else None
-        state = RunState(given.get("deps"), Meter(limits), output=wanted, messages=asked)
+        state = RunState(given.get("deps"), Meter(limits), output=wanted, messages=asked, files=fates)
         return cls(agent, asked, state, output, given.get("approval"), options, ReplyFold(asked))
 
     async def events(self) -> AsyncGenerator[Event, None]:
@@ -262,23 +261,3 @@ def _check_said(new: Sequence[Message]) -> None:
     words = "".join(item.text or "" for item in last.items)
     said = f"question must have words or files, and {shown(words)} has none."
     raise BadMessagesError(code="400", message=said, hint='Write ask("What is tea?").')
-
-
-def _with_files(asked: list[Message], files: object) -> list[Message]:
-    """The conversation whose question has these files. Raises SettingsError."""
-    if files is None:
-        return asked
-    if isinstance(files, str | bytes) or not isinstance(files, Sequence):
-        example = repr(files) if isinstance(files, str) and files else '"manual.pdf"'
-        said = f"files must be a list of paths and addresses, not {shown(files)}."
-        raise SettingsError(said, hint=f"Write files=[{example}].", name="files")
-    given = cast("Sequence[object]", files)
-    for one in given:
-        if not isinstance(one, str | PathLike) or not str(cast("Any", one)).strip():
-            said = f"files must be a list of paths and addresses, and {shown(one)} is neither."
-            raise SettingsError(said, hint='Write files=["manual.pdf"].', name="files")
-    if given and (not asked or asked[-1].role != USER):
-        said = "files belong to a question, and the last message is none of the user's."
-        raise SettingsError(said, hint="Ask with a text, or with messages whose last is the user's.", name="files")
-    items = [*asked[-1].items, *(ContentItem(file=str(one)) for one in given)] if given else []
-    return [*asked[:-1], asked[-1].model_copy(update={"content": items})] if given else asked

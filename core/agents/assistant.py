@@ -34,10 +34,12 @@ from core.rag.attached import in_library, listed, without_text
 from core.rag.config import RAGConfig
 from core.tools.base import files_of
 from core.tools.builtin.ask_documents import AskDocuments
+from core.tools.run_state import state_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Sequence
 
+    from core.agents.file_library import Fates
     from core.agents.tools import GivenTool
     from core.languages import Lang
     from core.llm.open_model import GivenModel
@@ -432,7 +434,11 @@ class Assistant(FnCallAgent):
     ) -> tuple[Library, Collection[str]]:
         """The library, and the ids of the documents to search."""
         if self._library is None:
-            return await read_files(self._own, conversation_files(messages), lang, context.get("progress"))
+            state, more = state_of(context), conversation_files(messages)
+            fates: Fates = {} if state is None else state.files
+            if any(tool.file_access for tool in self.function_map.values()):  # what cannot be read is for them
+                fates = {path: fate for path, fate in fates.items() if fate != "must"}
+            return await read_files(self._own, more, lang, context.get("progress"), fates)
         if self._documents is None:
             return self._library, [document.id for document in await asyncio.to_thread(self._library.documents)]
         return self._library, self._documents

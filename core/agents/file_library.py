@@ -51,6 +51,9 @@ _MOST_FILES = 10_000  # of one folder
 _Key: TypeAlias = tuple[str, int, int]
 """Path, size and time of change."""
 Told: TypeAlias = Callable[[str, ReadingProgress, int, int], None]
+Fate: TypeAlias = Literal["must", "may_fail"]
+Fates: TypeAlias = "Mapping[str, Fate]"
+"""Files of a question, by path: one that it named must be read, one that its folder brought is passed over."""
 
 
 class FileLibrary:
@@ -101,7 +104,11 @@ class FileLibrary:
         return list(found.values())
 
     def with_files(
-        self, more: Iterable[str], told: Told | None = None, stopped: threading.Event | None = None
+        self,
+        more: Iterable[str],
+        told: Told | None = None,
+        stopped: threading.Event | None = None,
+        fates: Fates | None = None,
     ) -> tuple[Library, list[str]]:
         """The library with all files in it, and the ids of their documents. Blocks while it reads, several at a time.
 
@@ -111,13 +118,15 @@ class FileLibrary:
             told: Called while files are read, from any thread: with the name of one, how far it is, how many files are
                 read, and how many there are to read.
             stopped: Ends the reading when it is set.
+            fates: Files of the conversation that the question decides about.
 
         Raises:
             DocumentError: A file cannot be read, or not be fetched.
         """
         with self._guard:
-            library = self._open()
-            wanted = [*self._wanted(), *(_Wanted(path, "talk") for path in more if path not in self._unreachable)]
+            library, fate = self._open(), (fates or {}).get
+            talk = (_Wanted(path, "talk", fate(path)) for path in more if path not in self._unreachable)
+            wanted = [*self._wanted(), *talk]
             files = [(key, one) for one in wanted if (key := _key(one)) is not None]
             new: dict[_Key, _Wanted] = {}
             for key, one in files:
@@ -179,8 +188,7 @@ class FileLibrary:
         if isinstance(error, FetchError) and one.origin == "talk":
             self._unreachable.add(one.path)
             raise error
-        may_fail = one.origin == "folder" or (one.origin == "talk" and isinstance(error, UnsupportedFormatError))
-        if is_stopped or not may_fail:
+        if is_stopped or not one.may_fail(error):
             raise _naming(error, one.name)
         self._unreadable.add(key)
         _log.log(
@@ -244,6 +252,13 @@ class _Wanted:
 
     path: str
     origin: Literal["given", "folder", "talk"] = "given"
+    fate: Fate | None = None  # of one in a conversation, where the question decides
+
+    def may_fail(self, error: ParlourError) -> bool:
+        """Whether it is passed over where it cannot be read."""
+        if self.fate is not None:
+            return self.fate == "may_fail"
+        return self.origin == "folder" or (self.origin == "talk" and isinstance(error, UnsupportedFormatError))
 
     @property
     def source(self) -> str | Path:
@@ -338,7 +353,11 @@ _READING: Final[Mapping[Lang, tuple[str, str]]] = {
 
 
 async def read_files(
-    library: FileLibrary, more: Iterable[str], lang: Lang, follow: Callable[..., None] | None = None
+    library: FileLibrary,
+    more: Iterable[str],
+    lang: Lang,
+    follow: Callable[..., None] | None = None,
+    fates: Fates | None = None,
 ) -> tuple[Library, list[str]]:
     """As `FileLibrary.with_files`, in a thread.
 
@@ -346,6 +365,7 @@ async def read_files(
         lang: The language in which it is told what is read.
         follow: Called on the loop while files are read, as for calls of tools: with "documents", a text, how many files
             are read, and how many there are to read.
+        fates: As of `with_files`.
     """
     ended: list[ProgramEnd] = []
 
@@ -368,7 +388,7 @@ async def read_files(
         reporter(text.format(name=name, page=progress.pages, pages=progress.total), done, files)
 
     try:
-        read = await asyncio.to_thread(library.with_files, more, told if follow is not None else None, stopped)
+        read = await asyncio.to_thread(library.with_files, more, told if follow is not None else None, stopped, fates)
     except asyncio.CancelledError:  # the thread would read on, and the next question wait for it
         stopped.set()
         raise
@@ -384,6 +404,21 @@ def conversation_files(messages: Iterable[Message]) -> list[str]:
     items = (item for message in messages if message.role == USER for item in message.items)
     files = (item.value for item in items if item.type == "file" and isinstance(item.value, str))
     return [file for file in files if is_web_address(file) or local_path(file).is_file()]
+
+
+def paths_at(given: str) -> list[str]:
+    """The path of a file, or those of the files of a folder or pattern, as in a constructor's `files`.
+
+    Raises:
+        BrokenDocumentError: There is none.
+        SettingsError: There are too many, or it is no pattern.
+    """
+    return [one.path for one in _files_at(given)]
+
+
+def check_there(path: str) -> None:
+    """Raises BrokenDocumentError where there is no such file on this machine."""
+    _existing_file(path)
 
 
 def local_path(address: str) -> Path:

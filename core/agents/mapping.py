@@ -11,6 +11,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from core.agents.arguments import check_keywords
+from core.agents.question_files import check_files
 from core.bridge.cancellation import released
 from core.bridge.snapshots import as_messages, dumped
 from core.errors import BadMessagesError, ParlourError, shown
@@ -99,6 +100,7 @@ async def map_questions(
         nonlocal over
         result: Answer | ParlourError
         try:
+            check_files(conversations[place])
             result = await ask_agent(agent, conversations[place], approval=guard, **kwargs)
         except ParlourError as error:
             result = error

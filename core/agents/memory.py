@@ -11,10 +11,12 @@ from core.agents.retrieval import Finder, NoModel
 from core.agents.search_query import KeywordQuery, with_earlier_questions
 from core.messages.events import MessageFinished, MessageStarted, TextDelta
 from core.rag.config import RAGConfig
+from core.tools.run_state import state_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from core.agents.file_library import Fates
     from core.agents.tools import GivenTool
     from core.languages import Lang
     from core.llm.open_model import GivenModel
@@ -63,9 +65,9 @@ class Memory(Agent):
         self._words = KeywordQuery(self._rag.rag_keygen_strategy)
 
     async def _stream_reply(self, messages: list[Message], *, lang: Lang, **kwargs: Any) -> Stream:
-        del kwargs
         yield MessageStarted(self.name)
-        passages = await self.find(messages, lang=lang)
+        state = state_of(kwargs)
+        passages = await self._find(messages, lang, {} if state is None else state.files)
         yield TextDelta(json.dumps(self._by_document(passages), ensure_ascii=False))
         yield MessageFinished("stop")
 
@@ -75,8 +77,11 @@ class Memory(Agent):
         Raises:
             DocumentError: A file cannot be read.
         """
+        return await self._find(messages, lang, {})
+
+    async def _find(self, messages: Sequence[Message], lang: Lang, fates: Fates) -> list[Passage]:
         questions = with_earlier_questions(messages)
-        library, documents = await read_files(self._own, conversation_files(messages), lang)
+        library, documents = await read_files(self._own, conversation_files(messages), lang, fates=fates)
         if not questions or not documents:
             return []
         model = self.llm or NoModel()

@@ -172,6 +172,7 @@ class RunState:
         output: What its answer must be; `None` for any text.
         messages: The conversation so far.
         lang: Its language.
+        files: Those of the question, by path: whether one must be read, or may fail, since its folder brought it.
 
     Attributes:
         data: What tools gave to the program, by call.
@@ -186,6 +187,7 @@ class RunState:
     output: OutputCheck | None = None
     messages: Sequence[Message] = ()
     lang: Lang = "en"
+    files: Mapping[str, Literal["must", "may_fail"]] = field(default_factory=dict[str, Literal["must", "may_fail"]])
     data: dict[str, Any] = field(default_factory=dict[str, Any])
     attempts: Counter[str] = field(default_factory=Counter[str])
     evidence: Sequence[Any] = ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -87,9 +88,10 @@ def test_an_agent_with_a_step_of_qwen_agents_answers_too():
     assert Echo(llm=ScriptedModel("4")).ask("not a number", output_type=int).output == 4
 
 
-def test_files_belong_to_the_question():
+def test_files_belong_to_the_question(tmp_path: Path):
+    (tmp_path / "a.pdf").write_bytes(b"%PDF-1.7")
     model = ScriptedModel("Yes.")
-    BasicAgent(llm=model).ask("Look.", files=["a.pdf"])
+    BasicAgent(llm=model).ask("Look.", files=[tmp_path / "a.pdf"])
     assert [item.type for item in model.requests[0].messages[-1].items][:1] == ["text"]
     assert "a.pdf" in str(model.requests[0].messages[-1])
 
