@@ -7,8 +7,10 @@ from difflib import SequenceMatcher
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
+from core.agents.protocol import nested_agents
 from core.errors import SettingsError, shown
 from core.languages import LANGS
+from core.llm.validation import WRITING_KEYS
 from core.tools.approval import Guard, Policy
 
 if TYPE_CHECKING:
@@ -45,6 +47,25 @@ _ELSEWHERE: Final = {
 _APPROVAL: Final = ("approval", "approve")  # it decides what may run, so its likely names are caught, too
 _NEAR_APPROVAL: Final = 0.8
 _HOOKS: Final = ("_stream_reply", "_run")
+_CONTEXT: Final = ("ask_user", "begun", "budget", "files", "inside", "max_ref_token", "may_have_run")
+"""What tools of Parlour's are told by keyword, beside what they name."""
+_OURS: Final = __name__.removesuffix("agents.arguments")
+_WRITES: Final = 'It belongs into generate_cfg: write llm={{"model": …, "generate_cfg": {{"{0}": …}}}}.'
+_MADE: Final = "It belongs to the agent: write {0}(…, {1}=…) where it is made."
+_PLACES: Final = {
+    **dict.fromkeys(WRITING_KEYS, _WRITES),
+    "timeout": _WRITES.replace("{0}", "request_timeout"),
+    "generate_cfg": 'It belongs to the model: write llm={{"model": …, "generate_cfg": {{…}}}}.',
+    "extra_generate_cfg": "It belongs to the agent: write agent.extra_generate_cfg = {{…}}.",
+    **dict.fromkeys(("api_key", "base_url", "llm", "llm_cfg", "model", "model_server"), _MADE.replace("{1}", "llm")),
+    **dict.fromkeys(("function_list", "functions", "tools"), _MADE.replace("{1}", "function_list")),
+    **dict.fromkeys(
+        ("instructions", "system", "system_message", "system_prompt"), _MADE.replace("{1}", "system_message")
+    ),
+    **{name: _MADE.replace("{1}", name) for name in ("description", "max_iteration", "name", "rag_cfg")},
+    "stream": "A reply that is shown while it is written is had by events(…) or run(…).",
+}
+"""Names that belong somewhere else, with where; the first blank is the agent's class, or the name."""
 _NO_NAMES: Final = frozenset({"self", "messages", "kwargs"})
 
 
@@ -71,6 +92,39 @@ def check_keywords(
     for name, meant in _misspelt(agent, tools, given, known).items():
         said = f"A reply of {type(agent).__name__} has no argument {name!r}."
         raise SettingsError(said, hint=f"Did you mean {meant!r}?", name=name, meant=meant)
+
+
+def check_taken(agent: object, given: Iterable[str], known: Iterable[str] = ()) -> None:
+    """Refuse a keyword that nothing takes: no step of the agent or of those it leads, and none of their tools.
+
+    A tool or a step of the program's own that takes any keyword may mean it, unless it is known to belong elsewhere.
+
+    Args:
+        agent: The agent.
+        given: Names.
+        known: Further keywords of the caller.
+
+    Raises:
+        SettingsError: There is one; the hint says where it belongs, or what there is.
+    """
+    ours = {*_ALWAYS, *_CONTEXT, *known}
+    if not set(given) - ours:
+        return
+    everyone = [agent, *nested_agents(agent)]
+    steps = [step for one in everyone for hook in _HOOKS if (step := getattr(type(one), hook, None)) is not None]
+    steps += [tool.call for one in everyone for tool in getattr(one, "function_map", {}).values()]
+    unknown = sorted(set(given) - ours - _parameter_names(steps))
+    kind = type(agent).__name__
+    for name in unknown:
+        if place := _PLACES.get(name):
+            hint = place.format(name if place is _WRITES else kind)
+            raise SettingsError(f"A reply of {kind} has no argument {name!r}.", hint=hint, name=name)
+    brought = any((extras := getattr(one, "extras", None)) is not None and extras.toolsets for one in everyone)
+    if not unknown or brought or any(takes_any(step) and not step.__module__.startswith(_OURS) for step in steps):
+        return
+    said = f"A reply of {kind} has no argument {unknown[0]!r}."
+    hint = f"It takes {', '.join(sorted({*_ALWAYS, *known} - {'run_state'}))}."
+    raise SettingsError(said, hint=hint, name=unknown[0])
 
 
 def takes_any(function: Any) -> bool:

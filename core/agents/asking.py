@@ -8,8 +8,10 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
+from core.agents.arguments import check_taken
 from core.agents.conduct import guarded
 from core.agents.conversation import append_system
+from core.agents.limits import check_prices
 from core.agents.mapping import conversation_of, messages_named
 from core.agents.output import OutputType, TypedOutput, checked_retries
 from core.agents.question_files import with_files
@@ -74,7 +76,10 @@ class Asking:
         if "run_state" in options:
             said = "run_state is Parlour's own, and no argument of ask."
             raise SettingsError(said, hint="Write deps=... for what your functions need.", name="run_state")
+        check_taken(agent, options, KEYWORDS)
         limits = _limits(given.get("limits"))
+        if limits.cost is not None:
+            check_prices(agent)
         Guard.of(given.get("approval"))
         new, fates = with_files(conversation_of(question), given.get("files"))
         _check_said(new)

@@ -10,7 +10,7 @@ from functools import partial
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias, cast, overload
 
-from core.agents.arguments import check_keywords, takes_any
+from core.agents.arguments import check_keywords, check_taken, takes_any
 from core.agents.asks import Asks
 from core.agents.conversation import language_of, prepend_system
 from core.agents.extending import Extends
@@ -180,8 +180,9 @@ class Agent(Asks, Extends):
     def run_nonstream(
         self, messages: Sequence[Given], *, approval: Guard | Policy | Ask | None = None, **kwargs: Any
     ) -> Any:
-        """The whole reply to `messages`. `approval` and the rest are as of `stream`."""
+        """The whole reply to `messages`. `approval` and the rest are as of `stream`; what nothing takes is refused."""
         asked, as_dicts = self._checked(messages, kwargs)
+        check_taken(self, kwargs)
         guard = guard_for(approval)
         if self._is_plain_seed(kwargs):
             reply: list[Message] = []

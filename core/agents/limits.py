@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
-from core.errors import LimitReachedError
+from core.agents.protocol import nested_agents
+from core.errors import LimitReachedError, SettingsError
+from core.llm.base import BaseChatModel
+from core.llm.usage import is_priced
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from core.messages.message import Message, Usage
 
@@ -67,6 +70,36 @@ class Budget:
             text = f"The reply has cost {spent:.4g} and waits to be told to go on."
             hint = "Go on, or ask for less."
             raise LimitReachedError(text, hint=hint, key="cost_limit", cost=spent, limit=self.cost)
+
+
+_BACK_ENDS = f"{BaseChatModel.__module__.rpartition('.')[0]}.backends."
+
+
+def check_prices(agent: object) -> None:
+    """Check that a limit of cost can hold: the price of every model that may be asked is known.
+
+    A model of this process costs nothing, and one of the program's own may tell what it costs.
+
+    Raises:
+        SettingsError: One is not known.
+    """
+    for one in [agent, *nested_agents(agent)]:
+        for model in _models_of(getattr(one, "llm", None)):
+            is_ours = type(model).__module__.startswith(_BACK_ENDS)
+            if is_ours and not model.in_process and not is_priced(model.model, model.service):
+                said = f"The price of {model.model!r} is not known, so a limit of cost cannot hold."
+                raise SettingsError(said, hint="Write Limits(tokens=20_000), or Limits(calls=5).", name="limits")
+
+
+def _models_of(given: object) -> Iterator[BaseChatModel]:
+    """A model; those of a chain."""
+    if isinstance(given, BaseChatModel):
+        chain: object = getattr(given, "models", None)
+        if isinstance(chain, tuple):
+            for one in cast("tuple[object, ...]", chain):
+                yield from _models_of(one)
+        else:
+            yield given
 
 
 _MOST = 2  # turns in a row in which the same call is run

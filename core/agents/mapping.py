@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
-from core.agents.arguments import check_keywords
+from core.agents.arguments import check_keywords, check_taken
 from core.agents.question_files import check_files
 from core.bridge.cancellation import released
 from core.bridge.snapshots import as_messages, dumped
@@ -92,6 +92,7 @@ async def map_questions(
 ) -> list[Answer | ParlourError]:
     """The answers, in the order of the questions; `Agent.amap` says what the arguments are."""
     check_keywords(agent, agent.function_map.values(), kwargs, _OF_MAP)
+    check_taken(agent, kwargs, _OF_MAP)
     conversations = [conversation_of(question) for question in _question_list(questions)]
     guard = Guard.of(approval)
     over = 0

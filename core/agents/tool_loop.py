@@ -391,6 +391,8 @@ class ToolLoop:
             return calls
         run.meter.pay(turn.usage)
         await run.after_model(turn)
+        if calls:
+            run.meter.check_used()
         if not calls and run.output is not None:
             if not state.sent_back:
                 run.evidence = state.evidence or passages_found(state.history)

@@ -98,7 +98,7 @@ class BaseChatModel:
         generate: Any = self.cfg.get("generate_cfg") or {}
         if not isinstance(generate, Mapping):
             raise SettingsError("The model's 'generate_cfg' must be a dict.", hint="Give names and values.")
-        given_settings = cast("Mapping[str, Any]", generate).items()
+        given_settings = {"use_raw_api": self.cfg.get("use_raw_api"), **cast("Mapping[str, Any]", generate)}.items()
         self.generate_cfg = read_settings({name: value for name, value in given_settings if value is not None})
         self.label: str = self.model or self.model_type
 

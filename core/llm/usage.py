@@ -127,6 +127,16 @@ async def cost_of(usage: Usage, model: str, service: Service) -> float | None:
     return _cost(usage, model, service.address)
 
 
+def is_priced(model: str, service: Service) -> bool:
+    """Whether the list knows what the model costs. It may have to be loaded, which takes some hundred milliseconds.
+
+    Args:
+        model: The model's name, as the service has it.
+        service: Where it is.
+    """
+    return has_price(service) and _cost(Usage(prompt_tokens=1, completion_tokens=1), model, service.address) is not None
+
+
 async def cost_of_sound(seconds: float, usage: Usage | None, model: str, service: Service) -> float | None:
     """What it costs in US dollars to turn a recording into text; `None` if the list does not know it.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from difflib import get_close_matches
 from functools import lru_cache
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from core.messages.message import Message
 
+_log = logging.getLogger(__name__)
 _LEAST: Final[Mapping[str, float]] = {
     "max_input_tokens": 0,
     "max_retries": 0,
@@ -141,6 +143,7 @@ MODEL_KEYS: Final = frozenset(
         "model_server",
         "model_type",
         "moderation",
+        "use_raw_api",
     }
 )
 """Settings of every model; a back end adds its own."""
@@ -157,6 +160,11 @@ _THEIRS: Final = frozenset(
     }
 )
 """Services' own settings that resemble one of ours; a test goes through the vendors' lists."""
+WRITING_KEYS: Final = (_OURS - MODEL_KEYS) | {
+    *("enable_thinking", "extra_body", "extra_headers", "extra_query", "logit_bias", "n", "parallel_tool_calls"),
+    *("reasoning_effort", "repetition_penalty", "response_format", "thinking_budget", "top_k"),
+}
+"""Settings that belong into `generate_cfg`: elsewhere nothing would heed them."""
 _NEAR: Final = 0.8
 
 
@@ -178,10 +186,14 @@ def check_model_names(names: Iterable[str], known: Iterable[str] = ()) -> None:
         known: The back end's, beside `MODEL_KEYS`.
 
     Raises:
-        SettingsError: One is misspelt; the hint has the right one.
+        SettingsError: One is misspelt, or belongs into `generate_cfg`; the hint has the right one.
     """
     every = MODEL_KEYS | set(known)
     for name in names:
+        if name not in every and (name in WRITING_KEYS or name == "timeout"):
+            meant = "request_timeout" if name == "timeout" else name
+            hint = f'It belongs into generate_cfg: write "generate_cfg": {{"{meant}": …}}.'
+            raise SettingsError(f"A model has no setting {name!r} of its own.", hint=hint, name=name)
         if name in _ELSEWHERE and name not in every:
             hint = "A dict is one model: give a list of models, and the next one answers where one cannot."
             raise SettingsError(f"A model has no setting {name!r}.", hint=hint, name=name)
@@ -207,13 +219,17 @@ Config = TypeVar("Config", bound=BaseModel)
 
 
 def read_config(kind: type[Config], cfg: Mapping[str, Any]) -> Config:
-    """A model's settings as the `Config` of its back end; unknown names are ignored unless they are misspellings.
+    """A model's settings as the `Config` of its back end; of other names that it does not know, the log tells.
 
     Raises:
-        SettingsError: A name is misspelt, or a value is wrong; the message does not show the value.
+        SettingsError: A name is misspelt or belongs into `generate_cfg`, or a value is wrong; the message does not
+            show the value.
     """
     given = {name: value for name, value in cfg.items() if value is not None}
-    check_model_names(given, _names(kind))
+    known = set(_names(kind))
+    check_model_names(given, known)
+    if unknown := sorted(map(repr, given.keys() - MODEL_KEYS - known)):
+        _log.warning("Settings of the model that nothing knows have no effect: %s.", ", ".join(unknown))
     try:
         return kind.model_validate(given)
     except ValidationError as error:

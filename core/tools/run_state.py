@@ -26,6 +26,9 @@ _HINTS = {"calls": "5", "tokens": "20_000", "cost": "0.10", "seconds": "30"}
 class Limits:
     """What one reply may use; what is left out has no limit.
 
+    Tokens and cost are known when a model call is over: where they have reached the limit then, the calls of tools that
+    it asks for are not made, and no model is asked again. An answer that needs no more is the reply.
+
     Args:
         calls: Model calls, those of agents that it calls included.
         tokens: Tokens of all of them, questions and answers.
@@ -69,17 +72,26 @@ class Meter:
         Raises:
             LimitReachedError: It may not be made; key `call_limit`, `token_limit`, `cost_limit` or `time_limit`.
         """
-        limits, used = self.limits, self.usage
+        limits = self.limits
         if limits.calls is not None and self.calls >= limits.calls:
             raise _reached(f"The reply has taken its {limits.calls} model calls.", "call_limit", calls=limits.calls)
+        self.check_used()
+        if limits.seconds is not None and monotonic() - self.began >= limits.seconds:
+            raise out_of_time(limits.seconds)
+
+    def check_used(self) -> None:
+        """Called before the tools that a model asks for run: what has used too much goes no further.
+
+        Raises:
+            LimitReachedError: key `token_limit` or `cost_limit`.
+        """
+        limits, used = self.limits, self.usage
         if limits.tokens is not None and used is not None and used.total_tokens >= limits.tokens:
             said = f"The reply has taken {used.total_tokens} tokens of {limits.tokens}."
             raise _reached(said, "token_limit", tokens=limits.tokens)
         if limits.cost is not None and used is not None and (used.cost or 0.0) >= limits.cost:
             said = f"The reply has cost {used.cost:.4g} of {limits.cost:.4g}."
             raise _reached(said, "cost_limit", cost=used.cost, limit=limits.cost)
-        if limits.seconds is not None and monotonic() - self.began >= limits.seconds:
-            raise out_of_time(limits.seconds)
 
     def pay(self, usage: Usage | None, calls: int = 1) -> None:
         """Add what model calls have used."""

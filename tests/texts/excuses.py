@@ -384,7 +384,7 @@ _LISTED: Mapping[str, str] = {
         core.llm.tokens: Vocabulary.* shortened
         core.export.zip_stream: ZipStream.*
         core.importing.problems: problem
-        core.llm.usage: cost_of cost_of_sound listed
+        core.llm.usage: cost_of cost_of_sound is_priced listed
         core.llm.hub_record: recorded
         core.llm.weights: main
         core.models.weight_files: WeightFiles.*

@@ -127,5 +127,34 @@ def test_every_parameter_of_a_vendor_goes_to_it() -> None:
 
 
 def test_a_name_that_is_near_to_nothing_is_left_alone(tmp_path: Path) -> None:
-    get_chat_model({**AT, "organization": "mine", "device_map": "auto", "max_retries": 2})
+    get_chat_model({**AT, "organization": "mine", "device_map": "auto"})
     get_chat_model({"model_type": "llama_cpp", "model": str(tmp_path / "a.gguf"), "organization": "mine"})
+
+
+@pytest.mark.parametrize("also", [{}, {"model_type": "openai"}, {"model_type": "qwen_dashscope", "api_key": "sk"}])
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        *((name, name) for name in ("temperature", "max_tokens", "max_retries", "seed", "stop", "top_p", "top_k")),
+        *((name, name) for name in ("enable_thinking", "request_timeout", "response_format", "extra_body")),
+        ("timeout", "request_timeout"),
+    ],
+)
+def test_how_a_model_writes_belongs_into_generate_cfg(name: str, meant: str, also: dict[str, Any]) -> None:
+    with pytest.raises(SettingsError, match=f"A model has no setting '{name}' of its own") as caught:
+        get_chat_model({**AT, **also, name: 1})
+    assert caught.value.hint == f'It belongs into generate_cfg: write "generate_cfg": {{"{meant}": …}}.'
+
+
+def test_the_log_tells_of_a_setting_that_nothing_knows(caplog: pytest.LogCaptureFixture) -> None:
+    get_chat_model({**AT, "foo": "sk-secret"})
+    assert "Settings of the model that nothing knows have no effect: 'foo'." in caplog.text
+    assert "sk-secret" not in caplog.text
+
+
+@pytest.mark.parametrize("given", [True, False])
+def test_how_tools_reach_a_model_may_be_said_beside_generate_cfg_or_in_it(*, given: bool) -> None:
+    assert get_chat_model({**AT, "use_raw_api": given}).use_raw_api is given
+    assert get_chat_model({**AT, "generate_cfg": {"use_raw_api": given}}).use_raw_api is given
+    nearer = {**AT, "use_raw_api": not given, "generate_cfg": {"use_raw_api": given}}
+    assert get_chat_model(nearer).use_raw_api is given
