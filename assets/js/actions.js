@@ -6,6 +6,7 @@ import { closeChoosing, openChoosing, writeAgain } from './choosing.js';
 import { copy, copyMessage, done } from './copying.js';
 import { back, faster, forward, play, stand, stepTo, takeOver, watch } from './demo.js';
 import { closeMenu, openMenu, openSteering } from './dialogs.js';
+import { noteSent } from './drafts.js';
 import { closeEdit, editInPlace, rewriteInPlace } from './editing.js';
 import { keepFocus } from './focus.js';
 import { onBack } from './going_back.js';
@@ -98,7 +99,7 @@ const BUTTONS = {
 const LINKS = {
   models: openModels,
   agent: (n) => ask({ do: 'agent', n: Number(n) }),
-  starter: (n) => { nameAhead(); ask({ do: 'starter', n: Number(n) }); },
+  starter: (n) => { noteSent(); nameAhead(); ask({ do: 'starter', n: Number(n) }); },
   again: (claim) => { evidence(true); ask({ do: 'cite', message: claim, n: 1 }); },
   older: tryAgain,
   fold: (_, link) => fold(link),

@@ -14,14 +14,19 @@ const LEFT = 'p-left-files';
 const INPUT = '#composer input[type="file"]';
 const checked = new WeakSet();  // events of files that may go on to Gradio
 const chosen = new WeakSet();   // files that have a name of their own; a recording has none
-let names = [];   // of the files that are there, in Gradio's order
-let coming = [];  // of files on their way up
+const owner = new WeakMap();    // whose draft they are of, by the file
+const aside = new Map();        // files of drafts that are out of sight, by conversation
+let names = [];   // { name, file, at }: the files that are there, in Gradio's order
+let coming = [];  // { name, file, at }: those on their way up
+let at = '';      // the conversation whose draft is in sight
 let checking = 0; // choices of files that are asked about
 let tiled = 0;    // how many of them Gradio has drawn
 let drawn = '';
 let lost = [];    // files that were not sent yet when the page was left
 
-export const attached = () => names;
+const mine = (list) => list.filter((one) => one.at === at);
+
+export const attached = () => mine(names).map(({ name }) => name);
 
 function listOf(files) {
   const data = new DataTransfer();
@@ -41,9 +46,12 @@ function inBase64(blob) {
 // Asks about files, then hands on those that are taken; a question waits for them meanwhile.
 async function offer(drop, input) {
   checking += 1;
+  const from = at;
   try {
     const { files, hidden, isCut } = await within(drop);
-    hand(await taken(files, hidden, isCut), input);
+    const some = await taken(files, hidden, isCut);
+    if (from === at) hand(some, input);
+    else for (const file of some) setAside({ file, at: from });
   } finally {
     setTimeout(() => { checking -= 1; draw(); }, 0);  // Gradio begins to send them in between
   }
@@ -100,7 +108,7 @@ async function changed(event) {
 // To Gradio, as if the reader had chosen these alone.
 export function hand(files, input = document.querySelector(INPUT)) {
   if (!input || !files.length) return;
-  for (const file of files) chosen.add(file);
+  for (const file of files) { chosen.add(file); owner.set(file, at); }
   input.files = listOf(files);
   const change = new Event('change', { bubbles: true });
   checked.add(change);
@@ -128,8 +136,8 @@ function watchUploads() {
     const body = options?.body;
     if (!(body instanceof FormData) || !String(to?.url ?? to).includes('/gradio_api/upload?')) return send(to, options);
     const files = body.getAll('files').filter((file) => file instanceof Blob);
-    const mine = files.map((file) => nameOf(file));
-    coming.push(...mine);
+    const sent = files.map((file) => ({ name: nameOf(file), file, at: owner.get(file) ?? at }));
+    coming.push(...sent);
     draw();
     let arrived = false;
     try {
@@ -137,8 +145,8 @@ function watchUploads() {
       arrived = answer.ok;
       return answer;
     } finally {
-      for (const name of mine) coming.splice(coming.indexOf(name), 1);
-      if (arrived) names.push(...mine);
+      coming = coming.filter((one) => !sent.includes(one));
+      if (arrived) names.push(...sent);
       else if (waitNoMore()) hint('attach_unsent');
       draw();
     }
@@ -155,16 +163,56 @@ export function draw() {
   const tiles = [...document.querySelectorAll('#composer .thumbnail-wrapper')];
   if (tiles.length < tiled) names.splice(0, tiled - tiles.length);
   tiled = tiles.length;
-  if (waits() && !coming.length && !checking && tiles.length >= names.length) setTimeout(allCame, 0);
+  if (leftBehind(tiles)) return;
+  if (waits() && !mine(coming).length && !checking && tiles.length >= names.length) setTimeout(allCame, 0);
   const pictures = tiles.map((tile) => tile.querySelector('img')?.src ?? '');
-  const now = JSON.stringify([names, pictures, coming]);
+  const onTheWay = mine(coming).map(({ name }) => name);
+  const now = JSON.stringify([names.map(({ name }) => name), pictures, onTheWay]);
   const holder = document.querySelector('#composer .p-chips') ?? place();
   if (now === drawn || !holder) return;
   drawn = now;
   holder.replaceChildren(
-    ...names.slice(0, tiles.length).map((name, index) => chip(name, pictures[index], index)),
-    ...[...names.slice(tiles.length), ...coming].map((name) => arrivingChip(name)),
+    ...names.slice(0, tiles.length).map(({ name }, index) => chip(name, pictures[index], index)),
+    ...[...mine(names.slice(tiles.length)).map(({ name }) => name), ...onTheWay].map((name) => arrivingChip(name)),
   );
+}
+
+// ---- files stay with the draft that they were chosen for
+
+function setAside({ file, at: id }) { aside.set(id, [...aside.get(id) ?? [], file]); }
+
+function takeOut(index) {
+  names.splice(index, 1);
+  tiled -= 1;
+  document.querySelectorAll('#composer .thumbnail-wrapper .delete-button')[index]?.click();
+}
+
+// What Gradio has drawn of other drafts is taken out of it, the last one first: the numbers of the others stay so.
+// Gradio draws anew then.
+function leftBehind(tiles) {
+  const others = names.slice(0, tiles.length).flatMap((one, index) => (one.at === at ? [] : [index]));
+  for (const index of others.reverse()) {
+    setAside(names[index]);
+    takeOut(index);
+  }
+  return others.length > 0;
+}
+
+// Another conversation's draft comes in sight, with its files.
+export function showFilesOf(id) {
+  if (id === at) return;
+  waitNoMore();  // a question that waited for its files is not sent elsewhere
+  at = id;
+  draw();
+  const back = aside.get(id) ?? [];
+  aside.delete(id);
+  hand(back);
+}
+
+// The draft in sight, with its files, is that of this conversation.
+export function filesBelongTo(id) {
+  for (const one of [...names, ...coming]) if (one.at === at) one.at = id;
+  at = id;
 }
 
 function place() {
@@ -196,9 +244,7 @@ function chip(name, picture, index) {
   const cross = Object.assign(document.createElement('button'), { type: 'button', className: 'p-icon' });
   cross.setAttribute('aria-label', say('remove', { name }));
   cross.addEventListener('click', () => {
-    names.splice(index, 1);
-    tiled -= 1;
-    document.querySelectorAll('#composer .thumbnail-wrapper .delete-button')[index]?.click();
+    takeOut(index);
     document.querySelector('#composer textarea')?.focus();
   });
   element.append(cross);
@@ -213,7 +259,7 @@ function arrivingChip(name) {
 
 // Whether a question must wait for its files; it is sent when they are there, and says so.
 export function stillArriving() {
-  if (!coming.length && !checking) return false;
+  if (!mine(coming).length && !checking) return false;
   letWait();
   return true;
 }
@@ -222,13 +268,15 @@ export function stillArriving() {
 // the page hides.
 let leaving = [];
 
+const unsent = () => [...[...names, ...coming].map(({ name }) => name), ...[...aside.values()].flat().map(({ name }) => name)];
+
 function leave() {
-  leaving = [...names, ...coming];
+  leaving = unsent();
   setTimeout(() => { leaving = []; }, 2000);  // the reader stayed
 }
 
 function noteLeft() {
-  const left = leaving.length ? leaving : [...names, ...coming];
+  const left = leaving.length ? leaving : unsent();
   if (left.length) session.set(LEFT, JSON.stringify(left));
 }
 

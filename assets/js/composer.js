@@ -1,12 +1,11 @@
-// The composer: names for its buttons, a draft that outlives a reload.
+// The composer: names for its buttons, and the draft that a page begins with.
 import { attached, draw, forget, refuse, start as startAttaching, stillArriving } from './attaching.js';
 import { put } from './bus.js';
+import { firstDraft, noteSent, start as startDrafts } from './drafts.js';
 import { onChange, status, touched } from './state.js';
 import { start as guardSending, sentTo, wasSent } from './sending.js';
-import { session } from './storage.js';
 import { say } from './words.js';
 
-const DRAFT = 'p-draft';
 const LONG = 20_000; // letters
 const LABELS = [
   ['.submit-button', 'send'], ['.input-row > .stop-button', 'stop'], ['.upload-button', 'attach'],
@@ -38,22 +37,10 @@ function label() {
   if (down && down.getAttribute('aria-label') !== say('down')) down.setAttribute('aria-label', say('down'));
 }
 
-// A page that is left before its draft came back must not take it away.
-function keep() {
-  if (!restored) return;
-  const text = area()?.value ?? '';
-  if (text) session.set(DRAFT, text);
-  else session.remove(DRAFT);
-}
-
-// The server empties the composer of what it has kept, and no event says so: the draft goes then, for what is done as a
-// page is left may be lost.
-function settle() { if (restored && area()?.value === '' && session.get(DRAFT)) session.remove(DRAFT); }
-
 function restore() {
   if (restored || !area() || !status()) return;
   restored = true;
-  const text = session.get(DRAFT);
+  const text = firstDraft(status().conversation);
   if (text && !area().value && !wasSent(text)) {
     put(area(), text);
     back = text;
@@ -84,9 +71,8 @@ function measure({ target, type, data }) {
 
 export function start() {
   for (const kind of ['beforeinput', 'input']) addEventListener(kind, measure, true);
-  addEventListener('input', (event) => { if (event.target === area()) keep(); }, true);
-  addEventListener('pagehide', keep);
   startAttaching();
-  guardSending(area, attached, stillArriving, forget);
-  onChange(() => { label(); draw(); restore(); dropSent(); settle(); });
+  startDrafts();
+  guardSending(area, attached, stillArriving, () => { noteSent(); forget(); });
+  onChange(() => { label(); draw(); restore(); dropSent(); });
 }

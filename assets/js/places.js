@@ -22,6 +22,7 @@ const named = () => new URLSearchParams(location.search).get('c') ?? '';
 
 const HOME = new URL('.', document.baseURI).pathname;
 const places = [];
+const leavers = [];
 
 // The part of the settings that the address names; '' outside of them.
 export function section() {
@@ -36,6 +37,9 @@ function turned(event) {
 }
 
 export function onPlace(listener) { places.push(listener); }
+
+// Hears which conversation the reader goes to, before the server knows.
+export function onLeave(listener) { leavers.push(listener); }
 
 function arrive() {
   if (section()) root.dataset.settings = 'open';
@@ -66,6 +70,7 @@ export function openConversation(id, message = '', folder = '') {
     arrive();
   }
   wanted = { id, until: Date.now() + 5000 };
+  for (const listener of leavers) listener(id);
   ask(id ? { do: 'open', id, ...message && { message } } : { do: 'new', ...folder && { folder } });
   drawer(false);
 }
@@ -85,14 +90,18 @@ export function nameAhead() {
   return ahead;
 }
 
+const came = (conversation) => wanted?.id === conversation || Boolean(wanted?.ahead && conversation);
+
+// Whether a conversation was asked for that the server does not show yet.
+export const isOnTheWay = () => Boolean(wanted && !came(status()?.conversation) && Date.now() < wanted.until);
+
 function followAddress() {
   const now = status();
-  if (!now) return;
-  const came = wanted?.id === now.conversation || Boolean(wanted?.ahead && now.conversation);
-  if (wanted && !came && Date.now() < wanted.until) return;  // the address is right already, or soon will be
+  if (!now || isOnTheWay()) return;  // the address is right already, or soon will be
+  const arrived = came(now.conversation);
   if (now.conversation !== named()) {
     // A new conversation that just got its name is still the same place: going back leads to the one before.
-    const same = fresh || !named() && !came || named() === ahead;
+    const same = fresh || !named() && !arrived || named() === ahead;
     history[same ? 'replaceState' : 'pushState']({}, '', addressOf(now.conversation));
   }
   wanted = null;

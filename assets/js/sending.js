@@ -77,6 +77,9 @@ function putBack(field) {
   if (mine.trim()) put(field, mine);
 }
 
+// Whether what stands in the composer has been sent, and is only not taken out of it yet.
+export const isLeaving = () => onItsWay() && document.querySelector('#composer textarea')?.value === sent;
+
 // Gradio reads the composer some turns after Enter; the question is what stood there at Enter.
 function asItStood(options) {
   if (leaving === null || typeof options?.body !== 'string') return options;

@@ -117,7 +117,7 @@ def test_a_reload_in_the_moment_of_sending_lands_in_the_conversation(page: Page)
 
 def test_a_question_that_was_sent_is_no_draft_any_more(page: Page) -> None:
     ask_and_wait(page, "Sent and gone", "You said: Sent and gone")
-    until(lambda: page.evaluate("sessionStorage.getItem('p-draft')") is None)
+    until(lambda: not page.evaluate("Object.keys(sessionStorage).filter((name) => name.startsWith('p-draft'))"))
 
 
 def test_a_reload_before_the_question_has_left_the_page_keeps_it(page: Page) -> None:
