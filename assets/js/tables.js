@@ -38,6 +38,8 @@ function reach(element) {
 function look() {
   const running = status()?.state === 'running';
   const last = running ? document.querySelector('#chat .message-row:last-of-type') : null;
+  // Gradio writes another reply into the same place, and knows nothing of a button that is not its own.
+  for (const one of document.querySelectorAll('#chat .p-csv')) if (!one.previousElementSibling?.matches('table')) one.remove();
   for (const table of document.querySelectorAll('#chat .bot-row .prose table')) if (!last?.contains(table)) offer(table);
   for (const element of document.querySelectorAll(WIDE)) if (!last?.contains(element)) reach(element);
 }
