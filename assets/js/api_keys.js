@@ -39,7 +39,19 @@ function form() {
     name: name.value, scopes: SCOPES.filter((_, at) => boxes[at].checked), budget: budget.value || null, days: lasts.value || null,
     models: models.value.trim() ? models.value.split(',').map((one) => one.trim()).filter(Boolean) : null,
   });
-  return { element, asked, name };
+  const wrong = make('p', { className: 'p-wrong', id: 'p-key-wrong', attributes: { role: 'alert' } });
+  // At the field that it is about, where that is known; else below them all.
+  const tell = (said, about) => {
+    const at = { name, models, budget, scopes: boxes[0] }[about];
+    for (const one of element.querySelectorAll('[aria-invalid]')) for (const attribute of ['aria-invalid', 'aria-errormessage']) one.removeAttribute(attribute);
+    wrong.textContent = said;
+    (at?.closest('.p-key-field, .p-key-scopes') ?? element).append(wrong);
+    at?.setAttribute('aria-invalid', 'true');
+    at?.setAttribute('aria-errormessage', wrong.id);
+    at?.focus();
+    wrong.scrollIntoView({ block: 'nearest' });
+  };
+  return { element, asked, name, tell };
 }
 
 // `told` says how it went, beside the heading of the page.
@@ -71,9 +83,8 @@ export function apiKeys(told) {
     busy = true;
     const answer = await request(`./keys/${act}`, 'apikey_failed', body);
     busy = false;
-    if (answer.failed) told(answer.failed, 'bad');
-    else draw(answer.keys);
-    return answer.failed ? null : answer;
+    if (!answer.failed) draw(answer.keys);
+    return answer;
   }
 
   function show({ key, name }) {
@@ -89,11 +100,13 @@ export function apiKeys(told) {
   }
 
   function begin() {
-    const { element: body, asked, name } = form();
-    question('', body, say('apikey_make'), async () => {
+    const { element: body, asked, name, tell } = form();
+    question('', body, say('apikey_create'), async () => {
       const answer = await work('make', asked());
-      if (answer) show(answer);
-    }, { name: say('apikey_make'), back: ['#p-settings .p-key-once:not([hidden]) input', '#p-settings .p-add-key'] });
+      if (answer?.failed) tell(answer.failed, answer.field);
+      else if (answer) { told(''); show(answer); }
+      return Boolean(answer && !answer.failed);
+    }, { title: say('apikey_new'), stays: true, back: ['#p-settings .p-key-once:not([hidden]) input', '#p-settings .p-add-key'] });
     name.focus();
   }
 
@@ -101,7 +114,7 @@ export function apiKeys(told) {
     const text = make('p', { textContent: say('apikey_revoke_ask', { name: one.name }) });
     question('', text, say('share_revoke'), async () => {
       const answer = await work('revoke', { id: one.id });
-      if (answer) told(answer.said);
+      if (answer) told(answer.failed ?? answer.said, answer.failed ? 'bad' : '');
     }, { kind: 'p-danger', back: [`#p-settings [data-key="${CSS.escape(one.id)}"] .p-danger`, '#p-settings .p-add-key'] });
   }
 

@@ -164,23 +164,29 @@ export function remove(id, title) {
   question('', text, say('delete'), () => deleteOne(id, title), { kind: 'p-danger', back });
 }
 
-// A small question with one answer; what it is about is its body.
-export function question(label, body, verb, act, { kind = 'p-main', name = '', note = '', back = [] } = {}) {
+// A small question with one answer; what it is about is its body. One that `stays` is over when what it asks for was done:
+// its act tells so.
+export function question(label, body, verb, act, { kind = 'p-main', name = '', title = '', note = '', back = [], stays = false } = {}) {
   const element = Object.assign(document.createElement('dialog'), { className: 'p-dialog' });
   const form = Object.assign(document.createElement('form'), { method: 'dialog' });
   body.id = 'p-field';
+  if (title) form.append(Object.assign(document.createElement('h2'), { className: 'p-question', id: 'p-question', textContent: title }));
   if (label) {
     const caption = Object.assign(document.createElement('label'), { textContent: label, htmlFor: 'p-field' });
     form.append(caption);
   }
   // Its field has the caption for a name; the dialog is called after what it does, or by what it asks.
   if (name) element.setAttribute('aria-label', name);
-  else element.setAttribute('aria-labelledby', 'p-field');
+  else element.setAttribute('aria-labelledby', title ? 'p-question' : 'p-field');
   const row = Object.assign(document.createElement('div'), { className: 'p-row' });
   const no = Object.assign(document.createElement('button'), { type: 'button', className: 'p-button', textContent: say('cancel') });
   const yes = Object.assign(document.createElement('button'), { className: `p-button ${kind}`, textContent: verb });
   no.addEventListener('click', () => element.close());
-  form.addEventListener('submit', act);
+  form.addEventListener('submit', async (event) => {
+    if (!stays) return act(event);
+    event.preventDefault();
+    if (await act(event)) element.close();
+  });
   body.addEventListener('keydown', (event) => {
     if (event.key === 'Enter' && (event.ctrlKey || event.metaKey) && !event.isComposing) form.requestSubmit(yes);
   });

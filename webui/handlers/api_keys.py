@@ -26,6 +26,13 @@ if TYPE_CHECKING:
     Work = Callable[[Workspace, dict[str, Any], Words], Awaitable[dict[str, Any]]]
 
 _PRIVATE: Final = {"cache-control": "no-store"}
+_FIELDS: Final = {
+    "api_key_unnamed": "name",
+    "api_key_taken": "name",
+    "api_key_scopes": "scopes",
+    "api_key_embed": "models",
+}
+"""Which field of the form an error is about, by its key."""
 _STATUS: Final = {NotFoundError: 404, ConflictError: 409, SettingsError: 400}
 
 
@@ -65,6 +72,7 @@ class ApiKeyRoutes:
                     return JSONResponse(await work(workspace, asked, words), headers=_PRIVATE)
             except ParlourError as error:
                 status = next((code for kind, code in _STATUS.items() if isinstance(error, kind)), 503)
-                return JSONResponse({"failed": words.error(error)}, status, _PRIVATE)
+                about = _FIELDS.get(error.words_key, "")
+                return JSONResponse({"failed": words.error(error), "field": about}, status, _PRIVATE)
 
         return answer

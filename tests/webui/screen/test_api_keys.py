@@ -44,7 +44,7 @@ def test_a_key_is_made_shown_once_and_revoked(show: Show, stage: Stage) -> None:
     expect(rows.nth(1)).to_contain_text("revoked Nov 24, 2025")
     expect(rows.nth(1).get_by_role("button")).to_have_count(0)
     page.get_by_role("button", name="New key…").press("Enter")
-    dialog = page.get_by_role("dialog", name="New key…")
+    dialog = page.get_by_role("dialog", name="New key", exact=True)
     expect(dialog.get_by_label("Name")).to_be_focused()
     dialog.get_by_label("Name").fill("weekly <b>report</b>")
     dialog.get_by_label("keep files").check()
@@ -52,7 +52,7 @@ def test_a_key_is_made_shown_once_and_revoked(show: Show, stage: Stage) -> None:
     dialog.get_by_label("Most US dollars").fill("2")
     dialog.get_by_label("It ends").select_option(label="after 30 days")
     assert findings_everywhere(page, "dialog.p-dialog") == []
-    dialog.get_by_role("button", name="New key…").click()
+    dialog.get_by_role("button", name="Make the key").click()
     once = page.get_by_role("group", name="New key")
     expect(once.get_by_label("The key")).to_have_value(KEY)
     expect(once).to_contain_text("weekly <b>report</b> created. The key is shown only this once.")
@@ -63,3 +63,41 @@ def test_a_key_is_made_shown_once_and_revoked(show: Show, stage: Stage) -> None:
     page.get_by_role("dialog").get_by_role("button", name="Revoke").click()
     expect(rows).to_have_count(2)
     assert asked[1:] == [("revoke", {"id": KEYS[0]["id"]})]
+
+
+def test_what_is_wrong_stands_at_its_field_in_the_dialog_and_goes_when_the_key_is_made(
+    show: Show, stage: Stage
+) -> None:
+    page = show("answered")
+    answers = [
+        {"failed": "The key needs a name. Type one.", "field": "name"},
+        {"failed": "The database is busy.", "field": ""},
+        {"key": KEY, "name": "editor", "keys": KEYS},
+    ]
+    page.route("**/keys/make", lambda route: route.fulfill(json=answers.pop(0)))
+    page.locator("#history .p-open-settings").click()
+    page.locator("#p-settings nav a[data-section=programs]").click()
+    page.get_by_role("button", name="New key…").click()
+    dialog = page.get_by_role("dialog", name="New key", exact=True)
+    expect(dialog.get_by_role("heading", name="New key")).to_be_visible()
+    dialog.get_by_label("keep files").check()
+    dialog.get_by_role("button", name="Make the key").click()
+    name, wrong = dialog.get_by_label("Name"), dialog.get_by_role("alert")
+    expect(wrong).to_have_text("The key needs a name. Type one.")
+    expect(name).to_be_focused()
+    expect(name).to_have_attribute("aria-invalid", "true")
+    above, below = name.bounding_box(), wrong.bounding_box()
+    assert above
+    assert below
+    assert 0 <= below["y"] - above["y"] - above["height"] < 12
+    assert findings_everywhere(page, "dialog.p-dialog") == []
+    expect(dialog.get_by_label("keep files")).to_be_checked()
+    name.fill("editor")
+    dialog.get_by_role("button", name="Make the key").click()
+    expect(wrong).to_have_text("The database is busy.")
+    expect(name).not_to_have_attribute("aria-invalid", "true")
+    expect(name).to_have_value("editor")
+    dialog.get_by_role("button", name="Make the key").click()
+    expect(dialog).to_have_count(0)
+    expect(page.get_by_role("group", name="New key").get_by_label("The key")).to_have_value(KEY)
+    expect(page.get_by_text("The database is busy.")).to_have_count(0)

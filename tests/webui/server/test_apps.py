@@ -323,6 +323,16 @@ async def test_a_token_is_for_one_address_and_one_door(here: Here) -> None:
     assert (await program.http.post(f"{AT}/mcp?access_token={given['access_token']}")).status_code == 401
 
 
+async def test_what_is_wrong_with_a_new_key_says_which_field_it_is_about(here: Here) -> None:
+    person = await here.person("Mara")
+    told = {"name": "key", "scopes": ["chat"]}
+    assert (await person.post("/keys/make", json=told)).status_code == 200
+    for wrong, field in (({"name": " "}, "name"), ({}, "name"), ({"name": "b", "scopes": []}, "scopes")):
+        answer = await person.post("/keys/make", json={**told, **wrong})
+        assert answer.json()["failed"]
+        assert (answer.status_code >= 400, answer.json()["field"]) == (True, field)
+
+
 async def test_every_answer_says_who_gave_it_so_that_none_is_taken_for_anothers(here: Here) -> None:
     program, person = await here.program(), await here.person("Mara")
     for word in ("yes", "no"):
