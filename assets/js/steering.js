@@ -215,7 +215,7 @@ export function personaMenu(chip) {
 
 // Where there is no persona yet: how one is made, and the way there.
 function none() {
-  const row = item(say('persona_first'), '', () => {
+  const row = item(say('persona_first'), 'p-explained', () => {
     first = true;
     if (!begin()) openSteering();
   });

@@ -320,6 +320,17 @@ def test_where_there_is_no_persona_its_menu_says_how_one_is_made_and_leads_there
     rows = page.get_by_role("menuitem")
     expect(rows).to_have_count(1)
     expect(rows).to_contain_text("press “Save as persona…”")
+    title, about = rows.evaluate("""row => [row.firstChild, row.lastChild].map((part) => {
+        const range = document.createRange();
+        range.selectNodeContents(part);
+        const { top, bottom } = range.getBoundingClientRect();
+        return [top, bottom];
+    })""")
+    assert title[1] <= about[0], "the lines stand below one another"
+    box = rows.bounding_box()
+    assert box
+    assert box["y"] <= title[0]
+    assert about[1] <= box["y"] + box["height"]
     rows.press("Enter")
     expect(page.locator("#page .p-steer").get_by_role("textbox", name="Instructions")).to_be_focused()
 
