@@ -2,7 +2,7 @@
 import { make } from './models_form.js';
 import { onChange, status } from './state.js';
 import { local } from './storage.js';
-import { say } from './words.js';
+import { lang, say } from './words.js';
 
 const LONG = 60;   // lines from which a block is folded
 const FIRST = 3;   // lines of it that stay
@@ -78,12 +78,12 @@ function dress(block) {
     make('span', { className: 'p-code-name', textContent: NAMES[language] ?? (language || say('code_text')) }));
   const acts = [button('numbers', say('code_numbers'), numbered()), button('wrap', say('code_wrap'), false), button('download', say('code_download'))];
   const head = make('div', { className: 'p-code-head' }, fold,
-    make('span', { className: 'p-count', textContent: say(lines === 1 ? 'code_line' : 'code_lines', { n: lines }) }), ...acts);
+    make('span', { className: 'p-count', textContent: say(lines === 1 ? 'code_line' : 'code_lines', { n: lines.toLocaleString(lang()) }) }), ...acts);
   const copy = block.querySelector('.copy_code_button');
   if (copy) head.append(copy);
   block.prepend(head);
   if (lines >= LONG) {
-    const more = make('button', { type: 'button', className: 'p-code-more', hidden: true, textContent: say('code_more', { n: lines - FIRST }), attributes: { 'data-code': 'fold' } });
+    const more = make('button', { type: 'button', className: 'p-code-more', hidden: true, textContent: say('code_more', { n: (lines - FIRST).toLocaleString(lang()) }), attributes: { 'data-code': 'fold' } });
     block.append(more);
   }
   number(block);

@@ -1,6 +1,6 @@
 // A long paste becomes a file of the question, which opens where it stands: the question itself stays readable.
 import { hand } from './attaching.js';
-import { say } from './words.js';
+import { lang, say } from './words.js';
 
 const LINES = 40;
 const LETTERS = 3000;
@@ -13,7 +13,7 @@ function pasted(event) {
   if (n <= LINES && text.length <= LETTERS) return;
   event.preventDefault();
   event.stopImmediatePropagation();
-  hand([new File([text], `${say(n === 1 ? 'pasted_one' : 'pasted', { n })}.txt`, { type: 'text/plain' })]);
+  hand([new File([text], `${say(n === 1 ? 'pasted_one' : 'pasted', { n: n.toLocaleString(lang()) })}.txt`, { type: 'text/plain' })]);
 }
 
 // The text as it was pasted, below its chip; once more folds it.

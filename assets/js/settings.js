@@ -142,13 +142,19 @@ function here(name) {
   }
 }
 
+function isInSight(element, scroll) {
+  const [its, all] = [element.getBoundingClientRect(), scroll.getBoundingClientRect()];
+  return its.bottom > all.top && its.top < all.bottom;
+}
+
 function scrolled() {
   const scroll = find('.p-scroll');
   if (!scroll) return;  // closed before the event came
   const top = scroll.getBoundingClientRect().top + 80;
   const parts = [...page.querySelectorAll('.p-sections > section:not([hidden])')];
   const end = scroll.scrollTop + scroll.clientHeight >= scroll.scrollHeight - 2;
-  const part = end ? parts.at(-1) : parts.findLast((one) => one.getBoundingClientRect().top <= top) ?? parts[0];
+  const used = document.activeElement?.closest('.p-sections > section');  // while what has the keyboard is in sight
+  const part = used && isInSight(document.activeElement, scroll) ? used : end ? parts.at(-1) : parts.findLast((one) => one.getBoundingClientRect().top <= top) ?? parts[0];
   if (part && scroll.scrollTop > 2) here(part.id.slice('p-s-'.length));
 }
 
@@ -218,6 +224,7 @@ async function draw(said = '') {
   programs.draw(answer.keys ?? []);
   count();
   find('.p-scroll').addEventListener('scroll', scrolled, { passive: true });
+  find('.p-scroll').addEventListener('focusin', scrolled);
   const unknown = !document.getElementById(`p-s-${section()}`);
   if (unknown) amend();
   if (top) find('.p-scroll').scrollTop = top;

@@ -49,11 +49,13 @@ class Snapshot:
         title: Of the conversation.
         bundle: The page that the link shows, and the same turns to be taken over.
         held: What is in it, in numbers.
+        rated: Whether the page tells what its owner thinks of a reply.
     """
 
     title: str
     bundle: bytes
     held: Held
+    rated: bool = False
 
 
 async def snapshot(exporting: Exporting, conversation_id: str, lang: Lang) -> Snapshot:
@@ -75,7 +77,7 @@ async def snapshot(exporting: Exporting, conversation_id: str, lang: Lang) -> Sn
         made.count(len(pieces[-1]))
     title = redaction.said(outline.conversation.title)
     bundle = await asyncio.to_thread(made.bundle, title, pieces)
-    return Snapshot(title, bundle, Held(len(outline.path), len(made.pages()), made.names()))
+    return Snapshot(title, bundle, Held(len(outline.path), len(made.pages()), made.names()), made.rated)
 
 
 def page_of(bundle: bytes) -> bytes:
@@ -112,11 +114,13 @@ class _Making(HtmlWriter):
         self._pictures: dict[str, bytes] = {}
         self._places: list[dict[str, Any]] = []
         self._size = 0
+        self.rated = False
 
     def turns(self, turns: Iterable[ExportedTurn]) -> str:
         """Some turns, one after the other, with nothing of documents that they do not cite."""
         listed = [only_cited(one, self._lang) for one in turns]
         self._shown += listed
+        self.rated = self.rated or any(one.rating is not None for one in listed)
         return super().turns(listed)
 
     def place(self, key: PageKey, picture: PagePicture) -> str:

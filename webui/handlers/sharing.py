@@ -81,7 +81,7 @@ class ShareRoutes:
         made = await workspace.conversation(text_of(asked.get("id"))).snapshot(words.spoken)
         size = size_said(len(made.bundle))
         return {
-            "holds": [*_holds(made.held, words), size],
+            "holds": [*_holds(made.held, words, rated=made.rated), size],
             "links": await self._links(workspace, text_of(asked.get("id")), words),
         }
 
@@ -114,7 +114,7 @@ class ShareRoutes:
         share, is_whole = await self._engine.stores.shares.kept(text_of(asked.get("link")))
         self._check_leads(share)
         _check_may_be_copied(is_whole=is_whole)
-        return {"title": share.title, "made": share.made_at, "holds": _holds(share.held, words, own=False)}
+        return {"title": share.title, "made": share.made_at, "holds": _holds(share.held, words)}
 
     async def copy(self, workspace: Workspace, asked: dict[str, Any], words: Words) -> dict[str, Any]:
         """A conversation of the reader's own that begins with the snapshot behind `{"link"}`: which it is."""
@@ -226,13 +226,13 @@ def _one_or_more(key: str, count: int) -> str:
     return f"{key}_one" if count == 1 else key
 
 
-def _holds(held: Held | None, words: Words, *, own: bool = True) -> list[str]:
-    """What is in a snapshot, a sentence for each; of one's own also what the page tells of oneself."""
+def _holds(held: Held | None, words: Words, *, rated: bool = False) -> list[str]:
+    """What is in a snapshot, a sentence for each; `rated` where the page tells what its owner thinks of a reply."""
     if held is None:
         return []
     names = words("attach.comma").join(held.files)
     return [
-        words("share.messages" if own else "share.messages_copied", n=held.messages),
+        words("share.messages" if rated else "share.messages_copied", n=held.messages),
         *([words(_one_or_more("share.pages", held.pages), n=held.pages)] if held.pages else []),
         *([words("share.files", names=names)] if names else []),
     ]

@@ -103,7 +103,7 @@ def _arguments(asked: ApprovalAsked, words: Words) -> str:
 def _argument_row(number: int, field: Field, words: Words) -> str:
     rows, lines = _rows(field.text), field.text.count("\n") + 1
     place = f"p-arg-{number}"
-    told = words("ask.lines", n=lines) if lines > _MOST_ROWS else words("ask.letters", n=f"{len(field.text):,}")
+    told = words("ask.lines", n=f"{lines:,}") if lines > _MOST_ROWS else words("ask.letters", n=f"{len(field.text):,}")
     many = f'<span class="p-count-lines">{escaped(told)}</span>' if rows > _MOST_ROWS else ""
     # A break at the very beginning is left out by browsers: so there is one to be left out.
     return (

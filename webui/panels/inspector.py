@@ -204,7 +204,7 @@ def _times(line: ModelCalled, words: Words) -> str:
     if line.first is not None and line.first >= _BRIEF:
         told.append(words("inspect.first", time=words.seconds(line.first)))
     if (speed := per_second(line)) is not None:
-        told.append(words("inspect.speed", n=speed))
+        told.append(words("inspect.speed_one") if speed == 1 else words("inspect.speed", n=speed))
     return f'<p class="p-times">{escaped(" · ".join(told))}</p>' if told else ""
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from webui.render.entries import message_entry
 from webui.render.markup import escaped
+from webui.render.reply import speed_said
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -68,7 +69,7 @@ def _head(reply: Reply | None, words: Words, side: int) -> Entry:
 def _account(reply: Reply, words: Words) -> str:
     """How long its model worked, and what that took, once it is over; how fast it writes until then."""
     if reply.status == "running":
-        return words("reply.speed", n=reply.speed) if reply.speed else ""
+        return speed_said(reply, words) if reply.speed else ""
     calls = [call for call in reply.model_calls if call.purpose in {"answer", "step"}]
     if not calls:
         return ""

@@ -263,7 +263,7 @@ def _asked(text: str, words: Words, *, formatted: bool) -> str:
         shown = f'<div class="p-asked{fold}">{verbatim(text)}</div>'
     if not fold:
         return shown
-    more, less = escaped(words("question.more", n=lines)), escaped(words("question.less"))
+    more, less = escaped(words("question.more", n=f"{lines:,}")), escaped(words("question.less"))
     return (
         f'{shown}<p class="p-unfold"><a class="p-do" role="button" href="#do-long-question">'
         f'<span class="p-more">{more}</span><span class="p-less">{less}</span></a></p>'

@@ -78,7 +78,7 @@ _KINDS = {
 @cache
 def _pasted_name() -> re.Pattern[str]:
     """What the page calls files of pasted text, in any of its languages."""
-    names = (re.escape(sentences(lang)["js.pasted"]).replace(r"\{n\}", r"\d+") for lang in LANGUAGES)
+    names = (re.escape(sentences(lang)["js.pasted"]).replace(r"\{n\}", r"[\d,]+") for lang in LANGUAGES)
     return re.compile(rf"(?:{'|'.join(names)})\.txt")
 
 

@@ -154,7 +154,12 @@ def _waiting_entries(reply: Reply, words: Words, began: float) -> list[Entry]:
     number, chapters = _chapter(reply)
     if number:
         return [_ring(words("reply.chapter", n=number, total=chapters))]
-    return [_ring(words("reply.speed", n=reply.speed))] if isinstance(last, TextBlock) and reply.speed else []
+    return [_ring(speed_said(reply, words))] if isinstance(last, TextBlock) and reply.speed else []
+
+
+def speed_said(reply: Reply, words: Words) -> str:
+    """How fast the reply is being written."""
+    return words("reply.speed_one") if reply.speed == 1 else words("reply.speed", n=reply.speed)
 
 
 def waits_for(reply: Reply) -> str:
@@ -177,7 +182,9 @@ def _read_so_far(call: ModelAsked, words: Words) -> str:
     """How much the model has to read, how much of it is read, and how fast, as far as each is known."""
     done, total = f"{call.done:,}", f"{call.tokens:,}"
     if call.speed:
-        return words("reply.reading_at", done=done, n=total, speed=call.speed)
+        return words(
+            "reply.reading_at_one" if call.speed == 1 else "reply.reading_at", done=done, n=total, speed=call.speed
+        )
     if call.done:
         return words("reply.reading_part", done=done, n=total)
     return words("reply.reading", n=total) if call.tokens else words("reply.writing")
@@ -239,7 +246,11 @@ def _foot(  # noqa: PLR0913 - each is a part of the line, by name
     acts = [*acts, "copy"] if cut else ["copy", *acts]
     acts += ["rewrite", "fork", "speak"] if begun else ["rewrite", "fork"]
     acts += ["inspect"] if message.run_id else []
-    links = " ".join(_act(act, message.id, words, worded=cut) for act in acts)
+    made = [_act(act, message.id, words, worded=cut) for act in acts]
+    if cut:  # beside words the icons stay together: none stands alone on the next line
+        icons = acts.index("copy")
+        made = [*made[:icons], f'<span class="p-icons">{" ".join(made[icons:])}</span>']
+    links = " ".join(made)
     said_first = f'<span class="p-note">{escaped(note)}</span> ' if note else ""
     return message_entry("assistant", f'<p class="p-acts">{said_first}{versions}{links}{rated}{after}</p>{below}')
 

@@ -79,6 +79,7 @@ def test_what_cannot_be_seen_in_an_argument_is_told(hidden: Any) -> None:
 
 def test_a_long_argument_says_how_long_it_is() -> None:
     assert "900 lines" in plain(ask_html([waiting(content="\n" * 899)], EN))
+    assert "600,000 lines" in plain(ask_html([waiting(content="\n" * 599_999)], EN))
     assert "lines" not in plain(ask_html([waiting(content="\n" * 5)], EN))
 
 

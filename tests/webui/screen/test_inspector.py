@@ -98,6 +98,12 @@ def test_the_request_is_shown_as_what_parlour_added_to_what_was_given() -> None:
     assert texts(tree, ".p-times") == ["first word after 0.9 s · 129 tokens a second"]
 
 
+def test_one_token_a_second_is_told_in_the_singular() -> None:
+    slow = replace(ANSWER, seconds=412.9)
+    tree = panel([slow], opened=opened(slow))
+    assert texts(tree, ".p-times") == ["first word after 0.9 s · 1 token a second"]
+
+
 def test_what_was_received_says_where_it_was_cut_and_is_never_markup() -> None:
     tree = panel([ANSWER], opened=opened(), stage="received")
     assert not tree.css("img, strong")

@@ -11,7 +11,7 @@ from core.messages.events import FinishReason, MessageFinished, MessageStarted, 
 from core.runs.log import LoggedEvent, ModelAsked, RunFinished, TurnsSummarised
 from core.runs.reply import Reply
 from core.storage.base import StoredMessage
-from webui.render.reply import reply_entries
+from webui.render.reply import reply_entries, speed_said
 from webui.words import Words
 
 
@@ -128,3 +128,25 @@ def test_the_page_says_what_is_known_of_the_wait(asked: ModelAsked, en: str, zh:
     for lang, said in (("en", en), ("zh", zh)):
         (entry,) = reply_entries(message, reply, Words(lang), last=True)
         assert f"{said}<" in str(entry)
+
+
+def test_beside_words_the_icons_of_a_stopped_reply_stay_together() -> None:
+    events = [MessageStarted(), TextDelta("So it"), RunFinished("stopped")]
+    reply = Reply(LoggedEvent(seq, 0.0, event) for seq, event in enumerate(events, 1))
+    turn = StoredMessage("m", "c", "q", "assistant", (), "r", "stopped", 0.0)
+    shown = "".join(str(entry["content"]) for entry in reply_entries(turn, reply, Words("en"), last=True))
+    words, _, icons = shown.partition('<span class="p-icons">')
+    assert "#do-continue-m" in words
+    assert "#do-regenerate-m" in words
+    together = icons.partition("</a></span>")[0]
+    for act in ("copy", "rewrite", "fork", "speak", "inspect"):
+        assert f"#do-{act}-m" in together
+
+
+@pytest.mark.parametrize(("lang", "line"), [("en", "about 1 token a second"), ("zh", "每秒约 1 词元")])
+def test_one_token_a_second_is_one(lang: str, line: str) -> None:
+    reply = Reply()
+    reply.speed = 1
+    assert speed_said(reply, Words(lang)).endswith(line)
+    reply.speed = 2
+    assert "2" in speed_said(reply, Words(lang))

@@ -45,6 +45,22 @@ def test_the_settings_have_addresses_and_back_and_forward_lead_through_them(show
     stage.until(lambda: {"do": "open", "id": "old"} in stage.asked)
 
 
+def test_the_part_in_which_one_works_is_marked_while_it_is_in_sight(show: Show) -> None:
+    page = show("answered")
+    opened(page)
+    page.locator("#p-settings nav a[data-section=tools]").click()
+    marked = page.locator("#p-settings nav a[aria-current]")
+    expect(marked).to_have_text("Tools")
+    page.locator("#p-settings .p-add-key").evaluate("button => button.focus({ preventScroll: true })")
+    page.locator("#p-settings .p-scroll").evaluate("""scroll => {
+        const button = scroll.querySelector('.p-add-key').getBoundingClientRect();
+        scroll.scrollTop += button.bottom - scroll.getBoundingClientRect().bottom + 20;
+    }""")
+    expect(marked).to_have_text("Keys for programs")
+    page.locator("#p-settings nav a[data-section=tools]").click()
+    expect(marked).to_have_text("Tools")
+
+
 def test_a_choice_shows_that_it_opens_and_words_keep_off_the_edge(show: Show) -> None:
     page = show("answered")
     opened(page)

@@ -311,3 +311,14 @@ async def test_of_documents_a_link_has_what_the_reply_cites_and_an_export_of_one
         for form in ("html", "json"):
             exported = await workspace.conversation(view.conversation_id).export(form)
             assert "Ardmore" in "".join([piece async for piece in exported.pieces])
+
+
+async def test_ratings_are_named_only_where_a_reply_was_rated(here: Sharing) -> None:
+    view = await here.talk()
+    said = "2 messages, with what was thought and which tools were used"
+    assert (await here.call("look", id=view.conversation_id))["holds"][0] == said
+    thread = await here.engine.stores.of(here.owner).conversations.thread(view.conversation_id)
+    async with here.engine.workspaces.open(here.owner) as workspace:
+        await workspace.runs.rate(thread[-1], "down", "Too short")
+    holds = (await here.call("look", id=view.conversation_id))["holds"]
+    assert holds[0] == "2 messages, with what was thought, which tools were used, and how you rated replies and why"
