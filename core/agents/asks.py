@@ -8,6 +8,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from core.bridge.cancellation import released
+from core.bridge.closing import closed_within
 from core.bridge.sync import run
 from core.messages.marks import set_marks
 from core.tools.run_context import RETRIES
@@ -210,7 +211,7 @@ class Asks:
         Raises:
             ParlourError: As of `ask`, while they are read.
         """
-        return self._partials(question, output_type, options)
+        return closed_within(self._partials(question, output_type, options))
 
     # -- what is behind it ------------------------------------------------------------------------------------------
 

@@ -18,6 +18,7 @@ from core.errors import ParlourError, SettingsError, shown
 from core.messages.json_text import repaired
 from core.tools.from_function import untitled
 from core.tools.run_context import RETRIES, ModelRetry, called, context_parameter, parameters_of
+from core.tools.typed_dicts import readable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -124,7 +125,7 @@ class OutputType(Generic[Output]):
         function: Callable[..., Any] | None = given if inspect.isroutine(given) else None
         made: Any = given if function is None else _arguments(function)
         try:
-            adapter: TypeAdapter[Any] = TypeAdapter(made)
+            adapter: TypeAdapter[Any] = TypeAdapter(readable(made))
             schema = cast("dict[str, Any]", untitled(adapter.json_schema()))
         except (PydanticSchemaGenerationError, PydanticInvalidForJsonSchema) as error:
             raise _no_type(given, "no JSON schema can be made of it") from error
@@ -313,7 +314,7 @@ def _arguments(function: Callable[..., Any]) -> type[BaseModel]:
             continue
         if one.name not in hints or one.kind in {one.VAR_KEYWORD, one.VAR_POSITIONAL, one.POSITIONAL_ONLY}:
             raise _no_type(function, f"its parameter {one.name!r} needs a type and a name")
-        fields[one.name] = (hints[one.name], ... if one.default is one.empty else one.default)
+        fields[one.name] = (readable(hints[one.name]), ... if one.default is one.empty else one.default)
     said = inspect.getdoc(function)
     return create_model(function.__name__, __config__=ConfigDict(extra="forbid"), __doc__=said, **fields)
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, cast
 
 from core.agents.asking import Asking
 from core.agents.asks import Asks
+from core.bridge.closing import closed_within
 from core.bridge.sync import run
 from core.errors import ConflictError, SettingsError, shown
 from core.registry import Entry, Registry
@@ -165,7 +166,7 @@ class MemorySession(Session):
     def _event_stream(
         self, question: Question, options: Mapping[str, Any], whole: list[Any] | None = None
     ) -> AsyncGenerator[Event, None]:
-        return self._events(self._asking(question, options), whole)
+        return closed_within(self._events(self._asking(question, options), whole))
 
     async def _events(self, asking: Asking, whole: list[Any] | None) -> AsyncGenerator[Event, None]:
         if self._is_answering:

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from contextvars import ContextVar
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from core.agents.arguments import accepted_keywords
@@ -37,6 +38,7 @@ ASK_AGENT: Mapping[Lang, str] = {
     "en": "The question or task, with everything that is needed to answer it.",
     "zh": "要提的问题或任务，须包含回答所需的全部信息。",
 }
+_KEYS = ("mcpServers", "openapi", "name")  # of a tool given as a dict: what it is, or what its tools come from
 _DEEPEST = 5  # nested calls of agents
 _SHOWN = 200  # characters of its text in a progress report
 _OWN = frozenset({"call_id", "messages", "cut_off", "run_context"})  # of the caller's context, not for the agent
@@ -111,7 +113,9 @@ def _from_mapping(item: Mapping[str, Any]) -> list[BaseTool]:
 
         return list(from_given(item))
     if not isinstance(item.get("name"), str):
-        raise SettingsError("A tool given as a dict needs its name.", hint='Write {"name": "calculator"}.')
+        near = next((key for name in item for key in get_close_matches(str(name), _KEYS, n=1, cutoff=0.7)), "")
+        hint = f"Did you mean {near!r}?" if near else 'Write {"name": "calculator"}.'
+        raise SettingsError("A tool given as a dict needs its name.", hint=hint)
     return [TOOL_REGISTRY[item["name"]](item)]
 
 

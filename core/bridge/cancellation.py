@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from anyio import CancelScope
 from anyio.lowlevel import checkpoint_if_cancelled
 
+from core.bridge.closing import closed_within
+
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Coroutine, Generator
 
@@ -56,8 +58,12 @@ def released() -> Generator[None, None, None]:
         raise end.ending from None
 
 
-async def released_events(events: AsyncGenerator[T, None]) -> AsyncGenerator[T, None]:
-    """The same events, released; closing it closes them."""
+def released_events(events: AsyncGenerator[T, None]) -> AsyncGenerator[T, None]:
+    """The same events, released; closing it closes them, and all that is within."""
+    return closed_within(_released(events))
+
+
+async def _released(events: AsyncGenerator[T, None]) -> AsyncGenerator[T, None]:
     with released():
         async with aclosing(events):
             async for event in events:

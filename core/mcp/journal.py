@@ -51,6 +51,7 @@ def _one_of_a_kind(name: str) -> str:
 
 _MOST_LINES = 200
 _MOST_NOTES = 20
+_MOST_QUOTED = 3  # lines of its error output, where it could not start
 _LONGEST = 500  # characters of a line
 _SHORTEST_KEY = 6  # characters: shorter values (a port, "true") are no secrets
 KEYS = re.compile(
@@ -96,6 +97,7 @@ class ServerLog:
         self.hide(*given)
         self._lines: deque[LogLine] = deque(maxlen=_MOST_LINES)
         self._notes: deque[LogLine] = deque(maxlen=_MOST_NOTES)
+        self._errors: deque[str] = deque(maxlen=_MOST_QUOTED)
 
     def hide(self, *secrets: str) -> None:
         """Repeat these no more, either: keys that came later."""
@@ -124,14 +126,23 @@ class ServerLog:
 
     @property
     def last(self) -> str:
-        """The last line; "" where there is none."""
-        return self._lines[-1].text if self._lines else ""
+        """The last lines of its error output, else the last line of all; "" where there is none."""
+        return "\n".join(self._errors) or (self._lines[-1].text if self._lines else "")
 
-    def write(self, text: str) -> None:
-        """Keep a line; empty ones are passed over."""
+    def write(self, text: str, *, is_error: bool = False) -> None:
+        """Keep a line; empty ones are passed over.
+
+        Args:
+            is_error: It comes from the error output. An indented one belongs to a traceback, whose end says why.
+        """
         shown = self.clean(text)
-        if shown.strip():
-            self._lines.append(LogLine(time.time(), shown))
+        if not shown.strip():
+            return
+        self._lines.append(LogLine(time.time(), shown))
+        if is_error and text[:1].isspace():
+            self._errors.clear()
+        elif is_error:
+            self._errors.append(shown)
 
     def note(self, text: str) -> None:
         """Keep a remark of ours on the server, which no flood of lines drives out."""

@@ -7,6 +7,7 @@ import re
 import shutil
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from hashlib import sha256
 from itertools import dropwhile
 from pathlib import Path
@@ -32,6 +33,7 @@ _LOADING = frozenset(
     | {"GIT_EXTERNAL_DIFF", "GIT_PROXY_COMMAND", "DOTNET_STARTUP_HOOKS", "BROWSER", "EDITOR", "VISUAL", "PAGER"}
 )
 _LOADING_BEGINNINGS = ("LD_", "DYLD_", "BASH_FUNC_")
+_LISTS = {"args": '["srv.py"]', "include": '["search"]'}
 
 
 class StaticClient(BaseModel):
@@ -170,9 +172,22 @@ def _server(name: str, raw: object) -> ServerSettings:
         first = error.errors()[0]
         field = ".".join(str(part) for part in first["loc"])
         said = first["msg"].removeprefix("Value error, ")
+        if first["type"] == "tuple_type":
+            said = f"it must be a list, such as {_LISTS.get(field, _LISTS['include'])}"
         where = f"MCP server {shown!r}" + (f", field {field!r}" if field else "")
+        hint = _meant(cast("Mapping[str, Any]", raw)) if isinstance(raw, Mapping) else ""
         # Without its cause, which would show what was given.
-        raise SettingsError(f"The settings of the {where} are wrong: {said}.", key="mcp_settings", name=shown) from None
+        text = f"The settings of the {where} are wrong: {said}."
+        raise SettingsError(text, hint=hint, key="mcp_settings", name=shown) from None
+
+
+def _meant(raw: Mapping[str, Any]) -> str:
+    """What the first misspelt field was meant to be; empty where none is misspelt."""
+    known = [*ServerSettings.model_fields, *_NAMES]
+    for name in raw:
+        if name not in known and (near := get_close_matches(str(name), known, n=1, cutoff=0.6)):
+            return f"Did you mean {near[0]!r} by {str(name)[:80]!r}?"
+    return ""
 
 
 def _filled(value: object, field: str) -> object:

@@ -405,7 +405,7 @@ class _Talk:
                 chunk = await stderr.receive(_CHUNK)
                 found = [line.head if isinstance(line, TooLong) else line for line in lines.feed(chunk)]
                 for line in found[-100:]:
-                    self._journal.write(line.decode("utf-8", "replace"))
+                    self._journal.write(line.decode("utf-8", "replace"), is_error=True)
                 if len(chunk) == _CHUNK:
                     await anyio.sleep(_REST)
         except GONE:

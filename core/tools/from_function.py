@@ -29,6 +29,7 @@ from core.errors import BadArgumentsError, SettingsError, shown
 from core.tools.arguments import read_arguments
 from core.tools.base import BaseTool, Returned, ToolResult
 from core.tools.run_context import RETRIES, RunContext, check_deps, context_parameter, parameters_of
+from core.tools.typed_dicts import readable
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
@@ -60,7 +61,7 @@ class FunctionTool(BaseTool, Generic[P, R]):
         name: Its name for models, the function's by default.
         description: What it does, the beginning of the docstring by default.
         cfg: Options as of every tool.
-        timeout: Seconds that a call may take, 60 by default.
+        timeout: Seconds that a call may take, more than 0; 60 by default.
         retries: How often in one reply a call that raises `ModelRetry` is sent back to the model.
 
     Raises:
@@ -189,7 +190,7 @@ def tool(
         name: Its name for models, the function's by default.
         description: What it does, the beginning of the docstring by default.
         cfg: Options as of every tool.
-        timeout: Seconds that a call may take, 60 by default.
+        timeout: Seconds that a call may take, more than 0; 60 by default.
         retries: How often in one reply a call that raises `ModelRetry` is sent back to the model.
 
     Raises:
@@ -217,14 +218,22 @@ def _model_of(function: Callable[..., Any], of_arguments: Mapping[str, str], hid
     hints = _hints(function)
     fields: dict[str, Any] = {}
     for parameter in parameters_of(function)[_is_method(function) :]:
-        if parameter.name.startswith("_") or parameter.name in hidden or parameter.kind in _GATHERS:
+        if parameter.name.startswith("_") or parameter.name in hidden:
             continue
+        if parameter.kind in _GATHERS:
+            stars = "*" if parameter.kind is parameter.VAR_POSITIONAL else "**"
+            raise SettingsError(
+                f"The parameter '{stars}{parameter.name}' of the tool {function.__name__!r} has no names that a model "
+                "could fill in.",
+                hint=f"Write each with its name and type, or one such as `{parameter.name}: list[str]`.",
+                name=parameter.name,
+            )
         if parameter.kind is parameter.POSITIONAL_ONLY or parameter.name not in hints:
             raise SettingsError(
                 f"The parameter {parameter.name!r} of the tool {function.__name__!r} needs a type and a name.",
                 hint=f"Write for example `{parameter.name}: str`.",
             )
-        fields[parameter.name] = _field(parameter, hints[parameter.name], of_arguments.get(parameter.name))
+        fields[parameter.name] = _field(parameter, readable(hints[parameter.name]), of_arguments.get(parameter.name))
     try:
         return create_model(function.__name__, __config__=ConfigDict(extra="forbid"), **fields)
     except (TypeError, ValueError, PydanticUserError) as error:
@@ -245,9 +254,10 @@ def _plain(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _checked(name: str, given: object, tool: str, *, whole: bool = False) -> Any:
-    if not isinstance(given, bool) and isinstance(given, int if whole else (int, float)) and given >= 0:
+    fits = not isinstance(given, bool) and isinstance(given, int if whole else (int, float))
+    if fits and (given >= 0 if whole else given > 0):  # pyright: ignore[reportOperatorIssue, reportUnknownVariableType]
         return given
-    kind = "a whole number from 0" if whole else "a number of seconds"
+    kind = "a whole number from 0" if whole else "a number of seconds above 0"
     said = f"{name} of the tool {tool!r} must be {kind}, not {given!r}."
     raise SettingsError(said, hint=f"Write @tool({name}={2 if whole else 30}).")
 

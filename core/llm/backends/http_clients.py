@@ -13,6 +13,7 @@ from urllib.request import getproxies
 import anyio
 import httpx2
 
+from core.bridge.closing import known_to_loop
 from core.bridge.watchdog import AwakeTimer
 from core.errors import ModelUnavailableError, SettingsError
 from core.llm.backends.network import Transport
@@ -133,7 +134,7 @@ class HttpPool:
             self._loops = {known: kept for known, kept in self._loops.items() if not known.is_closed()}
             self._loops[loop] = held
         # A loop that shuts down closes its generators first, and this one closes the connections with it.
-        await anext(held.keeper)
+        await known_to_loop(held.keeper)
         return held
 
     async def _keep(self, loop: asyncio.AbstractEventLoop, http: httpx2.AsyncClient) -> AsyncGenerator[None, None]:

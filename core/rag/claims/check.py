@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from inspect import isawaitable
 from typing import Any, TypeAlias, cast
 
 from core.bridge.sync import run as run_sync
-from core.errors import SettingsError
+from core.errors import SettingsError, WrongParametersError, shown
 from core.llm.base import BaseChatModel
 from core.rag.claims.judge import borne_out
 from core.rag.claims.weighing import Claim, claims_of
@@ -23,6 +24,10 @@ ClaimJudge: TypeAlias = (
 # Share of words from where on a sentence is supported, and weak: words alone do not tell invention from paraphrase, so
 # that hardly any must be there before likeness speaks against a sentence that no rule does.
 _ABOUT_IT = (0.2, 0.1)
+_GAP_BEFORE_A_STOP = re.compile(
+    r"\s{3,}(?=[.,;:!?。，、；：！？]|$)"
+)  # where a mark was: it has three characters and more
+_GAP = re.compile(r"\s{3,}")
 
 
 def check_claims(
@@ -71,7 +76,13 @@ async def acheck_claims(
 
 
 def _by_rules(answer: str, passages: Sequence[Passage], question: str) -> list[Claim]:
-    return claims_of(answer, passages, asked=question, score_from=_ABOUT_IT)
+    claims = claims_of(answer, passages, asked=question, score_from=_ABOUT_IT)
+    return [replace(one, sentence=_without_gaps(one.sentence)) for one in claims]
+
+
+def _without_gaps(sentence: str) -> str:
+    """The sentence as a person would write it where its marks were."""
+    return _GAP.sub(" ", _GAP_BEFORE_A_STOP.sub("", sentence))
 
 
 async def _decided(judge: ClaimJudge, sentences: list[str], passages: list[Passage], question: str) -> Verdicts:
@@ -95,6 +106,9 @@ def _judged(claim: Claim, *, is_borne_out: bool | None) -> Claim:
 
 def passages_of(given: Sequence[Passage | Mapping[str, Any] | str]) -> list[Passage]:
     """Passages, however they are given. Raises SettingsError."""
+    if isinstance(given, str | bytes | Mapping):  # whose letters or keys would be taken for passages
+        said = f"passages of check_claims must be a list, not {shown(given)}."
+        raise WrongParametersError(said, hint="Write check_claims(passages=[…]).", name="passages")
     return [_passage(one, number) for number, one in enumerate(given, 1)]
 
 

@@ -125,7 +125,12 @@ def test_a_tool_of_its_own_time_is_stopped_when_that_is_over():
 
 @pytest.mark.parametrize(
     ("wrong", "sentence"),
-    [({"timeout": "5"}, "timeout of the tool 'it' must be"), ({"retries": -1}, "retries of the tool 'it' must be")],
+    [
+        ({"timeout": "5"}, "timeout of the tool 'it' must be"),
+        ({"timeout": 0}, "timeout of the tool 'it' must be a number of seconds above 0, not"),
+        ({"timeout": -1}, "timeout of the tool 'it' must be a number of seconds above 0, not"),
+        ({"retries": -1}, "retries of the tool 'it' must be"),
+    ],
 )
 def test_options_of_a_tool_are_checked(wrong: dict[str, Any], sentence: str):
     def it() -> str:

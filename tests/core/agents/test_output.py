@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import typing
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, NotRequired, Optional, Required
 
 import pytest
 from hypothesis import given, settings
@@ -253,3 +254,45 @@ def test_an_answer_that_is_written_anew_passes_guards_and_functions_around_the_m
     reply = agent.ask("Key?", output_type=int)
     assert (reply.text, reply.output, secret in str(reply.log)) == (text, output, False)
     assert seen == (["before"] if stops else ["before", "after"])
+
+
+class Plain(typing.TypedDict):
+    """A cake."""
+
+    layers: int
+    name: NotRequired[str]
+
+
+class Wide(Plain, total=False):
+    inner: Plain
+    tins: Required[Annotated[list[Plain], Field(min_length=1)]]
+    spare: Optional[Plain]  # noqa: UP045 - people write both
+
+
+@pytest.mark.parametrize(
+    ("kind", "said", "output"),
+    [
+        (Plain, '{"layers": "2"}', {"layers": 2}),
+        (list[Plain], '{"result": [{"layers": 2, "name": "Ada"}]}', [{"layers": 2, "name": "Ada"}]),
+        (Plain | Invoice, '{"total": 3, "items": []}', Invoice(total=3, items=[])),
+        (
+            Wide,
+            '{"layers": 1, "tins": [{"layers": 1}], "spare": null}',
+            {"layers": 1, "tins": [{"layers": 1}], "spare": None},
+        ),
+    ],
+)
+def test_a_typed_dict_of_the_standard_library_is_an_output(kind: Any, said: str, output: Any):
+    assert BasicAgent(llm=ScriptedModel(said)).ask("?", output_type=kind).output == output
+
+
+def test_a_typed_dict_of_the_standard_library_keeps_its_name_its_words_and_what_it_needs():
+    kind = OutputType.of(Wide)
+    assert kind is not None
+    assert (kind.name, kind.schema["required"]) == ("Wide", ["layers", "tins"])
+    assert kind.schema["$defs"]["Plain"] == {
+        "type": "object",
+        "description": "A cake.",
+        "properties": {"layers": {"type": "integer"}, "name": {"type": "string"}},
+        "required": ["layers"],
+    }

@@ -282,3 +282,17 @@ def test_it_may_be_asked_a_second_time_only_if_all_that_it_calls_may_be_called_a
     assert AgentTool(expert()).idempotent
     assert not AgentTool(expert(tools=[double, Once()])).idempotent
     assert not AgentTool(GroupChat([expert(tools=[Once()])], "round_robin", name="Table")).idempotent
+
+
+@pytest.mark.parametrize(
+    ("given", "hint"),
+    [
+        ({"mcpServer": {}}, "Did you mean 'mcpServers'?"),
+        ({"openApi": {}}, "Did you mean 'openapi'?"),
+        ({"title": "x"}, 'Write {"name": "calculator"}.'),
+    ],
+)
+def test_a_misspelt_key_of_a_tool_given_as_a_dict_is_told_with_what_was_meant(given: dict[str, Any], hint: str):
+    with pytest.raises(SettingsError, match="needs its name") as refused:
+        FnCallAgent([given], ScriptedModel())
+    assert refused.value.hint == hint

@@ -276,6 +276,22 @@ async def test_a_server_that_ends_at_once_is_quoted(tmp_path: Path):
         await MCPClient("bad", {"command": sys.executable, "args": [str(path)]}).connect()
 
 
+async def test_a_server_that_ends_at_once_is_quoted_by_its_error_output(tmp_path: Path):
+    path = tmp_path / "bad.py"
+    says = "print('loading', flush=True)\nsys.stderr.write('ERROR: set SHOP_KEY first\\nIt is in your account.\\n')"
+    path.write_text(f"import sys\n{says}\nsys.stderr.flush()\nprint('bye', flush=True)\nsys.exit(1)")
+    with pytest.raises(ServerUnreachableError) as failed:
+        await MCPClient("bad", {"command": sys.executable, "args": [str(path)]}).connect()
+    assert "It wrote: ERROR: set SHOP_KEY first It is in your account. " in str(failed.value)
+
+
+async def test_a_server_that_ends_by_an_exception_is_quoted_by_what_it_says(tmp_path: Path):
+    path = tmp_path / "bad.py"
+    path.write_text("import sys\nsys.stderr.write('Starting.\\n')\n{}['SHOP_KEY']")
+    with pytest.raises(ServerUnreachableError, match="It wrote: KeyError: 'SHOP_KEY'"):
+        await MCPClient("bad", {"command": sys.executable, "args": [str(path)]}).connect()
+
+
 async def test_a_server_that_repeats_its_key_is_quoted_without_it(tmp_path: Path):
     path = tmp_path / "bad.py"
     path.write_text("import os, sys\nsys.exit('x' * 190 + ' the key ' + os.environ['KEY'] + ' is not valid')")

@@ -176,3 +176,20 @@ def test_a_server_inherits_little(monkeypatch: pytest.MonkeyPatch):
     environment = environment_of(one(command=sys.executable, env={"GIVEN": "1"}))
     assert environment["GIVEN"] == "1"
     assert environment.keys() <= {"GIVEN", "HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER", "LANG", "LC_ALL", "TZ"}
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"command": "python", "args": "srv.py"}, r'are wrong: it must be a list, such as \["srv.py"\]\.$'),
+        ({"command": "python", "include": "find"}, r'are wrong: it must be a list, such as \["search"\]\.$'),
+        ({"comand": "python"}, r"a server needs a command or a url\. Did you mean 'command' by 'comand'\?"),
+        ({"ulr": "http://127.0.0.1"}, r"a command or a url\. Did you mean 'url' by 'ulr'\?"),
+        ({"folder": "."}, r"a server needs a command or a url\.$"),
+    ],
+)
+def test_a_slip_in_the_settings_is_told_with_what_was_meant(given: dict[str, Any], said: str):
+    with pytest.raises(SettingsError, match=said.removesuffix("$")) as refused:
+        servers_from({"mcpServers": {"shop": given}})
+    if said.endswith("$"):
+        assert not refused.value.hint

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import Annotated, Any, Literal, Optional
+from typing import Annotated, Any, Literal, Optional, Required, TypedDict
 
 import pytest
 from pydantic import BaseModel, Field
@@ -161,3 +161,44 @@ def _odd_with(kind: type) -> Any:
 
     odd.__annotations__["x"] = kind
     return odd
+
+
+def gathers_places(*places: str) -> str:
+    return ", ".join(places)
+
+
+def gathers_names(**names: str) -> str:
+    return ", ".join(names)
+
+
+@pytest.mark.parametrize(("function", "said"), [(gathers_places, r"\*places"), (gathers_names, r"\*\*names")])
+def test_a_parameter_that_gathers_arguments_is_refused(function: Any, said: str):
+    """No model could fill it in: it has no names."""
+    with pytest.raises(SettingsError, match=rf"^The parameter '{said}' of the tool .* Write each with its name"):
+        tool(function)
+
+
+def test_a_parameter_that_gathers_what_the_tool_does_not_want_is_not_for_a_model():
+    def counts(number: int, **_others: Any) -> str:
+        return str(number)
+
+    made = tool(counts)
+    assert list(made.parameters["properties"]) == ["number"]
+    assert made.call({"number": 3}) == "3"
+
+
+class Cake(TypedDict, total=False):
+    """A cake."""
+
+    layers: Required[int]
+    name: str
+
+
+def test_a_typed_dict_of_the_standard_library_is_a_parameter():
+    @tool
+    def bake(cakes: list[Cake]) -> str:
+        return str(cakes)
+
+    (shape,) = bake.parameters["$defs"].values()
+    assert (list(shape["properties"]), shape["required"]) == (["layers", "name"], ["layers"])
+    assert bake.call({"cakes": [{"layers": "2"}]}) == "[{'layers': 2}]"

@@ -42,6 +42,29 @@ def test_passages_may_be_texts_dicts_or_what_a_library_finds() -> None:
         check_claims(ANSWER, [3])  # type: ignore[list-item]
 
 
+@pytest.mark.parametrize("wrong", ["The deductible is 300 dollars.", None, {"text": "Tea."}, b"Tea", 3])
+def test_passages_that_are_no_list_are_refused(wrong: Any) -> None:
+    """A text would be read as a passage for each letter."""
+    with pytest.raises(
+        SettingsError, match=r"^passages of check_claims must be a list, not .* Write check_claims\(passages"
+    ):
+        check_claims(ANSWER, wrong)
+
+
+@pytest.mark.parametrize(
+    ("answer", "sentence"),
+    [
+        ("The deductible is 300 dollars for each claim [1].", "The deductible is 300 dollars for each claim."),
+        ("The deductible [1] is 300 dollars [1][2].", "The deductible is 300 dollars."),
+        ("The deductible is 300 dollars, by the way", "The deductible is 300 dollars, by the way"),
+    ],
+)
+def test_a_sentence_has_no_gap_where_its_mark_was(answer: str, sentence: str) -> None:
+    (claim,) = check_claims(answer, PASSAGES)
+    assert claim.sentence == sentence
+    assert answer[claim.start : claim.end] == answer
+
+
 def test_without_passages_nothing_is_claimed() -> None:
     assert check_claims(ANSWER, ()) == []
 

@@ -1,0 +1,178 @@
+"""Generators that are left early, closed one after another from without inwards.
+
+A loop that ends closes all generators that it knows at once: one of them then closes another that the loop is closing
+already, which Python tells as an error, and connections are let go in the middle. So the loop is told of the outermost
+alone, and that one closes what lies within.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator
+
+T = TypeVar("T")
+
+
+_later: set[tuple[asyncio.Task[None], AsyncGenerator[None, None]]] = (
+    set()
+)  # closings, each with what the loop knows of it
+
+
+async def closed_within(events: AsyncGenerator[T, None]) -> AsyncGenerator[T, None]:
+    """The same events; closing it closes them, and whatever generator was begun to make them."""
+    inner = _Inner()
+    is_cancelled = False
+    try:
+        while True:
+            try:
+                event = await inner.within(anext(events))
+            except StopAsyncIteration:
+                return
+            try:
+                yield event
+            except asyncio.CancelledError:
+                is_cancelled = True
+                raise
+    finally:
+        if is_cancelled:
+            await _close_later(inner.close(events))
+        else:
+            await inner.close(events)
+
+
+async def _close_later(closing: Coroutine[Any, Any, None]) -> None:
+    """Close in a task that the loop's end waits for.
+
+    A loop that ends cancels what would close the generators that were left, and Python then closes such a one again as
+    soon as it waits for anything.
+    """
+    task = asyncio.create_task(closing)
+    keeper = _ended(task)
+    await known_to_loop(keeper)
+    both = (task, keeper)
+    _later.add(both)
+    task.add_done_callback(lambda _: _later.discard(both))
+
+
+async def _ended(task: asyncio.Task[None]) -> AsyncGenerator[None, None]:
+    try:
+        yield
+    finally:
+        await asyncio.wait({task})
+
+
+async def known_to_loop(generator: AsyncGenerator[T, None]) -> T:
+    """The first item of a generator that the loop closes at its end, whatever it is begun within.
+
+    Args:
+        generator: It must come to its first item without waiting.
+    """
+    hooks = here = sys.get_asyncgen_hooks()
+    while isinstance(here.firstiter, _Untold):
+        here = here.firstiter.usual
+    sys.set_asyncgen_hooks(*here)
+    try:
+        return await anext(generator)
+    finally:
+        sys.set_asyncgen_hooks(*hooks)
+
+
+class _Inner:
+    """The generators that are begun while events are made: the loop knows none of them."""
+
+    __slots__ = ("_finalizer", "_is_over", "_left")
+
+    def __init__(self) -> None:
+        self._left: list[AsyncGenerator[Any, None]] = []  # that nobody holds any more, and which are not closed
+        self._is_over = False
+        usual = sys.get_asyncgen_hooks().finalizer
+
+        def finalizer(left: AsyncGenerator[Any, None]) -> None:
+            if not self._is_over:
+                self._left.append(left)
+            elif usual is not None:
+                usual(left)
+
+        self._finalizer = finalizer
+
+    async def within(self, step: Awaitable[T]) -> T:
+        """What is waited for; generators that begin meanwhile are these."""
+        made: T = await _Hidden(step, self._finalizer)
+        if self._left:
+            await self._close_left()
+        return made
+
+    async def close(self, events: AsyncGenerator[Any, None]) -> None:
+        """Close the outermost of them, then what it left."""
+        try:
+            await _Hidden(events.aclose(), self._finalizer)
+        finally:
+            try:
+                await self._close_left()
+            finally:
+                self._is_over = True
+
+    async def _close_left(self) -> None:
+        cancelled: asyncio.CancelledError | None = None
+        while self._left:
+            try:
+                await _Hidden(_closed(self._left.pop(0)), self._finalizer)
+            except asyncio.CancelledError as error:
+                cancelled = error
+        if cancelled is not None:
+            raise cancelled
+
+
+async def _closed(left: AsyncGenerator[Any, None]) -> None:
+    """Close what was left; how that fails is told to nobody."""
+    with suppress(Exception):
+        await left.aclose()
+
+
+class _Hidden:
+    """Waits for something; the loop is not told of generators that begin meanwhile.
+
+    The hooks are the thread's, so they are set for one step of it at a time: between two, other tasks have theirs.
+    """
+
+    __slots__ = ("_finalizer", "_step")
+
+    def __init__(self, step: Awaitable[Any], finalizer: Callable[[AsyncGenerator[Any, None]], None]) -> None:
+        self._step = step
+        self._finalizer = finalizer
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        steps: Any = self._step.__await__()
+        given: Any = None
+        error: BaseException | None = None
+        while True:
+            usual = sys.get_asyncgen_hooks()
+            sys.set_asyncgen_hooks(_Untold(usual), self._finalizer)
+            try:
+                waited = steps.send(given) if error is None else steps.throw(error)
+            except StopIteration as end:
+                return end.value
+            finally:
+                sys.set_asyncgen_hooks(*usual)
+            given = error = None
+            try:
+                given = yield waited
+            except BaseException as thrown:  # noqa: BLE001 - whatever it is, it is for the step
+                error = thrown
+
+
+class _Untold:
+    """Is called with a generator that begins, and tells nobody."""
+
+    __slots__ = ("usual",)
+
+    def __init__(self, usual: Any) -> None:
+        self.usual = usual
+
+    def __call__(self, begun: AsyncGenerator[Any, None]) -> None:
+        """It is not told."""
