@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 
 _LONGEST_SHOWN: Final = 60
+_ENDS: Final = frozenset(".!?…:;。！？：；")
 
 
 @lru_cache(maxsize=256)
@@ -44,6 +45,13 @@ def _entry(kind: type) -> str:
     """The nearest class of the library: a program may derive its own."""
     ours = f"{__name__.rpartition('.')[0]}."
     return next(one.__name__ for one in kind.__mro__ if one.__module__.startswith(ours))
+
+
+def ended(text: str) -> str:
+    """A sentence, often a foreign one, with its full stop, so that another may follow."""
+    text = text.rstrip()
+    last = text.rstrip("\"'”’)]」』）")[-1:]
+    return text if not last or last in _ENDS else f"{text}."
 
 
 class ParlourError(Exception):
@@ -69,7 +77,7 @@ class ParlourError(Exception):
 
     def __str__(self) -> str:
         text = str(self.args[0]) if self.args else ""  # a `KeyError` among the bases would put it in quotes
-        return f"{text} {self.hint}" if self.hint else text
+        return f"{ended(text)} {self.hint}" if self.hint and text else text or self.hint
 
     @property
     def see(self) -> str:

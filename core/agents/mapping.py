@@ -93,7 +93,7 @@ async def map_questions(
     """The answers, in the order of the questions; `Agent.amap` says what the arguments are."""
     check_keywords(agent, agent.function_map.values(), kwargs, _OF_MAP)
     check_taken(agent, kwargs, _OF_MAP)
-    conversations = [conversation_of(question) for question in _question_list(questions)]
+    asked = [_read(question, keep_errors=keep_errors) for question in _question_list(questions)]
     guard = Guard.of(approval)
     over = 0
 
@@ -101,19 +101,22 @@ async def map_questions(
         nonlocal over
         result: Answer | ParlourError
         try:
-            check_files(conversations[place])
-            result = await ask_agent(agent, conversations[place], approval=guard, **kwargs)
+            conversation = asked[place]
+            if isinstance(conversation, ParlourError):
+                raise conversation
+            check_files(conversation)
+            result = await ask_agent(agent, conversation, approval=guard, **kwargs)
         except ParlourError as error:
             result = error
         over += 1
         if progress is not None:
-            progress(MapProgress(place, over, len(conversations), result))
+            progress(MapProgress(place, over, len(asked), result))
         if isinstance(result, ParlourError):
             raise result
         return result
 
     with released():
-        return await in_order(ask, range(len(conversations)), concurrency, keep_errors=keep_errors)
+        return await in_order(ask, range(len(asked)), concurrency, keep_errors=keep_errors)
 
 
 async def ask_agent(agent: AgentProtocol, messages: list[Message], **kwargs: Any) -> Answer:
@@ -133,6 +136,16 @@ async def ask_agent(agent: AgentProtocol, messages: list[Message], **kwargs: Any
         _log.warning("An agent failed.", exc_info=True)
         raise AgentFailedError(f"The agent failed: {type(error).__name__}: {error}") from error
     return Answer(transcript.messages(), transcript.usage, monotonic() - start)
+
+
+def _read(question: Question, *, keep_errors: bool) -> list[Message] | BadMessagesError:
+    """A question as a conversation, or why it is none. Raises BadMessagesError where errors are not kept."""
+    try:
+        return conversation_of(question)
+    except BadMessagesError as error:
+        if not keep_errors:
+            raise
+        return error
 
 
 def _question_list(questions: Sequence[Question]) -> list[Question]:

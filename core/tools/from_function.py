@@ -5,10 +5,12 @@ from __future__ import annotations
 import inspect
 import json
 import re
+import sys
 from contextlib import aclosing
-from copy import copy
+from copy import copy, deepcopy  # noqa: TID251 - a program may ask for a deep copy
 from dataclasses import is_dataclass
 from functools import partial, update_wrapper
+from operator import attrgetter
 from typing import (
     TYPE_CHECKING,
     Annotated,
@@ -16,6 +18,7 @@ from typing import (
     Concatenate,
     Generic,
     ParamSpec,
+    Self,
     TypeVar,
     cast,
     get_type_hints,
@@ -112,6 +115,41 @@ class FunctionTool(BaseTool, Generic[P, R]):
         vars(bound).update(_of_method=False, _function=partial(cast("Callable[..., Any]", self._function), instance))
         return bound
 
+    def __copy__(self) -> Self:
+        """Another tool of the same function."""
+        made = object.__new__(type(self))
+        vars(made).update(vars(self))
+        return made
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """Another tool of the same function, with options and an object of its own."""
+        made = copy(self)
+        memo[id(self)] = made
+        function: Any = self._function
+        if isinstance(function, partial):
+            bound = cast("partial[Any]", function)
+            function = partial(bound.func, *deepcopy(bound.args, memo))
+        vars(made).update(_function=function, cfg=deepcopy(self.cfg, memo))
+        return made
+
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        """By the place of the function, where another process finds it. Raises TypeError where it would not."""
+        function: Any = self._function
+        plain = _plain(function)
+        place = str(plain.__qualname__)
+        try:
+            there: Any = attrgetter(place)(sys.modules[plain.__module__])
+        except (AttributeError, KeyError):
+            there = None
+        if there is self:
+            return place
+        if there is not plain and not (isinstance(there, FunctionTool) and vars(there).get("_function") is plain):
+            said = f"The tool {self.name!r} cannot be pickled: its function is not found as {plain.__module__}.{place}."
+            raise TypeError(f"{said} Write it at the top of a module.")
+        how = {"name": self.name, "description": self.description, "cfg": dict(self.cfg), "retries": self.retries}
+        own = function.args if isinstance(function, partial) else ()
+        return _again, (type(self), there, how, own)
+
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the function itself."""
         return self._function(*args, **kwargs)
@@ -203,6 +241,12 @@ def tool(
     if function is not None and not callable(function):
         raise SettingsError(f"tool takes a function, not {shown(function)}.", hint=_LIKE_THIS, name="function")
     return make if function is None else make(function)
+
+
+def _again(kind: type[FunctionTool[Any, Any]], found: Any, how: Mapping[str, Any], own: tuple[Any, ...]) -> BaseTool:
+    """The tool of a function that was found by its place, for `own`'s object where it is a method's."""
+    made = kind(vars(found)["_function"] if isinstance(found, FunctionTool) else found, **how)
+    return made.__get__(*own) if own else made
 
 
 def _hints(function: Callable[..., Any]) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from weakref import WeakSet
 
 from core.bridge.cancellation import ProgramEnd, contained
-from core.errors import BadArgumentsError, ParlourError, ToolError, ToolTimeoutError, UnknownNameError
+from core.errors import BadArgumentsError, ParlourError, ToolError, ToolTimeoutError, UnknownNameError, ended
 from core.languages import spoken
 from core.messages.events import Event, ToolFinished, ToolStarted
 from core.messages.message import FUNCTION, Message
@@ -395,7 +395,7 @@ def sent_back(tool: BaseTool, error: ModelRetry, run: RunState) -> ToolError:
     """What the model is told of a call that it is to make otherwise; the last time, that it is not to."""
     run.attempts[tool.name] += 1
     tries, most = run.attempts[tool.name], int(getattr(tool, "retries", RETRIES))
-    said = str(error)
+    said = ended(str(error))
     if tries <= most:
         return ToolError(f"{said} Call it again with corrected arguments.", tool=tool.name)
     return ToolError(f"{said} This was the last try of {tries}: answer without it.", tool=tool.name)

@@ -82,6 +82,15 @@ def test_errors_take_the_places_of_their_answers() -> None:
     assert isinstance(answers[1], ModelServiceError)
 
 
+def test_an_error_takes_the_place_of_a_question_that_is_none() -> None:
+    model, told = ScriptedModel("1", "3"), list[int]()
+    agent = BasicAgent(llm=model)
+    asked: Any = ["a", None, "c"]
+    answers = agent.map(asked, concurrency=1, keep_errors=True, progress=lambda one: told.append(one.place))
+    assert [type(one) for one in answers] == [Answer, BadMessagesError, Answer]
+    assert (told, len(model.requests)) == ([0, 1, 2], 2)
+
+
 def test_the_first_error_ends_all_where_none_is_kept() -> None:
     model = ScriptedModel("1", ModelRefusedError(code="400", message="no"), "3")
     with pytest.raises(ModelServiceError):

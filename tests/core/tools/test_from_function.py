@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+from collections.abc import Callable
 from enum import Enum
 from typing import Annotated, Any, Literal, Optional, Required, TypedDict
 
 import pytest
 from pydantic import BaseModel, Field
 
+from core.agents.basic import FnCallAgent
 from core.errors import BadArgumentsError, SettingsError
+from core.testing.scripted_model import ScriptedModel
 from core.tools.from_function import tool
 
 
@@ -202,3 +207,54 @@ def test_a_typed_dict_of_the_standard_library_is_a_parameter():
     (shape,) = bake.parameters["$defs"].values()
     assert (list(shape["properties"]), shape["required"]) == (["layers", "name"], ["layers"])
     assert bake.call({"cakes": [{"layers": "2"}]}) == "[{'layers': 2}]"
+
+
+def tripled(number: int) -> str:
+    """Three times the number."""
+    return str(3 * number)
+
+
+@tool(timeout=5, retries=3)
+def halved(number: int) -> str:
+    """Half the number."""
+    return str(number // 2)
+
+
+class Till:
+    def __init__(self, start: int) -> None:
+        self.start = start
+
+    @tool
+    def total(self, number: int) -> str:
+        """The total."""
+        return str(self.start + number)
+
+
+COPIES: list[Callable[[Any], Any]] = [
+    copy.copy,
+    copy.deepcopy,
+    lambda one: pickle.loads(pickle.dumps(one)),
+    lambda one: pickle.loads(pickle.dumps(copy.deepcopy(one))),
+]
+
+
+@pytest.mark.parametrize("copied", COPIES)
+def test_a_tool_of_a_function_of_a_module_can_be_copied_and_pickled(copied: Callable[[Any], Any]):
+    plain = copied(tool(name="thrice", cfg={"timeout": 7})(tripled))
+    assert (plain.name, plain.timeout, plain.description) == ("thrice", 7, "Three times the number.")
+    assert plain.call({"number": "3"}) == "9"
+    marked = copied(halved)
+    assert (marked.name, marked.timeout, marked.retries, marked.call({"number": 8})) == ("halved", 5, 3, "4")
+    bound = copied(Till(3).total)
+    assert (bound.name, bound.call({"number": 8})) == ("total", "11")
+    assert copied(FnCallAgent([tripled, halved], ScriptedModel())).function_map["halved"].call({"number": 8}) == "4"
+
+
+def test_a_tool_of_a_function_inside_another_says_that_it_cannot_be_pickled():
+    def inner(number: int) -> str:
+        return str(number)
+
+    said = r"^The tool 'inner' cannot be pickled: its function is not found as .*\. Write it at the top of a module\.$"
+    with pytest.raises(TypeError, match=said):
+        pickle.dumps(tool(inner))
+    assert copy.deepcopy(tool(inner)).call({"number": 1}) == "1"
