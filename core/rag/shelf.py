@@ -76,7 +76,14 @@ class QuickWords(Graph, Protocol):
 
 
 class Vectors(Derived, Protocol):
-    """The vectors of one model. `fill` makes those that are missing."""
+    """The vectors of one model. `fill` makes those that are missing.
+
+    Attributes:
+        patience: Seconds that a question waits for a model of this machine that is only being loaded, before it is
+            searched without it; `None` is as long as that takes.
+    """
+
+    patience: float | None
 
     @property
     def embedder(self) -> Embedder:

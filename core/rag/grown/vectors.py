@@ -120,9 +120,8 @@ class PgVectors(MadeVectors):
         self, question: str, documents: Collection[str] | None = None, *, nearest: int = 0, also: Sequence[int] = ()
     ) -> Similarity | None:
         """As of `Vectors`."""
-        if not self._has_all(documents) or not self.embedder.ready():
+        if not self._has_all(documents) or (asked := self._asked(question)) is None:
             return None
-        asked = self._asked(question)
         given: dict[str, Any] = {**self._given, "asked": _text(asked), "also": list(also)}
         here = _HERE
         if documents is not None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from core.errors import ModelMisbehavedError
+from core.rag.embedding.local import LocalEmbedder
 from core.rag.prose import sentence_spans
 from core.rag.records import searched_text
 from core.rag.search.near_index import Known, Wanted, ids_of, near
@@ -97,12 +98,17 @@ class MadeVectors(ABC):
         in_parts: Whether each part of a chunk has a vector, and the best counts; takes longer, and `PARTS` times the
             space. Such vectors cannot go into a graph.
         moved: Called after each batch, in the thread that makes the vectors.
+
+    Attributes:
+        patience: Seconds that a question waits for a model of this machine that is only being loaded, before it is
+            searched without it; `None` is as long as that takes.
     """
 
     embedder: Embedder
     most: int | None = None
     in_parts: bool = False
     moved: Callable[[], None] = lambda: None
+    patience: float | None = field(default=None, init=False)
     _size: int = field(default=0, init=False)
 
     @property
@@ -168,9 +174,18 @@ class MadeVectors(ABC):
                 hint="Set its `dimensions`, or name another model: then all of them are made anew.",
             )
 
-    def _asked(self, question: str) -> Floats:
-        """The vector of a question, which can be compared. Raises as `like`."""
-        asked = self.embedder.questions([question])[0]
+    def _asked(self, question: str) -> Floats | None:
+        """The vector of a question, which can be compared; `None` where the model does not run, or not yet.
+
+        Raises as `like`.
+        """
+        if self.patience is not None and isinstance(self.embedder, LocalEmbedder):
+            rows = self.embedder.soon([question], self.patience)
+        else:
+            rows = self.embedder.questions([question]) if self.embedder.ready() else None
+        if rows is None:
+            return None
+        asked: Floats = rows[0]
         self.check_size(len(asked) * (PARTS if self.in_parts else 1))
         return asked
 
@@ -279,9 +294,8 @@ class Vectors(MadeVectors):
         with self.file.reading() as db:
             matrix = self._current(db)
             found = self._all(db, matrix) if documents is None else _rows_of(matrix, ids_of(db, documents))
-        if found is False or not self.embedder.ready():
+        if found is False or (asked := self._asked(question)) is None:
             return None
-        asked = self._asked(question)
         if found is None:
             return Similarity(matrix.ids, _cosines(matrix.rows, asked), self.in_parts)
         # To take a few rows out is quicker than to compare all; to take most of them out is slower.
@@ -299,9 +313,8 @@ class Vectors(MadeVectors):
             since = self._current(db, now.change)
             known = Known(now.graph, since.ids, since.rows)
             count = self._count(db, known, (now.change, since.change), documents)
-        if not count or not self.embedder.ready():
+        if not count or (asked := self._asked(question)) is None:
             return None
-        asked = self._asked(question)
         return near(self.file, known, asked, Wanted(documents, count, nearest, also))
 
     def _count(
