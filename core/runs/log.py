@@ -63,11 +63,30 @@ class Checked(NamedTuple):
     reasons: tuple[Reason, ...] = ()
 
 
+Hurried: TypeAlias = Literal["words", "searches", "none"]
+"""What a check had no time for: meaning, the search of all documents for what is doubtful, or any of it (`none`)."""
+
+
+class Hurry(NamedTuple):
+    """A check had no time for all that it does.
+
+    Args:
+        over: What was passed over.
+    """
+
+    over: Hurried
+
+
 @dataclass(frozen=True, slots=True)
 class ClaimsChecked:
-    """The sentences of a whole reply were held against its passages."""
+    """The sentences of a whole reply were held against its passages.
+
+    Args:
+        hurried: What there was no time for; "" where there was time for all.
+    """
 
     claims: tuple[Checked, ...]
+    hurried: Literal["", Hurried] = ""
     kind: Literal["claims_checked"] = "claims_checked"
 
 

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from core.messages.content import ContentItem
     from core.messages.message import Message, Usage
     from core.rag.claims.omission import LeftOut
-    from core.runs.log import Checked, Rating
+    from core.runs.log import Checked, Hurried, Rating
     from core.storage.base import RunStatus
 
 _SPEED_EVERY = 1.0
@@ -237,12 +237,13 @@ class Reply:
     `apply` takes constant time. `passages` holds every retrieved passage in order of appearance, each with its
     `"number"` from 1: what `[n]` in the text points to. The same passage found twice keeps both numbers.
     `model` is what the page calls the model that wrote it, where that is known. `claims` is what the passages say to
-    its sentences, once it is whole and was checked, by rules and by the model that `judged` names; `left_out` what they
-    say beside these and it does not mention. `rating` is what its reader thinks of it, `rated_for` why. `edited` says
-    that its answer was written by its reader. `cut_short` says that its model reached its longest reply: it would have
-    gone on. `summary` is what its model was given in place of the oldest turns,
-    where that was made for it. `model_calls` are the model calls for it and beside it that are over, `under_way` those
-    that are not, each with the seconds at which it began. `speed` is about how many tokens a second are being written,
+    its sentences, once it is whole and was checked, by rules and by the model that `judged` names; `hurried` what the
+    check had no time for; `left_out` what they say beside these and it does not mention. `rating` is what its reader
+    thinks of it, `rated_for` why. `edited` says that its answer was written by its reader. `cut_short` says that its
+    model reached its longest reply: it would have gone on. `is_said` says that the text so far is whole, though more
+    may follow. `summary` is what its model was given in place of the oldest turns, where that was made for it.
+    `model_calls` are the model calls for it and beside it that are over, `under_way` those that are not, each with the
+    seconds at which it began. `speed` is about how many tokens a second are being written,
     told anew once a second. `speakers` are the names of those who have spoken in it, in order. `queued` says that it
     has not begun: other replies of its owner are being written. `unwritten` says that no process writes it at present:
     `nobody` is there, or all are `busy`.
@@ -256,11 +257,12 @@ class Reply:
         self.usage: Usage | None = None
         self.model = ""
         self.claims: tuple[Checked, ...] = ()
+        self.hurried: Literal["", Hurried] = ""
         self.judged: ClaimsJudged | None = None
         self.left_out: tuple[LeftOut, ...] = ()
         self.rating: Rating = ""
         self.rated_for = ""
-        self.edited = self.cut_short = False
+        self.edited = self.cut_short = self.is_said = False
         self.summary = ""
         self.model_calls: list[ModelCalled] = []
         self.under_way: dict[str, tuple[float, ModelAsked]] = {}
@@ -313,6 +315,7 @@ class Reply:
         match event:
             case MessageStarted():
                 self._speaker, self._fresh, self._pace, self.speed = event.name, True, _Pace(), 0
+                self.is_said = False
             case TextDelta():
                 self._add_text(event.text)
                 self.speed = self._pace.after(event.text, at)
@@ -320,7 +323,7 @@ class Reply:
                 self.blocks.append(ItemBlock(event.item, self._spoke()))
             case MessageFinished():
                 self._count(event.usage)
-                self.cut_short = event.reason == "length"
+                self.cut_short, self.is_said = event.reason == "length", event.reason != "calls"
             case NestedEvent():
                 self._inside(event, logged)
             case RunFinished():
@@ -448,6 +451,7 @@ class Reply:
 
     def _claim(self, event: ClaimsChecked | ClaimsJudged) -> None:
         if isinstance(event, ClaimsChecked):
+            self.hurried = event.hurried
             self.judged = still_judged(self.judged, self._by_rules, event.claims)
             self._by_rules = event.claims
             self.claims = with_judgement(event.claims, self.judged)

@@ -7,7 +7,7 @@ import logging
 import time
 from contextlib import suppress
 from dataclasses import fields, replace
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 
 from pydantic import BaseModel
 
@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from core.rag.claims.weighing import Verdict
-    from core.runs.log import RunEvent, RunLog
+    from core.runs.log import Hurried, RunEvent, RunLog
     from core.storage.base import RunRecord
     from core.storage.runs import AllRuns, RunStore
 
@@ -67,23 +67,27 @@ if TYPE_CHECKING:
 _Piece: TypeAlias = TextDelta | ReasoningDelta | CallDelta
 
 
-def _claims(claims: list[tuple[int, int, Verdict, list[int], *tuple[list[Reason], ...]]]) -> ClaimsChecked:
+def _claims(
+    claims: list[tuple[int, int, Verdict, list[int], *tuple[list[Reason], ...]]], hurried: Literal["", Hurried] = ""
+) -> ClaimsChecked:
     """Rows of earlier versions tell no reasons."""
     return ClaimsChecked(
         tuple(
             Checked(block, end, said, tuple(numbers), tuple(Reason(*one) for reasons in more for one in reasons))
             for block, end, said, numbers, *more in claims
-        )
+        ),
+        hurried,
     )
 
 
 def borne_out(payload: Mapping[str, Any], claims: Collection[int]) -> dict[str, Any]:
     """The payload of a row of checked sentences, those at some indices supported, whatever was said of them."""
     return {
+        **payload,
         "claims": [
             [block, end, "supported", numbers] if at in claims else [block, end, said, numbers, *more]
             for at, (block, end, said, numbers, *more) in enumerate(payload["claims"])
-        ]
+        ],
     }
 
 
@@ -256,7 +260,7 @@ def _payload(event: RunEvent) -> dict[str, Any]:
     values = {field.name: getattr(event, field.name) for field in fields(event) if field.name != "kind"}
     if not values.get("unthought", True):
         del values["unthought"]  # earlier versions read the rows, too
-    for name in ("proof", "within", *(("model",) if isinstance(event, MessageFinished) else ())):
+    for name in ("proof", "within", "hurried", *(("model",) if isinstance(event, MessageFinished) else ())):
         if not values.get(name, True):
             del values[name]
     if isinstance(event, ClaimsChecked):

@@ -9,7 +9,7 @@ import re
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 from core.agents.limits import Budget
 from core.bridge.cancellation import contained
@@ -25,7 +25,9 @@ from core.runs.approvals import ASKED_FOR, Inputs, Questions, Resting, RunGuard
 from core.runs.begun import begun_in
 from core.runs.ledger import Length, RunLedger, observed
 from core.runs.log import (
+    Checked,
     ClaimsChecked,
+    Hurry,
     LoggedEvent,
     MoreSaid,
     Queued,
@@ -46,7 +48,7 @@ if TYPE_CHECKING:
 
     from core.agents.going_on import Begun
     from core.limits import Slot
-    from core.runs.log import Checked, RunEvent
+    from core.runs.log import Hurried, RunEvent
     from core.storage.base import RunRecord, RunStatus
     from core.storage.runs import RunStore
 
@@ -125,7 +127,7 @@ class Check(Protocol):
 
     async def __call__(
         self, reply: Reply, history: Sequence[Message], record: RunRecord
-    ) -> Sequence[Checked | LeftOut]:
+    ) -> Sequence[Checked | LeftOut | Hurry]:
         """What the passages say to each, and beside them; nothing where there are no passages."""
         ...
 
@@ -392,27 +394,37 @@ class Run:
     async def _checked(self, check: Check, history: Sequence[Message]) -> None:
         """Note what the passages say to the reply; Stop does not wait for it, and the reply is whole without it."""
 
-        async def checked() -> Sequence[Checked | LeftOut]:
+        async def checked() -> Sequence[Checked | LeftOut | Hurry]:
             return await check(self.reply(), history, self._record)
 
         checking = asyncio.create_task(checked())
         stopping = asyncio.create_task(self._stopping.wait())
+        found: Sequence[Checked | LeftOut | Hurry] | None = None
         try:
             await asyncio.wait(
                 {checking, stopping}, timeout=self._terms.checked_within, return_when=asyncio.FIRST_COMPLETED
             )
             if checking.done() and not checking.cancelled():
-                self._note_checked(checking.result())
+                found = checking.result()
         except Exception:
             _LOG.exception("The sentences of run %s could not be checked.", self.id)
         finally:
             stopping.cancel()
             checking.cancel()
+        self._note_checked(found)
 
-    def _note_checked(self, found: Sequence[Checked | LeftOut]) -> None:
+    def _note_checked(self, found: Sequence[Checked | LeftOut | Hurry] | None) -> None:
+        """Note it in the log; `None` is told as well, of a reply that has something to check."""
+        if found is None:
+            if any(passage.get("text") for passage in self.reply().passages):
+                self.log.append(ClaimsChecked((), "none"))
+            return
         beside = tuple(one for one in found if isinstance(one, LeftOut))
-        if claims := tuple(one for one in found if not isinstance(one, LeftOut)):
-            self.log.append(ClaimsChecked(claims))
+        over: Literal["", Hurried] = ""
+        for one in found:
+            over = one.over if isinstance(one, Hurry) else over
+        if claims := tuple(one for one in found if isinstance(one, Checked)):
+            self.log.append(ClaimsChecked(claims, over))
         if beside:
             self.log.append(MoreSaid(beside))
 

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from core.rag.claims.omission import LeftOut
     from core.rag.document import Passage
     from core.rag.library import Library
-    from core.runs.log import Checked
+    from core.runs.log import Checked, Hurry
     from core.runs.reply import Reply
     from core.settings import Settings
     from core.storage.base import DocumentRecord, FileRecord, RunRecord
@@ -178,7 +178,7 @@ class Answering:
 
     async def _checked(
         self, reply: Reply, history: Sequence[Message], record: RunRecord
-    ) -> Sequence[Checked | LeftOut]:
+    ) -> Sequence[Checked | LeftOut | Hurry]:
         """The sentences of a reply, checked, and what is said beside them; none where its owner does without."""
         if not (await self._stores.of(record.owner_id).preferences.get()).check_claims:
             return ()

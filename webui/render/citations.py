@@ -142,13 +142,16 @@ def claimed_sentences(reply: Reply) -> list[str]:
 def claims_summary(reply: Reply, words: Words) -> str:
     """How many sentences resemble a passage; empty where none was checked."""
     if not reply.claims:
-        return ""
+        said = escaped(words("claims.unchecked")) if reply.hurried == "none" else ""
+        return f' <span class="p-checked">{said}</span>' if said else ""
     total, weak, bare = len(reply.claims), _count(reply, "weak"), _count(reply, "unsupported")
     where = "_judged" if _is_all_judged(reply) else "_web" if _is_web(reply) else ""
     kind = f"claims.{'some' if weak + bare and _has_short(reply) else 'all'}{where}"
     said = words(kind, n=total - weak - bare, total=total)
     if differing := sum(bool(claim.reasons) and claim.verdict != "supported" for claim in reply.claims):
         said += words("claims.differing", n=differing)
+    if reply.hurried:
+        said += words(f"claims.hurried_{reply.hurried}")
     return f' <span class="p-checked{"" if not weak + bare else " p-doubt"}">{escaped(said)}</span>'
 
 

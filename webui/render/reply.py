@@ -151,6 +151,8 @@ def _waiting_entries(reply: Reply, words: Words, began: float) -> list[Entry]:
     )
     if not growing:
         return [_reading(reply, words, began)]
+    if reply.is_said and isinstance(last, TextBlock):
+        return _after_the_last_word(reply, words, began)
     number, chapters = _chapter(reply)
     if number:
         return [_ring(words("reply.chapter", n=number, total=chapters))]
@@ -160,6 +162,17 @@ def _waiting_entries(reply: Reply, words: Words, began: float) -> list[Entry]:
 def speed_said(reply: Reply, words: Words) -> str:
     """How fast the reply is being written."""
     return words("reply.speed_one") if reply.speed == 1 else words("reply.speed", n=reply.speed)
+
+
+_SPEAKING = frozenset({"answer", "agent"})
+
+
+def _after_the_last_word(reply: Reply, words: Words, began: float) -> list[Entry]:
+    """What goes on when a text is whole: somebody else is asked to speak, or its sentences are checked."""
+    if any(call.purpose in _SPEAKING for _, call in reply.under_way.values()):
+        return [_reading(reply, words, began)]
+    has_passages = any(passage.get("text") for passage in reply.passages)
+    return [_ring(words("reply.checking"))] if has_passages and not reply.claims else []
 
 
 def waits_for(reply: Reply) -> str:

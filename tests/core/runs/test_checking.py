@@ -22,6 +22,7 @@ from core.messages.events import (
 from core.messages.message import FUNCTION, Message
 from core.rag.claims.rules import Reason
 from core.rag.document import Passage
+from core.rag.embedding.local import LocalEmbedder
 from core.runs.claim_check import ClaimChecker
 from core.runs.log import Checked
 from core.runs.manager import Runs
@@ -104,14 +105,52 @@ async def test_a_check_that_was_cancelled_from_inside_takes_nothing_from_the_rep
     assert run.reply().text == SAID
 
 
-async def test_a_check_that_takes_too_long_is_left_out(talk: Any) -> None:
+async def test_a_check_that_takes_too_long_is_left_out_and_that_is_told(talk: Any) -> None:
     async def endless(reply: Reply, history: Sequence[Message], record: RunRecord) -> Sequence[Checked]:
         await asyncio.Event().wait()
         return ()
 
     run = await with_check(talk, endless).ask(Reader(PASSAGE), terms=RunOptions(checked_within=0.01))
     assert await run.wait() == "complete"
-    assert (run.reply().text, run.reply().claims) == (SAID, ())
+    assert (run.reply().text, run.reply().claims, run.reply().hurried) == (SAID, (), "none")
+    assert (await Runs(talk.stores).of("alice").reply(await talk.last())).hurried == "none"
+
+
+async def test_a_check_that_takes_too_long_is_not_missed_where_there_was_nothing_to_check(talk: Any) -> None:
+    async def endless(reply: Reply, history: Sequence[Message], record: RunRecord) -> Sequence[Checked]:
+        await asyncio.Event().wait()
+        return ()
+
+    run = await with_check(talk, endless).ask(Reader(), terms=RunOptions(checked_within=0.01))
+    assert await run.wait() == "complete"
+    assert run.reply().hurried == ""
+
+
+async def test_rules_and_words_judge_at_once_where_the_model_of_meaning_is_only_being_loaded(
+    talk: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(LocalEmbedder, "soon", lambda self, texts, within: None)
+    run = await with_check(talk, ClaimChecker(by_meaning=True)).ask(Reader(PASSAGE))
+    assert await run.wait() == "complete"
+    assert [claim.verdict for claim in run.reply().claims] == ["supported", "unsupported"]
+    assert run.reply().hurried == "words"
+    mine = talk.runs.of("alice")
+    await mine.bear_out(await talk.last(), {1})
+    kept = await Runs(talk.stores).of("alice").reply(await talk.last())
+    assert [claim.verdict for claim in kept.claims] == ["supported", "supported"]
+    assert kept.hurried == "words"
+
+
+async def test_rules_and_words_judge_where_a_search_of_the_documents_does_not_end(talk: Any) -> None:
+    async def find(run: RunRecord, sentence: str) -> Sequence[Passage]:
+        await asyncio.Event().wait()
+        return ()
+
+    checking = ClaimChecker(by_meaning=False, find=find, sought_within=0.01)
+    run = await with_check(talk, checking).ask(Reader(PASSAGE))
+    assert await run.wait() == "complete"
+    assert [claim.verdict for claim in run.reply().claims] == ["supported", "unsupported"]
+    assert run.reply().hurried == "searches"
 
 
 async def test_stop_does_not_wait_for_the_check(talk: Any) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from html import unescape
+from typing import Literal
 
 import pytest
 
 from core.messages.events import CallStarted, MessageFinished, MessageStarted, TextDelta, ToolFinished, ToolStarted
 from core.messages.message import FUNCTION, Message
 from core.rag.claims.rules import Reason
-from core.runs.log import Checked, ClaimsChecked, LoggedEvent, RunEvent, RunFinished
+from core.runs.log import Checked, ClaimsChecked, Hurried, LoggedEvent, RunEvent, RunFinished
 from core.runs.reply import Reply
 from core.storage.base import StoredMessage
 from webui.render.markdown import markdown
@@ -22,7 +23,15 @@ TEXT = f"{FIRST} {SECOND} {THIRD}"
 ENDS = (len(FIRST), len(FIRST) + 1 + len(SECOND), len(TEXT))
 
 
-def shown(*claims: Checked, text: str = TEXT, lang: str = "en", **more: str) -> str:
+def shown(
+    *claims: Checked,
+    text: str = TEXT,
+    lang: str = "en",
+    hurried: Literal["", Hurried] = "",
+    ended: int = 2,
+    **more: str,
+) -> str:
+    """The page of a reply; the last `ended` events are those of the check and the end."""
     passage = {
         "text": "…",
         "document": "policy.pdf",
@@ -40,10 +49,9 @@ def shown(*claims: Checked, text: str = TEXT, lang: str = "en", **more: str) -> 
         MessageStarted(),
         TextDelta(text),
         MessageFinished("stop"),
-        ClaimsChecked(claims),
-        RunFinished("complete"),
+        *(ClaimsChecked(claims, hurried), RunFinished("complete"))[:ended],
     ]
-    reply = Reply(LoggedEvent(seq, 0.0, event) for seq, event in enumerate(events, 1))
+    reply = Reply(LoggedEvent(seq, seq * 2.0, event) for seq, event in enumerate(events, 1))
     turn = StoredMessage("m", "c", "q", "assistant", (), "r", "complete", 0.0)
     entries = reply_entries(turn, reply, Words("zh" if lang == "zh" else "en"), last=True)
     return "\n".join(str(entry["content"][0]["text"]) for entry in entries if "metadata" not in entry)
@@ -128,3 +136,31 @@ def test_what_stands_in_no_passage_is_told_with_its_words() -> None:
     page = shown(Checked(1, ENDS[0], "unsupported", (), (Reason("name", "<Anna>"),)))
     assert "<Anna>" not in page
     assert "“<Anna>” is in no passage that was found. Search for it again." in unescape(page)
+
+
+@pytest.mark.parametrize(
+    ("hurried", "lang", "said"),
+    [
+        ("words", "en", "1 of 1 sentences resemble a passage; by words and rules alone"),
+        ("words", "zh", "只按词语和规则检查"),
+        ("searches", "en", "the other documents were not searched"),
+        ("searches", "zh", "未查找"),
+    ],
+)
+def test_what_a_check_had_no_time_for_is_told(hurried: Hurried, lang: str, said: str) -> None:
+    assert said in shown(Checked(1, ENDS[0], "supported", (1,)), lang=lang, hurried=hurried)
+
+
+@pytest.mark.parametrize(("lang", "said"), [("en", "The sentences were not checked"), ("zh", "句子未检查")])
+def test_a_check_that_did_not_happen_is_told(lang: str, said: str) -> None:
+    assert said in shown(lang=lang, hurried="none")
+    assert said not in shown(lang=lang)
+
+
+@pytest.mark.parametrize(
+    ("lang", "said", "not_said"), [("en", "Checking sentences", "Writing"), ("zh", "正在检查句子", "正在书写")]
+)
+def test_after_the_last_word_the_line_says_that_sentences_are_checked(lang: str, said: str, not_said: str) -> None:
+    page = shown(lang=lang, ended=0)
+    assert said in page
+    assert not_said not in page
