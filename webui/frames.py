@@ -323,6 +323,7 @@ class Frames:
             rendered=self._rendered,
             judging=shown.judging,
             formatted=shown.formatted,
+            model=shown.readiness["model"],
             compared=Compared(question, second, replies[second.id]) if second is not None else None,
         )
         make_timed = partial(_timed, make)

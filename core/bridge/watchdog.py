@@ -7,9 +7,10 @@ import logging
 import sys
 import threading
 import time
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
+from contextvars import ContextVar
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from core.observing import count
 
@@ -270,3 +271,67 @@ class Clock:
             await self._over.wait()
         finally:
             self._timer.cancel()
+
+
+class Stand(Protocol):
+    """Lets a clock stand still, or count again."""
+
+    def __call__(self, *, still: bool) -> None:
+        """What it is told."""
+        ...
+
+
+_STANDS: ContextVar[Stand | None] = ContextVar("stands", default=None)
+
+
+@contextmanager
+def stood_by(stand: Stand) -> Generator[None]:
+    """What is `untimed` in here makes a clock stand still.
+
+    Args:
+        stand: Told when the first such part begins, and when the last one is over.
+    """
+    under_way = 0
+
+    def count(*, still: bool) -> None:
+        nonlocal under_way
+        under_way += 1 if still else -1
+        if under_way == int(still):
+            stand(still=still)
+
+    before = _STANDS.set(count)
+    try:
+        yield
+    finally:
+        _STANDS.reset(before)
+
+
+@contextmanager
+def untimed() -> Generator[None]:
+    """The time in here counts for no limit: who waits cannot hurry it, as when a model is fetched."""
+    stand = _STANDS.get()
+    if stand is not None:
+        stand(still=True)
+    try:
+        yield
+    finally:
+        if stand is not None:
+            stand(still=False)
+
+
+@asynccontextmanager
+async def own_time(seconds: float) -> AsyncGenerator[None]:
+    """As `asyncio.timeout`, without the time that is `untimed`. Raises TimeoutError."""
+    loop = asyncio.get_running_loop()
+    async with asyncio.timeout(seconds) as limit:
+        left = seconds
+
+        def stand(*, still: bool) -> None:
+            nonlocal left
+            if still:
+                left = (limit.when() or loop.time()) - loop.time()
+            with suppress(RuntimeError):  # it is over, and something that began within it goes on
+                limit.reschedule(None if still else loop.time() + left)
+
+        with stood_by(stand):
+            yield

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, Self
 from core.agents.conversation import call_id, language_of, this_turn, unanswered_calls, with_call_id
 from core.agents.limits import Budget
 from core.bridge.pool import BoundedDict
+from core.bridge.watchdog import own_time
 from core.doors.catalog import Catalog
 from core.doors.guard import ClientTool, DoorGuard
 from core.errors import LimitReachedError, ModelServiceError, NotFoundError, ParlourError
@@ -245,7 +246,7 @@ class Answer:
         try:
             await slot.wait()
             with recorded_by(self.account):
-                async with asyncio.timeout(self.seconds):
+                async with own_time(self.seconds):
                     await self._pump(sink)
         except TimeoutError as error:
             text = f"The reply has taken {round(self.seconds / 60)} minutes and was ended."

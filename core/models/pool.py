@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from core.bridge.pool import BoundedDict
+from core.bridge.watchdog import untimed
 from core.errors import ParlourError, SettingsError
 from core.llm.local_files import BUILT_IN
 from core.models.model_name import UNSAID, Abilities, ModelName
@@ -250,7 +251,9 @@ class ModelLoader:
         task = self._task
         if task is None:
             raise ParlourError("The model is not ready.", key="model_not_ready")
-        await asyncio.wait({task})  # whoever stops waiting does not stop the loading
+        if not task.done():
+            with untimed():  # to fetch it may take longer than a reply may
+                await asyncio.wait({task})  # whoever stops waiting does not stop the loading
         error = _failure(task)
         if error is not None and not isinstance(error, ParlourError):
             raise ParlourError("The model cannot be loaded.", hint="The log has the details.") from error

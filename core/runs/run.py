@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 from core.agents.limits import Budget
 from core.bridge.cancellation import contained
-from core.bridge.watchdog import Clock
+from core.bridge.watchdog import Clock, stood_by
 from core.errors import LeaseLostError, LimitReachedError, NotFoundError, ParlourError, StorageError
 from core.llm.ledger import recorded_by
 from core.llm.visitors import WORKING_FOR
@@ -168,7 +168,7 @@ class Run:
         self.message_id = record.message_id
         self.status: RunStatus = "running"
         self.error: dict[str, Any] | None = None
-        self.stored = self._left_waiting = self._is_lost = False
+        self.stored = self._left_waiting = self._is_lost = self._no_model = False
         earlier = beginning.logged
         self.log = RunLog(earlier)
         self._store = store
@@ -275,8 +275,12 @@ class Run:
                 self._task.cancel()
             await asyncio.wait({self._task})
 
+    def _stand_for_model(self, *, still: bool) -> None:
+        self._no_model = still
+        self._stand(still)
+
     def _stand(self, still: bool) -> None:  # noqa: FBT001 - the one thing it is told
-        self._clock.stand(still or self.questions.waiting or self.inputs.waiting)
+        self._clock.stand(still or self._no_model or self.questions.waiting or self.inputs.waiting)
         self.resting.stand(self.questions.waiting)
 
     def _only_asks(self) -> float | None:
@@ -442,7 +446,7 @@ class Run:
             given["may_have_run"] = self._may_have_run
         if self._begun:
             given["begun"] = self._begun
-        with recorded_by(self.ledger), contained():  # an agent's own code
+        with recorded_by(self.ledger), stood_by(self._stand_for_model), contained():  # an agent's own code
             async with aclosing(agent.stream(history, **given)) as events:
                 async for event in events:
                     self._take(event)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from core.messages.message import Message
     from core.rag.document import ReadingProgress
+    from core.readiness import Part
     from core.reading.preparing import Made
     from core.runs.reply import Reply
     from core.storage.base import DocumentRecord, StoredMessage
@@ -71,6 +72,7 @@ def conversation_entries(  # noqa: PLR0913 - each is a part of the page, by name
     judging: Mapping[str, JudgingState | None] | None = None,
     formatted: bool = False,
     compared: Compared | None = None,
+    model: Part | None = None,
 ) -> tuple[list[Entry], list[str]]:
     """The entries of a conversation.
 
@@ -89,6 +91,7 @@ def conversation_entries(  # noqa: PLR0913 - each is a part of the page, by name
         judging: How far the judgements of replies have come, by their ids; `None` where no model judges them.
         formatted: Whether the Markdown of questions is shown as what it means.
         compared: A second reply to one of the questions.
+        model: How far the model is that answers; a reply that has not begun waits for one that is being loaded.
 
     Returns:
         The entries, and for each the id of the message it belongs to ("" for "show earlier").
@@ -107,7 +110,7 @@ def conversation_entries(  # noqa: PLR0913 - each is a part of the page, by name
         others = (versions or {}).get(message.id, ()) if second is None else ()
         beside = versions_html(message.id, others, words, free=free)
         judged = Judging(judging.get(message.id)) if judging is not None else None
-        how = _How(beside, names, judged, last=last, formatted=formatted)
+        how = _How(beside, names, judged, last=last, formatted=formatted, model=model)
         key = _key(message, reply, words, states, how)
         made = rendered.get(key) if rendered is not None and key else None
         if made is None:
@@ -157,6 +160,7 @@ class _How:
         judging: How far the judgement of a reply has come.
         last: Whether it is the last one.
         formatted: Whether the Markdown of a question is shown as what it means.
+        model: How far the model is that answers, where that is known.
     """
 
     beside: str
@@ -165,6 +169,7 @@ class _How:
     _: KW_ONLY
     last: bool
     formatted: bool
+    model: Part | None = None
 
 
 def _key(
@@ -196,7 +201,15 @@ def _entries(
     if message.role == "user":
         return [question_entry(message, words, states, how.beside, formatted=how.formatted)]
     return reply_entries(
-        message, reply, words, last=how.last, waiting=waiting, versions=how.beside, cast=how.cast, judging=how.judging
+        message,
+        reply,
+        words,
+        last=how.last,
+        waiting=waiting,
+        versions=how.beside,
+        cast=how.cast,
+        judging=how.judging,
+        model=how.model,
     )
 
 

@@ -21,6 +21,7 @@ from webui.render.refused import refusal_text
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
+    from core.readiness import Part
     from core.runs.log import ModelAsked
     from core.runs.reply import Block, Reply
     from core.storage.base import RunStatus, StoredMessage
@@ -66,6 +67,7 @@ def reply_entries(  # noqa: PLR0913 - each is a part of the page, by name
     versions: str = "",
     cast: Collection[str] = (),
     judging: Judging | None = None,
+    model: Part | None = None,
 ) -> list[Entry]:
     """The entries of a reply.
 
@@ -77,6 +79,7 @@ def reply_entries(  # noqa: PLR0913 - each is a part of the page, by name
         versions: Markup of the links to its other versions.
         cast: The names of all who may speak in the conversation.
         judging: How far its judgement by a model has come; `None` where no model judges.
+        model: How far the model is that writes it, where that is known.
     """
     if reply is None:
         text = "\n\n".join(part.get_text_content() for part in message.parts if part.role == "assistant")
@@ -87,6 +90,9 @@ def reply_entries(  # noqa: PLR0913 - each is a part of the page, by name
     if reply.status == "running":
         if waiting is not None and not entries and not waits_for(reply):
             return [message_entry("assistant", waiting_line(waiting, message.id, words))]
+        begun = entries or reply.under_way or waits_for(reply)
+        if model is not None and model.state == "loading" and not begun:
+            return [*before, _ring(_model_line(model, words))]
         return [*before, *entries, *_waiting_entries(reply, words, message.created_at)]
     if reply.status in {"error", "interrupted"} and reply.error is not None:
         entries.append(message_entry("assistant", _error(reply.error, words)))
@@ -164,6 +170,14 @@ def speed_said(reply: Reply, words: Words) -> str:
     return words("reply.speed_one") if reply.speed == 1 else words("reply.speed", n=reply.speed)
 
 
+def _model_line(model: Part, words: Words) -> str:
+    """What a reply waits for whose model is being fetched or loaded."""
+    if not model.total:
+        return words("reply.model")
+    return words("reply.model_at", done=model.done // _MB, total=model.total // _MB)
+
+
+_MB = 1_000_000
 _SPEAKING = frozenset({"answer", "agent"})
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
+from core.bridge.watchdog import own_time, stood_by
 from core.errors import ModelUnavailableError, ParlourError
 from core.llm.request import Progress
 from core.models.pool import ModelLoader
@@ -117,4 +118,48 @@ async def test_a_service_that_fails_a_reply_is_not_ready_until_one_succeeds() ->
     assert (readiness["model"].state, readiness["model"].answered) == ("ready", False)
     loader.answered()
     assert readiness["model"].answered
+    await loader.aclose()
+
+
+class Slow(ScriptedModel):
+    """A model that is fetched for longer than a reply may take."""
+
+    async def prepare(self, progress: Callable[[Progress], None] | None = None) -> None:
+        fetched = asyncio.Event()
+        asyncio.get_running_loop().call_later(0.3, fetched.set)
+        await fetched.wait()
+
+
+async def test_the_time_in_which_a_model_is_fetched_counts_for_no_limit() -> None:
+    loader = ModelLoader(lambda: Slow("x"), Readiness())
+    async with own_time(0.15):
+        assert (await loader.ready()).label == "scripted"
+    with pytest.raises(TimeoutError):
+        async with own_time(0.05):
+            await loader.ready()
+            await asyncio.Event().wait()  # from here on it counts
+    await loader.aclose()
+
+
+async def test_several_who_wait_for_models_at_once_stop_the_clock_once() -> None:
+    told: list[bool] = []
+    loaders = [ModelLoader(lambda: Slow("x"), Readiness()) for _ in range(2)]
+
+    def stand(*, still: bool) -> None:
+        told.append(still)
+
+    with stood_by(stand):
+        await asyncio.gather(*(loader.ready() for loader in loaders))
+        await loaders[0].ready()  # there is nothing to wait for
+    assert told == [True, False]
+    for loader in loaders:
+        await loader.aclose()
+
+
+async def test_what_goes_on_behind_a_limit_that_is_over_disturbs_nobody() -> None:
+    loader = ModelLoader(lambda: Slow("x"), Readiness())
+    async with own_time(5.0):
+        waiting = asyncio.create_task(loader.ready())
+        await asyncio.sleep(0)
+    assert (await waiting).label == "scripted"
     await loader.aclose()

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncGenerator
 from itertools import pairwise
 from typing import Any, cast
 
 import pytest
 
+from core.bridge.watchdog import untimed
 from core.llm.request import ChatRequest, ReadSoFar, Stream
-from core.messages.events import MessageFinished, MessageStarted, TextDelta
+from core.messages.events import Event, MessageFinished, MessageStarted, TextDelta
+from core.messages.message import Message
 from core.runs.ledger import READS_AFTER
 from core.runs.log import LoggedEvent, ModelAsked, ModelCalled
 from core.runs.reply import Reply
+from core.runs.run import RunOptions
 from core.testing.model_server import ModelServer
 from core.testing.script import Reply as Say
 from core.testing.scripted_model import ScriptedModel
@@ -88,3 +92,21 @@ async def test_how_far_a_model_has_read_is_told_once_a_second(talk: Any, monkeyp
             counted.set()
     told = [one.event for one in run.log.since() if isinstance(one.event, ModelAsked)]
     assert [(one.done, one.tokens, one.speed) for one in told][2:] == [(300, 1200, 35)]
+
+
+class Fetched:
+    """An answerer whose model is being fetched for longer than its reply may take."""
+
+    async def stream(self, messages: list[Message], **kwargs: Any) -> AsyncGenerator[Event, None]:
+        fetched = asyncio.Event()
+        with untimed():
+            asyncio.get_running_loop().call_later(0.4, fetched.set)
+            await fetched.wait()
+        for event in (MessageStarted(), TextDelta("It is eight."), MessageFinished("stop")):
+            yield event
+
+
+async def test_a_model_that_is_being_fetched_takes_none_of_the_time_of_a_reply(talk: Any) -> None:
+    run = await talk.ask(Fetched(), "What is twice 4?", terms=RunOptions(seconds=0.2))
+    assert await run.wait() == "complete"
+    assert run.reply().text == "It is eight."
