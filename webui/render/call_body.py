@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 # Longer texts are cut; a link opens all of it in a dialog.
 LONGEST = 6_000
 _UNNAMED = re.compile(r"picture-\d+\.\w+")
+_SHOWN = 400  # characters of it: more than its lines hold, so that the page alone cuts it off
 _QUOTED = 800  # characters of a passage that are looked at for its quotation
 _ONE_LINE = 60
 _STEP = 5  # per cent: the widths of the bar are CSS classes, for a reply may have no inline style
@@ -319,9 +320,10 @@ def _passage(passage: Mapping[str, Any], words: Words, message_id: str, number: 
     text = str(passage.get("text", ""))[:_QUOTED]
     if passage.get("rows"):  # its first line is the result, and what follows the rows that it was computed from
         text = text.partition("\n")[0]
-    text = escaped(_short(one_line(passage_lines(text)), 160))
+    text = escaped(_short(one_line(passage_lines(text)), _SHOWN))
     mark = f'<a class="cite" href="#cite-{escaped(message_id)}-{number}">{number}</a> ' if number else ""
-    return f'<p>{mark}<span>{text}</span> <span class="p-where">{escaped(passage_label(passage, words))}</span></p>'
+    where = f'<span class="p-where">{escaped(passage_label(passage, words))}</span>'
+    return f"<p>{mark}{where}<br><span>{text}</span></p>"
 
 
 # ---- blocks

@@ -181,6 +181,16 @@ def test_a_call_shows_its_state_in_shape_and_words_with_what_went_in_and_came_ba
     assert "```\n2\n```" in text_of(bubble)
 
 
+def test_the_source_of_a_passage_stands_before_its_words_which_the_page_alone_cuts_off() -> None:
+    text = "We pay for loss and damage by fire, lightning, explosion and burglary. " * 8
+    found = {"text": text, "document": "policy.pdf", "document_id": "d", "page": 2, "chunk_id": 1, "score": 1.0}
+    told = Message("function", "…", name="ask_documents", extra={"function_id": "a", "passages": [found]})
+    reply = reply_of((0, START), *call("a", 0), (0.1, ToolStarted("a")), (0.5, ToolFinished("a", told)))
+    shown = unescape(text_of(entries_of(reply)[0]))
+    assert "policy.pdf, page 2</span><br><span>We pay for loss" in shown
+    assert shown.index("…") - shown.index("We pay for loss") > 380  # beyond the two lines of it that are shown
+
+
 def test_a_failed_call_says_why_in_its_title() -> None:
     failed = reply_of(
         (0, START), *call("a", 0), (0.1, ToolStarted("a")), (0.5, result("a", "no", failed="tool_timeout"))
