@@ -140,8 +140,12 @@ class ReadingJob:
             self._loop.call_soon_threadsafe(self.searchable.set)
 
     def stop(self) -> None:
-        """Read no further; what a search finds already stays."""
-        if self.searchable.is_set():
+        """Read no further; what a search finds already stays.
+
+        Not of what has no pages and came with a question: nobody could say which part of it was read.
+        """
+        pages = self.progress.total if self.progress is not None else None
+        if self.searchable.is_set() and (pages or self.record.conversation_id is None):
             self.enough.set()
         else:
             self.cancel()
@@ -165,7 +169,10 @@ class ReadingJob:
             return self._called_off()
         error = self.reading.exception()
         if error is None:
-            return self.reading.result()
+            state = self.reading.result()
+            too_late = self.enough.is_set() and state["status"] == "ready" and self.before is None
+            # Its question was to be answered without it; in a library it is as good as read.
+            return self._called_off() if too_late and self.record.conversation_id is not None else state
         if not isinstance(error, ParlourError):
             _LOG.error("Document %s failed in a way nobody foresaw.", self.record.id, exc_info=error)
             error = DocumentError("It cannot be read.", hint="The log has the details.")

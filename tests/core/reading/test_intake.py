@@ -206,6 +206,35 @@ async def test_reading_is_called_off_and_begun_again_and_the_question_answered_a
     assert (await world_of(engine, "alice").intake.cancel(record.id)).status == "ready"  # too late
 
 
+@pytest.mark.parametrize("name", ["policy_pdf", "pasted_txt"])
+async def test_what_is_called_off_at_the_end_of_its_reading_is_left_out_all_the_same(name: str, engine: Engine) -> None:
+    index = await index_of(engine, "alice")
+    add, was_read = index.aadd, asyncio.Event()
+
+    async def late(*args: Any, **options: Any) -> Any:
+        document = await add(*args, **options)
+        was_read.set()
+        while not (options["enough"].is_set() or options["cancelled"].is_set()):
+            await asyncio.sleep(0)
+        return document
+
+    index.aadd = late  # type: ignore[method-assign]
+    text = b"The deductible for water damage is 300 dollars. " * 400
+    run, (record,) = await asked(engine, **{name: long_pdf() if name == "policy_pdf" else text})
+    async with asyncio.timeout(60):
+        await was_read.wait()
+    cancelled = await world_of(engine, "alice").intake.cancel(record.id)
+    index.aadd = add  # type: ignore[method-assign]
+    assert (cancelled.status, cancelled.library_id) == ("cancelled", None)
+    assert index.documents() == []
+    assert await run.wait() == "error"
+    assert run.error is not None
+    assert run.error["key"] == "document_cancelled"
+    await read_again(engine, "alice", record.id)
+    assert (await settled(engine, record.id)).status == "ready"
+    assert index.documents()
+
+
 @pytest.mark.parametrize("early", [True, False])
 async def test_what_is_called_off_at_another_parlour_stays_so_and_nothing_of_it_stays_in_the_index(
     early: bool, engine: Engine
