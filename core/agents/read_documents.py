@@ -30,6 +30,7 @@ _PARAMETERS: Mapping[str, Any] = {
     "required": ["question"],
 }
 _FREE_TOKENS = 30_000
+_FREE_CALLS = 20
 """Tokens that are read unasked: no more than one long request."""
 
 _NOTES: Mapping[Lang, str] = {
@@ -96,8 +97,8 @@ _UNITS: Mapping[Lang, Mapping[str, str]] = {
 class ReadDocuments(BaseTool):
     """Reads all of the documents, by many calls of the model.
 
-    Who decides about calls is asked before it reads very much, unless the model runs on this machine or a limit that
-    was agreed to holds; the question says what it takes.
+    Who decides about calls is asked before it reads very much: what takes more than 20 calls of the model, wherever it
+    runs, or 30,000 tokens of one that does not run on this machine. The question says what it takes.
 
     Args:
         reader: Reads.
@@ -146,9 +147,12 @@ class ReadDocuments(BaseTool):
         return offer is not None and (offer.is_part or scope_of(question).need == "whole")
 
     def costs_much(self, arguments: Mapping[str, Any]) -> bool:
-        """Whether it takes more than a long request does, of a model that is paid."""
+        """Whether it takes more than a long request does, of a model that is paid, or very many calls of any."""
         offer = self._offers.get(str(arguments.get("question", "")))
-        return offer is not None and not offer.here and offer.usage.total_tokens > _FREE_TOKENS
+        if offer is None:
+            return False
+        # What runs here may be slow, or pass on what it is asked to a service that is paid.
+        return offer.calls > _FREE_CALLS or (not offer.here and offer.usage.total_tokens > _FREE_TOKENS)
 
     def wants(self, arguments: Mapping[str, Any], lang: Lang = "en") -> str:
         """What it would read, and what that takes."""

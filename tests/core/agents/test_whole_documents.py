@@ -281,6 +281,21 @@ async def test_a_paid_model_is_asked_only_after_its_price_was_agreed_to(library:
     assert re.search(r"40 页.*调用模型 \d+ 次，约 [\d,]+ 个词元，约 0\.\d+ 美元", tool.wants(monthly, "zh"))
 
 
+async def test_very_many_calls_are_agreed_to_first_also_of_a_model_that_costs_nothing(library: Library) -> None:
+    ids = [one.id for one in library.documents()]
+    local: dict[str, Any] = {"model": "stub-1", "model_server": "http://127.0.0.1:9/v1", "api_key": "none"}
+    small = get_chat_model({**local, "generate_cfg": {"max_input_tokens": 1_500}})
+    call = {"question": COUNT}
+    many = ReadDocuments(WholeReader(library, ids, small, 100))
+    await many.prepare_call(call)
+    assert many.costs_much(call)
+    assert Policy().verdict(many, call, Taint()) == "expensive"
+    assert re.search(r"40 pages.*: [2-9]\d calls of the model, about [\d,]+ tokens", many.wants(call))
+    few = ReadDocuments(WholeReader(library, ids, get_chat_model(local), 1_000))
+    await few.prepare_call(call)
+    assert not few.costs_much(call)
+
+
 async def test_who_decides_is_told_what_it_takes_and_a_no_leaves_the_search(library: Library) -> None:
     asked: list[ApprovalRequest] = []
 
