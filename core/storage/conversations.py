@@ -35,9 +35,9 @@ from core.storage.base import (
     new_id,
     stored_message,
 )
+from core.storage.database import first_of, send
 from core.storage.dialects import begins, upsert
-from core.storage.message_texts import keep_text, keep_title, text_row, title_row
-from core.storage.sending import first_of, send
+from core.storage.message_texts import keep_title, kept_text, text_row, title_row
 from core.storage.statements import (
     ADD_CONVERSATION,
     ADD_MESSAGE,
@@ -344,7 +344,7 @@ class ConversationStore:
             before = message_of(connection, self._owner, message_id)
             values = {"parts": dumped(parts), "status": status}
             connection.execute(update(messages).where(messages.c.id == message_id).values(values))
-            keep_text(connection, self._owner, before.conversation_id, message_id, before.role, parts)
+            send(connection, *kept_text(self._owner, before.conversation_id, message_id, before.role, parts))
 
         await self._database.write(change)
 

@@ -10,10 +10,10 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypeVar
 
 from sqlalchemy import create_engine, event
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import DBAPIError, IntegrityError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from core.bridge.cancellation import run_to_end
@@ -23,13 +23,13 @@ from core.storage.addresses import check_kind
 from core.storage.data_folder import put_in_place, translated
 from core.storage.message_texts import is_of_index, make_index_anew
 from core.storage.migrations.upgrade import bring_up_to_date
-from core.storage.transactions import DURATION, READ, WRITE, Transactions
+from core.storage.transactions import DURATION, LINE, READ, WRITE, Transactions
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
     from pathlib import Path
 
-    from sqlalchemy import Connection, Engine
+    from sqlalchemy import Connection, Engine, Executable
 
 
 T = TypeVar("T")
@@ -336,3 +336,68 @@ def _write(note: Path, number: int) -> None:
         put_in_place(draft, note)
     except OSError as error:  # no reason not to open: the next opening counts again
         _LOG.debug("The generation is not noted: %s", error)
+
+
+# ---- statements of which many are made: what SQLAlchemy and its driver do for one takes several times as long as
+# PostgreSQL does, and waits for each answer
+
+
+class Line(Protocol):
+    """The way to a server that takes several statements at a time."""
+
+    def send(
+        self, statement: Executable, values: Mapping[str, Any], refused: Callable[[], Exception] | None = None
+    ) -> None:
+        """Send it with the next ones, as `send` says."""
+        ...
+
+    def rows(self, statement: Executable, values: Mapping[str, Any]) -> Sequence[Any]:
+        """Send it with what waits, and give its rows."""
+        ...
+
+    def flush(self) -> None:
+        """Send what waits. Raises as the statements do."""
+        ...
+
+
+def send(
+    connection: Connection,
+    statement: Executable,
+    *values: Mapping[str, Any],
+    refused: Callable[[], Exception] | None = None,
+) -> None:
+    """Run a statement that gives nothing, once for each of some values, inside a transaction.
+
+    It may wait for what comes after it, at the latest for the end of the transaction, and its error is raised there.
+
+    Args:
+        statement: One that lives as long as the program.
+        refused: Makes the error to raise where a rule of the tables forbids it.
+    """
+    line: Line | None = connection.info.get(LINE)
+    if line is not None:
+        for one in values:
+            line.send(statement, one, refused)
+        return
+    try:
+        if values:
+            connection.execute(statement, values[0] if len(values) == 1 else values)
+    except IntegrityError as error:
+        if refused is None:
+            raise
+        raise refused() from error
+
+
+def rows_of(connection: Connection, statement: Executable, values: Mapping[str, Any]) -> Sequence[Any]:
+    """The rows that a statement gives, inside a transaction; each has its columns by their names.
+
+    Args:
+        statement: One that lives as long as the program.
+    """
+    line: Line | None = connection.info.get(LINE)
+    return line.rows(statement, values) if line is not None else connection.execute(statement, values).all()
+
+
+def first_of(connection: Connection, statement: Executable, values: Mapping[str, Any]) -> Any:
+    """The first of these rows; `None` where there is none."""
+    return next(iter(rows_of(connection, statement, values)), None)

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Final
 
 from sqlalchemy.exc import DatabaseError
 
-from core.storage.sending import send
 from core.storage.statements import (
     ADD_WORDS,
     CHANGE_TITLE_WORDS,
@@ -24,9 +23,9 @@ from core.storage.statements import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from sqlalchemy import Connection
+    from sqlalchemy import Connection, Executable
 
     from core.messages.message import Message
 
@@ -127,15 +126,12 @@ def text_of(role: str, parts: Iterable[Message]) -> str:
     return "\n\n".join(one for one in said if one.strip())[:LONGEST]
 
 
-def keep_text(
-    connection: Connection, owner: str, conversation_id: str, message_id: str, role: str, parts: Sequence[Message]
-) -> None:
-    """Let a message be found by what it says now, inside a transaction."""
+def kept_text(
+    owner: str, conversation_id: str, message_id: str, role: str, parts: Sequence[Message]
+) -> tuple[Executable, Mapping[str, str]]:
+    """The statement, with its values, by which a message is found by what it says now."""
     rows = text_row(owner, conversation_id, message_id, role, parts)
-    if not rows:
-        send(connection, FORGET_WORDS, {"message": message_id})
-        return
-    send(connection, KEEP_WORDS, rows[0])
+    return (KEEP_WORDS, rows[0]) if rows else (FORGET_WORDS, {"message": message_id})
 
 
 def text_row(

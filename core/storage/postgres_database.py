@@ -34,8 +34,7 @@ from core.storage.postgres_errors import (
 )
 from core.storage.postgres_line import PostgresLine
 from core.storage.postgres_notices import notices
-from core.storage.sending import LINE
-from core.storage.transactions import DURATION, READ, WRITE, Transactions
+from core.storage.transactions import DURATION, LINE, READ, WRITE, Transactions
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Row, delete, func, insert, select, update
 from core.errors import ConflictError, NotFoundError
 from core.storage.base import QueuedMessage, new_id
 from core.storage.conversations import clean, conversation_of, held_conversation, use_files
-from core.storage.sending import rows_of
+from core.storage.database import rows_of
 from core.storage.statements import QUEUED
 from core.storage.tables import file_uses, queued_messages, runs
 

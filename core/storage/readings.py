@@ -9,10 +9,10 @@ from sqlalchemy import Connection, Integer, Row, bindparam, func, select, text, 
 
 from core.errors import ConflictError
 from core.storage.base import QUEUED, Lease
+from core.storage.database import rows_of
 from core.storage.dialects import clock, notify, upsert
 from core.storage.documents import document_record
 from core.storage.reading_rows import first_epoch, shut_out
-from core.storage.sending import rows_of
 from core.storage.tables import documents, readings
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ from sqlalchemy import Connection, bindparam, delete, func, insert, select, text
 from core.errors import ConflictError
 from core.storage import statements
 from core.storage.base import QUEUED, WAITING, EventRow
+from core.storage.database import rows_of
 from core.storage.dialects import notify
 from core.storage.runs import WITH_LEASES, lease_of, run_record
-from core.storage.sending import rows_of
 from core.storage.tables import run_events, run_requests, runs
 
 if TYPE_CHECKING:

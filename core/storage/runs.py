@@ -16,10 +16,10 @@ from core.messages.message import Usage
 from core.storage import base, statements
 from core.storage.base import AgentThought, EventRow, Lease, RunRecord, StoredMessage, busy, file_ids, new_id
 from core.storage.conversations import clean, dumped, insert_message, message_of, use_files
+from core.storage.database import first_of, rows_of, send
 from core.storage.dialects import clock, notify
-from core.storage.message_texts import keep_text, keep_title
+from core.storage.message_texts import keep_title, kept_text
 from core.storage.queued_messages import take_queued
-from core.storage.sending import first_of, rows_of, send
 from core.storage.tables import run_events, runs
 from core.storage.thoughts import ThoughtStore, add_thoughts, missing_thoughts
 from core.storage.use import UNLIMITED, UsualLimits, check_use, count_use
@@ -334,7 +334,7 @@ class RunStore:
             send(connection, statements.FORGET_REQUESTS, this)
             said = {"said": dumped(parts), "ended": status}
             send(connection, statements.END_MESSAGE, {"message": record.message_id, **said})
-            keep_text(connection, self._owner, record.conversation_id, record.message_id, "assistant", parts)
+            send(connection, *kept_text(self._owner, record.conversation_id, record.message_id, "assistant", parts))
             missing = thoughts if epoch == 1 else missing_thoughts(connection, record.message_id, thoughts)
             add_thoughts(connection, self._owner, record.message_id, missing)
             use_files(connection, self._owner, record.conversation_id, file_ids(parts))  # what the model made

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Row, Select, bindparam, func, insert, select
 
 from core.storage.base import AgentThought
 from core.storage.conversations import clean, conversation_of, message_of
-from core.storage.sending import send
+from core.storage.database import send
 from core.storage.tables import message_agent_thoughts, messages
 
 if TYPE_CHECKING:

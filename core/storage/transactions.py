@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+LINE: Final = "line"
+"""By what the way to the server is found in `Connection.info`, where it takes several statements at a time."""
 DURATION: Final = "parlour.database.duration"
 READ: Final = {"operation": "read"}
 WRITE: Final = {"operation": "write"}

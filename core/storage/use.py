@@ -13,8 +13,8 @@ from sqlalchemy import bindparam, func, select
 from core.errors import TooManyRequestsError
 from core.storage.base import LOCAL_OWNER
 from core.storage.conversations import insert_owner
+from core.storage.database import first_of, send
 from core.storage.dialects import upsert
-from core.storage.sending import first_of, send
 from core.storage.tables import files, group_members, groups, people, used
 
 if TYPE_CHECKING:

@@ -12,11 +12,12 @@ from sqlalchemy import Connection, Table, insert, select
 
 from core.storage.base import EventRow, Lease, busy, new_id
 from core.storage.conversations import conversation_of, conversation_record, stored, thread_of, tree_of
+from core.storage.database import send
 from core.storage.dialects import begins
 from core.storage.documents import documents_where
 from core.storage.files import file_record
 from core.storage.kept_pages import kept_pages
-from core.storage.message_texts import keep_text, keep_title
+from core.storage.message_texts import keep_title, kept_text
 from core.storage.runs import WITH_LEASES, lease_of, run_record
 from core.storage.second_replies import COMPARED
 from core.storage.tables import (
@@ -179,7 +180,7 @@ class WholeConversations:
                 parent = ids.get(turn.parent_id or "")
                 changed = {"id": ids[turn.id], "parent_id": parent, "run_id": works.get(turn.run_id or "")}
                 copying.rows(messages, messages.c.id == turn.id, {"conversation_id": fresh, **changed})
-                keep_text(connection, self._owner, fresh, ids[turn.id], turn.role, turn.parts)
+                send(connection, *kept_text(self._owner, fresh, ids[turn.id], turn.role, turn.parts))
                 steps = message_agent_thoughts.c.message_id == turn.id
                 copying.rows(message_agent_thoughts, steps, {"message_id": ids[turn.id]}, fresh_id=True)
                 if turn.run_id is not None:

@@ -159,7 +159,7 @@ _LISTED: Mapping[str, str] = {
         core.toolbox.lent_tools: RunningLent.* BorrowersSessions.* OwnerLentTools.*
         core.toolbox.user_mcp_servers: OwnerMcpServers.* SignIns.* PendingSignIn.ask
         core.toolbox.user_openapi: OwnerOpenApi.*
-        core.storage.message_texts: keep_text
+        core.storage.message_texts: kept_text
         core.export.inspecting: Inspecting.calls
         core.llm.ledger: on_behalf_of
         core.workspace.metering: Metering.with_draft

@@ -10,8 +10,7 @@ from sqlalchemy import Connection, bindparam, insert, select, text, update
 
 from core.errors import ConflictError, StorageError
 from core.storage.conversations import ConversationStore
-from core.storage.database import Database
-from core.storage.sending import first_of, rows_of, send
+from core.storage.database import Database, first_of, rows_of, send
 from core.storage.tables import conversations, owner_settings, owners
 
 pytestmark = pytest.mark.anyio
