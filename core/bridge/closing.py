@@ -8,31 +8,38 @@ alone, and that one closes what lies within.
 from __future__ import annotations
 
 import asyncio
-import sys
-from contextlib import suppress
+from contextlib import aclosing, suppress
+from sys import get_asyncgen_hooks, set_asyncgen_hooks
+from types import coroutine
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator
+    from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
 
 T = TypeVar("T")
 
 
-_later: set[tuple[asyncio.Task[None], AsyncGenerator[None, None]]] = (
-    set()
-)  # closings, each with what the loop knows of it
+# Closings, each with what the loop knows of it.
+_later: set[tuple[asyncio.Task[None], AsyncGenerator[None, None]]] = set()
 
 
 async def closed_within(events: AsyncGenerator[T, None]) -> AsyncGenerator[T, None]:
     """The same events; closing it closes them, and whatever generator was begun to make them."""
+    if isinstance(get_asyncgen_hooks().firstiter, _Untold):  # what is around them hides and closes it all
+        async with aclosing(events):
+            async for event in events:
+                yield event
+        return
     inner = _Inner()
     is_cancelled = False
     try:
         while True:
             try:
-                event = await inner.within(anext(events))
+                event = await _hidden(anext(events), inner.finalizer)
             except StopAsyncIteration:
                 return
+            if inner.left:
+                await inner.close_left()
             try:
                 yield event
             except asyncio.CancelledError:
@@ -72,56 +79,50 @@ async def known_to_loop(generator: AsyncGenerator[T, None]) -> T:
     Args:
         generator: It must come to its first item without waiting.
     """
-    hooks = here = sys.get_asyncgen_hooks()
+    hooks = here = get_asyncgen_hooks()
     while isinstance(here.firstiter, _Untold):
         here = here.firstiter.usual
-    sys.set_asyncgen_hooks(*here)
+    set_asyncgen_hooks(*here)
     try:
         return await anext(generator)
     finally:
-        sys.set_asyncgen_hooks(*hooks)
+        set_asyncgen_hooks(*hooks)
 
 
 class _Inner:
     """The generators that are begun while events are made: the loop knows none of them."""
 
-    __slots__ = ("_finalizer", "_is_over", "_left")
+    __slots__ = ("_is_over", "finalizer", "left")
 
     def __init__(self) -> None:
-        self._left: list[AsyncGenerator[Any, None]] = []  # that nobody holds any more, and which are not closed
+        self.left: list[AsyncGenerator[Any, None]] = []  # that nobody holds any more, and which are not closed
         self._is_over = False
-        usual = sys.get_asyncgen_hooks().finalizer
+        usual = get_asyncgen_hooks().finalizer
 
         def finalizer(left: AsyncGenerator[Any, None]) -> None:
             if not self._is_over:
-                self._left.append(left)
+                self.left.append(left)
             elif usual is not None:
                 usual(left)
 
-        self._finalizer = finalizer
-
-    async def within(self, step: Awaitable[T]) -> T:
-        """What is waited for; generators that begin meanwhile are these."""
-        made: T = await _Hidden(step, self._finalizer)
-        if self._left:
-            await self._close_left()
-        return made
+        self.finalizer = finalizer
 
     async def close(self, events: AsyncGenerator[Any, None]) -> None:
         """Close the outermost of them, then what it left."""
         try:
-            await _Hidden(events.aclose(), self._finalizer)
+            await _hidden(events.aclose(), self.finalizer)
         finally:
             try:
-                await self._close_left()
+                await self.close_left()
             finally:
                 self._is_over = True
 
-    async def _close_left(self) -> None:
+    async def close_left(self) -> None:
+        """Close those that were left."""
         cancelled: asyncio.CancelledError | None = None
-        while self._left:
+        while self.left:
             try:
-                await _Hidden(_closed(self._left.pop(0)), self._finalizer)
+                await _hidden(_closed(self.left.pop(0)), self.finalizer)
             except asyncio.CancelledError as error:
                 cancelled = error
         if cancelled is not None:
@@ -134,36 +135,29 @@ async def _closed(left: AsyncGenerator[Any, None]) -> None:
         await left.aclose()
 
 
-class _Hidden:
-    """Waits for something; the loop is not told of generators that begin meanwhile.
+@coroutine
+def _hidden(step: Any, finalizer: Callable[[AsyncGenerator[Any, None]], None]) -> Generator[Any, Any, Any]:
+    """Wait for something; the loop is not told of generators that begin meanwhile.
 
     The hooks are the thread's, so they are set for one step of it at a time: between two, other tasks have theirs.
     """
-
-    __slots__ = ("_finalizer", "_step")
-
-    def __init__(self, step: Awaitable[Any], finalizer: Callable[[AsyncGenerator[Any, None]], None]) -> None:
-        self._step = step
-        self._finalizer = finalizer
-
-    def __await__(self) -> Generator[Any, Any, Any]:
-        steps: Any = self._step.__await__()
-        given: Any = None
-        error: BaseException | None = None
-        while True:
-            usual = sys.get_asyncgen_hooks()
-            sys.set_asyncgen_hooks(_Untold(usual), self._finalizer)
-            try:
-                waited = steps.send(given) if error is None else steps.throw(error)
-            except StopIteration as end:
-                return end.value
-            finally:
-                sys.set_asyncgen_hooks(*usual)
-            given = error = None
-            try:
-                given = yield waited
-            except BaseException as thrown:  # noqa: BLE001 - whatever it is, it is for the step
-                error = thrown
+    steps = step.__await__()
+    given: Any = None
+    error: BaseException | None = None
+    while True:
+        usual = get_asyncgen_hooks()
+        set_asyncgen_hooks(_Untold(usual), finalizer)
+        try:
+            waited = steps.send(given) if error is None else steps.throw(error)
+        except StopIteration as end:
+            return end.value
+        finally:
+            set_asyncgen_hooks(*usual)
+        given = error = None
+        try:
+            given = yield waited
+        except BaseException as thrown:  # noqa: BLE001 - whatever it is, it is for the step
+            error = thrown
 
 
 class _Untold:
