@@ -18,6 +18,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
+from core.bridge.cancellation import result_for_all
 from core.bridge.pool import BoundedDict
 from core.errors import NotFoundError, ParlourError
 from core.models.model_name import INSTALLED, ModelName
@@ -582,7 +583,7 @@ class Histories:
             kept = lists[archived] = _Kept(asyncio.create_task(again), now, others)
         if kept.reading.done():
             return kept.reading.result()
-        return await asyncio.shield(kept.reading)  # whoever leaves does not take it from the others
+        return await result_for_all(kept.reading)
 
     async def _again(self, workspace: Workspace, before: History, *, archived: bool) -> History:
         found = await workspace.conversation_list.beginning(archived=archived)

@@ -98,6 +98,16 @@ async def run_shielded(work: Coroutine[Any, Any, T]) -> T:
     return task.result()
 
 
+async def result_for_all(work: asyncio.Future[T]) -> T:
+    """The result of what others may wait for, too.
+
+    A caller that is cancelled does not end it for them. Where nobody waits any more its failure is reported to nobody:
+    who wants the same next begins anew, and hears of it then.
+    """
+    work.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
+    return await asyncio.shield(work)
+
+
 async def _ended(task: asyncio.Task[Any]) -> asyncio.CancelledError | None:
     """Wait for the end of a task; the cancellation of the waiting one that came meanwhile, if any.
 

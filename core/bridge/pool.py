@@ -9,6 +9,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, ParamSpec, TypeVar
 
+from core.bridge.cancellation import result_for_all
+
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable
 
@@ -111,8 +113,7 @@ class Pool(Generic[_T]):
         """
         entry = self._entered(key)
         try:
-            # Who is cancelled here must not end the opening for the others who wait for it.
-            yield await asyncio.shield(entry.opening)
+            yield await result_for_all(entry.opening)
         finally:
             self._left(key, entry)
 

@@ -8,6 +8,7 @@ import time
 from contextlib import AsyncExitStack, suppress
 from typing import TYPE_CHECKING, Any, Final
 
+from core.bridge.cancellation import run_to_end
 from core.errors import StorageError
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ class MakingVectors:
         self._looking = asyncio.create_task(self._look_on(), name="vectors that wait")
 
     async def aclose(self) -> None:
-        """Begin nothing more, and let others go on with what is made here."""
+        """Begin nothing more, and let others go on with what is made here; a look that goes on is waited for."""
         await asyncio.to_thread(self._jobs.close)
         tasks = [*self._making, *([self._looking] if self._looking is not None else [])]
         for task in tasks:
@@ -73,8 +74,7 @@ class MakingVectors:
             self._woken.clear()
             try:
                 # Not ended in the middle: what was taken would be nobody's until its lease is over.
-                looking = asyncio.create_task(asyncio.to_thread(self._look))
-                for held in await asyncio.shield(looking):
+                for held in await run_to_end(asyncio.to_thread(self._look)):
                     self._begin(self._make(held), "vectors of a library")
                     self._woken.set()  # there may be more
                 await self._tell()
@@ -139,7 +139,7 @@ class MakingVectors:
         finally:
             if held.is_held and not held.is_begun:
                 with suppress(StorageError):
-                    await asyncio.shield(asyncio.to_thread(held.give_up, failed=True))
+                    await run_to_end(asyncio.to_thread(held.give_up, failed=True))
 
 
 def _heard(loop: asyncio.AbstractEventLoop, news: asyncio.Event) -> None:

@@ -14,7 +14,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, ClassVar
 from weakref import WeakSet
 
-from core.bridge.cancellation import ProgramEnd, contained
+from core.bridge.cancellation import ProgramEnd, contained, result_for_all
 from core.errors import BadArgumentsError, ParlourError, ToolError, ToolTimeoutError, UnknownNameError, ended
 from core.languages import spoken
 from core.messages.events import Event, ToolFinished, ToolStarted
@@ -89,7 +89,7 @@ class Credentials:
         check = self._checks.get(id(tool))
         if check is None or (check.done() and tool not in self._good):
             check = self._checks[id(tool)] = asyncio.create_task(self._checked(tool))
-        await asyncio.shield(check)
+        await result_for_all(check)
 
     def close(self) -> None:
         """Call off what is still being checked."""

@@ -11,6 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from core.bridge.cancellation import result_for_all
 from core.errors import NotFoundError, ParlourError
 from core.importing.recording import Recording, read_about, read_recording
 from core.runs.log import LoggedEvent, RunFinished
@@ -127,7 +128,7 @@ class Demonstrations:
         opening = self._opening.get(name)
         if opening is None or (opening.done() and (opening.cancelled() or opening.exception() is not None)):
             opening = self._opening[name] = asyncio.create_task(self._open(name))
-        return await asyncio.shield(opening)  # who leaves does not take it from the others
+        return await result_for_all(opening)
 
     async def take_over(self, one: Demonstration, turns: int, workspace: Workspace) -> str:
         """Make a conversation of a workspace's owner that begins with the recording, as far as it was watched.

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 from urllib.parse import urlsplit
 
+from core.bridge.cancellation import run_to_end
 from core.errors import ConflictError, DocumentError, MissingExtraError, SettingsError
 from core.llm.backends.whisper import LocalTranscriber, Whisper
 from core.llm.ledger import recorded_by
@@ -185,7 +186,7 @@ class OwnerDictation:
                     return await (await self._transcriber(way)).transcribe(recording, lang)
             finally:
                 # What was asked has its line, also where the page has left meanwhile.
-                await asyncio.shield(self._keep(account.calls, conversation_id))
+                await run_to_end(self._keep(account.calls, conversation_id))
         finally:
             busy.discard(owner)
 
@@ -235,7 +236,7 @@ class OwnerDictation:
             with recorded_by(account):
                 cues = await transcriber.transcribe_timed(recording_in(b"", file.media_type, path), moved)
         finally:
-            await asyncio.shield(self._keep(account.calls, conversation_id))
+            await run_to_end(self._keep(account.calls, conversation_id))
         return webvtt(cues).encode(), transcriber.label
 
     # ---- the account

@@ -6,6 +6,7 @@ import asyncio
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from core.bridge.cancellation import result_for_all
 from core.errors import NotFoundError, StorageError
 from core.reading.attachments import takes, unsupported_files
 from core.reading.intake import is_locked
@@ -190,8 +191,7 @@ class Workspace:
         index = self._index
         if index is None or not self.is_open:
             index = self._index = asyncio.ensure_future(self._open_index(self))
-        # Who is cancelled here must not end the opening for the others who wait for it.
-        return await asyncio.shield(index)
+        return await result_for_all(index)
 
     def holding(self, document_id: str) -> AbstractAsyncContextManager[Library]:
         """The index that has a text of the owner's, or of a library that is lent to the owner; as `LentIndices`."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 import anyio
 import pytest
 
-from core.bridge.cancellation import run_shielded, run_to_end
+from core.bridge.cancellation import result_for_all, run_shielded, run_to_end
 
 pytestmark = pytest.mark.anyio
 
@@ -114,3 +115,47 @@ async def test_the_result_and_the_error_come_through() -> None:
     assert await run_to_end(fine()) == "done"
     with pytest.raises(ValueError, match="no"):
         await run_to_end(broken())
+
+
+class Reported:
+    """What the loop reports as forgotten."""
+
+    def __init__(self) -> None:
+        self._said: list[str] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: self._said.append(context["message"]))
+
+    async def all(self) -> list[str]:
+        await turn_the_loop(3)
+        gc.collect()
+        return self._said
+
+
+@pytest.mark.parametrize("work_of", [run_to_end, lambda work: result_for_all(asyncio.ensure_future(work))])
+async def test_the_failure_of_work_whose_caller_was_cancelled_is_not_reported_as_forgotten(work_of: Any) -> None:
+    reported, work = Reported(), Work(ValueError("no"))
+
+    async def asks() -> str:
+        return str(await work_of(work()))
+
+    asking = asyncio.create_task(asks())
+    await work.begun.wait()
+    asking.cancel()
+    await turn_the_loop(3)
+    work.go_on.set()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+    del asking
+    assert await reported.all() == []
+
+
+async def test_who_is_cancelled_takes_a_result_from_no_one_else_and_a_failure_is_heard_by_all_who_wait() -> None:
+    for work in (Work(), Work(ValueError("no"))):
+        task = asyncio.create_task(work())
+        asking = [asyncio.create_task(result_for_all(task)) for _ in range(3)]
+        await work.begun.wait()
+        asking[0].cancel()
+        await turn_the_loop(3)
+        work.go_on.set()
+        gone, *heard = await asyncio.gather(*asking, return_exceptions=True)
+        assert isinstance(gone, asyncio.CancelledError)
+        assert heard == [work.error or "done"] * 2

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from sqlalchemy import text
 
 from core.engine import Engine
-from core.errors import ModelServiceError
+from core.errors import ModelServiceError, StorageError
 from core.rag.grown import makers, making
 from core.reading import making as opening
+from core.reading.preparing import Preparing
 from core.runs.lease import Sharing
 from core.settings import Settings
 from core.storage.base import DocumentRecord
@@ -235,3 +238,62 @@ async def test_parlours_that_are_set_to_different_models_know_it_of_each_other(h
     assert (here, there) == (here_too, there_too)
     assert here != there
     assert (jobs_of(old).makers.differs, jobs_of(new).makers.differs) == (True, False)
+
+
+class LateJobs:
+    """Jobs whose look goes on in its thread until it is let go, and fails then; what it finds cannot be opened."""
+
+    makes = True
+
+    def __init__(self, *found: Any) -> None:
+        self.makers: Any = self
+        self.found = list(found)
+        self.begun, self.closed, self.go_on = threading.Event(), threading.Event(), threading.Event()
+
+    def begin(self) -> None:
+        """Be there."""
+
+    def look(self) -> None:
+        if not self.found:
+            self.fail_late()
+
+    def take_waiting(self) -> list[Any]:
+        return [self.found.pop()]
+
+    def fail_late(self, **_: Any) -> None:
+        self.begun.set()
+        assert self.go_on.wait(30)
+        raise StorageError("The pool is closed.")
+
+    def close(self) -> None:
+        self.closed.set()
+
+
+@pytest.mark.parametrize("is_found", [False, True], ids=["a look", "a job that is given up"])
+async def test_closing_waits_for_what_is_done_in_a_thread_and_its_failure_is_not_reported_as_forgotten(
+    is_found: bool,
+) -> None:
+    reported: list[str] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: reported.append(context["message"]))
+    jobs = LateJobs()
+    if is_found:
+        jobs.found = [SimpleNamespace(owner="alice", is_held=True, is_begun=False, give_up=jobs.fail_late)]
+
+    def no_index(_: str) -> Any:
+        raise StorageError("It cannot be opened.")
+
+    given: Any = (jobs, no_index, Preparing(no_index, reported.append), no_index)
+    vectors = opening.MakingVectors(*given)
+    vectors.begin()
+    await until(jobs.begun.is_set)
+    closing = asyncio.create_task(vectors.aclose())
+    await until(jobs.closed.is_set)
+    for _ in range(200):
+        await asyncio.sleep(0)
+    was_open = not closing.done()
+    jobs.go_on.set()
+    await closing
+    del vectors
+    gc.collect()
+    assert was_open, "what it takes from here on would be nobody's"
+    assert reported == []

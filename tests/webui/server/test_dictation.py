@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import AsyncIterator, Iterator
 from html import unescape
 from pathlib import Path
@@ -12,6 +13,8 @@ import httpx
 import pytest
 
 from core.engine import Engine
+from core.errors import StorageError
+from core.llm.transcription import Recording
 from core.models.own_models import Draft
 from core.runs.call_stages import unpacked
 from core.runs.log import CallStages, ModelCalled
@@ -413,3 +416,42 @@ async def test_a_question_about_a_long_recording_is_answered_once_its_owner_has_
         assert again is not None
         assert await again.wait() == "complete"
         assert len(service.sent) == 2
+
+
+async def test_whoever_leaves_while_a_call_is_noted_leaves_nothing_behind_where_that_fails(
+    app: Served, service: TranscriptionServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reported: list[str] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: reported.append(context["message"]))
+    await chosen(app, service)
+    begun, go_on = asyncio.Event(), asyncio.Event()
+
+    async def fails_late(*_: Any) -> None:
+        begun.set()
+        await go_on.wait()
+        raise StorageError("The database is closed.")
+
+    monkeypatch.setattr(OwnerDictation, "_keep", fails_late)
+    path = tmp_path / "board.ogg"
+    path.write_bytes(b"OggS" + bytes(600))
+    async with app.engine.workspaces.open("local") as workspace:
+        dictation = workspace.services.dictation
+        way, file = await dictation.way(), await workspace.files.put("board.ogg", path)
+        assert way is not None
+        for work in (
+            dictation.hear(file, path, "", lambda *_: None),
+            dictation.transcribe(Recording(SOUND, "audio/webm", 1.0), way.name, ""),
+        ):
+            begun.clear()
+            go_on.clear()
+            leaving = asyncio.create_task(work)  # type: ignore[var-annotated, arg-type]
+            await begun.wait()
+            leaving.cancel()
+            for _ in range(20):
+                await asyncio.sleep(0)
+            assert not leaving.done()
+            go_on.set()
+            with pytest.raises(asyncio.CancelledError):
+                await leaving
+    gc.collect()
+    assert reported == []
