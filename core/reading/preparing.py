@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from core.errors import StorageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from contextlib import AbstractAsyncContextManager
 
     from core.rag.grown.makers import HeldUp
@@ -42,9 +42,11 @@ class _Watched:
         held_up: Why nobody makes them.
         tries: How often they were held up since some were made.
         last: How far they were when they were held up.
+        made: How far they are, by their ids in the library: of this owner alone, as others may have the same text.
     """
 
     documents: dict[str, str] = field(default_factory=dict[str, str])
+    made: dict[str, Made] = field(default_factory=dict[str, Made])
     again: asyncio.Event = field(default_factory=asyncio.Event)
     rests: asyncio.Event = field(default_factory=asyncio.Event)
     held_up: HeldUp = ""
@@ -78,7 +80,6 @@ class Preparing:
         self._changed = changed
         self._is_told = is_told
         self._watched: dict[str, _Watched] = {}
-        self._made: dict[str, Made] = {}
         self._shown: dict[str, float] = {}
         self._lanes = asyncio.Semaphore(at_once)
         self._is_closed = False
@@ -109,10 +110,12 @@ class Preparing:
         behind = {library_id: made for library_id, made in come.items() if made[0] < made[1]}
         if not behind:
             return
-        self._made.update(behind)
         for document_id, library_id in documents.items():
             if library_id in behind:
                 self.watch(owner, document_id, library_id)
+        if owner in self._watched:
+            mine = self._watched[owner]
+            mine.made = behind | mine.made  # what was seen since is newer
         self._changed(owner)
 
     async def go_on(self, owners: Sequence[str]) -> None:
@@ -135,8 +138,9 @@ class Preparing:
         mine = self._watched.get(owner)
         if self._is_told:
             self._shown[owner] = time.monotonic()
-        waiting = mine.documents if mine is not None else {}
-        return {one: self._made.get(library_id, (0, 0)) for one, library_id in waiting.items()}
+        if mine is None:
+            return {}
+        return {one: mine.made.get(library_id, (0, 0)) for one, library_id in mine.documents.items()}
 
     def owners(self) -> list[str]:
         """Those whose documents wait."""
@@ -223,11 +227,12 @@ class Preparing:
                 if is_idle and not library.is_intact():
                     break
                 come = await asyncio.to_thread(library.retriever.vector_progress, set(waiting.values()))
-                self._made.update(come)
+                mine.made.update(come)
                 behind = {library_id for library_id, (done, total) in come.items() if done < total}
                 known = waiting.values() if is_idle else come.keys()
-                whole = [one for one, library_id in waiting.items() if library_id in known and library_id not in behind]
-                self._prepared(owner, mine, whole)
+                self._prepared(
+                    owner, mine, {one: of for one, of in waiting.items() if of in known and of not in behind}
+                )
                 if is_idle and behind:
                     if mine.last != come:
                         mine.last, mine.tries = come, 0
@@ -238,10 +243,13 @@ class Preparing:
             leave()
         return False
 
-    def _prepared(self, owner: str, mine: _Watched, documents: Collection[str]) -> None:
-        """These wait no longer."""
-        for library_id in {mine.documents.pop(one) for one in documents if one in mine.documents}:
-            self._made.pop(library_id, None)
+    def _prepared(self, owner: str, mine: _Watched, documents: Mapping[str, str]) -> None:
+        """These wait no longer, but those that were read anew meanwhile: they have another text."""
+        for one, library_id in documents.items():
+            if mine.documents.get(one) == library_id:
+                del mine.documents[one]
+        waiting = set(mine.documents.values())
+        mine.made = {of: made for of, made in mine.made.items() if of in waiting}
         if documents:
             self._changed(owner)
 
@@ -252,7 +260,7 @@ class Preparing:
         if not ended.cancelled():
             _LOG.error("Nobody can say when the vectors are made.", exc_info=ended.exception())
         del self._watched[owner]
-        self._prepared(owner, mine, list(mine.documents))
+        self._prepared(owner, mine, dict(mine.documents))
 
 
 async def _next(library: Library, news: asyncio.Event) -> None:

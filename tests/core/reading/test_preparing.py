@@ -319,3 +319,65 @@ async def test_a_library_that_is_held_up_lets_the_next_one_go_on() -> None:
         await going_on
     await preparing.aclose()
     assert not preparing.of("alice")
+
+
+async def test_how_far_a_text_has_come_is_each_owners_own_and_is_not_lost_where_another_has_it_too() -> None:
+    hers, his = Vectors(), Vectors()
+    preparing, _, change, _ = watched(alice=hers, bob=his)
+    hers.come, his.come = {"text": (8, 11)}, {"text": (10, 11)}
+    preparing.watch("alice", "one", "text")
+    await until(lambda: preparing.of("alice") == {"one": (8, 11)}, change, or_look=True)
+    preparing.watch("bob", "two", "text")
+    assert preparing.of("bob") == {"two": (0, 0)}
+    await until(lambda: preparing.of("bob") == {"two": (10, 11)}, change, or_look=True)
+    assert preparing.of("alice") == {"one": (8, 11)}
+    his.finish()
+    await until(lambda: not preparing.of("bob"), change)
+    assert preparing.of("alice") == {"one": (8, 11)}
+    hers.finish()
+    await until(lambda: not preparing.of("alice"), change)
+
+
+async def test_what_changes_while_it_is_asked_how_far_they_are_keeps_what_is_known_of_it() -> None:
+    library = Vectors()
+    preparing, _, change, _ = watched(alice=library)
+    library.come = {"old text": (11, 11), "text": (11, 11)}
+    looked, look = 0, library.vector_progress
+
+    def late(documents: Collection[str]) -> dict[str, tuple[int, int]]:
+        nonlocal looked
+        looked += 1
+        if looked == 1:  # one was read anew, the other one's text came a second time
+            asyncio.run_coroutine_threadsafe(come(), loop).result()
+            return look(documents)
+        return dict.fromkeys(documents, (3, 11))
+
+    async def come() -> None:
+        preparing.watch("alice", "one", "new text")
+        preparing.watch("alice", "again", "text")
+
+    loop = asyncio.get_running_loop()
+    library.vector_progress = late  # type: ignore[method-assign]
+    preparing.watch("alice", "one", "old text")
+    preparing.watch("alice", "two", "text")
+    await until(lambda: "two" not in preparing.of("alice"), change)
+    assert preparing.of("alice") == {"one": (0, 0), "again": (11, 11)}
+    library.tell()
+    await until(lambda: preparing.of("alice") == {"one": (3, 11), "again": (3, 11)}, change, or_look=True)
+    library.vector_progress = look  # type: ignore[method-assign]
+    library.finish()
+    await until(lambda: not preparing.of("alice"), change)
+
+
+async def test_a_look_that_took_long_takes_back_nothing_of_what_was_seen_since() -> None:
+    library = Vectors()
+    preparing, _, change, _ = watched(alice=library)
+    library.come = {"text": (8, 11)}
+    preparing.watch("alice", "one", "text")
+    await until(lambda: preparing.of("alice") == {"one": (8, 11)}, change, or_look=True)
+    late = Vectors()
+    late.come = {"text": (0, 11)}
+    await preparing.resume("alice", cast("Any", late), {"one": "text"})
+    assert preparing.of("alice") == {"one": (8, 11)}
+    library.finish()
+    await until(lambda: not preparing.of("alice"), change)
