@@ -1,6 +1,6 @@
 // Files of a question: asked about before they are sent, shown as chips, refused in a line that stops nothing.
 import { allCame, letWait, waitNoMore, waits } from './arriving.js';
-import { dropOf, within } from './folders.js';
+import { chooseFolder, dropOf, within } from './folders.js';
 import { hint } from './hint.js';
 import { inOurWords } from './in_front.js';
 import { request } from './request.js';
@@ -104,6 +104,9 @@ async function changed(event) {
   input.value = '';  // else a refused file that was mended could not be chosen again: to the browser it is the same
   await offer({ files, entries: [] }, input);
 }
+
+// All that lies in a folder, as if it had been dropped.
+export const attachFolder = () => chooseFolder(offer);
 
 // To Gradio, as if the reader had chosen these alone.
 export function hand(files, input = document.querySelector(INPUT)) {

@@ -1,7 +1,9 @@
-// What the palette can do besides finding: each command is one that the page has a button for.
+// What the palette can do besides finding: what the page has a button for, and a folder, which is seldom attached.
+import { attachFolder } from './attaching.js';
 import { bringIn } from './bringing.js';
 import { ask } from './bus.js';
 import { isDark, toggleTheme } from './choices.js';
+import { canChooseFolder } from './folders.js';
 import { openKeys } from './keys.js';
 import { openLibraries } from './libraries.js';
 import { openModels } from './models.js';
@@ -33,6 +35,7 @@ function commands() {
     { icon: 'keyboard', name: say('keys_title'), keys: '?', act: openKeys },
     { icon: isDark() ? 'sun' : 'moon', name: say('theme', { theme: say(isDark() ? 'light' : 'dark') }), act: toggleTheme },
   ];
+  if (canChooseFolder()) all.push({ icon: 'file', name: say('palette_folder'), act: attachFolder, there: '#composer input[type="file"]' });
   all.push({ icon: 'file', name: say('palette_import'), act: bringIn });
   all.push({ icon: 'file', name: say('palette_export_all'), act: () => take('./conversations/export?as=bundle') });
   const id = status()?.conversation;

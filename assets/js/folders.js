@@ -1,6 +1,18 @@
-// What was dropped, folders with all that lies in them.
+// What was dropped or chosen, folders with all that lies in them.
 
 const LOOKED_AT = 2000; // files and folders of one drop
+
+// Whether a folder can be chosen here: a telephone's browser has nothing to choose one with.
+export const canChooseFolder = () => 'webkitdirectory' in HTMLInputElement.prototype;
+
+// The system asks for a folder; `taken` gets it as it would get a drop.
+export function chooseFolder(taken) {
+  const input = Object.assign(document.createElement('input'), { type: 'file', webkitdirectory: true, hidden: true });
+  input.addEventListener('change', () => taken({ files: [], entries: [], folder: [...input.files] }));
+  for (const end of ['change', 'cancel']) input.addEventListener(end, () => input.remove());
+  document.body.append(input);  // not every browser tells one that stands nowhere what was chosen
+  input.click();
+}
 
 // To be asked for at once: after the event nothing of it is left.
 export function dropOf(data) {
@@ -10,18 +22,22 @@ export function dropOf(data) {
 }
 
 // The files of a drop, in the order of their names; those of folders that are hidden are left out, and counted.
-export async function within({ files, entries }) {
-  const found = [...files];
+export async function within({ files, entries, folder = [] }) {
+  const shown = folder.filter((file) => !isHidden(file)).sort((one, other) => one.webkitRelativePath.localeCompare(other.webkitRelativePath));
+  const found = [...files, ...shown.slice(0, LOOKED_AT)];
   const waiting = [...entries];
-  let hidden = 0;
+  let hidden = folder.length - shown.length;
   for (let looked = 0; waiting.length && looked < LOOKED_AT; looked += 1) {
     const entry = waiting.shift();
     if (!entries.includes(entry) && entry.name.startsWith('.')) hidden += 1;
     else if (entry.isDirectory) waiting.unshift(...await membersOf(entry));
     else found.push(await fileOf(entry));
   }
-  return { files: found.filter(Boolean), hidden, isCut: waiting.length > 0 };
+  return { files: found.filter(Boolean), hidden, isCut: waiting.length > 0 || shown.length > LOOKED_AT };
 }
+
+// Of a chosen folder a browser gives the files alone, each with its path; the folder's own name was meant.
+const isHidden = (file) => file.webkitRelativePath.split('/').slice(1).some((part) => part.startsWith('.'));
 
 // A browser gives a hundred at a time. What cannot be read is left out.
 async function membersOf(folder) {

@@ -2,7 +2,7 @@
 import { ask } from './bus.js';
 import { question } from './dialogs.js';
 import { keepFocus } from './focus.js';
-import { dropOf, within } from './folders.js';
+import { chooseFolder, dropOf, within } from './folders.js';
 import { lend } from './lending.js';
 import { sent } from './libraries_sending.js';
 import { changeDocumentRow, changeShelfRow, documentRow, foundRow, keyed, parts, shape, shelfRow } from './libraries_parts.js';
@@ -50,7 +50,7 @@ class Dialog {
     this.sending = null;
     this.shown = used().join(' ');
     this.parts = parts();
-    const { element, back, close, list, making, rename, remove, share, use, add, files, filter, trying } = this.parts;
+    const { element, back, close, list, making, rename, remove, share, use, add, addFolder, files, filter, trying } = this.parts;
     close.addEventListener('click', () => element.close());
     back.addEventListener('click', () => this.leave());
     list.addEventListener('click', (event) => this.choose(event.target.closest('[data-library]')?.dataset.library));
@@ -60,6 +60,7 @@ class Dialog {
     share.addEventListener('click', () => lend('library', this.data.opened.id, this.data.opened.name, '', () => share.focus()));
     use.addEventListener('change', () => this.use());
     add.addEventListener('click', () => files.click());
+    addFolder.addEventListener('click', () => chooseFolder(async (folder) => this.take((await within(folder)).files)));
     files.addEventListener('change', () => { this.take([...files.files]); files.value = ''; });
     filter.addEventListener('input', () => this.draw());
     trying.addEventListener('submit', (event) => { event.preventDefault(); this.try(); });

@@ -1,4 +1,5 @@
 // The parts of the dialog about libraries. What comes from the server becomes text, never markup.
+import { canChooseFolder } from './folders.js';
 import { make } from './models_form.js';
 import { say } from './words.js';
 
@@ -32,6 +33,8 @@ function opened() {
   const remove = icon('p-trash', say('libraries_delete'));
   const use = make('input', { type: 'checkbox', id: 'p-libraries-use', attributes: { role: 'switch' } });
   const add = button('', say('libraries_add'));
+  const addFolder = button('p-quiet', say('libraries_folder'));
+  addFolder.hidden = !canChooseFolder();
   const files = make('input', { type: 'file', multiple: true, hidden: true });
   const filter = Object.assign(field('p-libraries-filter', say('libraries_filter')), { type: 'search', hidden: true });
   const documents = make('ul', { className: 'p-docs', attributes: { role: 'list' } });
@@ -42,7 +45,7 @@ function opened() {
   const whose = make('p', { className: 'p-about p-whose', hidden: true, attributes: { dir: 'auto' } });
   const share = icon('p-share', say('lend'));
   share.hidden = true;
-  const drop = make('div', { className: 'p-drop' }, add, make('span', { textContent: say('libraries_drop') }), files);
+  const drop = make('div', { className: 'p-drop' }, add, addFolder, make('span', { textContent: say('libraries_drop') }), files);
   const section = make('section', { hidden: true },
     make('div', { className: 'p-head' }, name, share, rename, remove), whose,
     make('label', { className: 'p-switch', htmlFor: use.id }, use, make('span', { textContent: say('libraries_use') })),
@@ -50,7 +53,7 @@ function opened() {
     drop,
     filter, documents,
     make('h4', { textContent: say('libraries_try') }), trying, hint, found);
-  return { section, name, rename, remove, whose, share, drop, use, add, files, filter, documents, question, trying, hint, found };
+  return { section, name, rename, remove, whose, share, drop, use, add, addFolder, files, filter, documents, question, trying, hint, found };
 }
 
 // Rows are kept by their key and only changed, so that the keyboard stays where it is.

@@ -106,7 +106,7 @@ def test_vectors_that_came_along_are_not_made_again(
 
     monkeypatch.setattr(LocalEmbedder, "passages", never)
     reader = opened("there")
-    assert reader.wait_for_vectors(60)
+    assert reader.wait_for_vectors(300)
     assert reader.retriever.vector_progress([document.id]) == {document.id: (len(rows), len(rows))}
     assert "420" in reader.find("How much do I pay when a pipe bursts?", 1, "vector")[0].text
 
@@ -116,7 +116,7 @@ def test_without_its_vectors_the_library_makes_them(opened: Callable[..., Librar
     writer = opened("there", "keyword")
     document = writer.take(policy, ready, writer.prepared_vectors())
     reader = opened("there")
-    assert reader.wait_for_vectors(60)
+    assert reader.wait_for_vectors(300)
     assert reader.retriever.vector_progress([document.id])[document.id][0] == document.chunks
 
 

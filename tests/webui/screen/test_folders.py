@@ -1,8 +1,9 @@
-"""Folders dropped onto the page: what lies in them is added, hidden files are not, and one note says so."""
+"""Folders dropped onto the page or chosen: what lies in them is added, hidden files are not, and one note says so."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import pytest
@@ -72,3 +73,17 @@ def test_folders_in_each_other_without_an_end_end(page: Page) -> None:
         tree = {"in": tree}
     drop(page, {"outside": tree})
     expect(page.locator("#composer .p-chip")).to_have_text(["a.txtTXT"])
+
+
+def test_a_folder_is_chosen_from_the_palette_too(page: Page, tmp_path: Path) -> None:
+    for name in ("notes/b.txt", "notes/a/c.txt", "notes/.git/config", "notes/.env"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("x", encoding="utf-8")
+    page.keyboard.press("Control+k")
+    page.locator(".p-palette input").fill(">folder")
+    with page.expect_file_chooser() as chosen:
+        page.keyboard.press("Enter")
+    assert chosen.value.element.evaluate("(element) => element.webkitdirectory")
+    chosen.value.set_files(tmp_path / "notes")
+    expect(page.locator("#composer .p-chip")).to_have_text(["c.txtTXT", "b.txtTXT"])
+    expect(page.locator(".p-left-out")).to_have_text("Hidden files in the folder were left out.")

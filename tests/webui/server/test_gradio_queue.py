@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any, cast
@@ -73,11 +74,13 @@ async def turns(count: int = 50) -> None:
 
 @pytest.fixture
 def rests(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """How long anybody wanted to sleep."""
+    """How long anybody wanted to sleep; not in other threads, where something of an earlier test may still run."""
     asked: list[float] = []
+    here = threading.get_ident()
 
     async def sleep(delay: float, result: Any = None) -> Any:
-        asked.append(delay)
+        if threading.get_ident() == here:
+            asked.append(delay)
         return await _turn(delay, result)
 
     monkeypatch.setattr(asyncio, "sleep", sleep)
