@@ -25,7 +25,9 @@ def test_a_library_is_filled_tried_used_and_deleted_and_the_keyboard_never_gets_
     server: AppProcess, open_page: Callable[..., Page], tmp_path: Path
 ) -> None:
     (tmp_path / "notes" / "of May").mkdir(parents=True)
-    (tmp_path / "notes" / "of May" / "oak.md").write_text("# Oak\n\nThe oak of Brenn is 400 years old.", encoding="utf-8")
+    (tmp_path / "notes" / "of May" / "oak.md").write_text(
+        "# Oak\n\nThe oak of Brenn is 400 years old.", encoding="utf-8"
+    )
     (tmp_path / "notes" / ".hidden.md").write_text("# Hidden", encoding="utf-8")
     page = open_page(server)
     focus(page.locator("#history").get_by_role("button", name="Libraries"))
