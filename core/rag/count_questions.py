@@ -1,4 +1,4 @@
-"""Questions that ask how many rows, columns, sheets or pages there are, and set no condition.
+"""Questions that ask how many rows, columns, sheets or pages there are, or for the sum of a column, and no condition.
 
 Who counts for somebody must not count something else. So all words of a question have to be known: those that ask,
 those that say what is counted, names of documents and of their tables, and general words. One word more ("over 100 €",
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 Counted: TypeAlias = Literal["rows", "columns", "sheets", "pages", "things"]
+Figure: TypeAlias = Literal["sum", "average", "median", "highest", "lowest"]
 
 _LONGEST: Final = 200  # letters of a question without a condition
 _SHORTEST: Final = 2  # letters of a name that is looked for
@@ -37,11 +38,31 @@ class CountQuestion:
     names: frozenset[str] = frozenset()
 
 
-_ASKS: Final = re.compile(r"\b(?:how many|number|count)\b|多少|几|数", re.IGNORECASE)
+@dataclass(frozen=True, slots=True)
+class FigureQuestion:
+    """Which figure of a column a question asks for.
+
+    Args:
+        columns: What the column may be called, in lower case; whether there is one is not known here.
+        itself: What a column is called that holds the figure already, such as "total amount"; "" where it has no name.
+        names: Those of the names given that stand in the question.
+    """
+
+    figure: Figure
+    columns: tuple[str, ...]
+    itself: str = ""
+    names: frozenset[str] = frozenset()
+
+
+_ASKS: Final = re.compile(
+    r"\b(?:how many|number|count|sum|total|average|mean|median|highest|largest|maximum|lowest|smallest|minimum)\b"
+    r"|add up|多少|几|数|总|合计|之和|求和|加起来|平均|均值|最[大小高低]",
+    re.IGNORECASE,
+)
 
 
 def may_count(question: str) -> bool:
-    """Whether it is worth looking up names for `count_question`: most questions ask for something else."""
+    """Whether it is worth looking up names for `count_question` and `figure_question`: most ask for something else."""
     return len(question) <= _LONGEST and bool(_ASKS.search(question))
 
 
@@ -53,9 +74,28 @@ def count_question(question: str, names: Iterable[str]) -> CountQuestion | None:
     """
     if not may_count(question):
         return None
-    text = " ".join(question.casefold().replace("’", "'").split()).strip(" ?？!.。！")
-    known = sorted({plain_name(one) for one in names}, key=len, reverse=True)
+    text, known = _plain(question), _known(names)
     return _chinese(text, known) or _english(text, known)
+
+
+def figure_question(question: str, names: Iterable[str]) -> FigureQuestion | None:
+    """Which sum, average, median or extreme of all of a column is asked for; `None` where none is.
+
+    Args:
+        names: As of `count_question`.
+    """
+    if not may_count(question):
+        return None
+    text, known = _plain(question), _known(names)
+    return _figure_chinese(text, known) or _figure_english(text, known)
+
+
+def _plain(question: str) -> str:
+    return " ".join(question.casefold().replace("’", "'").split()).strip(" ?？!.。！")
+
+
+def _known(names: Iterable[str]) -> list[str]:
+    return sorted({plain_name(one) for one in names}, key=len, reverse=True)
 
 
 def plain_name(name: str) -> str:
@@ -143,7 +183,8 @@ def _of(thing: str, names: frozenset[str], *, different: bool) -> CountQuestion 
 
 _UNITS: Final = "个条行列页份张项笔位名款种"
 _LEAD_ZH: Final = (
-    r"(?:请问|请|麻烦)?(?:你)?(?:告诉我|帮我|替我)?(?:数一?数|数一?下|统计一?下?|看一?下|算一?下|查一?下)?[,，]?"
+    r"(?:请问|请|麻烦)?(?:你)?(?:告诉我|帮我|替我)?"
+    r"(?:数一?数|数一?下|统计一?下?|计算一?下?|看一?下|算一?下|查一?下)?[,，]?"
 )
 _HOW_MANY_ZH: Final = re.compile(
     rf"{_LEAD_ZH}(?P<where>.*?)(?:有|是|包含|包括|含有|含|列了|记录了)?(?:多少|几)(?P<unit>[{_UNITS}]?)(?P<thing>[^多少几]*?)"
@@ -187,3 +228,82 @@ def _asked_in(where: str, unit: str, thing: str, known: list[str]) -> CountQuest
         loose = (word or unit) if kind == "rows" and "行" not in unit + word else ""
         return None if different else CountQuestion(kind, loose, different, names)
     return None if not word or word in _FILES_ZH else CountQuestion("things", word, different, names)
+
+
+# ---- figures of a column
+
+_FIGURES: Final[Mapping[str, Figure]] = {
+    **dict.fromkeys(_words("sum total"), "sum"),
+    **dict.fromkeys(_words("average mean"), "average"),
+    "median": "median",
+    **dict.fromkeys(_words("highest largest biggest greatest maximum max"), "highest"),
+    **dict.fromkeys(_words("lowest smallest least minimum min"), "lowest"),
+}
+_FIGURE: Final = re.compile(
+    r"(?:(?:so|and|ok|okay|hi|hello|please|now)\W+)*"
+    r"(?:(?:(?:can|could|would) you )?(?:please )?(?:tell me|calculate|compute|find|work out|say|show me|give me)"
+    r"(?: what)?|do you know|i want to know|what(?:'s| is| are| was| were)"
+    r"|how (?:much|high|large|big|low|small) (?:is|are))?"
+    rf"\W*(?:the )?(?:(?:grand|overall|whole) )?(?P<figure>{'|'.join(_FIGURES)})(?: (?:sum|total|value))?"
+    r"(?: (?:of|for|in))?(?: (?:the|all|my|our|these|those|this))* (?P<rest>.+)"
+)
+_SUMMED: Final = re.compile(
+    r"(?:(?:can|could|would) you )?(?:please )?(?:add|sum|total) up (?:(?:the|all|my|our) )*(?P<rest>.+)"
+)
+_CELLS: Final = re.compile(r"^(?:values?|numbers?|figures?|entries|cells)(?: (?:in|of|from))?(?: the)? (?=\S)")
+_COLUMN_WORD: Final = re.compile(r"^column (?P<after>.+)$|^(?P<before>.+?) columns?$")
+_VALUES_WORD: Final = re.compile(r" (?:values?|figures?)$")
+
+
+def _figure_english(text: str, known: list[str]) -> FigureQuestion | None:
+    asked = _SUMMED.fullmatch(text) or _FIGURE.fullmatch(text)
+    if asked is None:
+        return None
+    said = asked.groupdict().get("figure")
+    words = _WORD.findall(_CELLS.sub("", asked["rest"]).replace("'s", " 's"))
+    end = next((at for at, word in enumerate(words) if word in _ENDS_THING and at), len(words))
+    left, names = _without(" ".join(words[end:]), known)
+    if not 0 < end <= _MOST_THING + 1 or not _GENERAL.issuperset(_WORD.findall(left)):
+        return None
+    called = " ".join(words[:end])
+    column = _COLUMN_WORD.fullmatch(called)
+    called = (column["after"] or column["before"]) if column is not None else _VALUES_WORD.sub("", called)
+    return FigureQuestion(_FIGURES[said or "sum"], (called,), f"{said} {called}" if said else "", names)
+
+
+_FIGURES_ZH: Final[Mapping[Figure, str]] = {
+    "sum": "总和|合计|总计|总额|之和|总数|求和|加起来",
+    "average": "平均值|平均数|均值|平均",
+    "median": "中位数",
+    "highest": "最大值|最高值|最大|最高",
+    "lowest": "最小值|最低值|最小|最低",
+}
+_BEFORE_ZH: Final[Mapping[Figure, str]] = {
+    "sum": "总",
+    "average": "平均",
+    "highest": "最高|最大",
+    "lowest": "最低|最小",
+}
+_COLUMN_ZH: Final = re.compile(r"(?:这|那)?一?列?的?(?:所有)?(?:值|数值)?的?$")
+
+
+def _figure_chinese(text: str, known: list[str]) -> FigureQuestion | None:
+    tail = r"(?:一共|总共|共)?(?:是|有|为|等于)?(?:多少|几)?(?:呢|啊|呀|吗)?"
+    for figure, words in _FIGURES_ZH.items():
+        if found := re.fullmatch(rf"{_LEAD_ZH}(?P<of>.+?)(?:{words}){tail}", text):
+            return _column_zh(figure, found["of"], known)
+    for figure, words in _BEFORE_ZH.items():
+        if found := re.fullmatch(rf"{_LEAD_ZH}(?P<where>.*?)(?P<said>{words})的?(?P<of>[^多少几总]+?){tail}", text):
+            left, names = _without(found["where"], known)
+            if _GENERAL_ZH.fullmatch(left):
+                return FigureQuestion(figure, (found["of"],), found["said"] + found["of"], names)
+    return None
+
+
+def _column_zh(figure: Figure, of: str, known: list[str]) -> FigureQuestion | None:
+    left, names = _without(of, known)
+    whole = _COLUMN_ZH.sub("", "".join(left.split()))
+    general = _GENERAL_ZH.match(whole)
+    called = whole[general.end() :] if general is not None else whole
+    columns = tuple(dict.fromkeys(one for one in (called, whole) if one))
+    return FigureQuestion(figure, columns, names=names) if columns else None

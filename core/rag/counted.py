@@ -1,4 +1,4 @@
-"""How many rows, columns, sheets or pages documents have, counted by program, as passages that can be cited."""
+"""How many rows, columns, sheets or pages documents have, and sums of columns, by program: passages to be cited."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Final
 
 from core.errors import BadArgumentsError, ToolError
-from core.rag.count_questions import count_question, may_count, plain_name
+from core.rag.count_questions import count_question, figure_question, may_count, plain_name
 from core.rag.document import Passage, numbered_as
 from core.rag.page_content import kind_of
 from core.rag.tables.store import quoted
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
     from core.languages import Lang
-    from core.rag.count_questions import CountQuestion
+    from core.rag.count_questions import CountQuestion, FigureQuestion
     from core.rag.document import Document, Heading
     from core.rag.library import Library
     from core.rag.tables.query import Answer, Named
@@ -55,6 +55,13 @@ _WORDS: Final[Mapping[Lang, Mapping[str, str]]] = {
         "between": ", ",
         "page": "{document} has {n}.",
         "sheets": "{document} has {n}: {each}.",
+        "figure": "{table}: the {figure} of {column} is {value} ({rows}).",
+        "sum": "sum",
+        "average": "average",
+        "median": "median",
+        "highest": "highest value",
+        "lowest": "lowest value",
+        "some": "{some} of {rows}, as the others have no number",
     },
     "zh": {
         "sheet": "工作表 {title} ",
@@ -68,6 +75,13 @@ _WORDS: Final[Mapping[Lang, Mapping[str, str]]] = {
         "between": "，",
         "page": "{document} 有 {n}。",
         "sheets": "{document} 有 {n}：{each}。",
+        "figure": "{table}：{column} 的{figure}是 {value}（{rows}）。",
+        "sum": "总和",
+        "average": "平均值",
+        "median": "中位数",
+        "highest": "最大值",
+        "lowest": "最小值",
+        "some": "{rows}中的 {some} 行，其余没有数字",
     },
 }
 _COUNTS: Final[Mapping[Lang, Mapping[str, tuple[str, str]]]] = {
@@ -112,7 +126,7 @@ def counted(
     lang: Lang = "en",
     stopped: Callable[[], bool] | None = None,
 ) -> Count:
-    """What a question without a condition counts; nothing where it is another question, or nothing is known for sure.
+    """What a question without a condition counts or sums; nothing where it is another, or nothing is known for sure.
 
     Blocks, and reads tables that were not read before.
 
@@ -133,10 +147,11 @@ def counted(
     sheets = [one.id for one in there if one.tables]
     headings = library.headings(sheets) if sheets else {}
     titles = [heading.text for found in headings.values() for heading in found]
-    names = {name for one in there for name in _names_of(one.name)}
-    asked = count_question(question, {*names, *titles})
+    names = {*titles, *(name for one in there for name in _names_of(one.name))}
+    asked = count_question(question, names)
     if asked is None:
-        return Count()
+        wanted_figure = figure_question(question, names)
+        return Count() if wanted_figure is None else _figures(library, there, wanted_figure, lang, stopped)
     meant = _meant(there, asked)
     if asked.counted == "pages":
         return Count(tuple(_pages(meant, lang)), alone=True)
@@ -162,12 +177,12 @@ def _names_of(name: str) -> set[str]:
     return {plain_name(name), stem, " ".join(word for word in stem.split() if word.isalpha())} - {""}
 
 
-def _meant(documents: Sequence[Document], asked: CountQuestion) -> list[Document]:
+def _meant(documents: Sequence[Document], asked: CountQuestion | FigureQuestion) -> list[Document]:
     """The documents that are named; all where none is."""
     return [one for one in documents if _names_of(one.name) & asked.names] or list(documents)
 
 
-def _named_in(asked: CountQuestion, tables: Sequence[Named]) -> list[Named]:
+def _named_in(asked: CountQuestion | FigureQuestion, tables: Sequence[Named]) -> list[Named]:
     """The tables that are named; all where none is."""
     return [one for one in tables if _titles_of(one.table) & asked.names] or list(tables)
 
@@ -348,6 +363,88 @@ def _forms(word: str) -> set[str]:
         if re.search(r"(?:s|x|z|ch|sh)es$", last):
             single = last[:-2]
     return {f"{before} {single}".strip()}
+
+
+# ---- figures of a column
+
+_AGGREGATES: Final[Mapping[str, str]] = {
+    "sum": "sum", "average": "avg", "median": "median", "highest": "max", "lowest": "min",
+}  # fmt: skip
+
+
+def _figures(
+    library: Library,
+    documents: Sequence[Document],
+    asked: FigureQuestion,
+    lang: Lang,
+    stopped: Callable[[], bool] | None,
+) -> Count:
+    """The figure of each sheet that has such a column. Raises as `counted`."""
+    sheets = [one for one in documents if one.tables and _is_sheet(one)]
+    if not sheets:
+        return Count()
+    ids = [one.id for one in _meant(sheets, asked)]
+    tables = [one for one in _named_in(asked, library.tables.of(ids, stopped)) if one.table.sheet]
+    if not all(one.table.whole for one in tables):
+        return Count()
+    is_there, forms = _columns_of(tables, {asked.itself} if asked.itself else set()), set(asked.columns)
+    if is_there and asked.figure != "sum":  # a column holds averages: which row is meant is another question
+        return Count()
+    found = is_there or _columns_of(tables, forms)
+    places = {(one.document_id, one.table.title) for one, _ in found}
+    if len(found) > _MOST or len(places) < len(found):  # of several on a sheet nobody knows which is meant
+        return Count()
+    ask = partial(library.tables.ask, ids)
+    passages = [_figure(one, column, asked.figure, ask, lang) for one, column in found]
+    if not all(passages):
+        return Count()
+    alone = len(sheets) == len(documents)
+    return Count(tuple(one for one in passages if one is not None), alone=alone)
+
+
+def _columns_of(tables: Sequence[Named], called: set[str]) -> list[tuple[Named, Column]]:
+    """The columns that are called so; of a sheet also by a letter."""
+    forms = {form for name in called for form in _forms(name)}
+    found: list[tuple[Named, Column]] = []
+    for one in tables:
+        columns = [column for column in one.table.columns if not forms.isdisjoint(_forms(plain_name(column.name)))]
+        letters = [column for column in one.table.columns if column.letter.casefold() in called - {""}]
+        found += [(one, column) for column in columns or letters]
+    return found
+
+
+def _figure(named: Named, column: Column, figure: str, ask: Callable[[str], Answer], lang: Lang) -> Passage | None:
+    """`None` where it cannot be told: no numbers, several currencies, or shares, which add up to nothing."""
+    if column.kind != "number" or "/" in column.unit or (figure == "sum" and column.unit == "%"):
+        return None
+    name = quoted(column.name)
+    try:
+        # Both names are quoted, and the query is checked to be one SELECT.
+        answer = ask(
+            f"SELECT {_AGGREGATES[figure]}({name}), count({name}) FROM {quoted(named.name)} WHERE NOT _total"  # noqa: S608
+        )
+    except (BadArgumentsError, ToolError):
+        return None
+    value, some = answer.rows[0] if answer.rows else (None, 0)
+    if not isinstance(value, int | float) or not some:
+        return None
+    words, rows = _WORDS[lang], _n("row", _body(named.table), lang)
+    text = words["figure"].format(
+        table=_called(named, lang).strip(),
+        figure=words[figure],
+        column=_line(column.name),
+        value=" ".join(one for one in (_written(value), column.unit) if one),
+        rows=rows if some == _body(named.table) else words["some"].format(some=f"{some:,}", rows=rows),
+    )
+    return _at(named, text)
+
+
+def _written(value: float) -> str:
+    """A number with separators, and as many places as say something."""
+    if float(value).is_integer():
+        return f"{int(value):,}"
+    text = f"{value:,.4f}".rstrip("0").rstrip(".")
+    return text if abs(value) >= 1 else f"{value:.6g}"
 
 
 # ---- in words

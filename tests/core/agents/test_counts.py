@@ -1,4 +1,4 @@
-"""How many rows or pages there are is counted by program, and is what a small model answers from."""
+"""How many rows or pages there are, and what a column adds up to, is told by program: a small model answers from it."""
 
 from __future__ import annotations
 
@@ -209,3 +209,104 @@ async def test_a_small_model_is_told_how_many_files_there_are(library: Library) 
         async for _ in agent.stream([Message("user", question)]):
             pass
         assert said in model.requests[-1].messages[0].get_text_content()
+
+
+BILLS = [
+    ["Bill", "Amount", "Share", "Paid", "Hours"],
+    ["B-1", 10.1, 0.25, "yes", 3],
+    ["B-2", 20.2, 0.5, "no", ""],
+    ["B-3", 1000.4, 0.25, "yes", 5],
+    ["Total", 1030.7, 1, "", 8],
+]
+
+
+@pytest.mark.parametrize(
+    ("question", "says"),
+    [
+        ("What is the sum of the amounts?", "Sheet Bills: the sum of Amount is 1,030.7 (3 rows)."),
+        ("What's the total amount in Bills?", "Sheet Bills: the sum of Amount is 1,030.7 (3 rows)."),
+        ("Add up column B in Bills", "Sheet Bills: the sum of Amount is 1,030.7 (3 rows)."),
+        ("What is the average amount?", "Sheet Bills: the average of Amount is 343.5667 (3 rows)."),
+        ("What is the median amount?", "Sheet Bills: the median of Amount is 20.2 (3 rows)."),
+        ("How high is the highest amount?", "Sheet Bills: the highest value of Amount is 1,000.4 (3 rows)."),
+        ("What is the lowest share?", "Sheet Bills: the lowest value of Share is 0.25 (3 rows)."),
+        (
+            "What is the sum of the hours?",
+            "Sheet Bills: the sum of Hours is 8 (2 of 3 rows, as the others have no number).",
+        ),
+        ("Amount 的总和是多少？", "工作表 Bills：Amount 的总和是 1,030.7（3 行数据）。"),
+        ("Hours 的平均值是多少？", "工作表 Bills：Hours 的平均值是 4（3 行数据中的 2 行，其余没有数字）。"),
+    ],
+)
+async def test_a_small_model_is_told_the_sum_of_a_column_without_its_row_of_totals(
+    library: Library, tmp_path: Path, question: str, says: str
+) -> None:
+    library.add(workbook(tmp_path / "shop.xlsx", Bills=BILLS, Months=MONTHS))
+    passages, _ = await told(library, question)
+    assert [one["text"] for one in passages] == [says]
+    assert (passages[0]["page"], passages[0]["heading"]) == (1, "Bills")
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "What is the sum of the amounts over 100?",
+        "What is the total amount of B-1?",
+        "What is the average amount that was paid?",
+        "Which bill has the highest amount?",
+        "What is the sum of the bills?",
+        "What is the sum of the deductibles?",
+        "已付的总金额是多少？",
+    ],
+)
+async def test_no_figure_is_told_under_a_condition_or_of_a_column_that_is_not_there_or_has_no_numbers(
+    library: Library, tmp_path: Path, question: str
+) -> None:
+    library.add(workbook(tmp_path / "shop.xlsx", Bills=BILLS))
+    passages, _ = await told(library, question)
+    assert not any(one["text"].startswith(("Sheet Bills: the", "工作表 Bills：")) for one in passages)
+
+
+async def test_a_column_that_holds_the_figure_already_is_summed_and_not_averaged(
+    library: Library, tmp_path: Path
+) -> None:
+    rows = [["City", "Amount", "Total amount", "Average amount"], ["Rome", 1, 10, 5], ["Oslo", 2, 20, 8]]
+    library.add(workbook(tmp_path / "cities.xlsx", Cities=rows))
+    (passage,), _ = await told(library, "What is the total amount?")
+    assert passage["text"] == "Sheet Cities: the sum of Total amount is 30 (2 rows)."
+    passages, _ = await told(library, "What is the average amount?")
+    assert not any(one["text"].startswith("Sheet Cities: the") for one in passages)
+
+
+async def test_each_sheet_that_has_the_column_says_its_sum_and_two_on_one_sheet_say_none(
+    library: Library, tmp_path: Path
+) -> None:
+    twice = [["Bill", "Fee"], ["A-1", 10], ["A-2", 20], [], ["Bill", "Fee"], ["B-1", 10], ["B-2", 5]]
+    library.add(workbook(tmp_path / "a.xlsx", May=[["Bill", "Amount"], ["A", 1], ["B", 2]], Twice=twice))
+    library.add(workbook(tmp_path / "b.xlsx", June=[["Bill", "Amount"], ["A", 5], ["B", 6]]))
+    passages, _ = await told(library, "What is the sum of the amounts?")
+    assert [one["text"] for one in passages] == [
+        "Sheet May: the sum of Amount is 3 (2 rows).",
+        "Sheet June: the sum of Amount is 11 (2 rows).",
+    ]
+    passages, _ = await told(library, "What is the sum of the amounts in June?")
+    assert [one["text"] for one in passages] == ["Sheet June: the sum of Amount is 11 (2 rows)."]
+    passages, _ = await told(library, "What is the sum of the fees?")
+    assert not any("the sum of Fee" in one["text"] for one in passages)
+
+
+async def test_shares_are_not_added_up_and_money_has_its_currency(library: Library, tmp_path: Path) -> None:
+    (tmp_path / "rates.csv").write_text("Name,Rate,Cost\nA,5%,€ 10.50\nB,7%,€ 20.25\n", encoding="utf-8")
+    library.add(tmp_path / "rates.csv")
+    (passage,), _ = await told(library, "What is the sum of the costs?")
+    assert passage["text"] == "The table in rates.csv: the sum of Cost is 30.75 € (2 rows)."
+    passages, _ = await told(library, "What is the sum of the rates?")
+    assert not any("the sum of Rate" in one["text"] for one in passages)
+
+
+async def test_beside_prose_a_small_model_gets_the_sum_and_what_words_find(library: Library, tmp_path: Path) -> None:
+    library.add(workbook(tmp_path / "shop.xlsx", Bills=BILLS))
+    library.add_text("The total amount that may be claimed is 9,000 euros.", name="policy.txt")
+    passages, _ = await told(library, "What is the total amount?")
+    assert passages[0]["text"] == "Sheet Bills: the sum of Amount is 1,030.7 (3 rows)."
+    assert any("9,000 euros" in one["text"] for one in passages)

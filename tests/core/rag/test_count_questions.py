@@ -1,10 +1,10 @@
-"""Questions that count rows, sheets or pages are known from those that set a condition: what may be one is none."""
+"""Questions that count rows, or sum a column, are known from those that set a condition: what may be one is none."""
 
 from __future__ import annotations
 
 import pytest
 
-from core.rag.count_questions import CountQuestion, count_question, plain_name
+from core.rag.count_questions import CountQuestion, FigureQuestion, count_question, figure_question, plain_name
 
 NAMES = ("Shop 2024.xlsx", "Shop 2024", "Orders", "Customers", "annual report", "订单", "客户表")
 
@@ -75,3 +75,53 @@ def test_a_condition_before_the_word_belongs_to_what_is_counted_and_matches_no_n
 
 def test_a_long_question_counts_nothing() -> None:
     assert count_question("How many rows are there?" + " please" * 100, NAMES) is None
+
+
+@pytest.mark.parametrize(
+    ("question", "asked"),
+    [
+        ("What is the sum of the amounts?", FigureQuestion("sum", ("amounts",), "sum amounts")),
+        ("What is the total amount?", FigureQuestion("sum", ("amount",), "total amount")),
+        ("Please add up all amounts.", FigureQuestion("sum", ("amounts",))),
+        ("Sum up the Amount column", FigureQuestion("sum", ("amount",))),
+        ("What's the average amount in Orders?",
+         FigureQuestion("average", ("amount",), "average amount", frozenset({"orders"}))),
+        ("How high is the highest amount?", FigureQuestion("highest", ("amount",), "highest amount")),
+        ("Calculate the mean of the values in column B.", FigureQuestion("average", ("b",), "mean b")),
+        ("What is the minimum price of the table?", FigureQuestion("lowest", ("price",), "minimum price")),
+        ("金额的总和是多少？", FigureQuestion("sum", ("金额",))),
+        ("请计算金额一列的总和", FigureQuestion("sum", ("金额",))),
+        ("金额加起来是多少？", FigureQuestion("sum", ("金额",))),
+        ("总金额是多少？", FigureQuestion("sum", ("金额",), "总金额")),
+        ("订单的平均金额是多少？", FigureQuestion("average", ("金额",), "平均金额", frozenset({"订单"}))),
+        ("这个表格里金额的最大值是多少？", FigureQuestion("highest", ("金额", "这个表格里金额"))),
+    ],
+)  # fmt: skip
+def test_which_figure_of_which_column_is_asked_for_is_known_from_the_words(
+    question: str, asked: FigureQuestion
+) -> None:
+    assert count_question(question, NAMES) is None
+    assert figure_question(question, NAMES) == asked
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "What is the total amount of orders from Rome?",
+        "What is the total amount over 100?",
+        "What is the average amount per city?",
+        "What is the highest amount in Rome?",
+        "What is the sum of all amounts that are open?",
+        "Who has the highest amount?",
+        "What is the total?",
+        "What is the sum of 17, 25 and 38?",
+        "What is the amount?",
+        "罗马的总金额是多少？",
+        "北京订单金额的总和是多少？",
+        "金额超过100的总和是多少？",
+        "谁的金额最高？",
+    ],
+)
+def test_a_figure_under_a_condition_is_of_no_column(question: str) -> None:
+    asked = figure_question(question, NAMES)
+    assert asked is None or not {"amount", "amounts", "金额"}.intersection(asked.columns)
