@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from fnmatch import fnmatchcase
 from functools import cache
 from inspect import iscoroutinefunction
 from pathlib import Path
+from tempfile import mkdtemp
 
 import pytest
 
@@ -51,7 +53,16 @@ def read() -> Iterator[str]:
 @pytest.fixture(autouse=True)
 def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever writes a file writes it there."""
-    monkeypatch.chdir(tmp_path)
+    (tmp_path / "first").mkdir()
+    monkeypatch.chdir(tmp_path / "first")
+
+
+def leave_what_was_written() -> None:
+    """Go on in an empty folder: a store of thousands of texts would be walked through for each further one."""
+    with os.scandir() as written:
+        is_empty = next(written, None) is None
+    if not is_empty:
+        os.chdir(mkdtemp(dir=Path.cwd().parent))
 
 
 FEEDING = [module for module in read() if fed(module)]
@@ -61,6 +72,7 @@ def prepared(way: Way, text: str) -> Callable[[], Call]:
     """The call; a text may be refused, in time."""
 
     def make() -> Call:
+        leave_what_was_written()
         call = way.call(text)
 
         def refusing() -> None:
