@@ -215,6 +215,8 @@ class ToolRunner:
         tool = self._named(requested.name)
         if turn.cut_off and (call.extra or {}).get("unreadable"):
             raise BadArgumentsError("The reply was cut off in the middle of this call.")
+        if (run := state_of(turn.context)) is not None and run.attempts[tool.name] > _retries(tool):
+            raise ToolError(f"{tool.name!r} had its last try before: answer without it.", tool=tool.name)
         arguments = read_arguments(requested.arguments)
         tool.verify(arguments)
         written, arguments = arguments, await self._changed(tool, arguments, _call_id(call), turn)
@@ -394,11 +396,15 @@ async def _call(
 def sent_back(tool: BaseTool, error: ModelRetry, run: RunState) -> ToolError:
     """What the model is told of a call that it is to make otherwise; the last time, that it is not to."""
     run.attempts[tool.name] += 1
-    tries, most = run.attempts[tool.name], int(getattr(tool, "retries", RETRIES))
+    tries, most = run.attempts[tool.name], _retries(tool)
     said = ended(str(error))
     if tries <= most:
         return ToolError(f"{said} Call it again with corrected arguments.", tool=tool.name)
     return ToolError(f"{said} This was the last try of {tries}: answer without it.", tool=tool.name)
+
+
+def _retries(tool: BaseTool) -> int:
+    return int(getattr(tool, "retries", RETRIES))
 
 
 def _refused(tool: BaseTool, decision: Decision, turn: _Turn) -> ToolResult:

@@ -76,14 +76,20 @@ def test_a_method_is_a_tool_of_its_object():
     )
 
 
-def test_a_call_goes_back_to_the_model_as_often_as_the_tool_says():
+def test_a_call_goes_back_to_the_model_as_often_as_the_tool_says_and_is_made_no_more_after_that():
     model = ScriptedModel(*[calling("price", name=name) for name in ("gold", "salt", "tea")], "Done.")
     calls = FnCallAgent([Shop({"tea": 2.5}).price], model).ask("?").calls
     assert [one.result for one in calls] == [
         "There is no gold; this is try 0. Call it again with corrected arguments.",
         "There is no salt; this is try 1. This was the last try of 2: answer without it.",
-        "2.5",
+        "'price' had its last try before: answer without it.",
     ]
+
+
+def test_a_call_that_is_corrected_in_time_is_made():
+    model = ScriptedModel(*[calling("price", name=name) for name in ("gold", "tea", "tea")], "Done.")
+    calls = FnCallAgent([Shop({"tea": 2.5}).price], model).ask("?").calls
+    assert [one.result for one in calls][1:] == ["2.5", "2.5"]
 
 
 def test_a_tool_that_yields_tells_its_progress_and_returns_its_result():
