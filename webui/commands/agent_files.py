@@ -8,8 +8,8 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from core.agents.base import Agent
-from core.agents.config.build import problems_in
-from core.agents.config.problems import ConfigError, problem
+from core.agents.config.all_problems import problems_of_file
+from core.agents.config.problems import problem
 from core.agents.config.schema import AgentConfig
 from core.errors import ParlourError
 from core.tools.approval import Policy
@@ -51,12 +51,8 @@ def check(arguments: Sequence[str]) -> int:
 
 def _problems(file: str, variables: Mapping[str, str], names: dict[str, str]) -> Sequence[ParlourError]:
     """What is wrong with a file; `names` maps the agents of earlier files to those files."""
-    try:
-        config = AgentConfig.of(file)
-    except ConfigError as error:
-        return error.problems
-    found = problems_in(config, variables)
-    if config.name and names.setdefault(config.name, file) != file:
+    config, found = problems_of_file(file, variables)
+    if config is not None and config.name and names.setdefault(config.name, file) != file:
         found.append(problem("config_same_name", name=config.name, file=names[config.name], other=file))
     return found
 

@@ -23,7 +23,7 @@ from core.settings import Settings, named_key
 from core.tools.catalog import TOOL_REGISTRY
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
     from pathlib import Path
 
     from core.llm.base import BaseChatModel
@@ -38,6 +38,8 @@ _PROVIDERS: Final[Mapping[str, Mapping[str, str]]] = {
 A = TypeVar("A")
 
 _GENERATE_FIELDS: Final = frozenset({"cache_dir", "generate_cfg", "use_raw_api"})
+_KINDS: Final = frozenset({"agents", "strategy", "type"})
+_MODELS: Final = frozenset({"llm", "llm_config", "model", "provider"})
 _NAME_A_MODEL: Final = ("model", "model_type", "model_server", "azure_endpoint", "weights")
 
 
@@ -154,22 +156,32 @@ def model_of(config: AgentConfig) -> BaseChatModel:
     return get_chat_model(cfg)
 
 
-def problems_in(config: AgentConfig, variables: Mapping[str, object] | None = None) -> list[ParlourError]:
+def problems_in(
+    config: AgentConfig, variables: Mapping[str, object] | None = None, *, without: Collection[str] = ()
+) -> list[ParlourError]:
     """All errors that making the agent would raise and that show without starting or calling anything.
 
     Args:
         config: A configuration whose fields are valid.
         variables: For the blanks of the prompt.
+        without: Names of fields that were taken out of it, for they are wrong: what hangs on them is not looked at.
     """
-    return [*_unused(config, AGENTS[config.kind]), *_problems(config, variables, led=False)]
+    unused = [] if _KINDS.intersection(without) else _unused(config, AGENTS[config.kind])
+    knows_model = _MODELS.isdisjoint(without)
+    return [*unused, *_problems(config, variables, led=False, knows_model=knows_model)]
 
 
 def _problems(
-    config: AgentConfig, variables: Mapping[str, object] | None, *, led: bool, place: str = ""
+    config: AgentConfig,
+    variables: Mapping[str, object] | None,
+    *,
+    led: bool,
+    knows_model: bool = True,
+    place: str = "",
 ) -> list[ParlourError]:
     found: list[ParlourError] = []
     checks: list[Callable[[], object]] = []
-    if _wants_model(config) and not (led and _uses_default_model(config)):
+    if knows_model and _wants_model(config) and not (led and _uses_default_model(config)):
         checks.append(lambda: model_of(config))
     if config.prompt is not None:
         checks.append(lambda: config.prompt and config.prompt.render(variables))
@@ -183,7 +195,7 @@ def _problems(
         except ParlourError as error:
             found.append(error)
     for at, one in enumerate(config.agents):
-        found += _problems(one, variables, led=True, place=f"{place}agents[{at}].")
+        found += _problems(one, variables, led=True, knows_model=knows_model, place=f"{place}agents[{at}].")
     return found
 
 

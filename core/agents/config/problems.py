@@ -172,13 +172,14 @@ def _written_path(loc: Sequence[int | str], given: object, spellings: Mapping[st
     """The path of a field in the names that were written: `tools[0].type`."""
     said = ""
     for part in loc:
-        name = part if isinstance(part, int) else _name(part, given, spellings)
+        name = part if isinstance(part, int) else written_name(part, given, spellings)
         said += f"[{name}]" if isinstance(name, int) else f".{name}" if said else name
         given = _below(given, name)
     return said
 
 
-def _name(part: str, given: object, spellings: Mapping[str, str]) -> str:
+def written_name(part: str, given: object, spellings: Mapping[str, str]) -> str:
+    """The name under which a field was written, which may be an alias."""
     if not isinstance(given, Mapping) or part in given:
         return part
     others: Iterator[str] = (other for other, proper in spellings.items() if proper == part and other in given)

@@ -64,6 +64,28 @@ def test_what_only_shows_when_it_is_made_is_said_too(tmp_path: Path, capsys: pyt
     assert len(checked(capsys, path, "--var", "who=me")[1]) == 2
 
 
+def test_fields_that_are_wrong_hide_nothing_else_that_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = "max_iteration: 100\nstratgy: cot\nmodel: scripted\ntools: [calculater]\nfiles: [gone.pdf]\n"
+    code, lines = checked(capsys, path := written(tmp_path, text))
+    assert code == 1
+    assert lines == [
+        f"{path}: The field max_iteration must be from 1 to 99.",
+        f"{path}: There is no field stratgy; did you mean strategy?",
+        f"{path}: There is no tool named 'calculater'. Did you mean 'calculator'?",
+        f"{path}: {lines[3].partition(': ')[2]}",
+    ]
+    assert "gone.pdf" in lines[3]
+
+
+def test_what_hangs_on_a_wrong_field_is_not_called_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    member = "{name: a, description: d, model: scripted, tools: [clock], strategy: magic}"
+    text = f"type: Routr\nllm: {{temperature: hot}}\nagents: [{member}]\nsystem_message: a\nprompt: Help {{{{who}}}}.\n"
+    said = "\n".join(checked(capsys, written(tmp_path, text))[1])
+    for told in ("type", "llm.temperature", "agents[0].strategy", "prompt", "who", "'clock'"):
+        assert told in said
+    assert len(said.splitlines()) == 6, said
+
+
 def test_chinese_by_option_and_by_the_terminals_language(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
