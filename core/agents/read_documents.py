@@ -114,6 +114,7 @@ class ReadDocuments(BaseTool):
     parameters = _PARAMETERS
     labels: ClassVar[Mapping[str, str]] = {"en": "Read the whole document", "zh": "通读文档"}
     deduplicate = True
+    of_documents = True
     timeout = 6 * 3600.0
     longest = 512 * 1024
 

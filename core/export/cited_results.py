@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from core.messages.content import ContentItem
 from core.messages.message import FUNCTION
 from core.rag.citations import harmless
+from core.tools.of_documents import is_of_documents
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,18 +33,6 @@ _SAID: Final[Mapping[Lang, Mapping[str, str]]] = {
         "page": "，第 {n} 页",
     },
 }
-_READERS: Final = frozenset(
-    {
-        "doc_parser",
-        "front_page_search",
-        "hybrid_search",
-        "keyword_search",
-        "retrieval",
-        "simple_doc_parser",
-        "vector_search",
-    }
-)
-"""Tools that give the text of documents without passages that could be cited."""
 
 
 def only_cited(turn: ExportedTurn, lang: Lang) -> ExportedTurn:
@@ -81,7 +70,7 @@ def _result(message: Message, known: Mapping[int, ExportedCitation], lang: Lang)
         return message
     numbers: list[int] | None = (message.extra or {}).get("passages")
     if numbers is None:
-        return _told(message, _SAID[lang]["all"]) if message.name in _READERS else message
+        return _told(message, _SAID[lang]["all"]) if is_of_documents(message) else message
     found = [known[number] for number in numbers if number in known]
     if found and all(one.url for one in found):
         return message

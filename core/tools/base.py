@@ -69,6 +69,8 @@ class BaseTool:
     - `deduplicate`: equal calls of one turn are made once (unless they would change something): a clock, a search.
     - `safe_output`: its results hold nothing private, and no words that a stranger may have chosen: a conversation with
       them may still reach any address unasked. It counts for tools of the registry.
+    - `of_documents`: its results are words of documents; a conversation that is shared by a link keeps of them what the
+      reply cites, and of one without passages nothing.
     - `trusted`: the user believes what a tool of somebody else's says of itself.
     - `changed`: it no longer says what the user agreed to.
     - `needs_consent`: somebody is asked about every call, whatever the rules let run.
@@ -99,6 +101,7 @@ class BaseTool:
     goes_on: bool = False
     deduplicate: bool = False
     safe_output: bool = False
+    of_documents: bool = False
     destructive: bool = False
     trusted: bool = False
     changed: bool = False

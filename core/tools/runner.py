@@ -23,6 +23,7 @@ from core.observing import record, span
 from core.tools.approval import ApprovalFailedError, Decision, Guarded, OneQuestion, guard_for, under
 from core.tools.arguments import ArgumentText, read_arguments
 from core.tools.base import BaseTool
+from core.tools.of_documents import mark_of_documents
 from core.tools.results import as_message, as_result, exit_refused, failure, refusal, with_note
 from core.tools.run_context import RETRIES, ModelRetry, OwnFunctionError
 from core.tools.run_state import RunState, state_of
@@ -197,7 +198,8 @@ class ToolRunner:
         requested = call.function_call
         if requested is None:
             raise ValueError("A message without a function call cannot be run.")
-        about: dict[str, Any] = {"function_id": _call_id(call), **mark_of_stranger(self._tools.get(requested.name))}
+        own = self._tools.get(requested.name)
+        about: dict[str, Any] = {"function_id": _call_id(call), **mark_of_stranger(own)}
         try:
             with contained():
                 result = await self._result(call, requested, turn, about)
@@ -206,7 +208,7 @@ class ToolRunner:
         except Exception as error:  # a tool's own code: whatever it raises is its call's result, and the others go on
             _note(requested.name, error)
             result = failure(requested.name, error)
-        own = self._tools.get(requested.name)
+        about |= mark_of_documents(own, result)
         limit = self._limit if own is None or own.longest is None else own.longest
         return ToolFinished(_call_id(call), as_message(requested.name, result, limit, **about))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from typing import Any
 
 import pytest
@@ -27,6 +28,15 @@ def test_a_model_can_be_told_of_it(name: str):
     Draft202012Validator.check_schema(function["parameters"])
     assert json.loads(json.dumps(function)) == function
     assert all("description" in about for about in function["parameters"]["properties"].values())
+
+
+@names
+def test_what_reads_documents_says_that_its_results_are_words_of_them(name: str):
+    reads = any(
+        getattr(one, "__module__", "") == "core.tools.documents"
+        for one in vars(sys.modules[TOOL_REGISTRY[name].__module__]).values()
+    )
+    assert TOOL_REGISTRY[name].of_documents is reads
 
 
 @names

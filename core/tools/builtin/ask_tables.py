@@ -106,6 +106,7 @@ class AskTables(BaseTool):
         "zh": "用你文档中的表格计算",
     }
     deduplicate = True
+    of_documents = True
 
     def __init__(
         self, tables: Sequence[Named], ask: Callable[[str], Answer], cfg: Mapping[str, Any] | None = None

@@ -43,6 +43,7 @@ class SimpleDocParser(BaseTool):
     labels: ClassVar[Mapping[str, str]] = {"en": "Read a document", "zh": "读取文档"}
     wishes: ClassVar[Mapping[str, str]] = {"en": "read a document", "zh": "读取文档"}
     deduplicate = True
+    of_documents = True
     reaches_out = True
     timeout = 300.0
 
@@ -81,6 +82,7 @@ class DocParser(BaseTool):
     labels: ClassVar[Mapping[str, str]] = {"en": "Read a document in chunks", "zh": "分段读取文档"}
     wishes: ClassVar[Mapping[str, str]] = {"en": "read a document", "zh": "读取文档"}
     deduplicate = True
+    of_documents = True
     reaches_out = True
     timeout = 300.0
 
@@ -133,6 +135,7 @@ class ExtractDocVocabulary(BaseTool):
     labels: ClassVar[Mapping[str, str]] = {"en": "Words of documents", "zh": "提取文档词汇"}
     wishes: ClassVar[Mapping[str, str]] = {"en": "list the words of documents", "zh": "列出文档的词汇"}
     deduplicate = True
+    of_documents = True
     reaches_out = True
     timeout = 300.0
 

@@ -46,6 +46,7 @@ class _DocumentSearch(BaseTool):
     parameters = _PARAMETERS
     wishes: ClassVar[Mapping[str, str]] = {"en": "search in documents", "zh": "在文档中检索"}
     deduplicate = True
+    of_documents = True
     reaches_out = True  # where a file of the conversation is an address, or a service makes the vectors
     timeout = 300.0
     how: ClassVar[RetrievalType] = "keyword"

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from core.agents.basic import FnCallAgent
 from core.export.cited_results import only_cited
 from core.export.redaction import Redaction
 from core.export.schema import ExportedTurn
@@ -18,6 +19,9 @@ from core.runs.log import LoggedEvent, NestedEvent
 from core.runs.rows import rows_of
 from core.storage.base import StoredMessage
 from core.storage.whole_conversations import WholeTurn
+from core.testing.script import Reply as Said
+from core.testing.scripted_model import ScriptedModel
+from core.tools.base import BaseTool
 
 SECRET = "The ledger of the widow."
 
@@ -68,11 +72,34 @@ def test_one_that_is_cited_nowhere_is_spoken_of_in_the_singular() -> None:
     assert result(kept) == "1 passage that the reply does not cite was left out."
 
 
-@pytest.mark.parametrize("name", ["retrieval", "doc_parser", "simple_doc_parser", "hybrid_search"])
+@pytest.mark.parametrize(
+    "name", ["retrieval", "doc_parser", "simple_doc_parser", "hybrid_search", "extract_doc_vocabulary"]
+)
 def test_tools_that_read_documents_without_passages_keep_nothing_of_them(name: str) -> None:
     kept = only_cited(turn(name, [], "I read it."), "en")
     assert result(kept) == "What was read in documents was left out."
     assert SECRET not in kept.model_dump_json()
+
+
+class Ledger(BaseTool):
+    """A tool that a program adds."""
+
+    name = "ledger_of_the_program"
+    description = "Reads the ledger."
+    of_documents = True
+
+    def call(self, params: str | dict[str, Any], **kwargs: Any) -> str:
+        return SECRET
+
+
+def test_a_new_tool_that_says_so_keeps_nothing_of_documents_whether_or_not_its_name_is_known() -> None:
+    agent = FnCallAgent([Ledger()], ScriptedModel(Said(calls=[("ledger_of_the_program", {})]), "Done."))
+    parts = tuple(agent.ask("?").messages)
+    assert SECRET in str(parts)
+    stored = StoredMessage("m", "c", None, "assistant", parts, None, "complete", 1.0)
+    kept = only_cited(turn_of(WholeTurn(stored), Redaction(), shown=True), "en")
+    assert SECRET not in kept.model_dump_json()
+    assert "What was read in documents was left out." in kept.model_dump_json()
 
 
 def test_what_came_from_the_web_or_from_other_tools_stays_as_it_was() -> None:
