@@ -53,11 +53,17 @@ def no_messages() -> BadMessagesError:
     return BadMessagesError(code="400", message="There is no message to answer.", hint="Give at least one message.")
 
 
+def is_wordless(message: Message) -> bool:
+    """Whether a message has neither words nor anything else."""
+    return all(item.type == "text" and not (item.text or "").strip() for item in message.items)
+
+
 def check_messages(messages: Sequence[Message]) -> None:
-    """Check the order of the messages.
+    """Check the order of the messages, and that there is a question.
 
     Raises:
-        BadMessagesError: There is no message, there are two system messages, or the first other one is not the user's.
+        BadMessagesError: There is no message, there are two system messages, the first other one is not the user's, or
+            the last one is the user's and empty.
     """
     if not messages:
         raise no_messages()
@@ -75,6 +81,8 @@ def check_messages(messages: Sequence[Message]) -> None:
             message=f"The conversation begins with a message of role {first.role!r}.",
             hint="After the system message, if any, the first message must be a user's.",
         )
+    if messages[-1].role == USER and is_wordless(messages[-1]):
+        raise BadMessagesError(code="400", message="The last message is empty.", hint="Give it words, or a file.")
 
 
 def read_settings(generate: Mapping[str, Any]) -> dict[str, Any]:
@@ -148,6 +156,18 @@ MODEL_KEYS: Final = frozenset(
 )
 """Settings of every model; a back end adds its own."""
 
+BACK_END_KEYS: Final = frozenset(
+    {
+        *("anthropic_version", "api_version", "at_once", "audio", "aws_access_key_id", "aws_profile", "aws_region"),
+        *("aws_secret_access_key", "aws_session_token", "azure_ad_token", "azure_deployment", "azure_endpoint"),
+        *("base_http_api_url", "citations", "context", "default_headers", "deployment", "device", "documents", "dtype"),
+        *("gguf_file", "gpu_seconds", "gpu_size", "parallel", "profile", "prompt_caching", "region", "region_name"),
+        *("revision", "small", "threads", "tokens_per_second", "torch_dtype", "trust_remote_code", "video", "vision"),
+        *("weights", "weights_dir", "workspace"),
+    }
+)
+"""Settings of single back ends: a program that changes its model may leave them in its dict."""
+
 _ELSEWHERE: Final = frozenset({"fallback", "fallbacks", "fallback_model", "fallback_models", "backup", "backups"})
 """Settings of other libraries that Parlour lacks: they would be ignored silently."""
 
@@ -215,21 +235,32 @@ def _unknown(where: str, name: str, meant: str) -> SettingsError:
     return SettingsError(f"{where} no setting {name!r}.", hint=f"Did you mean {meant!r}?", name=name, meant=meant)
 
 
+def _strange(name: str, known: Iterable[str]) -> SettingsError:
+    near = get_close_matches(name.lower().replace("-", "_"), sorted(known), n=3, cutoff=0.65)
+    meant = f"Did you mean {' or '.join(map(repr, near))}?" if near else f"It has {', '.join(sorted(known))}."
+    hint = f"{meant} What the service is to get belongs into generate_cfg."
+    return SettingsError(f"A model has no setting {name!r}.", hint=hint, name=name)
+
+
 Config = TypeVar("Config", bound=BaseModel)
 
 
 def read_config(kind: type[Config], cfg: Mapping[str, Any]) -> Config:
-    """A model's settings as the `Config` of its back end; of other names that it does not know, the log tells.
+    """A model's settings as the `Config` of its back end; of those of other back ends the log tells.
 
     Raises:
-        SettingsError: A name is misspelt or belongs into `generate_cfg`, or a value is wrong; the message does not
-            show the value.
+        SettingsError: A name is misspelt, belongs into `generate_cfg`, or is known to no back end, or a value is wrong;
+            the message does not show the value.
     """
     given = {name: value for name, value in cfg.items() if value is not None}
     known = set(_names(kind))
     check_model_names(given, known)
-    if unknown := sorted(map(repr, given.keys() - MODEL_KEYS - known)):
-        _log.warning("Settings of the model that nothing knows have no effect: %s.", ", ".join(unknown))
+    unknown = sorted(map(str, given.keys() - MODEL_KEYS - known))
+    if strange := [name for name in unknown if name not in BACK_END_KEYS]:
+        raise _strange(strange[0], MODEL_KEYS | known)
+    if unknown:
+        told = ", ".join(map(repr, unknown))
+        _log.warning("Settings of the model that only other back ends know have no effect: %s.", told)
     try:
         return kind.model_validate(given)
     except ValidationError as error:

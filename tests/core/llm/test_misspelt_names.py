@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from importlib import import_module
+from pkgutil import walk_packages
 from typing import Any, get_type_hints
 
 import pytest
 from openai.types.chat.completion_create_params import CompletionCreateParamsBase
+from pydantic import AliasChoices, BaseModel
 
 from core.errors import SettingsError
+from core.llm import backends
 from core.llm.open_model import get_chat_model
-from core.llm.validation import check_generate_names
+from core.llm.validation import BACK_END_KEYS, MODEL_KEYS, check_generate_names
 from core.testing.scripted_model import ScriptedModel
 
 ASK: Any = [{"role": "user", "content": "q"}]
@@ -126,9 +129,25 @@ def test_every_parameter_of_a_vendor_goes_to_it() -> None:
     assert sent.requests[0].generate["nothing_like_ours"] == 1
 
 
-def test_a_name_that_is_near_to_nothing_is_left_alone(tmp_path: Path) -> None:
-    get_chat_model({**AT, "organization": "mine", "device_map": "auto"})
-    get_chat_model({"model_type": "llama_cpp", "model": str(tmp_path / "a.gguf"), "organization": "mine"})
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("organization", "It has api_base, api_key, audio, "),
+        ("device_map", "It has api_base, "),
+        ("base_adress_url", "Did you mean 'base_url'"),
+    ],
+)
+def test_a_name_that_no_back_end_knows_is_refused_with_those_that_there_are(name: str, hint: str) -> None:
+    with pytest.raises(SettingsError, match=f"A model has no setting '{name}'") as caught:
+        get_chat_model({**AT, name: "sk-secret"})
+    assert caught.value.hint.startswith(hint)
+    assert caught.value.hint.endswith("What the service is to get belongs into generate_cfg.")
+    assert "sk-secret" not in str(caught.value)
+
+
+def test_what_the_service_is_to_get_passes_in_generate_cfg() -> None:
+    generate = {"extra_body": {"organization": "mine"}, "organization": "mine"}
+    assert get_chat_model({**AT, "generate_cfg": generate}).generate_cfg == generate
 
 
 @pytest.mark.parametrize("also", [{}, {"model_type": "openai"}, {"model_type": "qwen_dashscope", "api_key": "sk"}])
@@ -146,10 +165,22 @@ def test_how_a_model_writes_belongs_into_generate_cfg(name: str, meant: str, als
     assert caught.value.hint == f'It belongs into generate_cfg: write "generate_cfg": {{"{meant}": …}}.'
 
 
-def test_the_log_tells_of_a_setting_that_nothing_knows(caplog: pytest.LogCaptureFixture) -> None:
-    get_chat_model({**AT, "foo": "sk-secret"})
-    assert "Settings of the model that nothing knows have no effect: 'foo'." in caplog.text
+def test_the_log_tells_of_a_setting_that_only_another_back_end_knows(caplog: pytest.LogCaptureFixture) -> None:
+    get_chat_model({**AT, "azure_ad_token": "sk-secret", "model_type": "openai"})
+    assert "Settings of the model that only other back ends know have no effect: 'azure_ad_token'." in caplog.text
     assert "sk-secret" not in caplog.text
+
+
+def test_the_settings_of_all_back_ends_are_known() -> None:
+    found: set[str] = set()
+    for module in walk_packages(backends.__path__, f"{backends.__name__}."):
+        for one in vars(import_module(module.name)).values():
+            if isinstance(one, type) and issubclass(one, BaseModel) and one.__name__.endswith("Config"):
+                fields = one.model_fields.items()
+                found |= {name for name, _ in fields}
+                others = [field.validation_alias for _, field in fields]
+                found |= {str(name) for also in others if isinstance(also, AliasChoices) for name in also.choices}
+    assert found - MODEL_KEYS == BACK_END_KEYS
 
 
 @pytest.mark.parametrize("given", [True, False])
