@@ -19,6 +19,7 @@ from core.agents.reply import Reply, ReplyFold, passages_in
 from core.bridge.cancellation import released_events
 from core.errors import BadMessagesError, LimitReachedError, ModelMisbehavedError, SettingsError, shown
 from core.llm.request import ChatRequest
+from core.llm.validation import is_wordless
 from core.messages.message import ASSISTANT, USER, Message, Usage
 from core.messages.transcript import Transcript
 from core.tools.approval import Guard
@@ -257,11 +258,7 @@ def _history(given: object) -> list[Message]:
 def _check_said(new: Sequence[Message]) -> None:
     """Raises BadMessagesError: the question has neither words nor files."""
     last = new[-1] if new else None
-    if (
-        last is None
-        or last.role != USER
-        or any(item.type != "text" or (item.text or "").strip() for item in last.items)
-    ):
+    if last is None or last.role != USER or not is_wordless(last):
         return
     words = "".join(item.text or "" for item in last.items)
     said = f"question must have words or files, and {shown(words)} has none."

@@ -58,6 +58,11 @@ def library(folder: Path) -> Library:
 WRONG: dict[str, tuple[Callable[[Path], Any], type[ParlourError], str]] = {
     "no message": (lambda _: agent().run_nonstream([]), BadMessagesError, "There is no message to answer. Give"),
     "no message, streamed": (lambda _: agent().run([]), BadMessagesError, "There is no message to answer. Give"),
+    "an empty message": (
+        lambda _: agent().run_nonstream([{"role": "user", "content": ""}]),
+        BadMessagesError,
+        "The last message is empty. Give it words, or a file.",
+    ),
     "an unknown language": (
         lambda _: agent().run(ASKED, lang="xx"),
         SettingsError,

@@ -18,6 +18,8 @@ WRONG: dict[str, list[Any]] = {
     "no message": [],
     "2 system messages": [{"role": "system", "content": "a"}, {"role": "system", "content": "b"}, *ASK],
     "role 'assistant'": [{"role": "assistant", "content": "a"}, *ASK],
+    "The last message is empty": [*ASK, {"role": "assistant", "content": "a"}, {"role": "user", "content": ""}],
+    "last message is empty": [{"role": "user", "content": [{"text": " \n"}]}],
     "role 'function'": [{"role": "system", "content": "a"}, {"role": "function", "name": "f", "content": "a"}, *ASK],
 }
 
