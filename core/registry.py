@@ -26,6 +26,13 @@ def check_name(name: object, decorator: str) -> None:
         raise SettingsError(said, hint=f'Write @{decorator}("mine").', name="name")
 
 
+def check_class(given: object, decorator: str, base: str) -> None:
+    """Raise SettingsError where what is to be known by a name is no class; `base` is what such a class derives from."""
+    if not isinstance(given, type):
+        hint = f'Write @{decorator}("mine") above a class of {base}.'
+        raise SettingsError(f"{decorator} takes a class, not {shown(given)}.", hint=hint)
+
+
 class Registry(Mapping[str, T], Generic[T]):
     """Name to class. Listing the names imports nothing.
 

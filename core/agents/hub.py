@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 from core.agents.arguments import accepted_keywords
 from core.agents.base import Agent
 from core.agents.protocol import nested_agents
-from core.errors import SettingsError
+from core.errors import SettingsError, WrongParametersError
 from core.messages.events import CallStarted, MessageFinished, MessageStarted, TextDelta
 
 if TYPE_CHECKING:
@@ -51,6 +51,12 @@ class MultiAgentHub:
     """An agent with members. A subclass keeps them in `self._agents`, as `checked_members` returns them."""
 
     _agents: list[Agent]
+
+    def __init__(self, *values: object, **named: object) -> None:
+        if (values or named) and getattr(super().__init__, "__objclass__", None) is object:
+            hint = "Write GroupChat(agents=[...]), or your own."
+            raise WrongParametersError("MultiAgentHub takes nothing: its subclass holds the agents.", hint=hint)
+        super().__init__(*values, **named)
 
     @property
     def agents(self) -> list[Agent]:

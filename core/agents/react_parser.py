@@ -18,6 +18,7 @@ from core.agents.react_actions import (
     read_action,
     read_untagged,
 )
+from core.errors import WrongParametersError
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -62,6 +63,12 @@ _Mode: TypeAlias = Literal["opening", "thought", "answer", "final", "action", "i
 
 class OutputParser(Protocol):
     """Parses one reply as it streams. After an `Action` or `Unreadable` nothing more is read."""
+
+    def __init__(self, *values: object, **named: object) -> None:
+        if type(self) is OutputParser:
+            said = "OutputParser only says what a parser has."
+            raise WrongParametersError(said, hint="Write a class of your own, with feed and close.")
+        super().__init__(*values, **named)
 
     def feed(self, text: str) -> list[Piece]:
         """What is certain after `text`, the next piece of the reply."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeVar
 
 from core.llm.base import BaseChatModel
-from core.registry import Entry, Registry, check_name
+from core.registry import Entry, Registry, check_class, check_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -52,6 +52,7 @@ def register_llm(name: str) -> Callable[[Model], Model]:
     check_name(name, "register_llm")
 
     def add(model: Model) -> Model:
+        check_class(model, "register_llm", "BaseChatModel")
         model.model_type = name
         LLM_REGISTRY.add(name, model)
         return model

@@ -8,7 +8,7 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from core.errors import ParlourError, SettingsError
-from core.registry import Entry, Registry, check_name
+from core.registry import Entry, Registry, check_class, check_name
 from core.tools.base import BaseTool
 
 if TYPE_CHECKING:
@@ -198,6 +198,7 @@ def register_tool(name: str, allow_overwrite: bool = False) -> Callable[[T], T]:
     check_name(name, "register_tool")
 
     def add(cls: T) -> T:
+        check_class(cls, "register_tool", "BaseTool")
         if cls.name and cls.name != name:
             raise ToolNameError(f"{cls.__name__} is named {cls.name!r}, which conflicts with {name!r}.")
         if name in TOOL_REGISTRY:

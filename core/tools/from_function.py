@@ -236,10 +236,10 @@ def tool(
     """
 
     def make(inner: Callable[P, R]) -> FunctionTool[P, R]:
+        if not callable(inner):
+            raise SettingsError(f"tool takes a function, not {shown(inner)}.", hint=_LIKE_THIS, name="function")
         return FunctionTool(inner, name=name, description=description, cfg=cfg, timeout=timeout, retries=retries)
 
-    if function is not None and not callable(function):
-        raise SettingsError(f"tool takes a function, not {shown(function)}.", hint=_LIKE_THIS, name="function")
     return make if function is None else make(function)
 
 

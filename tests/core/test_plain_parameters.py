@@ -137,10 +137,14 @@ def test_a_class_that_is_also_one_of_our_protocols_is_made_by_its_own_constructo
     assert Mine().labels == ["Thought"]
 
 
+def agents_of() -> None:
+    """A function where a class belongs."""
+
+
 def public_classes() -> Iterator[tuple[str, type]]:
     for name in core.__all__:
         kind = getattr(core, name)
-        if inspect.isclass(kind) and "__init__" in {n for one in kind.__mro__[:-1] for n in vars(one)}:
+        if inspect.isclass(kind):
             yield name, kind
 
 
@@ -150,13 +154,55 @@ TAKES_ANY = {"BaseModelCompatibleDict", "GenerateConfig", "LLMConfig", "ModelRet
 def test_no_public_class_or_function_says_it_in_pythons_own_words():
     functions = {name: one for name in core.__all__ if inspect.isfunction(one := getattr(core, name))}
     for name, made in {**dict(public_classes()), **functions}.items():
-        if name in TAKES_ANY or getattr(made, "_is_protocol", False):
+        if name in TAKES_ANY:
             continue
         with pytest.raises(ParlourError) as raised:
             called = made(no_such_thing_at_all=1)
             if inspect.iscoroutine(called):
                 asyncio.run(called)
         assert "unexpected keyword" not in str(raised.value), name
+
+
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        (
+            lambda: core.MultiAgentHub(1),
+            "MultiAgentHub takes nothing: its subclass holds the agents. Write GroupChat(agents=[...]), or your own.",
+        ),
+        (
+            core.OutputParser,
+            "OutputParser only says what a parser has. Write a class of your own, with feed and close.",
+        ),
+        (
+            lambda: core.register_tool("mine")(5),
+            'register_tool takes a class, not 5. Write @register_tool("mine") above a class of BaseTool.',
+        ),
+        (
+            lambda: core.register_llm("mine")(agents_of),
+            'register_llm takes a class, not a function. Write @register_llm("mine") above a class of BaseChatModel.',
+        ),
+        (
+            lambda: core.tool(retries=1)(5),
+            "tool takes a function, not 5. Write @tool above a function, or tool(the_function).",
+        ),
+    ],
+)
+def test_what_makes_nothing_by_itself_says_what_to_write(make: Callable[[], object], sentence: str):
+    with pytest.raises(SettingsError) as raised:
+        make()
+    assert str(raised.value) == sentence
+
+
+def test_a_hub_of_the_programs_own_is_made_as_the_class_beside_it_says():
+    class Own(core.MultiAgentHub, core.Agent):
+        """Its members are told to it later."""
+
+    class Bare(core.MultiAgentHub):
+        """It is no agent."""
+
+    assert Own(name="own").name == "own"
+    assert isinstance(Bare(), core.MultiAgentHub)
 
 
 def test_what_a_constructor_takes_is_seen_as_before():
