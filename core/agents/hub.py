@@ -52,12 +52,6 @@ class MultiAgentHub:
 
     _agents: list[Agent]
 
-    def __init__(self, *values: object, **named: object) -> None:
-        if (values or named) and getattr(super().__init__, "__objclass__", None) is object:
-            hint = "Write GroupChat(agents=[...]), or your own."
-            raise WrongParametersError("MultiAgentHub takes nothing: its subclass holds the agents.", hint=hint)
-        super().__init__(*values, **named)
-
     @property
     def agents(self) -> list[Agent]:
         """The agents.
@@ -76,6 +70,18 @@ class MultiAgentHub:
     def nonuser_agents(self) -> list[Agent]:
         """The members that are no `UserAgent`."""
         return [agent for agent in self.agents if not isinstance(agent, UserAgent)]
+
+
+def _begun(own: Any, *values: object, **named: object) -> None:
+    made = super(MultiAgentHub, own).__init__  # of the class beside it, in one that a program derives
+    if (values or named) and getattr(made, "__objclass__", None) is object:
+        hint = "Write GroupChat(agents=[...]), or your own."
+        raise WrongParametersError("MultiAgentHub takes nothing: its subclass holds the agents.", hint=hint)
+    made(*values, **named)
+
+
+# Not in the class, whose signature is the one of the class beside it.
+setattr(MultiAgentHub, "__init__", _begun)  # noqa: B010
 
 
 def checked_members(owner: object, given: object) -> list[Agent]:

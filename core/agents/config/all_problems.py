@@ -16,6 +16,8 @@ from core.agents.config.schema import SPELLINGS, AgentConfig
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from pydantic_core import ErrorDetails
+
     from core.errors import ParlourError
 
 _MOST: Final = 20  # times that something shows only without what was wrong before
@@ -67,17 +69,18 @@ def _place(given: dict[str, Any], loc: tuple[int | str, ...]) -> tuple[dict[str,
     here: Any = given
     holder, name = given, ""
     for part in loc:
-        if isinstance(here, dict) and (written := written_name(str(part), here, SPELLINGS)) in here:
-            holder, name = cast("dict[str, Any]", here), written
-            here = holder[name]
-        elif isinstance(here, list) and isinstance(part, int) and part < len(cast("list[Any]", here)):
-            here = here[part]
+        section = cast("dict[str, Any]", here) if isinstance(here, dict) else {}
+        items = cast("list[Any]", here) if isinstance(here, list) else []
+        if (written := written_name(str(part), section, SPELLINGS)) in section:
+            holder, name, here = section, written, section[written]
+        elif isinstance(part, int) and part < len(items):
+            here = items[part]
         else:
             break
     return holder, name
 
 
-def _named(each: Any) -> tuple[str, ...]:
+def _named(each: ErrorDetails) -> tuple[str, ...]:
     """Of an error of the whole, the field that it names first."""
-    found = _FIRST.match(str((each.get("ctx") or {}).get("field", "")))
+    found = _FIRST.match(str(each.get("ctx", {}).get("field", "")))
     return (found[0],) if found else ()
