@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from core.agents.base import Agent
+from core.agents.question_files import check_kinds
 from core.agents.tool_loop import MOST_MODEL_CALLS, ToolLoop, checked_model_calls
 from core.tools.base import files_of
 
@@ -25,6 +26,7 @@ class BasicAgent(Agent):
     calls_tools = False
 
     def _stream_reply(self, messages: list[Message], *, lang: Lang, **kwargs: Any) -> Stream:
+        check_kinds(kwargs, self._model(), ())
         loop = ToolLoop(self._model(), {}, speaker=self.name, generate=self.extra_generate_cfg)
         state = {"run_state": kwargs["run_state"]} if "run_state" in kwargs else {}
         return loop.reply(messages, lang=lang, **state)
@@ -59,6 +61,7 @@ class FnCallAgent(Agent):
         self.max_iteration = checked_model_calls(max_iteration)
 
     def _stream_reply(self, messages: list[Message], *, lang: Lang, **kwargs: Any) -> Stream:
+        check_kinds(kwargs, self._model(), self.function_map.values())
         loop = ToolLoop(
             self._asked_model(),
             self.function_map,

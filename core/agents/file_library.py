@@ -33,6 +33,7 @@ from core.errors import (
 )
 from core.messages.message import USER
 from core.rag.document import ReadingProgress
+from core.rag.parsers.catalog import HEAD, parser_for
 from core.rag.sources import is_web_address, path_given
 from core.tools.threads import ProgressReporter
 
@@ -419,6 +420,23 @@ def paths_at(given: str) -> list[str]:
 def check_there(path: str) -> None:
     """Raises BrokenDocumentError where there is no such file on this machine."""
     _existing_file(path)
+
+
+def check_kind(path: str) -> None:
+    """Check by the first bytes of a file that it is of a kind that can be read.
+
+    Raises:
+        DocumentError: It is not, or it is gone.
+    """
+    file = _existing_file(path)
+    try:
+        with file.open("rb") as stream:
+            parser_for(file.name, stream.read(HEAD))
+    except OSError as error:
+        said = f"The file {file.name!r} cannot be opened: {error.strerror or type(error).__name__}."
+        raise BrokenDocumentError(said, name=file.name) from error
+    except DocumentError as error:
+        raise _naming(error, file.name) from error
 
 
 def local_path(address: str) -> Path:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, cast
 
@@ -10,10 +10,13 @@ from core.errors import SettingsError, shown
 from core.messages.content import ContentItem
 from core.messages.message import USER
 from core.rag.sources import is_web_address
+from core.tools.run_state import state_of
 
 if TYPE_CHECKING:
     from core.agents.file_library import Fate, Fates
+    from core.llm.base import BaseChatModel
     from core.messages.message import Message
+    from core.tools.base import BaseTool
 
 _LONGEST = 4_096  # bytes of a path; what is longer is data
 
@@ -65,6 +68,26 @@ def check_files(asked: Sequence[Message]) -> None:
         from core.agents.file_library import check_there
 
         check_there(path)
+
+
+def check_kinds(context: Mapping[str, Any], model: BaseChatModel, tools: Iterable[BaseTool]) -> None:
+    """Check that the files of a question are of kinds that can be read, where nobody reads them: else none would tell.
+
+    Args:
+        context: The keywords of the reply.
+        model: Where it takes documents itself, it is left to say what it cannot read.
+        tools: Where one takes files, what cannot be read is for it.
+
+    Raises:
+        DocumentError: One is not.
+    """
+    run = state_of(context)
+    if run is None or model.support_document_input or any(tool.file_access for tool in tools):
+        return
+    for path in [path for path, fate in run.files.items() if fate == "must"]:
+        from core.agents.file_library import check_kind
+
+        check_kind(path)
 
 
 def is_path(given: str) -> bool:

@@ -87,17 +87,30 @@ def test_a_folder_or_pattern_without_files_is_told(named: str, said: str, shelf:
     assert not model.requests
 
 
-@pytest.mark.parametrize("way", ["files of ask", "a file of a message"])
-def test_a_file_that_nothing_can_read_is_told(way: str, odd: Path):
+@pytest.mark.parametrize("kind", [Assistant, BasicAgent, FnCallAgent])
+@pytest.mark.parametrize("way", ["files of ask", "a file of a message", "a question of a session"])
+def test_a_file_that_nothing_can_read_is_told(way: str, kind: Any, odd: Path):
     model = ScriptedModel("I cannot know.")
     with pytest.raises(UnsupportedFormatError, match=r"bin\.exe"):
-        WAYS[way](Assistant(llm=model), odd)
+        WAYS[way](kind(llm=model), odd)
     assert not model.requests
 
 
-def test_a_file_that_nothing_can_read_is_for_the_tools_that_take_files(odd: Path):
-    agent = Assistant(["code_interpreter"], ScriptedModel("It is a program."))
+@pytest.mark.parametrize("kind", [Assistant, FnCallAgent])
+def test_a_file_that_nothing_can_read_is_for_the_tools_that_take_files(kind: Any, odd: Path):
+    agent = kind(["code_interpreter"], ScriptedModel("It is a program."))
     assert agent.ask("What is it?", files=[odd]).text == "It is a program."
+
+
+def test_a_file_that_nothing_can_read_is_for_a_model_that_takes_documents(odd: Path):
+    model = ScriptedModel("It is a program.")
+    model.support_document_input = True
+    assert BasicAgent(llm=model).ask("What is it?", files=[odd]).text == "It is a program."
+
+
+def test_what_a_folder_brings_beside_others_and_nothing_can_read_is_passed_over(shelf: Path, odd: Path):
+    (shelf / "bin.exe").write_bytes(odd.read_bytes())
+    assert BasicAgent(llm=ScriptedModel("Fine.")).ask("What is there?", files=[shelf]).text == "Fine."
 
 
 def test_a_file_of_an_earlier_question_may_be_gone(shelf: Path):
