@@ -87,13 +87,14 @@ export function apiKeys(told) {
     return answer;
   }
 
-  function show({ key, name }) {
+  function show({ key, name, note }) {
     const value = make('input', { type: 'text', readOnly: true, value: key, className: 'p-key-value', attributes: { 'aria-label': say('apikey_key') } });
     const copy = make('button', { type: 'button', className: 'p-button p-main', textContent: say('copy') });
     copy.addEventListener('click', async () => { await copyText(key, copy); copy.textContent = say('copied'); });
     const address = new URL('./v1', document.baseURI).href;
     once.replaceChildren(make('p', { className: 'p-key-made' }, make('strong', { textContent: name, dir: 'auto' }), ` ${say('apikey_shown_once')}`),
-      make('div', { className: 'p-key-line' }, value, copy), make('code', { className: 'p-key-try', textContent: `curl ${address}/models -H "Authorization: Bearer $KEY"` }));
+      make('div', { className: 'p-key-line' }, value, copy), make('code', { className: 'p-key-try', textContent: `curl ${address}/models -H "Authorization: Bearer $KEY"` }),
+      ...note ? [make('p', { className: 'p-note', textContent: note })] : []);
     once.hidden = false;
     value.focus();
     value.select();

@@ -13,7 +13,7 @@ from core.storage.sealing import Sealer
 from core.storage.stores import Stores
 from webui.commands.command_line import Parser, above_zero, on_data_folder, positive_int
 from webui.commands.owners import add_owner
-from webui.panels.api_keys import key_data
+from webui.panels.api_keys import key_data, off_note
 
 if TYPE_CHECKING:
     import argparse
@@ -63,16 +63,17 @@ async def _done(given: argparse.Namespace, settings: Settings, words: Words) -> 
     try:
         await check_secret(database, settings.signing_secret())
         stores = Stores(database, settings.home / "files", Sealer(settings.signing_secret()))
-        return await _lines(given, stores.of(given.owner).api_keys, words)
+        return await _lines(given, stores.of(given.owner).api_keys, settings, words)
     finally:
         await database.aclose()
 
 
-async def _lines(given: argparse.Namespace, keys: ApiKeyStore, words: Words) -> list[str]:
+async def _lines(given: argparse.Namespace, keys: ApiKeyStore, settings: Settings, words: Words) -> list[str]:
     if given.act == "create":
         asked = {"name": given.name, "models": given.models, "budget": given.budget, "days": given.days}
         key, kept = await keys.create(NewKey.checked({**asked, "scopes": given.scopes or ["chat"]}))
-        return [words("api_keys.made", name=kept.name), key]
+        note = off_note(kept, settings, words)
+        return [words("api_keys.made", name=kept.name), key, *([note] if note else [])]
     there = await keys.list()
     if given.act == "revoke":
         named = (one.id for one in there if one.revoked_at is None and given.name in {one.id, one.name})

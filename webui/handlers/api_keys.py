@@ -10,7 +10,7 @@ from starlette.routing import Route
 from core.errors import ConflictError, NotFoundError, ParlourError, SettingsError
 from core.storage.api_keys import NewKey
 from webui.context import json_body, text_of
-from webui.panels.api_keys import keys_data
+from webui.panels.api_keys import keys_data, off_note
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -49,9 +49,13 @@ class ApiKeyRoutes:
         return [Route(f"/keys/{name}", self._answering(work), methods=["POST"]) for name, work in works.items()]
 
     async def make(self, workspace: Workspace, asked: dict[str, Any], words: Words) -> dict[str, Any]:
-        """A key that is called `{"name"}`, with what it is for: itself, this once, and the keys that there are."""
+        """A key that is called `{"name"}`, with what it is for: itself, this once, and the keys that there are.
+
+        `note` says of one that lets nobody in yet why.
+        """
         key, kept = await workspace.stores.api_keys.create(NewKey.checked(asked))
-        return {"key": key, "name": kept.name, "keys": await keys_data(workspace, words)}
+        note = off_note(kept, self._engine.settings, words)
+        return {"key": key, "name": kept.name, "note": note, "keys": await keys_data(workspace, words)}
 
     async def revoke(self, workspace: Workspace, asked: dict[str, Any], words: Words) -> dict[str, Any]:
         """Let nobody in with the key `{"id"}`; the keys that there are."""

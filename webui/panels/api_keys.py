@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from webui.render.price import money
 
 if TYPE_CHECKING:
+    from core.settings import Settings
     from core.storage.api_keys import ApiKey
     from core.workspace.workspace import Workspace
     from webui.words import Words
@@ -15,6 +16,11 @@ if TYPE_CHECKING:
 async def keys_data(workspace: Workspace, words: Words) -> list[dict[str, Any]]:
     """All keys of an owner, those that were revoked last. Raises StorageError."""
     return [key_data(one, words) for one in await workspace.stores.api_keys.list()]
+
+
+def off_note(key: ApiKey, settings: Settings, words: Words) -> str:
+    """Why a key lets nobody in yet: what it is for is switched off; "" where it is not."""
+    return words("api_keys.embed_off") if "embed" in key.scopes and not settings.embed_sites else ""
 
 
 def key_data(key: ApiKey, words: Words) -> dict[str, Any]:

@@ -333,6 +333,13 @@ async def test_what_is_wrong_with_a_new_key_says_which_field_it_is_about(here: H
         assert (answer.status_code >= 400, answer.json()["field"]) == (True, field)
 
 
+async def test_a_new_key_for_the_small_chat_says_that_no_site_may_show_it_yet(here: Here) -> None:
+    person = await here.person("Mara")
+    told = {"name": "blog", "scopes": ["embed"], "models": ["scripted"]}
+    assert "PARLOUR_EMBED_SITES" in (await person.post("/keys/make", json=told)).json()["note"]
+    assert (await person.post("/keys/make", json={"name": "key", "scopes": ["chat"]})).json()["note"] == ""
+
+
 async def test_every_answer_says_who_gave_it_so_that_none_is_taken_for_anothers(here: Here) -> None:
     program, person = await here.program(), await here.person("Mara")
     for word in ("yes", "no"):
