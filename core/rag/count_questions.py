@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
 Counted: TypeAlias = Literal["rows", "columns", "sheets", "pages", "things"]
 Figure: TypeAlias = Literal["sum", "average", "median", "highest", "lowest"]
@@ -136,6 +136,12 @@ _ENDS_THING: Final = _words(
     "are is was were do does did can has have there in on of within it contain contains listed recorded stored "
     "altogether total"
 )
+_THEY_HAVE: Final = _words("have contain")
+_ARE: Final = _words("are is was were")
+_WHO_HAVE: Final = _words("i we you they")
+_WHERE: Final = _words(
+    "there in on of within inside altogether total overall contained included listed recorded stored attached uploaded"
+) | {""}
 _GENERAL: Final = _words(
     "are is was were do does did can has have there in on of within inside the this that these those my our your "
     "its it they we i you a all altogether total overall whole entire full long see find count contain contains "
@@ -164,10 +170,20 @@ def _english(text: str, known: list[str]) -> CountQuestion | None:
     thing = [word for word in words[:end] if word not in _WORDS_BEFORE and word not in _DIFFERENT]
     if not thing or len(thing) > _MOST_THING or (asked["of"] and not _PLURAL.search(thing[-1])):
         return None  # the number of an order is its name
+    if _is_condition(words[end:]):
+        return None
     left, names = _without(" ".join(words[end:]), known)
     if not _GENERAL.issuperset(_WORD.findall(left)):
         return None
     return _of(" ".join(thing), names, different=not _DIFFERENT.isdisjoint(words[:end]))
+
+
+def _is_condition(words: Sequence[str]) -> bool:
+    """Whether what follows the word that is counted says which of them: "pages have tables", "sheets are lists"."""
+    verb, then = (*words, "", "")[:2]
+    if verb in _THEY_HAVE:  # of "has" the document is the subject: "how many pages has the report"
+        return then not in _WHO_HAVE | _WHERE
+    return verb in _ARE and then not in _WHERE
 
 
 def _of(thing: str, names: frozenset[str], *, different: bool) -> CountQuestion | None:
@@ -198,6 +214,7 @@ _GENERAL_ZH: Final = re.compile(
     r"|个|份|张|本|篇|表格|工作表|工作簿|数据表|电子表格|表|文件|文档|报告|书|论文|pdf|excel|csv|数据|附件|幻灯片|ppt"
     r"|演示文稿|清单|列表|名单|上传|有|[\s,，、:：\"“”'《》「」])*+"
 )
+_CONDITION_ZH: Final = re.compile(r"(?<!所)有.*的")  # "pages that have tables"
 _KINDS_ZH: Final[Mapping[str, Counted]] = {
     **dict.fromkeys(("行", "数据行", "记录", "行记录", "数据", "行数据", "条记录", "条数据", "条"), "rows"),
     **dict.fromkeys(("列", "数据列"), "columns"),
@@ -219,7 +236,7 @@ def _chinese(text: str, known: list[str]) -> CountQuestion | None:
 
 def _asked_in(where: str, unit: str, thing: str, known: list[str]) -> CountQuestion | None:
     left, names = _without(where, known)
-    if not _GENERAL_ZH.fullmatch(left):
+    if not _GENERAL_ZH.fullmatch(left) or _CONDITION_ZH.search(where):
         return None
     word, times = _DIFFERENT_ZH.subn("", "".join(thing.split()).removeprefix("的"))
     different = bool(times) or unit == "种"
