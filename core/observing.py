@@ -13,6 +13,7 @@ from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache
+from importlib import import_module
 from secrets import token_hex
 from time import perf_counter, time
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias, TypeVar
@@ -374,8 +375,8 @@ def gauge(name: str, description: str, value: Callable[[], float]) -> None:
     Args:
         value: The number now; called in any thread.
     """
-    api: Any = _imported(_METRICS)
-    if api is not None:
+    if _METRICS in sys.modules:
+        api: Any = import_module(_METRICS)  # made once: it waits for a thread that is still at it
 
         def read(_options: object) -> list[object]:
             return [api.Observation(value())]

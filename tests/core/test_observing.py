@@ -6,7 +6,8 @@ import logging
 import sys
 from collections.abc import AsyncGenerator, Generator, Iterator
 from importlib.machinery import ModuleSpec
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -98,3 +99,14 @@ def test_what_another_thread_is_still_importing_is_not_used_yet(monkeypatch: pyt
     assert observing.ids_now() == {}
     with span("one"):
         pass
+
+
+def test_a_gauge_waits_for_what_another_thread_is_still_importing(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[str] = []
+    metrics: Any = ModuleType("opentelemetry.metrics")
+    metrics.__spec__ = ModuleSpec("opentelemetry.metrics", None)
+    metrics.__spec__._initializing = True
+    metrics.get_meter = lambda _: SimpleNamespace(create_observable_gauge=lambda name, *_, **__: made.append(name))
+    monkeypatch.setitem(sys.modules, "opentelemetry.metrics", metrics)
+    observing.gauge("parlour.things", "Things.", lambda: 1.0)
+    assert made == ["parlour.things"]
