@@ -73,7 +73,7 @@ _MADE: Final = dict[tuple[int, frozenset[str]], tuple["Executable", _Made]]()
 
 
 class PostgresLine:
-    """The way to the server of one connection, as `sending.Line` says; it is inside a transaction already."""
+    """The way to the server of one connection, as `Line` in `database.py` says; it is inside a transaction already."""
 
     def __init__(self, plain: psycopg.Connection[Any]) -> None:
         self._plain = plain
@@ -178,6 +178,8 @@ def _compiled(statement: Any, keys: list[str]) -> _Made:
     if compiled.insert_prefetch or compiled.update_prefetch:
         raise TypeError("A column has a value of which only SQLAlchemy knows.")
     binds = [compiled.binds[name] for name in compiled.positiontup or ()]
+    if missing := [one.key for one in binds if one.required and one.key not in keys]:
+        raise TypeError(f"The statement needs a value for {missing[0]}.")  # else the server would be sent NULL
     values = [
         _Value(one.key, one.effective_value, one.type.dialect_impl(_DIALECT).bind_processor(_DIALECT)) for one in binds
     ]
