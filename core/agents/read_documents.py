@@ -30,8 +30,9 @@ _PARAMETERS: Mapping[str, Any] = {
     "required": ["question"],
 }
 _FREE_TOKENS = 30_000
-_FREE_CALLS = 20
 """Tokens that are read unasked: no more than one long request."""
+_FREE_CALLS = 20
+"""Model calls that are made unasked, wherever the model runs."""
 
 _NOTES: Mapping[Lang, str] = {
     "en": "Notes on the user's documents ({read} read). The numbers are of the passages that the notes rest on: put "
