@@ -97,7 +97,8 @@ def check_keywords(
 def check_taken(agent: object, given: Iterable[str], known: Iterable[str] = ()) -> None:
     """Refuse a keyword that nothing takes: no step of the agent or of those it leads, and none of their tools.
 
-    A tool or a step of the program's own that takes any keyword may mean it, unless it is known to belong elsewhere.
+    A step of the program's own that takes any keyword may mean it, as may such a tool, unless it is known to belong
+    elsewhere.
 
     Args:
         agent: The agent.
@@ -112,19 +113,25 @@ def check_taken(agent: object, given: Iterable[str], known: Iterable[str] = ()) 
         return
     everyone = [agent, *nested_agents(agent)]
     steps = [step for one in everyone for hook in _HOOKS if (step := getattr(type(one), hook, None)) is not None]
-    steps += [tool.call for one in everyone for tool in getattr(one, "function_map", {}).values()]
-    unknown = sorted(set(given) - ours - _parameter_names(steps))
+    if any(_takes_any_of_its_own(step) for step in steps):
+        return
+    calls = [tool.call for one in everyone for tool in getattr(one, "function_map", {}).values()]
+    unknown = sorted(set(given) - ours - _parameter_names([*steps, *calls]))
     kind = type(agent).__name__
     for name in unknown:
         if place := _PLACES.get(name):
             hint = place.format(name if place is _WRITES else kind)
             raise SettingsError(f"A reply of {kind} has no argument {name!r}.", hint=hint, name=name)
     brought = any((extras := getattr(one, "extras", None)) is not None and extras.toolsets for one in everyone)
-    if not unknown or brought or any(takes_any(step) and not step.__module__.startswith(_OURS) for step in steps):
+    if not unknown or brought or any(map(_takes_any_of_its_own, calls)):
         return
     said = f"A reply of {kind} has no argument {unknown[0]!r}."
     hint = f"It takes {', '.join(sorted({*_ALWAYS, *known} - {'run_state'}))}."
     raise SettingsError(said, hint=hint, name=unknown[0])
+
+
+def _takes_any_of_its_own(function: Any) -> bool:
+    return takes_any(function) and not function.__module__.startswith(_OURS)
 
 
 def takes_any(function: Any) -> bool:

@@ -103,5 +103,27 @@ def test_a_tool_or_a_step_that_takes_any_name_is_handed_what_the_program_gives(w
     WAYS[way](FnCallAgent([Takes()], ScriptedModel("fine")), user_id=3)
 
 
+@pytest.mark.parametrize("name", ["temperature", "top_k", "name", "model", "stream"])
+def test_a_step_of_the_programs_own_that_takes_any_name_may_mean_whatever_it_is_called(name: str):
+    class Own(Agent):
+        def _run(self, messages: list[Message], lang: str = "en", **kwargs: Any) -> Iterator[list[Message]]:
+            yield [Message("assistant", str(kwargs[name]))]
+
+    assert Own().run_nonstream(ASKED, **{name: 3})[-1]["content"] == "3"
+    assert Own().ask("Go", **{name: 3}).text == "3"
+
+
+def test_a_tool_that_takes_any_name_is_not_handed_what_belongs_elsewhere():
+    class Takes(BaseTool):
+        name = "takes"
+        description = "Takes."
+
+        def call(self, params: str | dict[str, Any], **kwargs: Any) -> str:
+            return "taken"
+
+    with pytest.raises(SettingsError, match="has no argument 'temperature'"):
+        FnCallAgent([Takes()], ScriptedModel("fine")).ask("Go", temperature=1)
+
+
 def test_run_hands_on_what_it_is_given_as_in_qwen_agent():
     assert list(Assistant(llm=ScriptedModel("fine")).run(ASKED, temperature=0.1, foo=1))[-1][-1]["content"] == "fine"
