@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, cast
 from urllib.parse import unquote, urlsplit
 
-from core.errors import BadArgumentsError, SettingsError
+from core.errors import BadArgumentsError, SettingsError, shown
 from core.messages.content import ContentItem
 from core.tools.arguments import check, read_arguments
 
@@ -83,7 +83,8 @@ class BaseTool:
             all tools.
 
     Raises:
-        SettingsError: The tool has no name, or its parameters are not a schema of an object.
+        SettingsError: The tool has no name, its parameters are not a schema of an object, or `timeout` is no number of
+            seconds above 0.
     """
 
     name: str = ""
@@ -115,7 +116,7 @@ class BaseTool:
         if not self.name.strip():
             raise SettingsError(f"The tool {type(self).__name__} has no name.", hint="Set `name` on the class.")
         self.schema: dict[str, Any] = _as_schema(self.name, self.parameters)
-        self.timeout = float(self.cfg.get("timeout", self.timeout))
+        self.timeout = _seconds(self.cfg.get("timeout"), self.timeout)
 
     def call(self, params: str | dict[str, Any], **kwargs: Any) -> Returned | Awaitable[Returned]:
         """Do the work; `async def` is fine, a plain `def` runs in a thread of its own.
@@ -351,6 +352,20 @@ def _as_schema(name: str, parameters: Parameters) -> dict[str, Any]:
     if unknown and properties:
         raise SettingsError(f"The tool {name!r} requires {unknown[0]!r}, which is not among its parameters.")
     return schema
+
+
+def _seconds(given: object, usual: float) -> float:
+    """How long a call may take; a number may be written as text, as files of settings have it. Raises SettingsError."""
+    if given is None:
+        return float(usual)
+    try:
+        found = 0.0 if isinstance(given, bool) else float(cast("Any", given))
+    except (TypeError, ValueError):
+        found = 0.0
+    if not found > 0:
+        said = f"The option 'timeout' must be a number of seconds above 0, not {shown(given)}."
+        raise SettingsError(said, hint='Write "timeout": 30.', name="timeout")
+    return found
 
 
 def int_option(cfg: Mapping[str, object], name: str, default: int, minimum: int, maximum: int) -> int:

@@ -49,6 +49,16 @@ def test_arguments_are_verified_by_the_seeds_method():
         Search().call("{'query': 'x'}", strict=True)
 
 
+@pytest.mark.parametrize("given", ["soon", 0, -1, True, float("nan"), [3]])
+def test_a_time_that_is_none_is_refused_in_a_sentence(given: object):
+    with pytest.raises(SettingsError, match=r"The option 'timeout' must be a number of seconds above 0, not .*Write"):
+        Search({"timeout": given})
+
+
+def test_a_time_may_be_text_and_left_out():
+    assert (Search({"timeout": "5"}).timeout, Search({"timeout": None}).timeout) == (5.0, Search().timeout)
+
+
 def test_options_are_kept_and_the_callers_dict_is_not():
     mine = {"name_for_human": "Finder", "timeout": 3}
     search = Search(mine)
