@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 _AT_A_TIME = min(4, os.cpu_count() or 1)  # files that are read: each has a process of its own
 _MOST_FILES = 10_000  # of one folder
+_LONGEST_NAME = 255
 
 _Key: TypeAlias = tuple[str, int, int]
 """Path, size and time of change."""
@@ -299,9 +300,9 @@ def _key(one: _Wanted) -> _Key | None:
 def _files_at(path: str) -> list[_Wanted]:
     """The file at a path, or the files of a folder or pattern, by name. Raises BrokenDocumentError."""
     file = Path(path) if is_web_address(path) else local_path(path)
-    if is_web_address(path) or file.is_file():
+    if is_web_address(path) or _is(file.is_file):
         return [_Wanted(path)]
-    if file.is_dir():
+    if _is(file.is_dir):
         found, said = _in_folder(file), f"The folder {str(file.absolute())!r} has no files."
     elif glob.has_magic(path):
         found, said = _matching(file), f"No file matches {path!r}."
@@ -338,12 +339,21 @@ def _matching(pattern: Path) -> Iterator[Path]:
         raise SettingsError(f"{str(pattern)!r} is no pattern: {error}.", hint="Write it as 'docs/**/*.pdf'.") from error
 
 
+def _is(what: Callable[[], bool]) -> bool:
+    """What is asked of a path; no where it is none that a file can have, or nobody here may look."""
+    try:
+        return what()
+    except (OSError, ValueError):
+        return False
+
+
 def _existing_file(path: str) -> Path:
     """The file at `path`. Raises BrokenDocumentError."""
     file = local_path(path)
-    if not file.is_file():
-        said = f"There is no file {file.name!r} in {str(file.absolute().parent)!r}."
-        raise BrokenDocumentError(said, key="document_missing", name=file.name)
+    if not _is(file.is_file):
+        name = file.name[:_LONGEST_NAME]
+        said = f"There is no file {name!r} in {str(file.absolute().parent)!r}."
+        raise BrokenDocumentError(said, key="document_missing", name=name)
     return file
 
 
@@ -404,7 +414,7 @@ def conversation_files(messages: Iterable[Message]) -> list[str]:
     """The user's files in the conversation that exist on this machine or are web addresses."""
     items = (item for message in messages if message.role == USER for item in message.items)
     files = (item.value for item in items if item.type == "file" and isinstance(item.value, str))
-    return [file for file in files if is_web_address(file) or local_path(file).is_file()]
+    return [file for file in files if is_web_address(file) or _is(local_path(file).is_file)]
 
 
 def paths_at(given: str) -> list[str]:

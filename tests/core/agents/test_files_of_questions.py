@@ -64,6 +64,15 @@ def test_a_file_that_is_not_there_is_told_and_no_model_is_asked(way: str, kind: 
     assert not model.requests
 
 
+@pytest.mark.parametrize("name", ["a" * 400, "a\0b"])
+@pytest.mark.parametrize("way", WAYS)
+def test_a_name_that_no_file_can_have_is_one_of_none(way: str, name: str, tmp_path: Path):
+    model = ScriptedModel("I cannot know.")
+    with pytest.raises(BrokenDocumentError, match=r"There is no file 'a[a\\]"):
+        WAYS[way](BasicAgent(llm=model), tmp_path / name)
+    assert not model.requests
+
+
 def test_a_folder_in_a_question_is_read_as_one_of_the_constructor(shelf: Path):
     (shelf / "broken.pdf").write_bytes(b"%PDF-1.7 nothing more")
     (shelf / "photo.exe").write_bytes(Path("/bin/true").read_bytes())
