@@ -356,7 +356,7 @@ _LISTED: Mapping[str, str] = {
         core.agents.handoff: handoff
         core.agents.session: session_of
         core.agents.compat.group_chat_creator: GroupChatCreator.group
-        core.agents.config.build: agent_from
+        core.agents.config.build: agent_from problems_in
         core.agents.config.problems: problem
         core.agents.config.schema: AgentConfig.of
         core.agents.file_library: FileLibrary.* read_files
