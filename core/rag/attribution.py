@@ -64,6 +64,8 @@ class Support:
         self._texts = [f"{passage.heading}\n{passage.text}" for passage in passages]
         self._words = [words_of(text) for text in self._texts]
         self._asked = words_of(question)
+        # What a program counted is no piece of a document, and says nothing but that.
+        self._computed = [at for at, one in enumerate(passages) if one.document_id and not one.chunk_id]
         self._known: dict[str, tuple[int, ...]] = {}
 
     def numbers(self, sentence: str) -> list[int]:
@@ -89,7 +91,7 @@ class Support:
         is_chinese = ideographs(sentence) * 2 > len(sentence)
         share, fewest = (_SHARE_CHINESE, _FEWEST_CHINESE) if is_chinese else (_SHARE, _FEWEST)
         if len(said) < fewest - 1:
-            return self._of_question(sentence, share)
+            return self._of_question(sentence, share) or self._of_figures(said)
         figures = {word for word in said if is_figure(word)}
         shared = [said & words for words in self._words]
         order = sorted(range(len(shared)), key=lambda at: (-len(shared[at]), at))
@@ -99,7 +101,15 @@ class Support:
         enough = fewest - 1 if figures or len(borne) >= _NEARLY_ALL * len(said) else fewest
         if len(borne) >= enough and figures <= borne:
             return [at + 1 for at in named]
-        return self._of_question(sentence, share) if len(said) < fewest else []
+        return (self._of_question(sentence, share) if len(said) < fewest else []) or self._of_figures(said)
+
+    def _of_figures(self, said: set[str]) -> list[int]:
+        """What a program counted, where the sentence says its figures, and else the words of the question alone."""
+        figures = {word for word in said if is_figure(word)}
+        for at in self._computed:
+            if figures and figures < said and figures <= self._words[at] and said <= self._words[at] | self._asked:
+                return [at + 1]
+        return []
 
     def _of_question(self, sentence: str, share: float) -> list[int]:
         """The passage with these few words verbatim that is about the question; none if in doubt."""

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from core.rag.attribution import placed_sentences, sentences_of, with_units_apart, words_of
+from core.rag.attribution import Support, placed_sentences, sentences_of, with_units_apart, words_of
 from core.rag.citations import cited_numbers, sentence_of
 from core.rag.claims.weighing import Claim, claims_of
 from core.rag.document import Passage
@@ -332,3 +332,22 @@ def test_a_sentence_that_stands_there_word_for_word_is_supported_however_its_fig
     assert claim.verdict == "supported"
     (claim,) = claims_of("The water will be off on Tuesday 12 May, from 9 am to 3pm.", [notes])
     assert claim.verdict == "unsupported"
+
+
+@pytest.mark.parametrize(
+    ("question", "told", "said"),
+    [
+        ("这个文档有多少页？", "zh_report.pdf 有 8 页。", "这个文档有 8 页。"),
+        ("这个表格一共有多少行？", "工作表 Sheet1 有 323 行数据。", "这个表格一共有323行。"),
+        ("总金额是多少？", "订单表.csv 中的表格：金额 的总和是 30（3 行数据）。", "总金额是 30。"),
+    ],
+)
+def test_what_a_program_counted_bears_out_its_figure_in_the_words_of_the_question(
+    question: str, told: str, said: str
+) -> None:
+    counted = Passage(told, 1.0, "a file", "1")
+    assert Support([counted], question).numbers(said) == [1]
+    other = said.replace("8", "9").replace("323", "324").replace("30", "31")
+    assert Support([counted], question).numbers(other) == []
+    assert Support([counted], question).numbers(f"李四说，{said}") == []
+    assert Support([replace(counted, chunk_id=5)], question).numbers(said) == [], "a piece of a document says more"
