@@ -230,6 +230,12 @@ def within_run(run: str, conversation: str) -> None:
     _RUN.set((run, conversation))
 
 
+def run_now() -> str | None:
+    """The id of the run that is being worked for, if any."""
+    run = _RUN.get(None)
+    return None if run is None else run[0]
+
+
 def ids_now() -> dict[str, str]:
     """What is being worked for: `run` and `conversation`, `trace` and `span`, as far as there are any."""
     run = _RUN.get(None)

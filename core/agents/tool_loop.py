@@ -186,7 +186,8 @@ class ToolLoop:
                 guard decides as well.
             budget: Lets the reply pause where it would otherwise end.
             may_have_run: Given where an interrupted reply is resumed: calls without a result are run first. Those with
-                these ids may have run before the interruption; they run again only if their tool is idempotent.
+                these ids may have run before the interruption; they run again only if their tool is idempotent, or
+                tells its service a key.
             evidence: Passages that other agents found in the same reply: numbering continues, and this reply's are
                 added.
             context: For the tools that take it; `progress` follows their progress.
@@ -277,7 +278,7 @@ class ToolLoop:
         """Whether a call may have been made, must not be made again, and does not go on where it was."""
         tool = self.tools.get(call.function_call.name) if call.function_call is not None else None
         before = begun.get(call_id(call))
-        if tool is None or tool.idempotent or (tool.goes_on and before is not None):
+        if tool is None or tool.idempotent or tool.takes_key or (tool.goes_on and before is not None):
             return False
         return call_id(call) in may_have_run or has_acted(tool, before)
 

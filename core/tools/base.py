@@ -65,6 +65,8 @@ class BaseTool:
     - `reads`, `writes`, `runs_code`, `reaches_out`: may do so; rules decide by that whether the user is asked.
     - `destructive`: what it changes may be lost, so no permission is given beyond the one call.
     - `idempotent`: a call that may have run before a crash may run again after it.
+    - `takes_key`: a call tells its service a key that is the same where it is made again, so that it is done once: one
+      that may have run before a crash is made again after it.
     - `goes_on`: a call that was broken off goes on where it was, as those of an agent do.
     - `deduplicate`: equal calls of one turn are made once (unless they would change something): a clock, a search.
     - `safe_output`: its results hold nothing private, and no words that a stranger may have chosen: a conversation with
@@ -99,6 +101,7 @@ class BaseTool:
     runs_code: bool = False
     reaches_out: bool = False
     idempotent: bool = True
+    takes_key: bool = False
     goes_on: bool = False
     deduplicate: bool = False
     safe_output: bool = False

@@ -231,9 +231,9 @@ _LISTED: Mapping[str, str] = {
     "arguments are read by read_arguments, which is fed, and bounded by what they name": """
         core.agents.read_documents: ReadDocuments.call
         core.rag.tables.statement: Statement.* names_in quoted_names taken_apart
-        core.tools.builtin.ask_tables: AskTables.call
         core.tools.builtin.amap_weather: AmapWeather.call
         core.tools.builtin.ask_documents: AskDocuments.call
+        core.tools.builtin.ask_tables: AskTables.call
         core.tools.builtin.code_interpreter: CodeInterpreter.call
         core.tools.builtin.doc_parser: SimpleDocParser.call DocParser.call ExtractDocVocabulary.call
         core.tools.builtin.document_search: _DocumentSearch.call Retrieval.call
@@ -242,6 +242,7 @@ _LISTED: Mapping[str, str] = {
         core.tools.builtin.skills: UseSkill.call RunSkill.call Skill.path_of
         core.tools.builtin.web_extractor: WebExtractor.call
         core.tools.builtin.web_search: WebSearch.call ImageSearch.call
+        core.tools.openapi.request: request_of
     """,
     "an index in a thread of its own; words are read by terms(), which is fed": """
         core.agents.read_documents: ReadDocuments.is_needed

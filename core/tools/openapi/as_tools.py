@@ -6,6 +6,8 @@ Assistant(function_list=[{"openapi": "https://petstore.example/openapi.json", "c
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import json
 import re
 from collections.abc import Generator, Mapping
 from contextlib import AsyncExitStack, contextmanager
@@ -14,10 +16,12 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import urlsplit
+from uuid import uuid4
 
 from core.bridge.sync import run
 from core.errors import FetchError, SettingsError, ToolError
 from core.net.addresses import Reach, open_internet_and_own_network
+from core.observing import run_now
 from core.tools.base import BaseTool, ToolResult
 from core.tools.given_files import files_in
 from core.tools.openapi.credentials import Keys, Tokens, checkable
@@ -87,6 +91,7 @@ class ApiTool(BaseTool):
         self.writes = not self.reads
         self.destructive = operation.method == "DELETE"
         self.idempotent = operation.method not in {"POST", "PATCH"}
+        self.takes_key = bool(operation.once)
         super().__init__({"name_for_human": operation.summary, **options})
 
     @property
@@ -147,19 +152,19 @@ class ApiTool(BaseTool):
         Args:
             params: The arguments; files by their names.
             messages: The conversation, whose files may be named; `with_files` outranks it.
-            kwargs: Not used.
+            kwargs: Of `call_id`, and of the reply that it belongs to, the key is made that a service may take.
 
         Raises:
             BadArgumentsError: The arguments do not fit, or there is no such file.
             FetchError: The service may not be called, or does not answer.
             ToolError: The service refuses.
         """
-        del kwargs
+        once = _key_of(str(kwargs.get("call_id") or ""), params) if self.takes_key else ""
         if self._through is not None:
-            return await self._through(lambda: self._called(params, messages))
-        return await self._called(params, messages)
+            return await self._through(lambda: self._called(params, messages, once))
+        return await self._called(params, messages, once)
 
-    async def _called(self, params: str | dict[str, Any], messages: Sequence[Message]) -> ToolResult:
+    async def _called(self, params: str | dict[str, Any], messages: Sequence[Message], once: str) -> ToolResult:
         arguments = self._verify_json_format_args(params)
         files: Mapping[str, GivenFile] = {}
         if self.operation.files:
@@ -167,12 +172,12 @@ class ApiTool(BaseTool):
         with _saying_how_to_allow():
             keys = await self._keys_now()
             try:
-                return await self._asked(arguments, keys, files)
+                return await self._asked(arguments, keys, files, once)
             except ToolError as error:
                 if error.details.get("status") != _NOT_LET_IN or keys is self._keys:
                     raise
             self._tokens.forget(keys)  # nothing was done: the token had ended before its time
-            return await self._asked(arguments, await self._keys_now(), files)
+            return await self._asked(arguments, await self._keys_now(), files, once)
 
     async def signed_in(self) -> bool:
         """Whether its credentials are for getting a token, which is then there.
@@ -189,12 +194,14 @@ class ApiTool(BaseTool):
     async def _keys_now(self) -> Keys:
         return await self._tokens.filled_in(self._keys, self.operation.server, self._reach)
 
-    async def _asked(self, arguments: Mapping[str, Any], keys: Keys, files: Mapping[str, GivenFile]) -> ToolResult:
+    async def _asked(
+        self, arguments: Mapping[str, Any], keys: Keys, files: Mapping[str, GivenFile], once: str
+    ) -> ToolResult:
         placed = keys.placed(self.operation)
         named = names_in(arguments.get(self.operation.body), self.operation.files) if files else ()
         async with AsyncExitStack() as held:
             here = {name: await files[name].brought(held) for name in named if name in files}
-            request = await asyncio.to_thread(request_of, self.operation, arguments, placed, {**files, **here})
+            request = await asyncio.to_thread(request_of, self.operation, arguments, placed, {**files, **here}, once)
         return await called(request, keys, self._reach)
 
     def _size(self, name: str, lang: Lang) -> str:
@@ -205,6 +212,14 @@ class ApiTool(BaseTool):
         if file is None:
             return _NOT_HERE[lang]
         return f"{file.size / _MB:.1f} MB" if file.size >= _MB else f"{max(1, round(file.size / 1000))} kB"
+
+
+def _key_of(call_id: str, params: str | dict[str, Any]) -> str:
+    """What stands for one call of a reply, whichever process makes it; another one each time outside of replies."""
+    if not call_id or (run_id := run_now()) is None:
+        return uuid4().hex
+    said = params if isinstance(params, str) else json.dumps(params, sort_keys=True, ensure_ascii=True)
+    return hashlib.sha256("\n".join((run_id, call_id, said)).encode(errors="surrogatepass")).hexdigest()[:32]
 
 
 def tools_of(  # noqa: PLR0913 - a document, and by name what may be said about it

@@ -223,6 +223,9 @@ _OURS: Final = frozenset(
     }
 )
 
+_ONCE: Final = ("header", "idempotency-key")
+"""Where a service takes what stands for one request, so that it does it once (draft-ietf-httpapi-idempotency-key)."""
+
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
@@ -255,6 +258,7 @@ class Operation:
         files: What of the body are files, as `Body` says.
         security: Which schemes will do: any of these sets, each with all of its names.
         invisible: How many invisible characters were taken out of what a model reads.
+        once: The header by whose value the service knows a request that it has done already; "" for none.
     """
 
     name: str
@@ -270,6 +274,7 @@ class Operation:
     files: Mapping[str, str] = field(default_factory=dict[str, str])
     security: tuple[frozenset[str], ...] = field(default_factory=tuple)
     invisible: int = 0
+    once: str = ""
 
 
 def operations(document: Document, *, server: str = "", only: Sequence[str] = ()) -> Iterator[Operation]:
@@ -367,6 +372,7 @@ def _operation(schemas: Schemas, name: str, path: str, method: str, item: Node, 
         body.files if body is not None else {},
         _security(about if "security" in about else document.root),
         _invisible(about),
+        next((name for where, name in _known_parameters(document, item, about) if (where, name.lower()) == _ONCE), ""),
     )
 
 
@@ -382,10 +388,7 @@ def _parameters(
 ) -> tuple[list[Parameter], dict[str, dict[str, Any]], list[str]]:
     """Those of the path and of the operation, which come over them."""
     document = schemas.document
-    found: dict[tuple[str, str], Node] = {}
-    for each in [*rows(item.get("parameters")), *rows(about.get("parameters"))]:
-        row = document.resolved(each)
-        found[str(row.get("in")), str(row.get("name") or "")] = row
+    found = _known_parameters(document, item, about)
     if len(found) > _MOST_PARAMETERS:
         raise SettingsError(
             f"An operation of {document.title} has more than {_MOST_PARAMETERS} parameters.",
@@ -399,7 +402,7 @@ def _parameters(
     required: list[str] = []
     for (place, name), row in found.items():
         where = _WHERES.get(place)
-        is_ours = where == "header" and name.lower() in _OURS
+        is_ours = where == "header" and (name.lower() in _OURS or (where, name.lower()) == _ONCE)
         if where is None or not name or is_ours or (place, name) in hidden:
             continue
         key = unique(_NOT_IN_NAMES.sub("_", name).strip("_") or where, set(properties), where)
@@ -414,6 +417,13 @@ def _parameters(
         if where == "path" or row.get("required") is True:
             required.append(key)
     return parameters, properties, required
+
+
+def _known_parameters(document: Document, item: Node, about: Node) -> dict[tuple[str, str], Node]:
+    """All of them, by where they stand and their names."""
+    given = [*rows(item.get("parameters")), *rows(about.get("parameters"))]
+    found = [document.resolved(each) for each in given]
+    return {(str(row.get("in")), str(row.get("name") or "")): row for row in found}
 
 
 def _schema_of(document: Document, row: Node) -> object:

@@ -9,6 +9,7 @@ from http import HTTPStatus
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import quote, urlencode
+from uuid import uuid4
 
 from core.errors import BadArgumentsError, FetchError, SettingsError, ToolError
 from core.llm.media import kind_of
@@ -43,13 +44,18 @@ class Request:
 
 
 def request_of(
-    operation: Operation, arguments: Mapping[str, Any], keys: Placed, files: Mapping[str, GivenFile] = _NO_FILES
+    operation: Operation,
+    arguments: Mapping[str, Any],
+    keys: Placed,
+    files: Mapping[str, GivenFile] = _NO_FILES,
+    once: str = "",
 ) -> Request:
     """The request of a call.
 
     Args:
         arguments: Checked against the operation's schema.
         files: Those that a call may name.
+        once: Stands for this call, where the service takes such a key; a new one where it is left out.
 
     Raises:
         BadArgumentsError: A value cannot stand where it belongs, or there is no such file.
@@ -73,7 +79,8 @@ def request_of(
         parts.headers["content-type"], content = written(
             operation.media_type, arguments[operation.body], operation.files, _Reading(files).read
         )
-    headers = {**parts.headers, **keys.headers}
+    known = {operation.once.lower(): once or uuid4().hex} if operation.once else {}
+    headers = {**parts.headers, **known, **keys.headers}
     return Request(operation.method, f"{url}?{query}" if query else url, headers, content)
 
 

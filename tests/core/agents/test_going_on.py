@@ -54,6 +54,13 @@ async def test_what_may_have_begun_and_cannot_be_done_twice_is_not() -> None:
     assert note.written == ["c", "a"]
 
 
+async def test_what_may_have_begun_is_made_again_where_its_service_knows_it_by_a_key() -> None:
+    note = Note()
+    note.takes_key = True
+    events = await events_of(ScriptedModel("Done."), in_the_middle("b", "c"), note, may_have_run={"a"})
+    assert (note.written, failures(events)) == (["a"], [None])
+
+
 async def test_calls_that_go_on_are_decided_about_like_others() -> None:  # P4
     note = Note()
     events = await events_of(ScriptedModel("Done."), in_the_middle(), note, may_have_run=(), approval=Policy())

@@ -16,6 +16,7 @@ from core.messages.events import ToolFinished
 from core.messages.message import Message
 from core.messages.transcript import call_message
 from core.net.addresses import Reach
+from core.observing import within_run
 from core.tools.openapi import request as calling
 from core.tools.openapi.as_tools import ApiTool, tools_of
 from core.tools.openapi.document import Document
@@ -132,6 +133,37 @@ async def test_each_argument_goes_where_the_document_says(service: Service):
     assert message.content == '{"ok": true}'
     assert service.line == ("GET /pets/a%2Fb%3Fc?tags=x&tags=y%26z&ids=1%2C2&filter%5Bage%5D=3&is%20on=true HTTP/1.1")
     assert (service.header("x-trace"), service.header("cookie")) == ("t1", "lang=%E4%B8%AD")
+
+
+async def test_a_call_that_is_made_again_has_the_key_by_which_a_service_does_it_once(service: Service):
+    key = {"name": "Idempotency-Key", "in": "header", "required": True}
+    tool = tool_of(service, given(key, {"name": "to", "in": "query"}), method="post")
+    assert (tool.takes_key, tool.idempotent) == (True, False)
+    assert set(tool.function["parameters"]["properties"]) == {"to"}  # it is not a model's to fill in
+    keys: list[str] = []
+    for run_id, call_id, to in [("r1", "c1", "a"), ("r1", "c1", "a"), ("r1", "c2", "a"), ("r1", "c1", "b")]:
+        within_run(run_id, "talk")
+        await tool.call({"to": to}, call_id=call_id)
+        keys.append(service.header("idempotency-key"))
+    within_run("r2", "talk")
+    await call(tool, to="a")  # another reply, in which the model's names for calls begin anew
+    keys.append(service.header("idempotency-key"))
+    assert keys[0] == keys[1]
+    assert len({*keys}) == 4
+    assert all(len(one) == 32 for one in keys)
+
+
+async def test_outside_of_replies_each_call_has_a_key_of_its_own_and_who_takes_none_gets_none(service: Service):
+    tool = tool_of(service, given({"name": "idempotency-key", "in": "header"}), method="post")
+    for _ in range(2):
+        await tool.call({})
+    first, second = [head.lower().partition("idempotency-key: ")[2].splitlines()[0] for head in service.heads]
+    assert len(first) == len(second) == 32
+    assert first != second
+    plain = tool_of(service, given(), method="post")
+    await plain.call({}, call_id="c1")
+    assert not plain.takes_key
+    assert service.header("idempotency-key") == ""
 
 
 @pytest.mark.parametrize("value", ["..", ".", ""])
