@@ -25,10 +25,12 @@ from core.settings import Settings
 from core.storage.database import Database
 from core.storage.sealing import Sealer
 from core.storage.stores import Stores
+from core.testing.script import Reply
 from core.testing.scripted_model import ScriptedModel
 from core.tools.approval import Decision
 from tests.core.runs.test_elsewhere import Says, asking, followed, question, text_of, there, until
 from tests.core.stores import stores_over
+from tests.core.talks import asked_here
 from tests.grown_postgres import PostgresServer
 from tests.grown_servers import Served
 from tests.slow_line import SlowLine
@@ -182,6 +184,30 @@ async def test_a_conversation_that_two_processes_delete_is_gone_once(talk: Any, 
         assert await run.wait() in {"stopped", "interrupted"}  # whoever notices it first
     assert all(isinstance(one, NotFoundError) for one in said if isinstance(one, BaseException))
     await other.aclose()
+
+
+async def test_who_is_deleted_at_one_parlour_while_another_writes_to_her_leaves_nothing(
+    postgres: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    writes, deletes = (
+        Settings.load(database=postgres, secret="a secret of some length", home=tmp_path / name, retrieval="keyword")
+        for name in ("writes", "deletes")
+    )
+    slowly = ScriptedModel(Reply("word " * 2_000, pace=0.02))
+    async with Engine(writes, model=slowly) as here, Engine(deletes, model=ScriptedModel()) as elsewhere:
+        talk = await here.stores.of("p-gone").conversations.create("hers")
+        run = await asked_here(here, "p-gone", talk.id, "Count!")
+        with anyio.fail_after(20):
+            while "word" not in str(await here.stores.of("p-gone").runs.events(run.id)):
+                await asyncio.sleep(0.01)  # between two looks
+            await elsewhere.belongings.delete("p-gone")
+            assert await run.wait() == "stopped"
+    database = await Database.open(postgres)
+    for table in ("conversations", "messages", "runs", "run_events", "run_requests"):
+        count = f"SELECT count(*) FROM {table} WHERE owner_id = 'p-gone'"
+        assert await database.read(lambda c, count=count: c.exec_driver_sql(count).scalar_one()) == 0, table
+    await database.aclose()
+    assert not [one for one in caplog.records if one.levelname in {"ERROR", "CRITICAL"}]
 
 
 async def test_what_the_table_lost_of_a_reply_while_it_was_written_is_there_again_at_its_end(
