@@ -54,6 +54,9 @@ INSTRUMENTS: Final[Mapping[str, Instrument]] = {
     "parlour.replies": Instrument("counter", "{reply}", "Replies that ended, by how they ended."),
     "parlour.reply.duration": Instrument("histogram", "s", "From asking to the end of a reply.", _SECONDS),
     "parlour.reply.queued": Instrument("histogram", "s", "How long a reply waited for its turn.", _SECONDS),
+    "parlour.reply.untaken": Instrument(
+        "histogram", "s", "How long a reply waited for a process that writes it, where others ask than write.", _SECONDS
+    ),
     "parlour.reply.first_token": Instrument("histogram", "s", "From asking to the first of a reply.", _SECONDS),
     "parlour.reply.overhead": Instrument(
         "histogram", "s", "The same without the time that models took: what Parlour adds.", _SECONDS

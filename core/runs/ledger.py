@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from core.messages.events import Event
     from core.messages.message import Usage
     from core.runs.log import RunEvent, RunLog
-    from core.storage.base import RunStatus
+    from core.storage.base import RunRecord, RunStatus
 
 _LOG = logging.getLogger(__name__)
 READS_AFTER: Final = 0.5
@@ -246,6 +246,7 @@ class Observed(Protocol):
 
     id: str
     conversation_id: str
+    record: RunRecord
     log: RunLog
     status: RunStatus
     error: dict[str, Any] | None
@@ -263,6 +264,7 @@ async def observed(run: Observed, live: Callable[[], Awaitable[None]]) -> None:
         "gen_ai.agent.name": "parlour",
         "gen_ai.conversation.id": run.conversation_id,
         "parlour.run_id": run.id,
+        "parlour.since_asked": round(max(0.0, time.time() - run.record.started_at), 3),  # s; it waited, or went on
     }
     within_run(run.id, run.conversation_id)
     with span("invoke_agent parlour", attributes, "run") as traced:

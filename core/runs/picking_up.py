@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
+import time
 from typing import TYPE_CHECKING, TypeAlias
 
 from core.errors import ConflictError, NotFoundError, ParlourError, StorageError, TooManyRequestsError
 from core.messages.transcript import Transcript
+from core.observing import record as note
 from core.runs.ledger import ended_calls
 from core.runs.log import message_events
 from core.runs.resumable import ResumableRun
@@ -77,6 +79,7 @@ async def begin(stores: Stores, record: RunRecord, lease: Lease, worker: str, re
         taken = await stores.runs.take_over(record, lease, worker, lasts=lasts)
     except ConflictError:
         return
+    note("parlour.reply.untaken", max(0.0, time.time() - record.started_at))  # two machines' clocks
     store = stores.of(record.owner_id).runs
     try:
         left = ResumableRun.of(taken, lease, logged_of(await store.events(record.id)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import AsyncGenerator, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -22,6 +23,8 @@ from core.messages.events import Event, TextDelta
 from core.messages.message import Message, Usage
 from core.runs.ledger import times
 from core.runs.log import LoggedEvent, ModelCalled, Queued, RunEvent
+from core.runs.picking_up import begin
+from core.storage.base import QUEUED
 from core.testing.script import Reply
 from core.testing.scripted_model import ScriptedModel
 from core.tools.from_function import tool
@@ -91,6 +94,7 @@ async def test_the_calls_of_a_run_are_its_children_and_no_text_goes_along(talk: 
     whole = finished["invoke_agent parlour"]
     assert (whole.attributes or {})["parlour.run_id"] == run.id
     assert (whole.attributes or {})["parlour.outcome"] == "complete"
+    assert 0 <= float(str((whole.attributes or {})["parlour.since_asked"])) < 60
     inside = [one for one in spans.get_finished_spans() if one is not whole]
     assert sorted(one.name for one in inside) == ["chat scripted", "chat scripted", *["execute_tool whisper"] * 2]
     assert {parent(one) for one in inside} == {own(whole).span_id}
@@ -122,6 +126,22 @@ async def test_replies_calls_and_tokens_are_measured(talk: Talk, measured: InMem
     assert found["parlour.reply.first_token"][0].count == found["parlour.reply.overhead"][0].count == 1
     assert sum(one.count for one in found["parlour.database.duration"]) > 0
     assert {name for name in found if not name.startswith("otel.")} <= set(observing.INSTRUMENTS)
+
+
+async def test_how_long_a_reply_waited_for_a_process_that_writes_it_is_measured(
+    talk: Talk, measured: InMemoryMetricReader
+):
+    record, _ = await talk.store.create(talk.id, user=[], parent_id=None, worker=QUEUED)
+    ((_, lease),) = await talk.stores.runs.running()
+
+    async def goes_on(_: object) -> None:
+        """It would be written from here on."""
+
+    asked = replace(record, started_at=record.started_at - 7)
+    await begin(talk.stores, asked, lease, "here", goes_on, lasts=20.0)
+    (waited,) = points(measured)["parlour.reply.untaken"]
+    assert waited.count == 1
+    assert 7 <= waited.sum < 60
 
 
 def log(*events: tuple[float, RunEvent]) -> list[LoggedEvent]:
