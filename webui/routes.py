@@ -114,6 +114,7 @@ class Routes:
     def table(self) -> list[BaseRoute]:
         """All of them."""
         return [
+            *self._doors,  # programs wait for each line of the table that stands above theirs
             Route("/files/{file_id}", self.file, methods=["GET"]),
             Route(MCP_PATH, self._engine.outward, methods=["GET", "POST", "DELETE"]),
             Route("/pages/{document_id}/{page:int}.png", self.page, methods=["GET"]),
@@ -144,7 +145,6 @@ class Routes:
             *self._api_keys.table(),
             *self._lending.table(),
             *self._apps.table(),
-            *self._doors,
             *self._steering.table(),
             *(self._accounts.table() if self._accounts is not None else ()),
             *offline_routes(),

@@ -20,10 +20,11 @@ if TYPE_CHECKING:
     import ssl
     from collections.abc import Generator, Iterable, Sequence
 
-GATHERED: Final = 0.008
-"""Seconds for which a reply that comes faster is gathered; half of what a screen takes for one picture."""
+GATHERED: Final = 0.016
+"""Seconds for which a reply that comes faster is gathered: what a screen takes for one picture."""
 FLOWING: Final = 8
 """Pieces that come so fast one after another before any is gathered: the first words are told at once."""
+_SOON: Final = 0.002  # seconds in which what waited with the system is here
 _NEXT_ADDRESS: Final = 0.25  # seconds after which another address of the same name is tried beside the first
 _MOST_HELD: Final = 256 * 1024  # bytes that were received and not read
 _MOST_UNSENT: Final = 64 * 1024
@@ -48,9 +49,8 @@ class _Bytes(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """More came."""
         self.got += data
-        if len(self.got) > _MOST_HELD and self.transport is not None and not self._is_paused:
-            self._is_paused = True
-            self.transport.pause_reading()
+        if len(self.got) > _MOST_HELD:
+            self._pause()
         _wake(self._waiting)
 
     def eof_received(self) -> None:
@@ -92,14 +92,32 @@ class _Bytes(asyncio.Protocol):
         if self._room is not None:
             await asyncio.shield(self._room)
 
+    async def unheard(self, seconds: float) -> None:
+        """Hear of nothing for so long: what comes meanwhile waits with the system, and nobody is woken for it."""
+        self._pause()
+        try:
+            await asyncio.sleep(seconds)
+        finally:
+            self._go_on()
+
     def taken(self, most: int) -> bytes:
         """So many of the bytes, which are read then."""
         found = bytes(self.got[:most])
         del self.got[:most]
-        if self._is_paused and self.transport is not None and not self.got:
-            self._is_paused = False
-            self.transport.resume_reading()
+        if not self.got:
+            self._go_on()
         return found
+
+    def _pause(self) -> None:
+        if self.transport is not None and not self._is_paused and not self.is_over:
+            self._is_paused = True
+            self.transport.pause_reading()
+
+    def _go_on(self) -> None:
+        if self.transport is not None and self._is_paused:
+            self._is_paused = False
+            if not self.transport.is_closing():
+                self.transport.resume_reading()
 
 
 class Connection(httpcore2.AsyncNetworkStream):
@@ -120,18 +138,18 @@ class Connection(httpcore2.AsyncNetworkStream):
         with _raising(httpcore2.ReadTimeout, httpcore2.ReadError):
             if self._is_closed:
                 raise ConnectionError("The connection is closed.")
-            left = self._read_at + GATHERED - self._loop.time()
+            left, quick = self._read_at + GATHERED - self._loop.time(), self._read_at + GATHERED
             if self._quick >= FLOWING and left > 0:
-                await asyncio.sleep(left)
-                self._quick = FLOWING if self._received.got else 0
+                await self._received.unheard(left)
             elif self._received.got:
                 await asyncio.sleep(0)  # others have their turn, however much comes
+            if self._quick >= FLOWING:
+                quick = self._loop.time() + _SOON
             if not self._received.got:
                 async with asyncio.timeout(timeout):
                     await self._received.came()
-            now = self._loop.time()
-            self._quick = self._quick + 1 if now - self._read_at < GATHERED or self._quick >= FLOWING else 0
-            self._read_at = now
+            self._read_at = self._loop.time()
+            self._quick = self._quick + 1 if self._read_at < quick else 0
             if not self._received.got and self._received.error is not None:
                 raise self._received.error
         return self._received.taken(max_bytes)

@@ -27,6 +27,7 @@ from core.llm.backends.openai.service import (
     client_pool,
     dashscope_key,
     default_key,
+    refusal,
 )
 from core.llm.base import BaseChatModel
 from core.llm.layers.call_prompting import native_first
@@ -239,13 +240,8 @@ class OpenAIModel(BaseChatModel):
             "timeout": httpx2.Timeout(limits.first, connect=CONNECT_SECONDS, read=None),  # `IdleTimeout` limits reading
         }
         try:
-            # Not `chat.completions.create`: that transforms every part of its arguments on each request.
             with noted_in(wire):
-                response: Any = await client.post(
-                    "/chat/completions", cast_to=httpx2.Response, body=sent, options=options, stream=True
-                )
-            stack.push_async_callback(response.aclose)
-            return response
+                return await self._answered(stack, client, sent, options)
         except openai.APIStatusError as error:
             wire.received(error.response.content)
             if error.status_code not in {400, 422} or not self._quirks.learn(error.response.text, sent, if_taken):
@@ -256,6 +252,28 @@ class OpenAIModel(BaseChatModel):
             hint = "Give texts, numbers, lists and dicts alone."
             raise SettingsError(f"generate_cfg cannot be sent: {error}.", hint=hint) from error
         return await self._send(stack, body, limits, wire, if_taken)
+
+    async def _answered(
+        self, stack: AsyncExitStack, client: openai.AsyncOpenAI, sent: Json, options: RequestOptions
+    ) -> httpx2.Response:
+        """The answer to a request, sent by the SDK or with a head that it made before. Raises `VENDOR_ERRORS`."""
+        pool = self.pool()
+        http, named = await pool.http(), repr(options)
+        request = pool.heads.request(client, http, named, sent)
+        if request is None:
+            # Not `chat.completions.create`: that transforms every part of its arguments on each request.
+            response: Any = await client.post(
+                "/chat/completions", cast_to=httpx2.Response, body=sent, options=options, stream=True
+            )
+            pool.heads.note(client, named, response.request)
+            stack.push_async_callback(response.aclose)
+            return response
+        response = await http.send(request, stream=True)
+        stack.push_async_callback(response.aclose)
+        if not response.is_success:
+            await response.aread()
+            raise refusal(response)
+        return response
 
     async def _body_of(self, response: httpx2.Response) -> AsyncGenerator[bytes, None]:
         kind = response.headers.get("content-type", "").lower()

@@ -7,8 +7,9 @@ import json
 from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, cast
 from urllib.parse import urlsplit
+from weakref import WeakKeyDictionary
 
 import httpx2
 import openai
@@ -87,6 +88,64 @@ MOST_CLIENTS: Final = 256
 """Per loop; the least recently used is dropped. On a shared page everybody brings a key."""
 
 Make: TypeAlias = "Callable[[httpx2.AsyncClient], AsyncOpenAI]"
+_OF_ONE: Final = frozenset({b"content-length", b"cookie"})  # headers of one request alone
+_MOST_HEADS: Final = 8
+
+
+class _Head(NamedTuple):
+    url: httpx2.URL
+    headers: list[tuple[bytes, bytes]]
+    extensions: Mapping[str, Any]
+
+
+class Heads:
+    """Heads of requests as the SDK makes them: making one takes as long as all the rest of sending it.
+
+    What is remembered of a client is the head of a request that was answered; the same options get the same one again.
+    """
+
+    def __init__(self) -> None:
+        self._known: WeakKeyDictionary[AsyncOpenAI, dict[str, _Head]] = WeakKeyDictionary()
+
+    def note(self, client: AsyncOpenAI, options: str, request: httpx2.Request) -> None:
+        """Remember the head of a request, if the key alone lets it in: a token would be over some time."""
+        if request.headers.get("authorization") == f"Bearer {client.api_key}":
+            heads = self._known.setdefault(client, {})
+            if len(heads) >= _MOST_HEADS:
+                heads.clear()
+            headers = [(name, value) for name, value in request.headers.raw if name.lower() not in _OF_ONE]
+            heads[options] = _Head(request.url, headers, request.extensions)
+
+    def request(
+        self, client: AsyncOpenAI, http: httpx2.AsyncClient, options: str, body: Mapping[str, Any]
+    ) -> httpx2.Request | None:
+        """A request with a remembered head; `None` where there is none yet.
+
+        Raises:
+            TypeError: The body is not JSON, as for `ValueError`, `RecursionError`.
+            UnicodeEncodeError: There is half of a surrogate pair in it.
+        """
+        head = self._known.get(client, {}).get(options)
+        if head is None:
+            return None
+        return httpx2.Request(
+            "POST",
+            head.url,
+            headers=head.headers,
+            cookies=http.cookies or None,
+            content=json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode(),
+            extensions=dict(head.extensions),
+        )
+
+
+def refusal(response: httpx2.Response) -> openai.APIStatusError:
+    """The SDK's error for an answer that was read and is no success."""
+    try:
+        told: Any = response.json()
+    except ValueError:
+        told = None
+    body = cast("dict[str, Any]", told).get("error", told) if isinstance(told, dict) else told
+    return openai.APIStatusError(response.text, response=response, body=body)
 
 
 class ClientPool:
@@ -94,12 +153,20 @@ class ClientPool:
 
     Args:
         connections: Those of this process by default.
+
+    Attributes:
+        heads: Of requests of the clients.
     """
 
     def __init__(self, connections: HttpPool | None = None) -> None:
         self._loaded = False
         self._connections = connections or http_pool()
         self._clients: dict[httpx2.AsyncClient, dict[Hashable, AsyncOpenAI]] = {}
+        self.heads = Heads()
+
+    async def http(self) -> httpx2.AsyncClient:
+        """The connections of this loop, over which its clients ask."""
+        return await self._connections.client()
 
     async def prepare(self) -> None:
         """Load what the first request needs, in a thread: the loop goes on, and many first requests wait together."""

@@ -88,6 +88,66 @@ async def test_the_first_pieces_are_told_at_once_and_those_of_a_fast_reply_toget
         await connection.aclose()
 
 
+async def flowing(connection: Connection, made: list[Listener]) -> None:
+    """Say pieces one after another, until what follows is gathered."""
+    await connection.write(b"go")
+    while not made or made[0].transport is None:
+        await asyncio.sleep(0)
+    for _ in range(FLOWING + 1):
+        made[0].say(b"-")
+        assert await connection.read(100) == b"-"
+
+
+async def test_nobody_is_woken_for_each_piece_that_is_gathered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(network, "GATHERED", 0.3)
+    heard: list[bytes] = []
+    hear = network._Bytes.data_received  # pyright: ignore[reportPrivateUsage]
+    noted = lambda self, data: heard.append(data) or hear(self, data)  # noqa: E731 - as a method
+    monkeypatch.setattr(network._Bytes, "data_received", noted)  # pyright: ignore[reportPrivateUsage]
+    async with listening() as (made, port):
+        connection = await opened(port)
+        await flowing(connection, made)
+        heard.clear()
+        reading = asyncio.ensure_future(connection.read(100))
+        for number in range(5):
+            made[0].say(b"%d" % number)
+            for _ in range(20):
+                await asyncio.sleep(0)
+        assert heard == []
+        assert await reading == b"01234"
+        assert heard == [b"01234"]
+        await connection.aclose()
+
+
+async def test_the_end_of_a_reply_that_is_gathered_is_told_and_one_that_is_left_closes_its_connection(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(network, "GATHERED", 0.3)
+    async with listening() as (made, port):
+        connection = await opened(port)
+        await flowing(connection, made)
+        reading = asyncio.ensure_future(connection.read(100))
+        await asyncio.sleep(0)
+        made[0].say(b"end")
+        assert made[0].transport is not None
+        made[0].transport.close()
+        assert await reading == b"end"
+        assert await connection.read(100) == b""
+        await connection.aclose()
+        other = await opened(port)
+        while len(made) < 2:
+            await asyncio.sleep(0)
+        await flowing(other, made[1:])
+        reading = asyncio.ensure_future(other.read(100))
+        await asyncio.sleep(0)
+        reading.cancel()
+        await asyncio.wait({reading})
+        assert reading.cancelled()
+        await other.aclose()
+        with pytest.raises(httpcore2.ReadError):
+            await other.read(10)
+
+
 async def test_what_is_more_than_asked_for_waits_and_the_end_is_told() -> None:
     async with listening() as (made, port):
         connection = await opened(port)
