@@ -125,7 +125,8 @@ class Serving:
                 return
         await self._ready()
         handle: ASGIApp = (self._streaming if _takes_streams(scope) else self._whole).handle_request
-        await handle({**scope, _SERVED: served}, receive, send)
+        headers = [(name, value.strip(b" \t")) for name, value in scope["headers"]]  # blanks there are nobody's words
+        await handle({**scope, "headers": headers, _SERVED: served}, receive, send)
 
     async def aclose(self) -> None:
         """End what is still asked."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncGenerator
 from pathlib import Path
@@ -119,6 +120,25 @@ async def test_a_name_in_the_header_is_held_against_the_body_however_it_is_writt
         assert (answer.status_code, answer.json()["error"]["code"]) == (400, -32020)
     packed = await door.now("tools/call", {"mcp-name": "=?base64?c2VhcmNoX2xpYnJhcnk=?="}, **asked)
     assert result(packed)["structuredContent"] == {"passages": []}
+
+
+async def test_blanks_around_a_header_do_not_count(door: Door) -> None:
+    url, token = httpx.URL(door.address), door.http.headers["authorization"]
+    meta = {f"{META}protocolVersion": NEW, f"{META}clientCapabilities": {}}
+    asked = {"name": "search_library", "arguments": {"question": "x"}, "_meta": meta}
+    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": asked})
+    head = (
+        f"POST /mcp HTTP/1.1\r\nhost: {url.netloc.decode()}\r\nauthorization: {token}\r\nconnection: close\r\n"
+        "content-type: application/json\r\naccept: application/json, text/event-stream\r\n"
+        f"mcp-protocol-version: {NEW}\r\nmcp-method:tools/call\r\nmcp-name: \t search_library \t\r\n"
+        f"content-length: {len(body)}\r\n\r\n"
+    )
+    reader, writer = await asyncio.open_connection(url.host, url.port)
+    writer.write((head + body).encode())  # by hand, for clients send no such blanks
+    answer = (await asyncio.wait_for(reader.read(), 30)).decode()
+    writer.close()
+    assert answer.startswith("HTTP/1.1 200"), answer
+    assert '"passages":[]' in answer
 
 
 async def test_a_revision_that_nobody_speaks_is_told_which_are(door: Door) -> None:
