@@ -18,6 +18,7 @@ from core import Assistant
 from core.agents.base import Agent
 from core.doors.door import Answer, Sink
 from core.engine import Engine
+from core.errors import TooManyRequestsError
 from core.messages.events import Event, TextDelta
 from core.testing.script import Reply
 from core.workspace.levels import Level
@@ -165,3 +166,38 @@ def test_agents_of_a_program_are_named_in_place_of_the_assistant(tmp_path: Path)
         for gone in ("parlour", "agent:Eve", "agent:"):
             with pytest.raises(openai.NotFoundError):
                 client.chat.completions.create(model=gone, messages=HELLO)
+
+
+def test_a_limit_that_is_reached_in_mid_reply_lets_it_come_to_its_end_and_refuses_the_next(tmp_path: Path) -> None:
+    with house_in(tmp_path / "home", messages_per_day=(1, 0)) as house:
+        key, stores = house.key("guest", owner="b-guest"), house.engine.stores
+        with OpenAI(base_url=house.base_url, api_key=key, max_retries=0, timeout=30) as client:
+            house.says(Reply(text="one two three four five six", pace=0.2))
+            stream = client.chat.completions.create(model="installed", messages=HELLO, stream=True)
+            said = [next(stream).choices[0].delta.content]
+            (kept,) = house.do(lambda _: stores.of("b-guest").api_keys.list())
+            house.do(lambda _: stores.of("b-guest").api_keys.note_use(kept.id, None, questions=1))
+            with pytest.raises(TooManyRequestsError):
+                house.do(lambda _: stores.use.check("b-guest"))
+            said += [one.choices[0].delta.content for one in stream if one.choices]
+            assert "".join(filter(None, said)) == "one two three four five six"
+            with pytest.raises(openai.RateLimitError) as caught:
+                client.chat.completions.create(model="installed", messages=HELLO)
+            assert "retry-after" in caught.value.response.headers
+            assert len(house.model.requests) == 1, "nothing more is asked for it"
+
+
+def test_a_key_that_is_revoked_in_mid_reply_asks_no_more(tmp_path: Path) -> None:
+    with house_in(tmp_path / "home") as house:
+        key, keys = house.key("stolen"), house.engine.stores.of(OWNER).api_keys
+        with OpenAI(base_url=house.base_url, api_key=key, max_retries=0, timeout=30) as client:
+            house.says(Reply(text="one two three four five six", pace=0.2))
+            stream = client.chat.completions.create(model="installed", messages=HELLO, stream=True)
+            next(stream)
+            (kept,) = house.do(lambda _: keys.list())
+            house.do(lambda _: keys.revoke(kept.id))
+            for asked in (client.models.list, lambda: client.chat.completions.create(model="parlour", messages=HELLO)):
+                with pytest.raises(openai.AuthenticationError):
+                    asked()
+            assert list(stream)[-1].choices[0].finish_reason == "stop", "what it was let in for is still answered"
+            assert len(house.model.requests) == 1
