@@ -39,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = vars(_parser().parse_args(words))
     try:
         need_packages("The page", PACKAGES["page"])
-        from webui.server import bind  # a command needs no server, and does not wait for one to be imported
+        from webui.server import LAST, bind  # a command needs no server, and does not wait for one to be imported
         from webui.serving import bring_back, serve
 
         settings = Settings.load(**given)
@@ -55,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         settings.make_home()
         secret = settings.signing_secret()
         sock = bind(settings.host, settings.port, next_free=settings.may_move_port)
-        code = serve(settings, secret, sock)
+        code = serve(settings, secret, sock, last=LAST)
         gc.freeze()  # everything was closed: collecting what is left would only make the end a second longer
         return code
     except ParlourError as error:

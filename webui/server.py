@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import errno
+import faulthandler
 import logging
+import os
 import signal
 import socket
 import sys
+import threading
 import time
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
@@ -27,6 +31,8 @@ if TYPE_CHECKING:
 _TRIES = 50
 _GRACE = 2  # seconds that open streams get before they are cut
 _NOTICED = 5.0  # seconds after which a proxy sends nobody here any more
+LAST: Final = 20.0
+"""Seconds in which a process that is told to stop has closed its house; what hangs by then is left."""
 
 
 def bind(host: str, port: int, *, next_free: bool = False) -> socket.socket:
@@ -83,10 +89,17 @@ class Server(uvicorn.Server):
         stopping: Called at once when a signal asks to stop, so that open streams end by themselves.
         write_seconds: How long nothing of an answer may be taken before its connection is ended.
         drain: How it leaves a proxy that has others; left out, it stops at once.
+        last: Seconds after which the process ends, whatever still hangs; left out, it is waited for.
     """
 
     def __init__(
-        self, app: ASGIApp, stopping: Callable[[], None], *, write_seconds: float = 300.0, drain: Drain | None = None
+        self,
+        app: ASGIApp,
+        stopping: Callable[[], None],
+        *,
+        write_seconds: float = 300.0,
+        drain: Drain | None = None,
+        last: float | None = None,
     ) -> None:
         class Protocol(PatientProtocol):
             """As the settings have it."""
@@ -107,6 +120,7 @@ class Server(uvicorn.Server):
         super().__init__(config)
         self._stopping = stopping
         self._drain = drain
+        self._last = last
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Stop, once it is drained where that was asked for; a second signal does not wait for that, nor a Ctrl-C."""
@@ -126,7 +140,28 @@ class Server(uvicorn.Server):
 
     def _end(self) -> None:
         self.should_exit = True
+        if self._last is not None:
+            end_within(self._last)
+            self._last = None
         self._stopping()
+
+
+def end_within(seconds: float) -> None:
+    """End this process after so many seconds, if it has not ended by itself: with exit code 1, and where it hung.
+
+    A thread that waits for a disk, a driver or a library of somebody else's cannot be ended, and Python waits for it.
+    What is stored is whole at any moment, so that nothing is lost but what was being closed.
+    """
+
+    def end() -> None:
+        _log.warning("Parlour was not closed after %g seconds and ends; where it hung follows.", seconds)
+        with suppress(Exception):  # where nobody takes what is said
+            faulthandler.dump_traceback()
+        os._exit(1)
+
+    waiting = threading.Timer(seconds, end)
+    waiting.daemon = True
+    waiting.start()
 
 
 class Drain:

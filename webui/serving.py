@@ -53,6 +53,7 @@ def serve(  # noqa: PLR0913 - what is served, and by name how
     query: Mapping[str, str] = MappingProxyType({}),
     *,
     front: Callable[[ASGIApp], ASGIApp] | None = None,
+    last: float | None = None,
 ) -> int:
     """Serve until a signal says stop.
 
@@ -62,6 +63,7 @@ def serve(  # noqa: PLR0913 - what is served, and by name how
         look: What a program chose of the page.
         query: What the printed address asks for besides, such as a demonstration.
         front: What stands before everything else, and answers what it will by itself.
+        last: Seconds after a signal in which the process ends, whatever hangs; left out, it is waited for.
 
     Returns:
         The exit code: 1 where the house could not be opened for a reason that was logged.
@@ -90,7 +92,7 @@ def serve(  # noqa: PLR0913 - what is served, and by name how
     wait = settings.drain_seconds
     drain = Drain(wait, app.drain, lambda: app.busy) if wait else None
     shown = whole if front is None else front(whole)
-    server = Server(shown, app.close, write_seconds=settings.write_seconds, drain=drain)
+    server = Server(shown, app.close, write_seconds=settings.write_seconds, drain=drain, last=last)
     with opened_at(settings.home, address) as beside, serving(port, secret):
         taken = settings.port if settings.port not in {0, port} else 0
         terminal.opening(instead_of=taken, beside=beside, open_to_all=settings.has_local_owner and settings.asks_nobody)
