@@ -370,7 +370,7 @@ _LISTED: Mapping[str, str] = {
         core.judging.run_folder: Runs.*
         core.judging.suite: Suite.* section
         core.llm.backends.errors: Translator.make Translator.make_refusal
-        core.llm.backends.openai.service: default_key
+        core.llm.backends.openai.service: Heads.* default_key
         core.llm.backends.transformers.load: fetched_folder progress_bar
         core.llm.backends.transformers.model: TransformersEngine.count_tokens TransformersModel.count_tokens
         core.llm.backends.transformers.writing: Writing.count_tokens _Writer.say
