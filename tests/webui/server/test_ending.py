@@ -74,7 +74,7 @@ def held(app: AppProcess, key: str, body: dict[str, Any], begun: threading.Semap
 @pytest.mark.slow
 def test_with_replies_streams_a_socket_and_a_document_in_the_midst_it_ends_in_time(tmp_path: Path) -> None:
     with ExitStack() as open_now, ModelServer(endless) as model:
-        app = AppProcess(tmp_path / "home", model).start()
+        app = AppProcess(tmp_path / "home", model, {"REPLIES_AT_ONCE": "9"}).start()
         open_now.callback(app.stop)
         made = subprocess.run(
             [sys.executable, "-m", "webui", "keys", "create", "test", "--home", str(app.home)],
