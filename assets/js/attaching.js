@@ -194,10 +194,8 @@ function takeOut(index) {
 // Gradio draws anew then.
 function leftBehind(tiles) {
   const others = names.slice(0, tiles.length).flatMap((one, index) => (one.at === at ? [] : [index]));
-  for (const index of others.reverse()) {
-    setAside(names[index]);
-    takeOut(index);
-  }
+  for (const index of others) setAside(names[index]);
+  for (const index of others.reverse()) takeOut(index);
   return others.length > 0;
 }
 

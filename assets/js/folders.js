@@ -24,16 +24,33 @@ export function dropOf(data) {
 // The files of a drop, in the order of their names; those of folders that are hidden are left out, and counted.
 export async function within({ files, entries, folder = [] }) {
   const shown = folder.filter((file) => !isHidden(file)).sort((one, other) => one.webkitRelativePath.localeCompare(other.webkitRelativePath));
-  const found = [...files, ...shown.slice(0, LOOKED_AT)];
-  const waiting = [...entries];
+  const found = files.map((file) => ({ file, around: [] }));
+  for (const file of shown.slice(0, LOOKED_AT)) found.push({ file, around: file.webkitRelativePath.split('/').slice(1, -1) });
+  const waiting = entries.map((entry) => ({ entry, around: [] }));
+  const meant = entries.length === 1 ? entries[0] : null;
   let hidden = folder.length - shown.length;
   for (let looked = 0; waiting.length && looked < LOOKED_AT; looked += 1) {
-    const entry = waiting.shift();
+    const { entry, around } = waiting.shift();
     if (!entries.includes(entry) && entry.name.startsWith('.')) hidden += 1;
-    else if (entry.isDirectory) waiting.unshift(...await membersOf(entry));
-    else found.push(await fileOf(entry));
+    else if (!entry.isDirectory) found.push({ file: await fileOf(entry), around });
+    else {
+      const inside = entry === meant ? [] : [...around, entry.name];
+      waiting.unshift(...(await membersOf(entry)).map((member) => ({ entry: member, around: inside })));
+    }
   }
-  return { files: found.filter(Boolean), hidden, isCut: waiting.length > 0 || shown.length > LOOKED_AT };
+  return { files: apart(found.filter(({ file }) => file)), hidden, isCut: waiting.length > 0 || shown.length > LOOKED_AT };
+}
+
+// Files of one name are told apart by the folders around them, `readme (north-cellar).md`; the one that was meant is around
+// all of them.
+function apart(found) {
+  const times = new Map();
+  for (const { file } of found) times.set(file.name, (times.get(file.name) ?? 0) + 1);
+  return found.map(({ file, around }) => {
+    if (times.get(file.name) < 2 || !around.length) return file;
+    const [, stem, ending] = /^(.+?)(\.[^.]*)?$/.exec(file.name);
+    return new File([file], `${stem} (${around.join('-')})${ending ?? ''}`, { type: file.type, lastModified: file.lastModified });
+  });
 }
 
 // Of a chosen folder a browser gives the files alone, each with its path; the folder's own name was meant.

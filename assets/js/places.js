@@ -101,7 +101,7 @@ function followAddress() {
   const arrived = came(now.conversation);
   if (now.conversation !== named()) {
     // A new conversation that just got its name is still the same place: going back leads to the one before.
-    const same = fresh || !named() && !arrived || named() === ahead;
+    const same = fresh || !named() && !arrived || ahead && named() === ahead;
     history[same ? 'replaceState' : 'pushState']({}, '', addressOf(now.conversation));
   }
   wanted = null;

@@ -267,7 +267,8 @@ def _foot(  # noqa: PLR0913 - each is a part of the line, by name
 ) -> Entry:
     """The last line: how the reply ended, its actions, and the notes after them."""
     how = status if status in {"stopped", "interrupted"} else "longest" if cut_short and status == "complete" else ""
-    note = words(f"reply.{how}") if how else ""
+    before = "_before" if how == "interrupted" and not begun else ""
+    note = words(f"reply.{how}{before}") if how else ""
     cut = bool(how) or status == "error"
     acts = ["continue", "regenerate"] if last and cut and begun else ["regenerate"]
     acts = [*acts, "copy"] if cut else ["copy", *acts]

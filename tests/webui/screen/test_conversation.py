@@ -297,6 +297,12 @@ def test_where_nothing_of_a_reply_came_there_is_nothing_to_continue() -> None:
     assert "#do-continue-" in foot
 
 
+def test_of_a_reply_without_a_word_nothing_is_said_to_be_kept() -> None:
+    foot = text_of(entries_of(reply_of((0, START), (0.3, RunFinished("interrupted"))))[-1])
+    assert "Parlour closed before this reply had any words" in foot
+    assert "kept" not in foot
+
+
 def test_every_reply_can_be_written_anew_and_begin_a_conversation_of_its_own() -> None:
     thread = [question(), turn("r1", "assistant"), question(message_id="q2"), turn("r2", "assistant")]
     replies = {name: reply_of((0, START), (0.1, TextDelta("x")), (0.3, OVER)) for name in ("r1", "r2")}

@@ -55,6 +55,15 @@ def test_a_folder_adds_its_files_and_says_that_hidden_ones_were_left_out(page: P
     expect(page.locator(".p-left-out")).to_have_text("Hidden files in the folder were left out.")
 
 
+def test_files_of_one_name_are_told_apart_by_their_folders(page: Page) -> None:
+    drop(
+        page,
+        {"houses": {"north": {"readme.md": "1"}, "south": {"cellar": {"readme.md": "2", "plan": "3"}}, "plan": "4"}},
+    )
+    names = page.locator("#composer .p-chip .p-name")
+    expect(names).to_have_text(["readme (north).md", "plan", "plan (south-cellar)", "readme (south-cellar).md"])
+
+
 def test_a_hidden_file_that_was_meant_is_added_without_a_word(page: Page) -> None:
     drop(page, {".zshrc.txt": "alias", "folder": {"a.txt": "one"}})
     expect(page.locator("#composer .p-chip")).to_have_text([".zshrc.txtTXT", "a.txtTXT"])
