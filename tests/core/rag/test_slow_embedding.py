@@ -109,5 +109,20 @@ def test_a_model_that_cannot_be_loaded_keeps_no_search_waiting_either(
     assert local_embedder("use").soon(["heron"], 60) is None
 
 
+@pytest.mark.parametrize(("again", "found"), [(60.0, False), (0.0, True)])
+def test_a_model_that_could_not_be_loaded_is_tried_again_after_a_while_and_not_for_each_question(
+    again: float, found: bool, loading: Loading, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(name: str) -> Callable[..., object]:
+        raise OSError(name)
+
+    monkeypatch.setattr(local, "_AGAIN", again)
+    monkeypatch.setattr(local, "loaded", broken)
+    assert local_embedder("use").soon(["heron"], 60) is None
+    monkeypatch.setattr(local, "loaded", loading.model)
+    loading.may_end.set()
+    assert (local_embedder("use").soon(["heron"], 60) is not None) == found
+
+
 def test_what_a_page_searches_waits_for_meaning_no_longer_than_half_a_second(tmp_path: Path) -> None:
     assert index_config(Settings.load(home=tmp_path)).meaning_within == 0.5
