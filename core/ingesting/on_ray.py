@@ -61,7 +61,8 @@ def cluster(where: str, workers: int) -> Generator[Any]:
     except (ConnectionError, OSError, ValueError, RuntimeError, TimeoutError) as error:
         raise SettingsError(
             f"There is no Ray cluster at {where}.",
-            hint="Give host:port or ray://host:port of its head, or `ray` for one of this machine.",
+            hint="Give host:port or ray://host:port of its head, or `ray` for one of this machine. If the cluster "
+            "wants its token, set RAY_AUTH_MODE=token, too.",
             key="ingest_no_cluster",
             place=where,
         ) from error
