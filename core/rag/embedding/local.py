@@ -12,6 +12,7 @@ import json
 import logging
 import math
 import os
+import signal
 import struct
 import subprocess
 import sys
@@ -167,6 +168,9 @@ def _use() -> Any:
 
 _IDLE_SECONDS = 60.0
 _PROBE = "A"
+_DYING_SECONDS = 5.0  # its pipe is closed some moments before its exit code is there
+# On a processor without the instructions that a model needs, it is another signal that ends it.
+_ENDED_BY_SOMEBODY = {-int(getattr(signal, name, 0)) for name in ("SIGHUP", "SIGINT", "SIGKILL", "SIGTERM")} - {0}
 
 
 class Workers:
@@ -180,7 +184,7 @@ class Workers:
         """Rows for the texts, made in the model's process; callers take turns.
 
         Raises:
-            ModelServiceError: The process ended: the model does not run here.
+            ModelServiceError: The process ended: the model does not run here, or somebody ended it.
         """
         with self._guard:
             if not self._workers:
@@ -218,11 +222,7 @@ class _Worker:
             try:
                 rows = self._asked(self._started(), texts)
             except (OSError, EOFError) as error:
-                self._end()
-                raise ModelServiceError(
-                    f"The embedding model {self._name!r} does not run on this machine.",
-                    hint="Search by words goes on without it.",
-                ) from error
+                raise self._failed() from error
             self._timer = threading.Timer(_IDLE_SECONDS, self.stop)
             self._timer.daemon = True
             self._timer.start()
@@ -241,8 +241,27 @@ class _Worker:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
                 env=environment() | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
+                # Ctrl-C goes to all of a terminal's foreground group, and this process ends its helpers by itself. A
+                # session of its own would undo the helper's niceness, which Linux counts within a session.
+                creationflags=subprocess.CREATE_NEW_PROCESS_GROUP if sys.platform == "win32" else 0,
+                process_group=None if sys.platform == "win32" else 0,
             )
         return self._process
+
+    def _failed(self) -> ModelServiceError:
+        """What to say of a process that gave no answer, by how it ended."""
+        if self._process is not None:
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(_DYING_SECONDS)
+        if self._end() in _ENDED_BY_SOMEBODY:
+            return ModelServiceError(
+                f"The process of the embedding model {self._name!r} was ended while it worked.",
+                hint="Search by words goes on; the process starts again with the next document.",
+            )
+        return ModelServiceError(
+            f"The embedding model {self._name!r} does not run on this machine.",
+            hint="Search by words goes on without it.",
+        )
 
     @staticmethod
     def _asked(process: subprocess.Popen[bytes], texts: Sequence[str]) -> Floats:
@@ -261,15 +280,18 @@ class _Worker:
         rows: Floats = np.frombuffer(data, dtype=np.float32).reshape(len(texts), -1)
         return rows
 
-    def _end(self) -> None:
+    def _end(self) -> int | None:
+        """End the process; its exit code, minus the signal that ended it."""
         process, self._process = self._process, None
         if process is None:
-            return
+            return None
         process.kill()
         process.wait()
         for stream in (process.stdin, process.stdout):
             if stream is not None:
-                stream.close()
+                with suppress(OSError):  # what was not written yet finds nobody any more
+                    stream.close()
+        return process.returncode
 
 
 WORKERS = Workers()
