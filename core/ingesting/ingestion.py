@@ -83,6 +83,8 @@ async def ingest(settings: Settings, wanted: Wanted, told: Told) -> tuple[Tally,
         StorageError: The database, the store or the index cannot be used; what is whole stays.
     """
     source = source_of(wanted.source, store_of(settings))
+    if await asyncio.to_thread(next, source.items(), None) is None:  # told at once: what is opened below takes a while
+        raise _nothing(wanted.source)
     here = wanted.on == LOCAL
     workers = wanted.workers or min(os.cpu_count() or 1, _MOST_HERE)
     async with AsyncExitStack() as opened:

@@ -360,6 +360,18 @@ def test_what_is_no_source_is_said_in_a_sentence(
     assert "local, ray, host:port or ray://host:port" in capsys.readouterr().err
 
 
+def test_a_path_that_leads_nowhere_is_told_before_anything_is_opened(
+    alone: House, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To open a library may take most of a minute, where a model for vectors is loaded with it."""
+    opened: list[Any] = []
+    monkeypatch.setattr(ingestion, "opened_house", lambda *given, **_: opened.append(given))
+    assert ingest([str(tmp_path / "nowhere"), "--library", "Papers"]) == 1
+    assert "nowhere" in capsys.readouterr().err
+    assert opened == []
+    assert not alone.home.exists()
+
+
 def test_without_ray_the_extra_that_brings_it_is_named(
     alone: House, papers: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
