@@ -214,9 +214,15 @@ class PublicTransport(httpx2.AsyncBaseTransport):
         """
         url = request.url
         address = await public_address(url.host, url.port or _port(url.scheme), self._resolve)
-        request.extensions = {**request.extensions, "sni_hostname": url.host}
-        request.url = url.copy_with(host=address)  # the Host header is the name's already
-        return await self._inner.handle_async_request(request)
+        # One of our own: the caller's may be the pattern of the next, for which the name is asked anew.
+        sent = httpx2.Request(
+            request.method,
+            url.copy_with(host=address),
+            headers=request.headers,  # Host among them, which is the name's
+            stream=request.stream,
+            extensions={**request.extensions, "sni_hostname": url.host},
+        )
+        return await self._inner.handle_async_request(sent)
 
     async def aclose(self) -> None:
         """Close the connections."""

@@ -11,7 +11,7 @@ from openai import AsyncOpenAI
 from core.errors import ModelUnavailableError, SettingsError
 from core.llm.backends import http_clients
 from core.llm.backends.http_clients import PublicTransport, is_public, public_address
-from core.llm.backends.openai.service import offered_models
+from core.llm.backends.openai.service import Heads, offered_models
 from core.llm.backends.openai.variants import public_pool
 from core.llm.open_model import get_chat_model
 from core.testing.model_server import ModelServer
@@ -95,6 +95,36 @@ async def test_the_connection_goes_to_the_address_that_was_checked(monkeypatch: 
             answer = await client.get(f"http://service.example:{server.port}/v1/models")
     assert answer.json()["data"][0]["id"] == "one"
     assert asked == ["service.example"]  # once: a name that changes its mind in between gains nothing
+
+
+async def test_every_question_asks_for_the_name_anew_and_the_certificate_is_the_names(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[str] = []
+    known: list[object] = []
+
+    async def resolve(host: str, port: int) -> list[str]:
+        asked.append(host)
+        return ["127.0.0.1"]
+
+    class Looking(httpx2.AsyncBaseTransport):
+        async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+            known.append((request.url.host, request.extensions["sni_hostname"], request.headers["host"]))
+            return httpx2.Response(200, json={"choices": []})
+
+    monkeypatch.setattr(http_clients, "is_public", lambda address: address == "127.0.0.1")
+    transport = PublicTransport(resolve)
+    monkeypatch.setattr(transport, "_inner", Looking())
+    heads = Heads()
+    async with httpx2.AsyncClient(transport=transport) as http:
+        client = AsyncOpenAI(base_url="https://service.example/v1", api_key="k", http_client=http)
+        first = await client.post("/chat/completions", cast_to=httpx2.Response, body={})
+        heads.note(client, "", first.request)
+        second = heads.request(client, http, "", {})
+        assert second is not None
+        await http.send(second)
+    assert asked == ["service.example", "service.example"]
+    assert known == [("127.0.0.1", "service.example", "service.example")] * 2
 
 
 async def test_a_model_at_a_private_address_is_refused_before_anything_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
