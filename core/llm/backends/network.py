@@ -139,7 +139,8 @@ class Connection(httpcore2.AsyncNetworkStream):
             if self._is_closed:
                 raise ConnectionError("The connection is closed.")
             left, quick = self._read_at + GATHERED - self._loop.time(), self._read_at + GATHERED
-            if self._quick >= FLOWING and left > 0:
+            # Not where there is more than is asked for: it would grow with each time that the system is heard again.
+            if self._quick >= FLOWING and left > 0 and len(self._received.got) < max_bytes:
                 await self._received.unheard(left)
             elif self._received.got:
                 await asyncio.sleep(0)  # others have their turn, however much comes

@@ -148,6 +148,25 @@ async def test_the_end_of_a_reply_that_is_gathered_is_told_and_one_that_is_left_
             await other.read(10)
 
 
+async def test_a_service_that_sends_more_than_is_read_is_let_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(network, "GATHERED", 0.01)
+    async with listening() as (made, port):
+        connection = await opened(port)
+        await flowing(connection, made)
+        made[0].say(b"x" * 8_000_000)
+        assert made[0].transport is not None
+        held: list[int] = []
+        for _ in range(12):
+            await connection.read(1000)
+            for _ in range(20):
+                await asyncio.sleep(0)
+            held.append(len(connection._received.got))  # pyright: ignore[reportPrivateUsage]
+        most = network._MOST_HELD  # pyright: ignore[reportPrivateUsage]
+        await connection.aclose()
+        made[0].transport.abort()
+        assert most < max(held) <= 2 * most, "what may be held, and the piece of the system that came over it"
+
+
 async def test_what_is_more_than_asked_for_waits_and_the_end_is_told() -> None:
     async with listening() as (made, port):
         connection = await opened(port)
