@@ -38,17 +38,26 @@ _SAID: Final[Mapping[Lang, Mapping[str, str]]] = {
 def only_cited(turn: ExportedTurn, lang: Lang) -> ExportedTurn:
     """The turn without the passages of documents that it does not cite; what was found on the web stays.
 
+    Where documents were read, what the model thought goes as well: models quote in it what they were given.
+
     Args:
         lang: The language of what stands for them.
     """
     known = {one.number: one for one in turn.citations}
+    every = [*turn.messages, *(said for one in turn.inner for said in one.messages)]
+    has_read = any(not one.url for one in turn.citations) or any(
+        one.role == FUNCTION and is_of_documents(one) for one in every
+    )
+
+    def shown(message: Message) -> Message:
+        if has_read and message.reasoning_content is not None:
+            return message.model_copy(update={"reasoning_content": None})
+        return _result(message, known, lang)
+
     return turn.model_copy(
         update={
-            "messages": tuple(_result(one, known, lang) for one in turn.messages),
-            "inner": tuple(
-                one.model_copy(update={"messages": tuple(_result(said, known, lang) for said in one.messages)})
-                for one in turn.inner
-            ),
+            "messages": tuple(map(shown, turn.messages)),
+            "inner": tuple(one.model_copy(update={"messages": tuple(map(shown, one.messages))}) for one in turn.inner),
             "citations": tuple(one if _stays(one) else _emptied(one) for one in turn.citations),
             "thoughts": (),
         }

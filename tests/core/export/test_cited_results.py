@@ -31,14 +31,16 @@ def passage(number: int, text: str, **more: Any) -> dict[str, Any]:
     return {"text": text, **about, "number": number, **more}
 
 
-def turn(name: str, passages: list[dict[str, Any]], said: str, within: tuple[Any, ...] = ()) -> ExportedTurn:
+def turn(
+    name: str, passages: list[dict[str, Any]], said: str, within: tuple[Any, ...] = (), thought: str | None = None
+) -> ExportedTurn:
     call: Any = {"name": name, "arguments": "{}"}
     text = "\n\n".join(f"[{one['number']}] {one['text']}" for one in passages) or SECRET
     extra = {"function_id": "a", **({"passages": passages} if passages else {})}
     parts = (
         Message("assistant", "", function_call=call, extra={"function_id": "a"}),
         Message("function", [ContentItem(text=text), ContentItem(image="/files/1")], name=name, extra=extra),
-        Message("assistant", said),
+        Message("assistant", said, reasoning_content=thought),
     )
     stored = StoredMessage("m", "c", None, "assistant", parts, None, "complete", 1.0)
     log = [LoggedEvent(seq, 0.1, NestedEvent(("a",), event)) for seq, event in enumerate(within, start=1)]
@@ -65,6 +67,18 @@ def test_a_result_keeps_the_passages_that_are_cited_and_says_how_many_it_lacks(
     assert [item.type for item in kept.messages[1].items] == ["text", "image"]
     assert SECRET not in kept.model_dump_json()
     assert [one.number for one in kept.citations] == [1, 2, 3], "marks lead where they led"
+
+
+@pytest.mark.parametrize("found", [[passage(1, "Rain.")], []])
+def test_what_a_model_thought_of_documents_is_left_out_for_it_quotes_them(found: list[dict[str, Any]]) -> None:
+    kept = only_cited(turn("retrieval", found, "It rains [1].", thought=f"I see: {SECRET}"), "en")
+    assert SECRET not in kept.model_dump_json()
+    assert kept.messages[-1].get_text_content() == "It rains [1]."
+
+
+def test_what_a_model_thought_without_documents_stays() -> None:
+    kept = only_cited(turn("web_search", [passage(1, "x", url="https://a.example/")], "So [1].", thought="Hm."), "en")
+    assert kept.messages[-1].reasoning_content == "Hm."
 
 
 def test_one_that_is_cited_nowhere_is_spoken_of_in_the_singular() -> None:
