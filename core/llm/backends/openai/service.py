@@ -119,21 +119,25 @@ class Heads:
     def request(
         self, client: AsyncOpenAI, http: httpx2.AsyncClient, options: str, body: Mapping[str, Any]
     ) -> httpx2.Request | None:
-        """A request with a remembered head; `None` where there is none yet.
+        """A request with a remembered head; `None` where there is none yet, or the SDK alone can write the body.
 
         Raises:
-            TypeError: The body is not JSON, as for `ValueError`, `RecursionError`.
+            ValueError: The body is not JSON, as for `RecursionError`.
             UnicodeEncodeError: There is half of a surrogate pair in it.
         """
         head = self._known.get(client, {}).get(options)
         if head is None:
+            return None
+        try:
+            content = json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+        except TypeError:  # a time, or an object of Pydantic, which the SDK knows
             return None
         return httpx2.Request(
             "POST",
             head.url,
             headers=head.headers,
             cookies=http.cookies or None,
-            content=json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode(),
+            content=content,
             extensions=dict(head.extensions),
         )
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
 
 from core.errors import ModelServiceError, SettingsError
@@ -72,3 +74,11 @@ def test_what_cannot_be_sent_is_told_and_half_of_a_pair_is_replaced(server, open
     with pytest.raises(SettingsError, match="cannot be sent"):
         model.chat([{"role": "user", "content": "q"}], stream=False, extra_generate_cfg={"odd": {1, 2}})
     assert len(server.requests) == 2
+
+
+def test_what_the_sdk_alone_can_write_is_sent_each_time(server, opened):
+    server.add(*(Reply(text="yes") for _ in range(2)))
+    model = opened(generate_cfg={"extra_body": {"since": datetime(2026, 1, 2, tzinfo=UTC)}})
+    for _ in range(2):
+        assert model.quick_chat("q") == "yes"
+    assert [asked.body["since"] for asked in server.requests] == ["2026-01-02T00:00:00+00:00"] * 2
