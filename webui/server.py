@@ -150,7 +150,8 @@ def end_within(seconds: float) -> None:
     """End this process after so many seconds, if it has not ended by itself: with exit code 1, and where it hung.
 
     A thread that waits for a disk, a driver or a library of somebody else's cannot be ended, and Python waits for it.
-    What is stored is whole at any moment, so that nothing is lost but what was being closed.
+    What is stored is whole at any moment, so that nothing is lost but what was being closed. Where not even that can
+    be told, for the interpreter is held or nobody takes the log, it ends a second later without a word.
     """
 
     def end() -> None:
@@ -162,6 +163,7 @@ def end_within(seconds: float) -> None:
     waiting = threading.Timer(seconds, end)
     waiting.daemon = True
     waiting.start()
+    faulthandler.dump_traceback_later(seconds + 1, exit=True, file=os.open(os.devnull, os.O_WRONLY))
 
 
 class Drain:

@@ -23,7 +23,7 @@ from tests.e2e.app_process import ROOT, AppProcess
 from webui.server import LAST
 
 HANGS = """
-import asyncio, signal, sys, threading, time
+import asyncio, ctypes, os, signal, sys, threading, time
 from webui.server import Server, bind
 
 async def app(scope, receive, send):
@@ -33,6 +33,15 @@ async def app(scope, receive, send):
     print("closing", flush=True)
     if sys.argv[1] == "loop":
         time.sleep(600)
+    if sys.argv[1] == "interpreter":
+        ctypes.PyDLL(None).sleep(600)
+    if sys.argv[1] == "log":
+        os.set_blocking(2, False)
+        try:
+            while True:
+                os.write(2, bytes(4096))
+        except BlockingIOError:
+            os.set_blocking(2, True)
     if sys.argv[1] == "task":
         await asyncio.Event().wait()
     await asyncio.get_running_loop().run_in_executor(None, threading.Event().wait)
@@ -50,6 +59,16 @@ def test_what_hangs_while_it_closes_keeps_no_process_alive_and_is_named() -> Non
         assert (done.returncode, done.stdout) == (1, "closing\n"), done.stderr
         assert "was not closed after 1 seconds" in done.stderr
         assert "most recent call first" in done.stderr, "where it hung"
+
+
+def test_neither_who_holds_the_interpreter_nor_a_log_that_nobody_takes_keeps_it_alive() -> None:
+    for how in ("interpreter", "log"):
+        command = [sys.executable, "-c", HANGS, how, "1"]
+        with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as hung:
+            try:
+                assert hung.wait(15) == 1
+            finally:
+                hung.kill()
 
 
 def endless(request: Request) -> Reply:
