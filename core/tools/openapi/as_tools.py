@@ -16,10 +16,11 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import urlsplit
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 from core.bridge.sync import run
 from core.errors import FetchError, SettingsError, ToolError
+from core.llm.ledger import agent_now
 from core.net.addresses import Reach, open_internet_and_own_network
 from core.observing import run_now
 from core.tools.base import BaseTool, ToolResult
@@ -217,9 +218,11 @@ class ApiTool(BaseTool):
 def _key_of(call_id: str, params: str | dict[str, Any]) -> str:
     """What stands for one call of a reply, whichever process makes it; another one each time outside of replies."""
     if not call_id or (run_id := run_now()) is None:
-        return uuid4().hex
+        return str(uuid4())
     said = params if isinstance(params, str) else json.dumps(params, sort_keys=True, ensure_ascii=True)
-    return hashlib.sha256("\n".join((run_id, call_id, said)).encode(errors="surrogatepass")).hexdigest()[:32]
+    _, outer = agent_now()  # an agent that is asked twice may name its calls the same each time
+    text = "\n".join((run_id, *outer, call_id, said)).encode(errors="surrogatepass")
+    return str(UUID(bytes=hashlib.sha256(text).digest()[:16], version=4))
 
 
 def tools_of(  # noqa: PLR0913 - a document, and by name what may be said about it

@@ -79,7 +79,7 @@ def request_of(
         parts.headers["content-type"], content = written(
             operation.media_type, arguments[operation.body], operation.files, _Reading(files).read
         )
-    known = {operation.once.lower(): once or uuid4().hex} if operation.once else {}
+    known = {operation.once.lower(): once or str(uuid4())} if operation.once else {}
     headers = {**parts.headers, **known, **keys.headers}
     return Request(operation.method, f"{url}?{query}" if query else url, headers, content)
 

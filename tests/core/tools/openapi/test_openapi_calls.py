@@ -8,10 +8,12 @@ import logging
 from base64 import b64encode
 from collections.abc import AsyncIterator
 from typing import Any
+from uuid import UUID
 
 import pytest
 
 from core.errors import SettingsError
+from core.llm.ledger import on_behalf_of
 from core.messages.events import ToolFinished
 from core.messages.message import Message
 from core.messages.transcript import call_message
@@ -148,9 +150,13 @@ async def test_a_call_that_is_made_again_has_the_key_by_which_a_service_does_it_
     within_run("r2", "talk")
     await call(tool, to="a")  # another reply, in which the model's names for calls begin anew
     keys.append(service.header("idempotency-key"))
+    for outer in ("c1", "c2"):  # an agent that is asked twice, whose model names its first call the same each time
+        with on_behalf_of("helper", outer):
+            await call(tool, to="a")
+        keys.append(service.header("idempotency-key"))
     assert keys[0] == keys[1]
-    assert len({*keys}) == 4
-    assert all(len(one) == 32 for one in keys)
+    assert len({*keys}) == 6
+    assert all(str(UUID(one)) == one and UUID(one).version == 4 for one in keys), "as services want them"
 
 
 async def test_outside_of_replies_each_call_has_a_key_of_its_own_and_who_takes_none_gets_none(service: Service):
@@ -158,7 +164,7 @@ async def test_outside_of_replies_each_call_has_a_key_of_its_own_and_who_takes_n
     for _ in range(2):
         await tool.call({})
     first, second = [head.lower().partition("idempotency-key: ")[2].splitlines()[0] for head in service.heads]
-    assert len(first) == len(second) == 32
+    assert (str(UUID(first)), str(UUID(second))) == (first, second)
     assert first != second
     plain = tool_of(service, given(), method="post")
     await plain.call({}, call_id="c1")
