@@ -105,7 +105,9 @@ async def result_for_all(work: asyncio.Future[T]) -> T:
     who wants the same next begins anew, and hears of it then.
     """
     work.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
-    return await asyncio.shield(work)
+    if not work.done():
+        await asyncio.wait({work})  # `asyncio.shield` would report it from Python 3.14 on
+    return work.result()
 
 
 async def _ended(task: asyncio.Task[Any]) -> asyncio.CancelledError | None:
