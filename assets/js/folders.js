@@ -48,7 +48,7 @@ function apart(found) {
   for (const { file } of found) times.set(file.name, (times.get(file.name) ?? 0) + 1);
   return found.map(({ file, around }) => {
     if (times.get(file.name) < 2 || !around.length) return file;
-    const [, stem, ending] = /^(.+?)(\.[^.]*)?$/.exec(file.name);
+    const [, stem, ending] = /^(.+?)(\.[^.]*)?$/s.exec(file.name);
     return new File([file], `${stem} (${around.join('-')})${ending ?? ''}`, { type: file.type, lastModified: file.lastModified });
   });
 }

@@ -64,6 +64,12 @@ def test_files_of_one_name_are_told_apart_by_their_folders(page: Page) -> None:
     expect(names).to_have_text(["readme (north).md", "plan", "plan (south-cellar)", "readme (south-cellar).md"])
 
 
+def test_a_name_of_two_lines_keeps_no_other_file_away(page: Page) -> None:
+    drop(page, {"houses": {"north": {"to\ndo.md": "1"}, "south": {"to\ndo.md": "2", "plan.md": "3"}}})
+    names = page.locator("#composer .p-chip .p-name")
+    expect(names).to_have_text(["to do (north).md", "plan.md", "to do (south).md"])
+
+
 def test_a_hidden_file_that_was_meant_is_added_without_a_word(page: Page) -> None:
     drop(page, {".zshrc.txt": "alias", "folder": {"a.txt": "one"}})
     expect(page.locator("#composer .p-chip")).to_have_text([".zshrc.txtTXT", "a.txtTXT"])
