@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from core.messages.content import ContentItem
-from core.messages.message import FUNCTION
+from core.messages.message import FUNCTION, USER
 from core.rag.citations import harmless
 from core.tools.of_documents import is_of_documents
 
@@ -35,24 +35,28 @@ _SAID: Final[Mapping[Lang, Mapping[str, str]]] = {
 }
 
 
-def only_cited(turn: ExportedTurn, lang: Lang) -> ExportedTurn:
-    """The turn without the passages of documents that it does not cite; what was found on the web stays.
+def shows_documents(turn: ExportedTurn) -> bool:
+    """Whether a model was given words of documents in it: the user's files, or what tools found."""
+    every = [*turn.messages, *(said for one in turn.inner for said in one.messages)]
+    return any(not one.url for one in turn.citations) or any(
+        (one.role == FUNCTION and is_of_documents(one))
+        or (one.role == USER and any(item.type == "file" for item in one.items))
+        for one in every
+    )
 
-    Where documents were read, what the model thought goes as well: models quote in it what they were given.
+
+def only_cited(turn: ExportedTurn, lang: Lang, *, thoughts: bool) -> ExportedTurn:
+    """The turn without the passages of documents that it does not cite; what was found on the web stays.
 
     Args:
         lang: The language of what stands for them.
+        thoughts: Whether what the model thought stays: after documents it quotes them, in later turns, too.
     """
     known = {one.number: one for one in turn.citations}
-    every = [*turn.messages, *(said for one in turn.inner for said in one.messages)]
-    has_read = any(not one.url for one in turn.citations) or any(
-        one.role == FUNCTION and is_of_documents(one) for one in every
-    )
 
     def shown(message: Message) -> Message:
-        if has_read and message.reasoning_content is not None:
-            return message.model_copy(update={"reasoning_content": None})
-        return _result(message, known, lang)
+        kept = _result(message, known, lang)
+        return kept if thoughts else kept.model_copy(update={"reasoning_content": None})
 
     return turn.model_copy(
         update={

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from core.errors import ParlourError, StorageError
 from core.export.bundle import MANIFEST, line, manifest, page_entry
-from core.export.cited_results import only_cited
+from core.export.cited_results import only_cited, shows_documents
 from core.export.html_page import HtmlWriter
 from core.export.shared_turns import SharedTurns
 from core.export.zip_stream import ZipStream
@@ -114,11 +114,15 @@ class _Making(HtmlWriter):
         self._pictures: dict[str, bytes] = {}
         self._places: list[dict[str, Any]] = []
         self._size = 0
+        self._read_documents = False
         self.rated = False
 
     def turns(self, turns: Iterable[ExportedTurn]) -> str:
         """Some turns, one after the other, with nothing of documents that they do not cite."""
-        listed = [only_cited(one, self._lang) for one in turns]
+        listed: list[ExportedTurn] = []
+        for one in turns:  # in the order of the conversation, whose beginning a model is given each time
+            self._read_documents = self._read_documents or shows_documents(one)
+            listed.append(only_cited(one, self._lang, thoughts=not self._read_documents))
         self._shown += listed
         self.rated = self.rated or any(one.rating is not None for one in listed)
         return super().turns(listed)

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from core.agents.basic import FnCallAgent
-from core.export.cited_results import only_cited
+from core.export import cited_results
 from core.export.redaction import Redaction
 from core.export.schema import ExportedTurn
+from core.export.sharing import _Making  # pyright: ignore[reportPrivateUsage]
 from core.export.turns import turn_of
 from core.languages import Lang
 from core.messages.content import ContentItem
@@ -47,6 +48,10 @@ def turn(
     return turn_of(WholeTurn(stored, within=tuple(rows_of(log))), Redaction(), shown=True)
 
 
+def only_cited(turn: ExportedTurn, lang: Lang) -> ExportedTurn:
+    return cited_results.only_cited(turn, lang, thoughts=not cited_results.shows_documents(turn))
+
+
 def result(of: ExportedTurn) -> str:
     return of.messages[1].get_text_content()
 
@@ -74,6 +79,18 @@ def test_what_a_model_thought_of_documents_is_left_out_for_it_quotes_them(found:
     kept = only_cited(turn("retrieval", found, "It rains [1].", thought=f"I see: {SECRET}"), "en")
     assert SECRET not in kept.model_dump_json()
     assert kept.messages[-1].get_text_content() == "It rains [1]."
+
+
+def test_nor_is_what_it_thought_of_them_in_later_turns_or_of_a_file_that_it_was_given() -> None:
+    plain = turn("web_search", [passage(1, "x", url="https://a.example/")], "So [1].", thought=f"I see: {SECRET}")
+    given = Message("user", [ContentItem(text="What is it?"), ContentItem(file="/files/2")])
+    stored = StoredMessage("m", "c", None, "user", (given,), None, "complete", 1.0)
+    asked = turn_of(WholeTurn(stored), Redaction(), shown=True)
+    for before in (turn("retrieval", [passage(1, "Rain.")], "It rains [1]."), asked):
+        page = _Making("en")
+        assert SECRET in page.turns([plain])
+        assert SECRET not in page.turns([before, plain])
+        assert SECRET not in page.turns([plain])
 
 
 def test_what_a_model_thought_without_documents_stays() -> None:
