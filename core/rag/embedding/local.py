@@ -168,7 +168,7 @@ def _use() -> Any:
 
 _IDLE_SECONDS = 60.0
 _PROBE = "A"
-_DYING_SECONDS = 5.0  # its pipe is closed some moments before its exit code is there
+_DYING_SECONDS = 30.0  # its pipe is closed before its exit code is there, which a busy machine may keep waiting
 # On a processor without the instructions that a model needs, it is another signal that ends it.
 _ENDED_BY_SOMEBODY = {-int(getattr(signal, name, 0)) for name in ("SIGHUP", "SIGINT", "SIGKILL", "SIGTERM")} - {0}
 
