@@ -179,13 +179,14 @@ def install(purpose: str) -> None:
     is_new = make_environment(uv)
     installer = [uv, "pip", "install", "--python", str(PYTHON)] if uv else [str(PYTHON), "-m", "pip", "install"]
     lock = ROOT / LOCKS[purpose]
-    say("Installing {} packages{}".format(count(LOCKS[purpose]), " with uv" if uv else ""))
+    lines = for_here(lock.read_text().splitlines() if is_new else not_installed(lock))
+    say("Installing {} packages{}".format(len(lines), " with uv" if uv else ""))
     if uv:
         run([*installer, "--no-deps", "-r", str(lock)])
     else:
         installer.append("--no-compile")  # bytecode is 200 MB; Python writes that of what is imported by itself
         bring_quick_pip()
-        install_side_by_side(installer, lock.read_text().splitlines() if is_new else not_installed(lock))
+        install_side_by_side(installer, lines)
     run([*installer, "--no-deps", "--no-build-isolation", "--quiet", "-e", str(ROOT)])
     with ThreadPoolExecutor(2) as pool:
         list(pool.map(lambda work: work(), (compile_for_sandboxes, remove_setuptools)))
@@ -304,6 +305,17 @@ def not_installed(lock: Path) -> List[str]:
     return [line for line in lock.read_text().splitlines() if comparable(line) not in there]
 
 
+def for_here(lines: List[str]) -> List[str]:
+    """Those lines of a lock file that are for this system and Python; all, where pip cannot be asked what it skips."""
+    program = (
+        "import sys; from pip._vendor.packaging.requirements import Requirement as Line\n"
+        "print(*(one for one in sys.argv[1:] if not Line(one).marker or Line(one).marker.evaluate()), sep='\\n')"
+    )
+    command = [str(PYTHON), "-c", program, *lines]
+    told = subprocess.run(command, check=False, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    return told.stdout.decode().strip().splitlines() if told.returncode == 0 else lines
+
+
 def comparable(line: str) -> str:
     """Name and version of a line such as `ruamel.yaml==0.18 ; marker`, whichever way the name is spelt."""
     name, _, version = line.split(";", maxsplit=1)[0].strip().partition("==")
@@ -413,11 +425,6 @@ class Progress:
         self.seen = 0
         self._lock = threading.Lock()
 
-    def leave_out(self) -> None:
-        """One of them is for another system, or another Python, and is not installed here."""
-        with self._lock:
-            self.total -= 1
-
     def show(self, package: str) -> None:
         """Print that this package is the next one."""
         with self._lock:
@@ -439,8 +446,6 @@ def run(command: List[str], progress: Optional[Progress] = None) -> None:
             last = [*last[-30:], line]
             if "pip" not in command or "uv" in Path(command[0]).stem:
                 print("   " + line, end="", flush=True)
-            elif progress and line.startswith("Ignoring "):
-                progress.leave_out()
             elif progress and line.startswith(("Collecting", "Processing", "Requirement already")):
                 progress.show(package_of(line))
     if process.returncode != 0:
@@ -578,11 +583,6 @@ def may_install() -> Optional[List[str]]:
     if not shutil.which("apt-get") or (may and subprocess.call([*may, "true"], stderr=subprocess.DEVNULL) != 0):
         return None
     return may
-
-
-def count(lock: str) -> int:
-    """How many packages `lock` names."""
-    return len((ROOT / lock).read_text().splitlines())
 
 
 def say(text: str) -> None:

@@ -247,18 +247,30 @@ def test_several_pips_install_each_package_once(project: Path, monkeypatch: pyte
     assert len(asked) == set_up.AT_ONCE
 
 
-def test_what_is_for_other_systems_is_not_among_the_packages_that_are_counted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("is_new", [True, False])
+def test_one_number_of_packages_is_told_and_it_is_what_is_installed(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], is_new: bool
 ) -> None:
-    (pip := tmp_path / "pip").write_text(
-        "#!/bin/sh\n"
-        'echo "Ignoring colorama: markers \'sys_platform == \\"win32\\"\' don\'t match your environment"\n'
-        "echo Collecting anyio==4.1\necho Collecting httpx==0.28\n"
-    )
-    pip.chmod(0o755)
-    monkeypatch.setattr(set_up, "ROOT", tmp_path)
-    set_up.run([str(pip), "-m", "pip"], set_up.Progress(3))
-    assert capsys.readouterr().out.splitlines() == ["   1 of 2  anyio", "   2 of 2  httpx"]
+    there = [f"pytest=={pytest.__version__}"]
+    wanted = ["one==1", "two==2 ; python_version > '3'"]
+    others = ["three==3 ; sys_platform == 'amiga'", "four==4 ; python_full_version < '3.11'"]
+    (project / "requirements-dev.lock").write_text("\n".join([*there, *others, *wanted]), encoding="utf-8")
+    monkeypatch.setattr(set_up, "PYTHON", Path(sys.executable))
+    monkeypatch.setattr(set_up.shutil, "which", lambda _: None)
+    monkeypatch.setattr(set_up, "make_environment", lambda _: is_new)
+    installed: list[list[str]] = []
+    monkeypatch.setattr(set_up, "install_side_by_side", lambda _, lines: installed.append(lines))
+    for name in ("bring_quick_pip", "run", "compile_for_sandboxes", "remove_setuptools", "slim_down"):
+        monkeypatch.setattr(set_up, name, lambda *_: None)
+    set_up.install("test")
+    assert installed == [[*there, *wanted] if is_new else wanted]
+    assert f"== Installing {len(installed[0])} packages\n" in capsys.readouterr().out
+
+
+def test_a_pip_that_cannot_be_asked_what_it_leaves_out_is_given_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(set_up, "PYTHON", Path("/bin/false"))
+    lines = ["one==1", "three==3 ; sys_platform == 'amiga'"]
+    assert set_up.for_here(lines) == lines
 
 
 def test_no_two_packages_have_a_file_in_common_so_that_several_pips_do_not_meet() -> None:
