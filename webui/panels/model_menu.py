@@ -22,7 +22,7 @@ SHAPES = {
     "ready": "ok",
     "untried": "off",
     "loading": "open",
-    "here": "off",
+    "here": "ok",
     "absent": "ask",
     "no_answer": "bad",
     "no_key": "ask",

@@ -57,10 +57,18 @@ def _row(
         "address": kept.address if kept is not None else "",
         "model": kept.model if kept is not None else service.models[0].name.model,
         "shape": SHAPES[model.state],
-        "said": state_said(model, words),
+        "said": _said(service, model, words),
         "used": used,
         "kept": kept is not None,
     }
+
+
+def _said(service: ServiceChoices, model: Choosable, words: Words) -> str:
+    """The state of the model that the row stands for; where its file is all there is of it, how many files there are."""
+    there = sum(one.state == "here" for one in service.models)
+    if model.state != "here" or there == len(service.models):
+        return state_said(model, words)
+    return words("models.some_here", n=there, total=len(service.models))
 
 
 def _inside(service: ServiceChoices) -> Sequence[Choosable]:

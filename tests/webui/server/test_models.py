@@ -388,6 +388,22 @@ def test_the_built_in_models_have_the_state_of_one_that_is_there() -> None:
     assert (row["said"], row["shape"], row["kept"]) == ("ready", "ok", False)
 
 
+@pytest.mark.parametrize(
+    ("lang", "some", "all_of_them"), [("en", "1 of 3 downloaded", "downloaded"), ("zh", "已下载 1/3", "已下载")]
+)
+def test_the_row_of_built_in_models_says_how_many_are_downloaded_with_the_sign_of_yes(
+    lang: str, some: str, all_of_them: str
+) -> None:
+    def row(*states: Any) -> dict[str, Any]:
+        models = tuple(Choosable(ModelName("llama_cpp", str(at)), state, 0, 9) for at, state in enumerate(states))
+        return services_data([ServiceChoices("llama_cpp", "", models)], (), "", Words(lang), local=True)["services"][0]
+
+    for states, said in ((("here", "absent", "absent"), some), (("here", "here", "here"), all_of_them)):
+        told = row(*states)
+        assert (told["said"], told["shape"]) == (said, "ok")
+    assert row("absent", "absent", "absent")["shape"] == "ask"
+
+
 def test_a_tab_chooses_for_its_conversation_and_a_new_one_has_the_choice_from_its_first_question(
     page: RawPage, service: ModelServer
 ) -> None:
