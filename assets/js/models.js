@@ -274,9 +274,11 @@ function sameServer(typed, other) {
   return Boolean(one && two) && one.host === two.host && (!typed.includes('://') || one.protocol === two.protocol);
 }
 
+// Some browsers make a host of anything: `hello world` would be hello%20world.
 function parsed(address) {
   try {
-    return new URL(address.includes('://') ? address : `http://${address}`);
+    const url = new URL(address.includes('://') ? address : `http://${address}`);
+    return /^https?:$/.test(url.protocol) && !/[\s%]/.test(url.host) ? url : null;
   } catch {
     return null;
   }

@@ -117,6 +117,21 @@ def test_edit_and_add_open_the_dialog_and_the_rows_are_drawn_anew_after_it(show:
     expect(page.get_by_role("button", name="Add a service")).to_be_focused()
 
 
+def test_the_form_says_where_questions_go_only_where_an_address_is_one(show: Show, stage: Stage) -> None:
+    page = opened(show, stage)
+    page.get_by_role("button", name="Add a service").click()
+    dialog = page.get_by_role("dialog", name="Model settings")
+    dialog.get_by_label("Service", exact=True).select_option("compatible")
+    address, note = dialog.get_by_label("Address"), dialog.locator("#p-models-note")
+    address.fill("127.0.0.1:8000/v1")
+    expect(note).to_contain_text("is sent to 127.0.0.1:8000.")
+    for none in ("hello world", "hello%20world", "ftp://example.com", "http://"):
+        address.fill(none)
+        expect(note).not_to_contain_text("is sent to")
+        address.fill("example.com")
+        expect(note).to_contain_text("is sent to example.com.")
+
+
 def test_the_menu_of_models_leads_here(show: Show, stage: Stage) -> None:
     page = show("answered")
     page.locator("#top .p-ready button").click()
