@@ -502,7 +502,7 @@ class OwnerModels:
         if inside and self._pool.has_inside:  # to look at it is no reason to unload another
             readiness.mark("model", "ready", label=label)
         else:
-            loader.start()
+            loader.start(inside=inside)
         return ActiveModel(loader, readiness, name.service, inside=inside)
 
     def _choice(self, name: ModelName, kept: ModelService | None) -> Choice:

@@ -206,10 +206,15 @@ class ModelLoader:
         """What the page calls the model."""
         return self.model.label if self.model is not None else self._label
 
-    def start(self) -> None:
-        """Begin, or begin again after a failure; does nothing while it works or when all is well."""
+    def start(self, *, inside: bool = False) -> None:
+        """Begin, or begin again after a failure; does nothing while it works or when all is well.
+
+        Args:
+            inside: It is known to be one of this process, before it is made: a service loads nothing.
+        """
         if self._task is None or (self._task.done() and _failure(self._task) is not None):
-            self._readiness.mark("model", "loading", **({"label": self._label} if self._label else {}))
+            known: dict[str, str | bool] = {"label": self._label} if self._label else {}
+            self._readiness.mark("model", "loading", **known | ({"in_process": True} if inside else {}))
             self._task = asyncio.create_task(self._load(), name="model")
             self._task.add_done_callback(self._settled)
 

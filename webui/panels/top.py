@@ -226,7 +226,9 @@ def _agents_html(speakers: Speakers, words: Words) -> str:
 
 
 def _untried(model: Part) -> bool:
-    return model.state == "ready" and not model.in_process and not model.answered and bool(model.label)
+    """A service that nobody asked yet. While it is set up it is that, too: nothing of it is loaded here."""
+    known = model.state == "ready" or (model.state == "loading" and not model.total)
+    return known and not model.in_process and not model.answered and bool(model.label)
 
 
 def _shape(model: Part) -> str:

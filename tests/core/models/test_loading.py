@@ -55,6 +55,15 @@ async def test_progress_comes_from_any_thread_and_ends_ready() -> None:
     assert model.is_closed
 
 
+async def test_that_a_model_runs_in_this_process_can_be_known_before_it_is_made() -> None:
+    for inside in (True, False):
+        readiness = Readiness()
+        loader = ModelLoader(lambda: Fetched("x"), readiness, "big")
+        loader.start(inside=inside)
+        assert (readiness["model"].label, readiness["model"].in_process) == ("big", inside)
+        await loader.aclose()
+
+
 async def test_a_failure_names_its_remedy_and_the_next_one_who_waits_tries_again() -> None:
     model, readiness = Fetched("x"), Readiness()
     model.failures = 1

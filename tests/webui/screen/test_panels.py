@@ -165,6 +165,15 @@ def test_a_service_that_answered_with_an_error_is_said_to_answer() -> None:
     assert one(tree, ".p-card .p-what").text() == "The model service answered with an error (500)"
 
 
+def test_a_service_loads_nothing_and_is_untried_while_it_is_set_up() -> None:
+    tree = parsed(top_html("", ready("loading", label="big · api.example"), EN))
+    assert one(tree, "[data-ready=loading] .p-said").text() == "Not tried yet"
+    assert tree.css_first(".p-ready .p-st.p-off") is not None
+    tree = parsed(top_html("", ready("loading", label="tiny, Transformers", in_process=True), EN))
+    assert one(tree, "[data-ready=loading] .p-said").text() == "Loading"
+    assert one(parsed(top_html("", ready("loading"), EN)), ".p-said").text() == "Loading", "nobody knows yet what it is"
+
+
 def test_fetching_is_told_in_megabytes() -> None:
     tree = parsed(
         top_html(
