@@ -7,12 +7,13 @@ import gc
 import logging
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from textwrap import fill
+from typing import TYPE_CHECKING, Final
 
 from core.errors import MissingExtraError, ParlourError, UnknownNameError, need_packages
 from core.extras import PACKAGES
 from core.settings import Settings
-from webui.commands import COMMANDS, run_command
+from webui.commands import ABOUT, COMMANDS, run_command
 from webui.commands.command_line import Parser, folder, sentence, words_for
 
 if TYPE_CHECKING:
@@ -65,6 +66,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
 
 
+_WIDTH: Final = 78  # letters of a line of help
+_BROAD: Final = 17  # where the words on a command begin, as those on an option do
+
+
 def _whole(text: str) -> int:
     try:
         return int(text)
@@ -73,13 +78,18 @@ def _whole(text: str) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
+    listed = "\n".join(f"  {name:<{_BROAD}}{about}" for name, about in ABOUT.items())
+    told = (
+        "The model is set by variables: PARLOUR_BASE_URL, PARLOUR_API_KEY and PARLOUR_MODEL, or OPENAI_API_KEY. "
+        "README.md says what each means, under “Connect another model”."
+    )
     parser = Parser(
         prog="parlour",
-        description="A chat application that runs on your own machine.",
-        epilog="The model is set by variables: PARLOUR_BASE_URL, PARLOUR_API_KEY and PARLOUR_MODEL, or OPENAI_API_KEY. "
-        "README.md says what each means, under “Connect another model”. "
-        f"Further commands: {', '.join(COMMANDS)}; `parlour check --help` and so on say what each does.",
+        usage="parlour [options]\n       parlour COMMAND …",
+        description="A chat application on your own machine. Without a command, its page opens.",
+        epilog=f"commands (`parlour check --help` and so on say more):\n{listed}\n\n{fill(told, _WIDTH)}",
         allow_abbrev=False,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--host", help="address to listen on (127.0.0.1)")
     parser.add_argument("--port", type=_whole, help="port to listen on (7860, or the next free one)")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import pytest
 
 from core.errors import MissingExtraError
 from webui.__main__ import main
+from webui.commands import COMMANDS
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -31,6 +33,18 @@ def test_an_option_that_is_wrong_is_named(arguments: list[str], capsys: pytest.C
         main(arguments)
     assert ended.value.code == 2
     assert any(word.strip("-") in one_line(capsys) for word in arguments)
+
+
+def test_help_lists_every_command_in_order_with_a_few_words_on_each(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["--help"])
+    assert ended.value.code == 0
+    said = capsys.readouterr().out
+    listed = re.findall(r"^  ([a-z]+)\s{2,}(\S.+)$", said, re.MULTILINE)
+    assert [name for name, _ in listed] == sorted(COMMANDS)
+    assert all(len(about.split()) > 3 for _, about in listed)
+    assert len({about for _, about in listed}) == len(listed)
+    assert max(map(len, said.splitlines())) <= 80
 
 
 def test_a_command_that_is_written_wrong_offers_the_near_one(
