@@ -103,7 +103,7 @@ async def open_app(
                 gate = GateMiddleware(
                     inside, uploads, forgotten=forget, functions=functions, public=public, accounts=accounts
                 )
-                with watched(asyncio.get_running_loop()):
+                with watched(asyncio.get_running_loop(), lambda: not warming.done()):
                     yield await with_accounts(gate, context, first) if accounts else gate
                 await context.deletions.finish(opened)
                 ahead.cancel()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import sys
+import sysconfig
 import threading
 import time
 from contextlib import asynccontextmanager, contextmanager, suppress
@@ -26,7 +27,7 @@ LONGEST: Final = 0.5
 _IDLE: Final = 0.5  # between two probes: an idle process wakes twice a second for this
 _BUSY: Final = 0.25
 _WORKED: Final = 0.01  # seconds of CPU between two probes from which on a loop counts as busy
-_FRAMES: Final = 20
+_FRAMES: Final = 5
 _PARTS: Final = 3  # of a file's path: enough to find it, without the folders of its user
 # Where a loop that only waits for the next event is; then it was the process that did not run, or nothing at all.
 _WAITING: Final = (
@@ -36,6 +37,9 @@ _WAITING: Final = (
     "bridge/sync.py",
     "uvicorn/server.py",
 )
+_OURS: Final = frozenset({__name__.partition(".")[0], "webui"})
+_OTHERS: Final = tuple({sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")})
+_IMPORTING: Final = "<frozen importlib"
 
 
 class Watchdog:
@@ -48,6 +52,9 @@ class Watchdog:
         loop: The loop; `watch` is called on its thread.
         clock: Seconds, for tests.
         tell: Is given each line for the log.
+        tell_of_start: Is given it in place of `tell` where something was being imported, which is done but once, and
+            while `starts` says so.
+        starts: Whether the process is still starting.
     """
 
     def __init__(
@@ -56,10 +63,15 @@ class Watchdog:
         *,
         clock: Callable[[], float] = time.monotonic,
         tell: Callable[[str], None] = _log.warning,
+        tell_of_start: Callable[[str], None] = _log.info,
+        starts: Callable[[], bool] = lambda: False,
     ) -> None:
         self._loop = loop
         self._clock = clock
         self._tell = tell
+        self._tell_of_start = tell_of_start
+        self._starts = starts
+        self._imports = False
         self._thread_id = threading.get_ident()
         self._over = threading.Event()
         self._answered = threading.Event()
@@ -99,7 +111,8 @@ class Watchdog:
         stood = self._answered_at - asked
         if stack and stood >= _BUSY and self._answered_at - before >= LONGEST:
             count("parlour.loop.stalls")
-            self._tell(f"The event loop stood still for at least {stood:.1f} s, at: {stack}")
+            tell = self._tell_of_start if self._imports or self._starts() else self._tell
+            tell(f"The event loop stood still for at least {stood:.1f} s, at: {stack}")
         return True
 
     def _answer(self) -> None:
@@ -112,21 +125,34 @@ class Watchdog:
         return _BUSY if self._worked - before >= _WORKED else _IDLE
 
     def _where(self) -> str:
-        """The calls that the loop's thread is in, the innermost last; nothing where it only waits."""
+        """The calls that the loop's thread is in, the innermost first; nothing where it only waits."""
         # The only way to another thread's stack.
         frame = sys._current_frames().get(self._thread_id)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
-        if frame is None or frame.f_code.co_filename.replace("\\", "/").endswith(_WAITING):
+        calls = list(_calls(frame))
+        if not calls:
             return ""
-        return " > ".join(reversed(list(_calls(frame))))
+        self._imports = any(one.f_code.co_filename.startswith(_IMPORTING) for one in calls)
+        told = [one for at, one in enumerate(calls) if at == 0 or _tells(one)]
+        return " < ".join(map(_place, told[:_FRAMES]))
 
 
-def _calls(frame: FrameType | None) -> Iterator[str]:
-    for _ in range(_FRAMES):
-        if frame is None:
-            return
-        file = "/".join(PurePath(frame.f_code.co_filename).parts[-_PARTS:])
-        yield f"{file}:{frame.f_lineno}:{frame.f_code.co_name}"
+def _calls(frame: FrameType | None) -> Iterator[FrameType]:
+    """Those within the loop: what runs the loop may be an import, too."""
+    while frame is not None and not frame.f_code.co_filename.replace("\\", "/").endswith(_WAITING):
+        yield frame
         frame = frame.f_back
+
+
+def _tells(frame: FrameType) -> bool:
+    """Whether it is Parlour's, or a program's on top of it: those of packages between them only make a line long."""
+    if str(frame.f_globals.get("__name__", "")).partition(".")[0] in _OURS:
+        return True
+    return not frame.f_code.co_filename.startswith((*_OTHERS, "<"))
+
+
+def _place(frame: FrameType) -> str:
+    file = "/".join(PurePath(frame.f_code.co_filename).parts[-_PARTS:])
+    return f"{file}:{frame.f_lineno}:{frame.f_code.co_name}"
 
 
 def _cpu_clock(thread_id: int) -> Callable[[], float]:
@@ -139,9 +165,13 @@ def _cpu_clock(thread_id: int) -> Callable[[], float]:
 
 
 @contextmanager
-def watched(loop: asyncio.AbstractEventLoop) -> Generator[None]:
-    """Watch the loop whose thread this is called on."""
-    watchdog = Watchdog(loop)
+def watched(loop: asyncio.AbstractEventLoop, starts: Callable[[], bool] = lambda: False) -> Generator[None]:
+    """Watch the loop whose thread this is called on.
+
+    Args:
+        starts: Whether the process is still starting: who waits for its address is told nothing else.
+    """
+    watchdog = Watchdog(loop, starts=starts)
     watchdog.start()
     try:
         yield

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -33,18 +36,30 @@ class Watched:
         self.loop = asyncio.new_event_loop()
         self.clock = Clock()
         self.told: list[str] = []
+        self.told_of_start: list[str] = []
+        self.starting = False
         self.thread = threading.Thread(target=self._run, daemon=True)
         self._ready = threading.Event()
         self.thread.start()
         assert self._ready.wait(10)
 
     def _run(self) -> None:
-        self.watchdog: Any = Watchdog(self.loop, clock=self.clock, tell=self.told.append)
+        self.watchdog: Any = Watchdog(
+            self.loop,
+            clock=self.clock,
+            tell=self.told.append,
+            tell_of_start=self.told_of_start.append,
+            starts=lambda: self.starting,
+        )
         self._ready.set()
         self.loop.run_forever()
 
-    def block(self, seconds: float) -> None:
-        """Block the loop until the watchdog has looked where it is, while the clock goes on."""
+    def block(self, seconds: float, within: Callable[[Callable[[], None]], None] = lambda work: work()) -> None:
+        """Block the loop until the watchdog has looked where it is, while the clock goes on.
+
+        Args:
+            within: Calls what blocks.
+        """
         begun, looked, where = threading.Event(), threading.Event(), self.watchdog._where
         probing = threading.Thread(target=self.watchdog.probe)
 
@@ -53,10 +68,13 @@ class Watched:
             looked.set()
             return found
 
-        def stand_still(key: str) -> None:
+        def blocks() -> None:
             begun.set()
             assert looked.wait(10)
             self.clock.now += seconds
+
+        def stand_still(key: str) -> None:
+            within(blocks)
 
         self.watchdog._where = look
         self.loop.call_soon_threadsafe(stand_still, SECRET)
@@ -85,6 +103,48 @@ def test_a_stall_is_told_with_its_place_and_nothing_that_was_said(one: Watched) 
     assert "core/bridge/test_watchdog.py" in line
     assert ":stand_still" in line
     assert SECRET not in line
+
+
+def deep(work: Callable[[], None], depth: int = 30) -> None:
+    """Calls it below many calls of our own and of the standard library in turn."""
+    functools.reduce(lambda _, __: deep(work, depth - 1) if depth else work(), [0, 0])
+
+
+def test_the_line_begins_with_the_innermost_call_and_stays_short(one: Watched) -> None:
+    one.block(0.8, within=deep)
+    (line,) = one.told
+    places = line.partition(" at: ")[2].split(" < ")
+    assert len(places) == 5
+    assert "threading.py" in places[0], "who blocks, whosever it is"
+    assert ":blocks" in places[1]
+    assert all("test_watchdog.py" in place for place in places[1:])
+    assert len(line) < 400
+
+
+def test_an_import_is_told_to_whoever_asks_alone(one: Watched, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A package is imported once: who waits for the address of the page can do nothing about it."""
+    (tmp_path / "slowly_imported.py").write_text("import builtins\nbuiltins.slowly_imported()\n", encoding="utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    def imported(work: Callable[[], None]) -> None:
+        monkeypatch.setattr("builtins.slowly_imported", work, raising=False)
+        import_module("slowly_imported")
+
+    one.block(0.8, within=imported)
+    assert one.told == []
+    assert ":imported" in one.told_of_start[0]
+    assert "<frozen" not in one.told_of_start[0]
+    one.block(0.8)
+    assert len(one.told) == 1, "and what is no import, to everybody"
+
+
+def test_before_the_start_is_over_nobody_is_warned(one: Watched) -> None:
+    one.starting = True
+    one.block(0.8)
+    assert (one.told, len(one.told_of_start)) == ([], 1)
+    one.starting = False
+    one.block(0.8)
+    assert (len(one.told), len(one.told_of_start)) == (1, 1)
 
 
 def test_a_short_stall_is_not_told(one: Watched) -> None:
