@@ -64,7 +64,7 @@ def _row(
 
 
 def _said(service: ServiceChoices, model: Choosable, words: Words) -> str:
-    """The state of the model that the row stands for; where its file is all there is of it, how many files there are."""
+    """The state of the model that the row stands for, or how many of its models are downloaded."""
     there = sum(one.state == "here" for one in service.models)
     if model.state != "here" or there == len(service.models):
         return state_said(model, words)

@@ -154,7 +154,8 @@ def test_the_loop_of_the_page_is_watched_for_as_long_as_it_is_open(
     told: list[object] = []
 
     @contextmanager
-    def watched(loop: asyncio.AbstractEventLoop) -> Generator[None]:
+    def watched(loop: asyncio.AbstractEventLoop, starts: Callable[[], bool]) -> Generator[None]:
+        assert starts(), "what is still being made ready warns nobody"
         told.append(loop)
         yield
         told.append("ended")
