@@ -104,9 +104,9 @@ async def test_what_stands_in_documents_is_found_by_its_words_and_by_nobody_else
 
 async def until_read(workspace: Workspace, library: str, conversation: str) -> None:
     """Wait until all documents of both were read."""
-    await workspace.intake.wait(conversation, [one.id for one in await workspace.documents.list(conversation)], 30)
-    for record in (await workspace.libraries.opened(library)).documents:
-        await workspace.intake.wait_for_first_pages(record.id, 30)
+    records = [*await workspace.documents.list(conversation), *(await workspace.libraries.opened(library)).documents]
+    read = await workspace.intake.wait(conversation, [one.id for one in records], 300)
+    assert {one.status for one in read} == {"ready"}
 
 
 async def shown(of: House, view: View) -> str:
