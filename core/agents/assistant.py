@@ -30,7 +30,7 @@ from core.errors import SettingsError, StorageError, shown
 from core.llm.tokens import estimate_tokens
 from core.messages.content import ContentItem
 from core.messages.message import ASSISTANT, FUNCTION, SYSTEM, USER, Message
-from core.rag.attached import in_library, listed, without_text
+from core.rag.attached import Attached, in_library, listed, without_text
 from core.rag.config import RAGConfig
 from core.tools.base import files_of
 from core.tools.builtin.ask_documents import AskDocuments
@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from core.llm.open_model import GivenModel
     from core.llm.request import Stream
     from core.llm.transcription import Transcriber
-    from core.rag.attached import Attached
     from core.rag.library import Library
     from core.tools.base import BaseTool
 
@@ -232,11 +231,16 @@ class Assistant(FnCallAgent):
                 yield event
 
     async def _told_of_library(
-        self, messages: list[Message], library: Library, documents: Collection[str], lang: Lang
+        self,
+        messages: list[Message],
+        library: Library,
+        documents: Collection[str],
+        lang: Lang,
+        lost: Sequence[Attached],
     ) -> tuple[list[Message], list[str]]:
         """The conversation, in which the model is told of the documents that a program gave; and which hold no text."""
         try:
-            files = await asyncio.to_thread(in_library, library, documents)
+            files = await _all_of(library, documents, lost)
             return await self._told_of(files, messages, lang, library), without_text(files, lang)
         except StorageError:  # the search says what is wrong
             return messages, []
@@ -279,14 +283,18 @@ class Assistant(FnCallAgent):
     ) -> Stream:
         """The reply where there are documents."""
         small, unread = self._model().small, list[str]()
-        if self._attached is None:  # else the page says it
-            messages, unread = await self._told_of_library(messages, library, documents, lang)
+        attached = self._attached
+        if attached is None:  # else the page says it
+            lost = [] if self.has_library else await asyncio.to_thread(self._lost, messages)
+            messages, unread = await self._told_of_library(messages, library, documents, lang, lost)
+            if lost:
+                attached = partial(_all_of, library, documents, lost)
         fits = self._fits_whole(messages)
-        finder = self._finder(messages, library, documents, lang, fits)
+        finder = self._finder(messages, library, documents, lang, fits, attached)
         ask = self._search(finder, unread)
         queries = {} if small else await self._queries(library, documents)
         tools: dict[str, BaseTool] = {**queries, **self.function_map, ask.name: ask}
-        read = await self._reading(library, documents, fits, unread)
+        read = await self._reading(library, documents, fits, unread, attached)
         if read is not None:
             tools[read.name] = read
         loop = self._loop(tools, list(self.function_map) if small else None)
@@ -311,7 +319,12 @@ class Assistant(FnCallAgent):
         return max(0, few, min(_MOST_WHOLE, int(room * _WHOLE_SHARE), free - _said(messages)))
 
     async def _reading(
-        self, library: Library, documents: Collection[str], fits: int, unread: Sequence[str]
+        self,
+        library: Library,
+        documents: Collection[str],
+        fits: int,
+        unread: Sequence[str],
+        attached: Callable[[], Awaitable[Sequence[Attached]]] | None,
     ) -> ReadDocuments | None:
         """The tool that reads all of them; `None` where they surely fit into one request, or the model is small."""
         if self._model().small or not self._rag.read_all or not self._rag.whole_documents:
@@ -324,7 +337,7 @@ class Assistant(FnCallAgent):
         if letters <= few:  # no letter is more than a token
             return None
         keeps = self._rag.keep_notes
-        reader = WholeReader(library, documents, self._model(), fits, few, self._attached, keeps)
+        reader = WholeReader(library, documents, self._model(), fits, few, attached, keeps)
         return ReadDocuments(reader, unread=unread)
 
     @staticmethod
@@ -345,15 +358,22 @@ class Assistant(FnCallAgent):
         return {AskTables.name: AskTables(tables, partial(library.tables.ask, documents))}
 
     def _finder(
-        self, messages: list[Message], library: Library, documents: Collection[str], lang: Lang, fits: int
+        self,
+        messages: list[Message],
+        library: Library,
+        documents: Collection[str],
+        lang: Lang,
+        fits: int,
+        attached: Callable[[], Awaitable[Sequence[Attached]]] | None,
     ) -> Finder:
         """What finds passages for this reply.
 
         Args:
             fits: Tokens of documents that are given whole where the question is about all of them.
+            attached: Tells of all files, where some are not in the library.
         """
         model, question = self._model(), last_question(messages)
-        return Finder(library, documents, model, self._rag, self._words, lang, question, self._attached, fits)
+        return Finder(library, documents, model, self._rag, self._words, lang, question, attached, fits)
 
     def _search(self, finder: Finder, unread: Sequence[str] = ()) -> AskDocuments:
         """The tool that finds passages for this reply.
@@ -424,6 +444,10 @@ class Assistant(FnCallAgent):
         most = self.max_iteration
         return ToolLoop(self._model(), tools, offered, self.name, self.extra_generate_cfg, most)
 
+    def _lost(self, messages: list[Message]) -> list[Attached]:
+        """The documents that were passed over, as they could not be read: no answer may be said to rest on them."""
+        return [Attached(name, "failed") for name in self._own.passed_over(conversation_files(messages))]
+
     def _may_have_documents(self, messages: list[Message]) -> bool:
         if self.has_library:
             return self._documents is None or bool(self._documents)
@@ -442,6 +466,11 @@ class Assistant(FnCallAgent):
         if self._documents is None:
             return self._library, [document.id for document in await asyncio.to_thread(self._library.documents)]
         return self._library, self._documents
+
+
+async def _all_of(library: Library, documents: Collection[str], lost: Sequence[Attached]) -> list[Attached]:
+    """The documents of a library, and those that could not be read. Raises StorageError."""
+    return [*await asyncio.to_thread(in_library, library, documents), *lost]
 
 
 def is_resumed(context: Mapping[str, Any]) -> bool:

@@ -88,7 +88,7 @@ class FileLibrary:
         self._guard = threading.Lock()
         self._library: Library | None = None
         self._read: dict[_Key, str] = {}  # its document
-        self._unreadable: set[_Key] = set()
+        self._unreadable: dict[_Key, str] = {}  # what it is called, where it is a document
         self._unreachable: set[str] = set()
         self._kept: Path | None = None
         self._called: dict[str, str] = {}  # names of files that have others on the disk
@@ -137,6 +137,19 @@ class FileLibrary:
             if new:
                 self._read_in(library, new, told, stopped or threading.Event())
             return library, list(dict.fromkeys(self._read[key] for key, _ in files if key in self._read))
+
+    def passed_over(self, more: Iterable[str] = ()) -> list[str]:
+        """The names of documents that could not be read and were passed over, of those that are there now.
+
+        Args:
+            more: Files of the conversation.
+        """
+        with self._guard:
+            if not any(self._unreadable.values()):
+                return []
+            wanted = [*self._wanted(), *(_Wanted(path, "talk", "may_fail") for path in more)]
+            keys = [_key_if_there(one) for one in wanted]
+            return [name for key in dict.fromkeys(keys) if key is not None and (name := self._unreadable.get(key, ""))]
 
     def hold(self, data: bytes, name: str, called: str) -> str:
         """Keep bytes that a conversation brought, as long as this is there; returns the path, to be read like a file.
@@ -192,9 +205,10 @@ class FileLibrary:
             raise error
         if is_stopped or not one.may_fail(error):
             raise _naming(error, one.name)
-        self._unreadable.add(key)
+        is_document = not isinstance(error, UnsupportedFormatError)
+        self._unreadable[key] = one.name if is_document else ""
         _log.log(
-            logging.INFO if isinstance(error, UnsupportedFormatError) else logging.WARNING,
+            logging.WARNING if is_document else logging.INFO,
             "The file %r is passed over; tools may still use it: %s",
             one.name,
             error,
@@ -295,6 +309,13 @@ def _key(one: _Wanted) -> _Key | None:
             return None
         raise
     return str(file), found.st_size, found.st_mtime_ns
+
+
+def _key_if_there(one: _Wanted) -> _Key | None:
+    try:
+        return _key(one)
+    except BrokenDocumentError:
+        return None
 
 
 def _files_at(path: str) -> list[_Wanted]:

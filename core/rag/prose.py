@@ -20,6 +20,7 @@ _ABBREVIATION = re.compile(
 _LONGEST_ABBREVIATION = 8  # letters, with what stands before it and the full stop
 _ITEM = re.compile(r"\W*\d{1,3}(?:\.\d{1,3})*\.$")
 _SECTION = re.compile(r"(?<![\d.,])\d{1,3}(?:\.\d{1,3})+\.$")
+_DAY = re.compile(r"(?<!\bI )\b(?:am|vom|[Zz]um|bis|ab|dem|den|der|des|seit|[Ii]m|beim) (?:[1-9]|[12]\d|3[01])\.$")
 _TAIL = 40  # letters in which it is looked for
 _IDEOGRAPH = re.compile("[\u3000-\u30ff\u3400-\u9fff\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff]")
 _TOKENS_PER_IDEOGRAPH = 0.75
@@ -48,16 +49,18 @@ def _goes_on(text: str, start: int, end: int, at: int) -> bool:
 
 
 def goes_on_after(text: str, letter: str) -> bool:
-    """Whether the full stop at the end belongs to the number of a section, such as "1.2.", and ends no sentence.
+    """Whether the full stop at the end belongs to a number such as "1.2." or "am 31." and ends no sentence.
 
     Args:
         letter: What follows after the space; "" if nothing does.
     """
     if not letter or not text.endswith((".", ".\n")):  # most do not, and looking is dear
         return False
-    number = _SECTION.search(text) if text.removesuffix("\n")[-2:-1].isdecimal() else None
-    if number is None:
+    if not text.removesuffix("\n")[-2:-1].isdecimal():
         return False
+    number = _SECTION.search(text)
+    if number is None:
+        return letter.isalpha() and bool(_DAY.search(text))
     is_first = not any(sign.isalnum() for sign in text[: number.start()])
     return is_first or letter.islower() or ideographs(letter) > 0
 

@@ -434,3 +434,22 @@ def test_who_says_so_counts_where_it_is_no_source() -> None:
     assert not Support(_POLICY).numbers(
         "According to the Norwegian minister of finance in Oslo, cash is insured, 1,200."
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "cuts"),
+    [
+        (
+            "Der Vertrag endet am 31. März 2027. Er gilt weiter.",
+            ["Der Vertrag endet am 31. März 2027. ", "Er gilt weiter."],
+        ),
+        ("Bis zum 1. Mai gilt er. So ist es.", ["Bis zum 1. Mai gilt er. ", "So ist es."]),
+        ("Im 3. Quartal stieg er.", ["Im 3. Quartal stieg er."]),
+        ("I am 31. My brother is 40.", ["I am 31. ", "My brother is 40."]),
+        ("Am Ende zahlte er 45. Sie nichts.", ["Am Ende zahlte er 45. ", "Sie nichts."]),
+    ],
+)
+def test_a_german_day_or_ordinal_ends_no_sentence(text: str, cuts: list[str]) -> None:
+    from core.rag.prose import sentence_spans
+
+    assert [text[start:end] for start, end in sentence_spans(text)] == cuts
