@@ -154,7 +154,8 @@ def postgres(empty_postgres: Callable[[], str]) -> str:
     return empty_postgres()
 
 
-FORMS = ("sqlite", "postgresql", "each work twice")
+# Each work twice is SQLite too, and stricter: once alone is left to `make test-all`.
+FORMS = (pytest.param("sqlite", marks=pytest.mark.slow), "postgresql", "each work twice")
 
 
 async def opened_form(request: pytest.FixtureRequest, folder: Path) -> Database:
