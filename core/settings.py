@@ -111,6 +111,7 @@ class Settings(GrownSettings):
             such as how long each step took; 0 for never.
         code_kernels: How many kernels of the code interpreter one browser's conversations may keep; the one that was
             used longest ago makes room. The one local owner may have all.
+        documents_waiting: How many documents of one owner may be read or wait for it; 0 for any number.
         files_mb: How much room the files of one browser may take, in MiB; 0 for no limit. The one local owner has no
             limit, here and in the next two.
         uploads_per_hour: How many files one browser may send in an hour; 0 for no limit.
@@ -194,6 +195,7 @@ class Settings(GrownSettings):
     replies_at_once: int = Field(default=2, ge=1)
     keep_events_days: float = Field(default=90.0, ge=0)
     code_kernels: int = Field(default=1, ge=1)
+    documents_waiting: int = Field(default=2000, ge=0)
     files_mb: int = Field(default=1024, ge=0)
     uploads_per_hour: int = Field(default=200, ge=0)
     messages_per_day: Pair = (200, 0)

@@ -13,6 +13,12 @@ export async function sent(files, limit, { tell, taken }) {
     const answer = limit && file.size > limit * MIB
       ? { failed: say('libraries_too_large', { name: file.name, limit }) }
       : await send(file, library, (n) => tell('run', say('libraries_sending', { name: file.name, n })));
+    if (answer.again) {  // as many wait to be read as may: this one goes when some of them are
+      tell('run', answer.failed);
+      await new Promise((go) => { setTimeout(go, answer.again * 1000); });
+      next -= 1;
+      continue;
+    }
     if (answer.failed) { refused.push(answer.failed); continue; }
     sum.fresh += answer.fresh;
     sum.known += answer.known;
@@ -45,7 +51,7 @@ function read(answer) {
   if (said) return { failed: said };
   try {
     const told = JSON.parse(responseText);  // a refusal says why
-    return status === 200 ? told : { failed: told.failed ?? say('libraries_failed') };
+    return status === 200 ? told : { failed: told.failed ?? say('libraries_failed'), again: told.again };
   } catch {
     return { failed: say('libraries_failed') };
   }

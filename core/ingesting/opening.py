@@ -92,6 +92,7 @@ async def opened_house(settings: Settings, owner: str, at_once: int, *, vectors:
         async def same(_: str) -> AsyncGenerator[Library]:
             yield index
 
+        # Of a run a few files are on their way at any time, however many it has: it waits by itself.
         intake = Intake(every, same, _nobody_looks, (at_once, at_once))
         opened.push_async_callback(intake.aclose)
         yield House(every.of(owner), OwnerIntake(intake, every.of(owner)), index, config)

@@ -74,6 +74,7 @@ class Intake:
         sharing: As of `SharedReading`.
         worker: As of `SharedReading`.
         jobs: As of `MakingVectors`; left out, vectors are made by whoever has an index open.
+        most_waiting: How many documents of one owner may be read or wait for it; 0 for any number.
 
     Attributes:
         jobs: What is being read here, by the ids of documents.
@@ -92,6 +93,7 @@ class Intake:
         sharing: Sharing | None = None,
         worker: str | None = None,
         jobs: VectorJobs | None = None,
+        most_waiting: int = 0,
     ) -> None:
         self._stores = stores
         self._index = index
@@ -100,6 +102,7 @@ class Intake:
         if sharing is not None:
             sharing = replace(sharing, most=at_once[0], each=at_once[1])
         self.shared = SharedReading(stores, self.jobs, self._begin_taken, self.changed, sharing=sharing, worker=worker)
+        self.shared.most_waiting = most_waiting
         self._news = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
         self.preparing = Preparing(index, lambda owner: changed(owner, None), is_told=jobs is not None)

@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 import logging
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from core.errors import NotFoundError, StorageError
 from core.rag.attached import Attached
+from core.reading.attachments import kind_of
 from core.reading.intake import is_locked, take_out
 from core.reading.job import patience
 from core.reading.senses import AGREED, asked_first
+from core.storage.reading_rows import check_waiting
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Generator, Mapping, Sequence
@@ -20,6 +23,7 @@ if TYPE_CHECKING:
     from core.rag.document import ReadingProgress
     from core.rag.grown.makers import HeldUp
     from core.rag.library import Library
+    from core.reading.attachments import Named
     from core.reading.intake import Intake
     from core.reading.job import ReadingJob
     from core.reading.preparing import Made
@@ -50,8 +54,26 @@ class OwnerIntake:
         self._intake = intake
         self._stores = stores
 
+    async def check_room_for(self, files: Sequence[Named], *, more: int = 0) -> None:
+        """Check that the documents among these files may wait to be read, before their question is kept.
+
+        Args:
+            more: Documents beside them.
+
+        Raises:
+            TooManyRequestsError: key `reading_full`: so many of this owner wait that no more may.
+        """
+        most, more = self._intake.shared.most_waiting, more + sum(kind_of(file) == "document" for file in files)
+        if most and more:
+            check_waiting(await self._stores.documents.waiting(), more, most)
+
     async def add(
-        self, conversation_id: str | None, file: FileRecord, *, collection_id: str | None = None
+        self,
+        conversation_id: str | None,
+        file: FileRecord,
+        *,
+        collection_id: str | None = None,
+        is_let_in: bool = False,
     ) -> DocumentRecord:
         """Note the document and begin to read it; one that failed before is tried again.
 
@@ -60,20 +82,28 @@ class OwnerIntake:
         Args:
             conversation_id: The conversation that it belongs to; `None` if it belongs to a named library.
             collection_id: The named library. Added once more, what was called off there is read after all.
+            is_let_in: Whether it waits however many do: what came with a question that is kept already was looked at
+                before (`check_room_for`).
 
         Raises:
             NotFoundError: The conversation, library or file is not the owner's.
+            TooManyRequestsError: key `reading_full`: so many of this owner wait that no more may.
         """
-        record, hold, epoch = await self.noted(conversation_id, file, collection_id=collection_id)
+        record, hold, epoch = await self.noted(conversation_id, file, collection_id=collection_id, is_let_in=is_let_in)
         again = record.status == "failed" and not (is_locked(record) or asked_first(record))
         if again or (record.status == "cancelled" and collection_id is not None):
-            return await self.retry(record.id)
+            return await self._retry(record.id, is_let_in=is_let_in)
         if record.status == "reading":
             await self._intake.begin(record, hold, epoch)
         return record
 
     async def noted(
-        self, conversation_id: str | None, file: FileRecord, *, collection_id: str | None = None
+        self,
+        conversation_id: str | None,
+        file: FileRecord,
+        *,
+        collection_id: str | None = None,
+        is_let_in: bool = False,
     ) -> tuple[DocumentRecord, Hold, int]:
         """Note the document, and that it is to be read here; as `add`.
 
@@ -81,6 +111,8 @@ class OwnerIntake:
             The document, how its reading begins, and the epoch of that; 0 where it was there already.
         """
         hold = self._intake.shared.hold(self._stores, patience=patience(file))
+        if is_let_in:
+            hold = replace(hold, most=0)
         record, epoch = await self._stores.documents.add_to_read(
             conversation_id, file.id, file.name, hold, collection_id=collection_id
         )
@@ -265,7 +297,11 @@ class OwnerIntake:
 
         Raises:
             NotFoundError: There is none such of this owner.
+            TooManyRequestsError: key `reading_full`, as of `add`.
         """
+        return await self._retry(document_id, password)
+
+    async def _retry(self, document_id: str, password: str = "", *, is_let_in: bool = False) -> DocumentRecord:
         before = await self._stores.documents.get(document_id)
         if before.status not in _UNREAD:
             if document_id in self.preparing():
@@ -274,7 +310,7 @@ class OwnerIntake:
         there, facts = before.library_id, before.facts
         if asked_first(before):
             facts = {**(facts or {}), AGREED: True}
-        hold = await self._hold(before, password)
+        hold = await self._hold(before, password, is_let_in=is_let_in)
         record, epoch = await self._stores.documents.begin(
             document_id, hold, _UNREAD, library_id=there, facts=facts, anew=there is not None
         )
@@ -300,6 +336,7 @@ class OwnerIntake:
 
         Raises:
             NotFoundError: There is none such of this owner.
+            TooManyRequestsError: key `reading_full`, as of `add`.
         """
         before = await self._stores.documents.get(document_id)
         if before.status != "ready":
@@ -391,12 +428,15 @@ class OwnerIntake:
         self._intake.shared.known.pop(record.id, None)
         self._intake.changed(self._owner, record.conversation_id)
 
-    async def _hold(self, record: DocumentRecord, password: str = "", *, restores: bool = False) -> Hold:
+    async def _hold(
+        self, record: DocumentRecord, password: str = "", *, restores: bool = False, is_let_in: bool = False
+    ) -> Hold:
         """How the reading of a document begins that was read before, or in vain."""
         shared, waits = self._intake.shared, 0.0
         if shared.sharing is not None:
             waits = patience(await self._stores.files.record(record.file_id))
-        return shared.hold(self._stores, patience=waits, password=password, restores=restores)
+        hold = shared.hold(self._stores, patience=waits, password=password, restores=restores)
+        return replace(hold, most=0) if is_let_in else hold
 
     def _attached(self, record: DocumentRecord) -> Attached:
         progress, facts = self.progress(record.id), record.facts or {}

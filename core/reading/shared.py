@@ -63,6 +63,7 @@ class SharedReading:
     Attributes:
         known: What others read, or nobody yet, by the ids of documents; as of the last look.
         held: What is held here beside the jobs, each with its epoch.
+        most_waiting: How many documents of one owner may be read or wait for it; 0 for any number.
     """
 
     _open: ClassVar[WeakSet[SharedReading]] = WeakSet()  # all of this process: another one may read on the same data
@@ -84,6 +85,7 @@ class SharedReading:
         self.lasts, self._beat = (sharing.lease, sharing.beat) if sharing is not None else (LEASE_SECONDS, BEAT)
         self.known: dict[str, Unread] = {}
         self.held: dict[str, int] = {}
+        self.most_waiting = 0
         self._leases: LeaseWatch[Unread] = LeaseWatch(by_clock=sharing is not None)
         self._renewing = Renewing(self, self.holds, self.lose, beat=self._beat, lasts=self.lasts)
         self._taking: Taking[Unread] | None = None
@@ -107,10 +109,11 @@ class SharedReading:
             patience: For how many seconds others may go before.
             password: Opens it; kept sealed where another process may read it, else nowhere.
         """
+        most = 0 if restores else self.most_waiting
         if self.sharing is None:
-            return Hold(self.worker, self.lasts, time.time(), restores)
+            return Hold(self.worker, self.lasts, time.time(), restores, most=most)
         sealed = self._stores.sealer.seal(password, "password", mine.owner) if password else ""
-        return Hold(QUEUED, due=time.time() + patience, restores=restores, password=sealed)
+        return Hold(QUEUED, due=time.time() + patience, restores=restores, password=sealed, most=most)
 
     def opened(self, taken: Taken) -> str:
         """The password of what was taken; "" where it cannot be read, so that its owner is asked for it."""

@@ -17,7 +17,7 @@ from core.storage.conversations import (
     unneeded,
     use_files,
 )
-from core.storage.reading_rows import begin_reading, check_read_by, end_reading
+from core.storage.reading_rows import begin_reading, check_read_by, end_reading, waiting_of
 from core.storage.statements import (
     KNOWN_IN_PART,
     LENT_LIBRARIES,
@@ -183,6 +183,7 @@ class DocumentStore:
 
         Raises:
             NotFoundError: The conversation, library or file is not the owner's.
+            TooManyRequestsError: As of `begin_reading`.
         """
 
         def note(connection: Connection) -> tuple[DocumentRecord, int]:
@@ -278,6 +279,7 @@ class DocumentStore:
 
         Raises:
             NotFoundError: There is none such of this owner.
+            TooManyRequestsError: As of `begin_reading`.
         """
 
         def note(connection: Connection) -> tuple[DocumentRecord, int]:
@@ -288,6 +290,10 @@ class DocumentStore:
             return now, begin_reading(connection, now, hold, before if anew else None) if done else 0
 
         return await self._database.write(note)
+
+    async def waiting(self) -> int:
+        """How many are read or wait for it. Raises StorageError."""
+        return await self._database.read(lambda c: waiting_of(c, self._owner))
 
     async def call_off(self, document_id: str) -> bool:
         """Have nobody read a document any more; whether its reader has to do so, and is asked.

@@ -7,12 +7,12 @@ from dataclasses import asdict, dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
 
-from sqlalchemy import Connection, delete, select, text
+from sqlalchemy import Connection, delete, func, select, text
 
-from core.errors import LeaseLostError
+from core.errors import LeaseLostError, TooManyRequestsError
 from core.storage.base import QUEUED
 from core.storage.dialects import clock, notify, upsert
-from core.storage.tables import readings
+from core.storage.tables import documents, readings
 
 if TYPE_CHECKING:
     from core.storage.base import DocumentRecord
@@ -28,6 +28,7 @@ class Hold:
         due: When its turn is, in Unix seconds: of those that wait, who is due first comes first.
         restores: Whether it is read again because the index had lost it.
         password: Opens it, sealed; "" for none.
+        most: How many documents of its owner may be read or wait for it, this one included; 0 for any number.
     """
 
     worker: str
@@ -35,10 +36,13 @@ class Hold:
     due: float = 0.0
     restores: bool = False
     password: str = ""
+    most: int = 0
 
 
 _STATE: Final = ("status", "library_id", "pages", "facts", "error")
 """What reading a document changes of its row."""
+_AGAIN: Final = 10
+"""Seconds after which some of those that wait may well be read."""
 
 
 def begin_reading(
@@ -48,7 +52,12 @@ def begin_reading(
 
     Args:
         before: The document as it was, if it is read anew or on.
+
+    Raises:
+        TooManyRequestsError: key `reading_full`: so many of its owner wait already.
     """
+    if hold.most:
+        check_waiting(waiting_of(connection, record.owner_id, but=record.id), 1, hold.most)
     values: dict[str, Any] = {
         "worker": hold.worker,
         "lease_until": None if hold.worker == QUEUED else clock() + hold.lasts,
@@ -70,6 +79,38 @@ def begin_reading(
     if hold.worker == QUEUED:
         notify(connection, "document")
     return epoch
+
+
+def waiting_of(connection: Connection, owner: str, *, but: str = "") -> int:
+    """How many documents of an owner are read or wait for it.
+
+    Args:
+        but: One that does not count.
+    """
+    unread = readings.join(documents, documents.c.id == readings.c.document_id)
+    mine = (readings.c.owner_id == owner) & (documents.c.status == "reading") & (documents.c.id != but)
+    return connection.execute(select(func.count()).select_from(unread).where(mine)).scalar_one()
+
+
+def check_waiting(waiting: int, more: int, most: int) -> None:
+    """Nothing, where so many documents more may wait to be read.
+
+    Args:
+        waiting: How many do.
+        most: How many may; 0 for any number.
+
+    Raises:
+        TooManyRequestsError: key `reading_full`: no more may.
+    """
+    if most and more and waiting + more > most:
+        raise TooManyRequestsError(
+            f"{waiting:,} of your documents wait to be read, and no more than {most:,} may.",
+            hint="Wait until some of them are read, or stop reading those that you do not need; then add it again.",
+            key="reading_full",
+            retry_after=_AGAIN,
+            waiting=f"{waiting:,}",
+            limit=f"{most:,}",
+        )
 
 
 def first_epoch() -> int:

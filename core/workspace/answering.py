@@ -113,6 +113,7 @@ class Answering:
                 sharing=runs.sharing,
                 worker=worker,
                 jobs=shelves.jobs if shelves is not None else None,
+                most_waiting=settings.documents_waiting,
             ),
             models=AllModels(settings, stores, model, lambda owner: changed(owner, None), fixed=brings_model),
             toolbox=Toolbox(stores, sealer, settings, self._code.of),

@@ -90,13 +90,17 @@ class Conversation:
             ConflictError: key `busy`: the conversation is being answered; `queue_changed`: `queued` was changed.
             NotFoundError: The conversation or a file is not the owner's, or `queued` does not wait any more.
             NoSpaceError: The disk is full; nothing was stored.
+            TooManyRequestsError: key `reading_full`: as many documents of the owner wait to be read as may.
         """
         plain, removed = checked_text(text, len(file_ids))
         with self.runs.reserve(self.id, held):
             thread = await self.messages()
             files = [await self.stores.files.record(file_id) for file_id in file_ids]
+            is_long = len(plain) > LONGEST_SHOWN
+            if queued is None and (files or is_long):  # what waited for this moment was let in before
+                await self.services.intake.check_room_for(files, more=is_long)
             pasted: FileRecord | None = None
-            if len(plain) > LONGEST_SHOWN:
+            if is_long:
                 # A small model cannot cope with so much at once; as a document all of it stays within reach.
                 name = "pasted text.txt" if lang == "en" else "粘贴的文本.txt"
                 pasted = await self.stores.files.put(name, plain.encode())
@@ -561,7 +565,7 @@ class Conversation:
     ) -> Turn:
         """Who answers; the documents among the question's files are being read from now on."""
         documents = [file for file in files if kind_of(file) == "document"]
-        needed = [(await self.services.intake.add(self.id, file)).id for file in documents]
+        needed = [(await self.services.intake.add(self.id, file, is_let_in=True)).id for file in documents]
         return Turn(self.services, self.id, loader=loader, thread=thread, needed=needed, lang=lang)
 
     async def _files_of(self, *messages: Message) -> list[FileRecord]:

@@ -57,8 +57,10 @@ class ConversationQueue:
         Raises:
             ParlourError: key `empty_message`, `message_too_long` or `messages_full`.
             NotFoundError: The conversation is not the owner's.
+            TooManyRequestsError: key `reading_full`, as of `Conversation.ask`.
         """
         checked_text(text, len(file_ids))
+        await self._services.intake.check_room_for(await self._records(file_ids))
         if len(await self._queued.list(self._conversation.id)) >= MOST:
             hint = "Wait until some of them are sent."
             raise ParlourError("Too many messages wait already.", hint=hint, key="messages_full", most=MOST)

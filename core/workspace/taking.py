@@ -107,7 +107,7 @@ class Taking:
         imported = await bring_in(path, self._stores, name=name, told=told, used_at=used_at, unless_there=unless_there)
         read: dict[str, list[str]] = {}
         for conversation_id, file in imported.documents:
-            document = await self._services.intake.add(conversation_id, file)
+            document = await self._services.intake.add(conversation_id, file, is_let_in=True)
             read.setdefault(conversation_id, []).append(document.id)
         self._services.changed(None)
         ends = time.monotonic() + patience

@@ -149,7 +149,7 @@ class Turn:
         for key, file in lacked.items():
             # What failed or was called off is read again where its owner asks for it.
             if key not in known and can_be_read(file, hears=hears):
-                await self._intake.add(self._conversation_id, file)
+                await self._intake.add(self._conversation_id, file, is_let_in=True)
         mine = [one for one in await documents.list(self._conversation_id) if one.file_id in lacked]
         read = await self._intake.wait(self._conversation_id, [one.id for one in mine], _DOCUMENTS_WITHIN)
         return {one.file_id: stead for one in read if (stead := stead_of(one)) is not None}

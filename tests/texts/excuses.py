@@ -48,6 +48,7 @@ _LISTED: Mapping[str, str] = {
         core.storage.summaries: SummaryStore.*
         core.storage.conversations: use_files
         core.storage.documents: DocumentStore.*
+        core.storage.reading_rows: waiting_of
         core.storage.libraries: LibraryStore.*
         core.storage.files: FileStore.*
         core.storage.folders: FolderStore.* folder_of

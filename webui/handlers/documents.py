@@ -258,7 +258,9 @@ class LibraryRoutes:
             if isinstance(error, TooLargeError):
                 error.details["size"] = self._uploads.size_told(request.headers.get("content-length", ""))
             status, wait = _status_of(error)
-            return JSONResponse({"failed": words.error(error)}, status, headers={**_PRIVATE, **wait})
+            # The dialog sends such a file again by itself, as soon as some of those before it are read.
+            again = {"again": wait["retry-after"]} if error.words_key == "reading_full" else {}
+            return JSONResponse({"failed": words.error(error), **again}, status, headers={**_PRIVATE, **wait})
         except Exception:
             _log.exception("The dialog about libraries asked for something, and it failed.")
             return JSONResponse({"failed": words.error({"key": "unexpected"})}, headers=_PRIVATE)

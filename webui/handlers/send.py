@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, TypedDict, cast
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
-from core.errors import ConflictError, NotFoundError, QuotaError
+from core.errors import ConflictError, NotFoundError, QuotaError, TooManyRequestsError
 from core.models.model_name import ModelName
 from core.rag.parsers.catalog import HEAD
-from core.reading.attachments import LINK, link_name, true_name
+from core.reading.attachments import LINK, kind_of, link_name, true_name
 from core.storage.files import media_type_of_head
 from core.workspace.levels import Level
 from webui.context import json_body, text_of
@@ -118,15 +118,17 @@ class AttachingRoutes:
             return JSONResponse({}, 400, _PRIVATE)
         refused: dict[int, ParlourError] = {}
         renamed: dict[int, str] = {}
-        before = self._uploads.size_held(owner)
+        before, taken = self._uploads.size_held(owner), list[_Offered]()
         async with self._engine.workspaces.open(owner) as workspace:
             for index, offered in enumerate(files):
                 file = replace(offered, name=true_name(offered.name, offered.media_type))
                 error = await self._advice(workspace, file, before, model)
+                error = error or await _no_turn(workspace, [*taken, file])
                 if error is not None:
                     refused[index] = error
                     continue
                 before += file.size
+                taken.append(file)
                 if file.name != offered.name:
                     renamed[index] = file.name
         words = self._words(request.headers.get("accept-language", ""))
@@ -158,6 +160,18 @@ async def _no_room(workspace: Workspace, file: _Offered, before: int) -> QuotaEr
         await workspace.files.check_room(before + file.size)
     except QuotaError as error:
         error.details["name"] = file.name
+        return error
+    return None
+
+
+async def _no_turn(workspace: Workspace, files: Sequence[_Offered]) -> TooManyRequestsError | None:
+    """Why the last of these files would not be read, after the others of the question; it is told when that is sent."""
+    if kind_of(files[-1]) != "document":
+        return None
+    try:
+        await workspace.intake.check_room_for(files)
+    except TooManyRequestsError as error:
+        error.details["name"] = files[-1].name
         return error
     return None
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
 from sqlalchemy import text
 
-from core.errors import ConflictError, LeaseLostError, NotFoundError
+from core.errors import ConflictError, LeaseLostError, NotFoundError, TooManyRequestsError
 from core.storage.base import QUEUED, DocumentRecord, Lease
 from core.storage.database import Database
 from core.storage.files import AllFiles
@@ -169,3 +170,32 @@ async def test_rows_that_an_older_program_left_take_nobodys_turn_and_go_with_the
     assert (await mine.update(held.id, "ready", only_if=("reading",), epoch=epoch)).status == "cancelled"
     assert await rows(stores) == before - 1
     assert await stores.readings.of(held.id) is None
+
+
+async def test_no_more_documents_of_an_owner_wait_than_may_and_nothing_is_kept_of_what_is_refused(
+    stores: Stores,
+) -> None:
+    (first, epoch), _ = [await to_read(stores, name, Hold(ONE, 20.0, most=2)) for name in ("a.txt", "b.txt")]
+    with pytest.raises(TooManyRequestsError) as refused:
+        await to_read(stores, "c.txt", Hold(QUEUED, most=2))
+    error = refused.value
+    assert (error.words_key, error.details) == ("reading_full", {"waiting": "2", "limit": "2"})
+    assert error.retry_after > 0
+    mine = stores.of("alice").documents
+    assert (await rows(stores), await mine.waiting(), sorted(await unread(stores))) == (2, 2, ["a.txt", "b.txt"])
+    await to_read(stores, "c.txt", Hold(QUEUED, most=2), owner="bob")
+    await mine.update(first.id, "ready", library_id="abc", epoch=epoch)
+    again, _ = await to_read(stores, "d.txt", Hold(QUEUED, most=2))
+    with pytest.raises(TooManyRequestsError):
+        await mine.begin(first.id, Hold(QUEUED, most=2), ("ready",))
+    assert (await mine.get(first.id)).status == "ready"
+    await mine.call_off(again.id)
+    assert (await mine.begin(first.id, Hold(QUEUED, most=2), ("ready",)))[0].status == "reading"
+
+
+async def test_of_many_that_come_at_the_same_moment_no_more_wait_than_may(stores: Stores) -> None:
+    holds = [to_read(stores, f"{n}.txt", Hold(QUEUED, most=3)) for n in range(8)]
+    ended = await asyncio.gather(*holds, return_exceptions=True)
+    refused = [one for one in ended if isinstance(one, BaseException)]
+    assert {type(one) for one in refused} == {TooManyRequestsError}
+    assert (len(refused), await stores.of("alice").documents.waiting(), await rows(stores)) == (5, 3, 3)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal
 
 import pytest
@@ -79,7 +79,15 @@ def show(kept_pages: KeptPages, stage: Stage) -> Iterator[Callable[..., Page]]:
     lent: list[Page] = []
     watches: list[Watch] = []
 
-    def open_(scene: str = "", *, path: str = "", width: int = 1440, height: int = 900, **options: Any) -> Page:
+    def open_(
+        scene: str = "",
+        *,
+        path: str = "",
+        width: int = 1440,
+        height: int = 900,
+        provokes: Sequence[str] = (),  # parts of what the console says that a test brings about on purpose
+        **options: Any,
+    ) -> Page:
         given = {"viewport": {"width": width, "height": height}, "locale": "en-US", **options}
         if given.keys() <= KEPT:
             page = kept_pages.take(stage.url, **given)
@@ -87,7 +95,7 @@ def show(kept_pages: KeptPages, stage: Stage) -> Iterator[Callable[..., Page]]:
         else:
             contexts.append(kept_pages.new_context(**given))
             page = contexts[-1].new_page()
-        watches.append(Watch(page))
+        watches.append(Watch(page, expected=[*provokes]))
         page.goto(stage.url + (path or f"/?scene={scene}"), wait_until="domcontentloaded")
         expect(page.locator("#status [data-state]:not([data-lang=''])")).to_be_attached(timeout=60_000)
         composer = expect(page.locator("#composer textarea"))
