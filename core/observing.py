@@ -7,6 +7,7 @@ value holds a text of a message, whose it is, or a secret; what only a trace tha
 from __future__ import annotations
 
 import logging
+import re
 import sys
 from asyncio import CancelledError
 from contextlib import contextmanager, nullcontext
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Generator, Mapping
 
 T = TypeVar("T")
+Side: TypeAlias = Literal["server", "client", ""]
 SpanKind: TypeAlias = Literal["run", "agent", "model", "tool", ""]
 Value: TypeAlias = str | int | float | bool
 Kind: TypeAlias = Literal["counter", "histogram"]
@@ -30,6 +32,8 @@ _LOG: Final = logging.getLogger(__name__)
 SCOPE: Final = "parlour"
 _TRACE: Final = "opentelemetry.trace"
 _METRICS: Final = "opentelemetry.metrics"
+_CONTEXT: Final = re.compile(r"(?!ff)[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.{0,200})?")
+"""`traceparent` of W3C: what is told of a span to whoever works for it elsewhere."""
 # Seconds: from what a database takes to the ten minutes after which a reply pauses.
 _SECONDS: Final = (0.001, 0.005, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2, 5, 10, 30, 60, 120, 300, 600)
 _TOKENS: Final = (1, 16, 64, 256, 1024, 4096, 16_384, 65_536, 262_144, 1_048_576)
@@ -135,17 +139,36 @@ def is_traced() -> bool:
     return api is not None and not isinstance(api.get_tracer_provider(), api.ProxyTracerProvider)
 
 
+class _Elsewhere(NamedTuple):
+    """A span of another process, or of a request that is answered already."""
+
+    trace: str
+    id: str
+    flags: str
+
+    @classmethod
+    def read(cls, context: str) -> _Elsewhere | None:
+        """What `traceparent` says; `None` where that is nothing of the kind."""
+        found = _CONTEXT.fullmatch(context)
+        if found is None or not int(found[1], 16) or not int(found[2], 16):
+            return None
+        return cls(found[1], found[2], found[3])
+
+
 class Span:
     """One piece of work in a trace.
 
     Args:
         otel: OpenTelemetry's span of it, where there is one.
         outer: The span that it lies in.
+        since: When it began, in Unix seconds; now, if left out.
     """
 
     __slots__ = ("_began", "_clock", "_details", "_error", "_otel", "_said", "id", "kind", "name", "parent", "trace")
 
-    def __init__(self, name: str, kind: SpanKind, otel: Any, outer: Span | None) -> None:
+    def __init__(
+        self, name: str, kind: SpanKind, otel: Any, outer: Span | _Elsewhere | None, since: float | None = None
+    ) -> None:
         self.name, self._otel = name, otel
         self.kind: SpanKind = kind
         context = None if otel is None else otel.get_span_context()
@@ -155,6 +178,8 @@ class Span:
             self.trace, self.id = outer.trace if outer is not None else token_hex(16), token_hex(8)
         self.parent = "" if outer is None or outer.trace != self.trace else outer.id
         self._began, self._clock = time(), perf_counter()
+        if since is not None:
+            self._began, self._clock = since, self._clock - max(0.0, self._began - since)
         self._said: dict[str, Any] = {}
         self._details: dict[str, Any] = {}
         self._error = ""
@@ -251,38 +276,71 @@ def ids_now() -> dict[str, str]:
     return told
 
 
+def context_now() -> str:
+    """The current span as `traceparent` tells it to whoever works for it elsewhere; "" where there is none."""
+    api: Any = _imported(_TRACE)
+    if api is not None and (context := api.get_current_span().get_span_context()).is_valid:
+        return f"00-{context.trace_id:032x}-{context.span_id:016x}-{context.trace_flags:02x}"
+    own = _CURRENT.get()
+    return "" if own is None else f"00-{own.trace}-{own.id}-01"
+
+
 def begun(
-    name: str, attributes: Mapping[str, Any] | None = None, kind: SpanKind = "", *, is_client: bool = False
+    name: str,
+    attributes: Mapping[str, Any] | None = None,
+    kind: SpanKind = "",
+    *,
+    side: Side = "",
+    within: str = "",
+    since: float | None = None,
 ) -> Span | None:
     """A span that lies in the current one, to be ended by whoever asks; `None` where nobody is told.
 
     Args:
-        is_client: It is a question to a service.
+        side: `server` answers a request of somebody else, `client` makes one.
+        within: The span that it lies in in place of the current one, as `context_now` told it in another process, or a
+            request in its header `traceparent`; what is nothing of the kind counts as left out.
+        since: When it began, in Unix seconds; now, if left out.
     """
-    api: Any = _imported(_TRACE)
-    otel = None
-    if api is not None:
-        how = api.SpanKind.CLIENT if is_client else api.SpanKind.INTERNAL
-        otel = api.get_tracer(SCOPE).start_span(name, kind=how)
-        otel = otel if otel.is_recording() else None
+    outer = _Elsewhere.read(within) if within else None
+    otel = _of_otel(name, side, outer, since)
     if otel is None and not _keepers:
         return None
-    made = Span(name, kind, otel, _CURRENT.get())
+    made = Span(name, kind, otel, outer or _CURRENT.get(), since)
     made.set(attributes or {})
     return made
 
 
+def _of_otel(name: str, side: Side, outer: _Elsewhere | None, since: float | None) -> Any:
+    """OpenTelemetry's span; `None` where it keeps none."""
+    api: Any = _imported(_TRACE)
+    if api is None:
+        return None
+    how = {"server": api.SpanKind.SERVER, "client": api.SpanKind.CLIENT, "": api.SpanKind.INTERNAL}[side]
+    context = None
+    if outer is not None:
+        flags = api.TraceFlags(int(outer.flags, 16))
+        parent = api.SpanContext(int(outer.trace, 16), int(outer.id, 16), is_remote=True, trace_flags=flags)
+        context = api.set_span_in_context(api.NonRecordingSpan(parent))
+    began = None if since is None else int(since * 1e9)
+    made = api.get_tracer(SCOPE).start_span(name, context=context, kind=how, start_time=began)
+    return made if made.is_recording() else None
+
+
 @contextmanager
 def span(
-    name: str, attributes: Mapping[str, Value | None] | None = None, kind: SpanKind = ""
+    name: str, attributes: Mapping[str, Value | None] | None = None, kind: SpanKind = "", *, within: str = ""
 ) -> Generator[Span | None]:
     """A span that is the current one to the end of the block, so that spans begun inside are its children.
 
     An exception that leaves the block marks it as failed, with its class. A block in an asynchronous generator would
     leave the span with whoever reads it: there, and only there, it must not be used; `spanned` is for those. It is
     `None` where nobody is told.
+
+    Args:
+        within: As of `begun`.
     """
-    told = begun(name, attributes, kind)
+    told = begun(name, attributes, kind, within=within)
     if told is None:
         yield None
         return

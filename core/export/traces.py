@@ -242,9 +242,11 @@ class Trace:
 
     @property
     def name(self) -> str:
-        """Of the agent that answered."""
-        named = next((one for one in self.everything if one.kind == "agent"), self.roots[0])
-        return named.name
+        """Of the agent that answered; of the request where none did."""
+        kinds: dict[str, Traced] = {}
+        for one in self.everything:
+            kinds.setdefault(one.kind, one)
+        return (kinds.get("agent") or kinds.get("run") or self.roots[0]).name
 
     @property
     def began(self) -> float:

@@ -176,7 +176,7 @@ def begin_trace(model: Served, request: ChatRequest, request_id: str) -> Trace |
     }
     if request.purpose != "answer":
         attributes["parlour.purpose"] = request.purpose
-    made = begun(f"chat {model.model}", attributes, "model", is_client=True)
+    made = begun(f"chat {model.model}", attributes, "model", side="client")
     return None if made is None else Trace(made)
 
 

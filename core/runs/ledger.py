@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Final, Protocol
 from core.errors import ConflictError, NotFoundError, ParlourError, StorageError
 from core.llm.usage import estimated_for, written
 from core.messages.events import CallDelta, ReasoningDelta, TextDelta
-from core.observing import count, is_measured, record, span, within_run
+from core.observing import begun, count, is_measured, is_traced, record, span, within_run
 from core.runs.call_stages import packed
-from core.runs.log import CallStages, LoggedEvent, ModelAsked, ModelCalled, Queued
+from core.runs.log import AskedFor, CallStages, LoggedEvent, ModelAsked, ModelCalled, Queued, TracedWithin
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
@@ -267,7 +267,7 @@ async def observed(run: Observed, live: Callable[[], Awaitable[None]]) -> None:
         "parlour.since_asked": round(max(0.0, time.time() - run.record.started_at), 3),  # s; it waited, or went on
     }
     within_run(run.id, run.conversation_id)
-    with span("invoke_agent parlour", attributes, "run") as traced:
+    with span("invoke_agent parlour", attributes, "run", within=_within(run) if is_traced() else "") as traced:
         try:
             await live()
         finally:
@@ -280,6 +280,18 @@ async def observed(run: Observed, live: Callable[[], Awaitable[None]]) -> None:
         record("parlour.reply.duration", time.monotonic() - began, {"outcome": run.status})
         for name, seconds in times(run.log.since(before)).items():
             record(f"parlour.reply.{name}", seconds)
+
+
+def _within(run: Observed) -> str:
+    """The request that asked for a run, where that is known; how long the run waited for this process is told there."""
+    logged = [one.event for one in run.log.since()]
+    context = next((one.context for one in logged if isinstance(one, TracedWithin)), "")
+    if context and all(isinstance(one, AskedFor | TracedWithin) for one in logged):
+        ids = {"parlour.run_id": run.id, "parlour.queue": "processes"}
+        waited = begun("queue", ids, within=context, since=min(run.record.started_at, time.time()))
+        if waited is not None:
+            waited.end()
+    return context
 
 
 def times(logged: Sequence[LoggedEvent]) -> dict[str, float]:

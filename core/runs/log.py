@@ -368,6 +368,18 @@ class AskedFor:
 
 
 @dataclass(frozen=True, slots=True)
+class TracedWithin:
+    """Which trace the reply belongs to, for whoever writes it; an event of its own, as earlier versions read the rows.
+
+    Args:
+        context: The request that asked for it, as `core.observing.context_now` tells it.
+    """
+
+    context: str
+    kind: Literal["traced_within"] = "traced_within"
+
+
+@dataclass(frozen=True, slots=True)
 class Unwritten:
     """Nobody writes the reply at present, as a process sees it that shows it: never in a table.
 
@@ -413,6 +425,7 @@ RunOwn: TypeAlias = (
     | CallStages
     | Queued
     | AskedFor
+    | TracedWithin
     | Unwritten
     | TakenOver
     | NestedEvent

@@ -43,6 +43,7 @@ from core.runs.log import (
     StepRecorded,
     TakenOver,
     ToolProgress,
+    TracedWithin,
     TurnsSummarised,
     Unwritten,
 )
@@ -228,7 +229,7 @@ _Note: TypeAlias = (
     | InputGiven
     | SourceCited
 )
-_OfTheAccount: TypeAlias = ModelAsked | ModelCalled | CallStages | AskedFor | TakenOver
+_OfTheAccount: TypeAlias = ModelAsked | ModelCalled | CallStages | AskedFor | TracedWithin | TakenOver
 
 
 class Reply:

@@ -37,6 +37,7 @@ from core.runs.log import (
     StepRecorded,
     TakenOver,
     ToolProgress,
+    TracedWithin,
 )
 from core.runs.run import cut_off_result
 
@@ -59,6 +60,7 @@ _OF_THE_OLD_RUN = (
     | RunFinished
     | TakenOver
     | ToolProgress
+    | TracedWithin
     | StepRecorded
 )
 

@@ -51,6 +51,7 @@ from core.runs.log import (
     StepRecorded,
     TakenOver,
     ToolProgress,
+    TracedWithin,
     TurnsSummarised,
 )
 from core.storage.base import EventRow, WholeLog
@@ -135,6 +136,7 @@ _CLASSES: dict[str, Callable[..., RunEvent]] = {
     "turns_summarised": TurnsSummarised,
     "queued": Queued,
     "asked_for": AskedFor,
+    "traced_within": TracedWithin,
     "taken_over": TakenOver,
     "claims_checked": _claims,
     "claims_judged": _judged,

@@ -20,6 +20,7 @@ from core.llm.visitors import WORKING_FOR
 from core.messages.events import Event, MessageStarted, TextDelta, ToolFinished
 from core.messages.message import FUNCTION, Message
 from core.messages.transcript import Transcript
+from core.observing import span
 from core.rag.claims.omission import LeftOut
 from core.runs.approvals import ASKED_FOR, Inputs, Questions, Resting, RunGuard
 from core.runs.begun import begun_in
@@ -354,7 +355,8 @@ class Run:
         """Wait for its turn, which takes none of its time; then answer, and have the reply checked."""
         if self._slot is not None and self._queued:
             self.log.append(Queued())
-            await self._until_stopped(self._slot.wait())
+            with span("queue", {"parlour.run_id": self.id, "parlour.queue": "replies at once"}):
+                await self._until_stopped(self._slot.wait())
             if self._asked is not None:
                 return self._asked, None
             self.log.append(Queued(waiting=False))

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
 
 from core.errors import StorageError
 from core.limits import LONGEST_QUEUE, queue_full
-from core.runs.log import LoggedEvent
+from core.observing import context_now, is_traced
+from core.runs.log import LoggedEvent, TracedWithin
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from core.runs.lease import Sharing
-    from core.runs.log import AskedFor
+    from core.runs.log import AskedFor, RunEvent
     from core.storage.base import Lease
     from core.storage.database import Database
 
@@ -121,8 +122,11 @@ class Taking(Generic[Waits]):
 
 
 def begun_with(asked: AskedFor, logged: Sequence[LoggedEvent]) -> list[LoggedEvent]:
-    """How a run was asked for, and what it begins with besides."""
-    return [replace(one, seq=seq) for seq, one in enumerate([LoggedEvent(0, 0.0, asked), *logged], start=1)]
+    """How a run was asked for, within which trace, and what it begins with besides."""
+    context = context_now() if is_traced() else ""
+    first: list[RunEvent] = [asked, *([TracedWithin(context)] if context else [])]
+    every = [*(LoggedEvent(0, 0.0, one) for one in first), *logged]
+    return [replace(one, seq=seq) for seq, one in enumerate(every, start=1)]
 
 
 def check_queue(waiting: int, sharing: Sharing | None) -> None:

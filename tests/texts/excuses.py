@@ -41,6 +41,7 @@ _LISTED: Mapping[str, str] = {
         core.mcp.apps: AskedFor.* Apps.* _Provider.*
         webui.handlers.apps: AppRoutes.*
         webui.middleware.then: page_of
+        webui.requests: asked_on_page TracedRequest.*
     """,
     "values go into statements of fixed form; names are cut to their length": """
         core.storage.app_tokens: AllApps.*

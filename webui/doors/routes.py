@@ -9,6 +9,7 @@ from starlette.routing import Route
 from webui.doors import ag_ui, chat, embeddings, files, responses
 from webui.doors.entry import Entry
 from webui.doors.refusals import refusal
+from webui.requests import TracedRequest
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -21,11 +22,11 @@ PLACE: Final = "/v1/"
 
 
 def door_routes(context: WebContext) -> list[BaseRoute]:
-    """All of them; each looks at the key by itself."""
+    """All of them; each looks at the key by itself, and is a span in the trace that its caller names, if any."""
     engine = context.engine
     may = Entry(engine.doors).guarded
     store = files.FileRoutes(context.settings.max_upload_mb * 1024 * 1024, context.settings.home / "tmp")
-    return [
+    routes = [
         Route("/v1/models", may(chat.models, None), methods=["GET"]),
         Route("/v1/models/{model:path}", may(chat.model, None), methods=["GET"]),
         Route("/v1/chat/completions", may(chat.completions, "chat"), methods=["POST"]),
@@ -46,6 +47,9 @@ def door_routes(context: WebContext) -> list[BaseRoute]:
         Route("/v1/files/{file_id}/content", may(store.content, "files"), methods=["GET"]),
         Route("/v1/{rest:path}", _nothing, methods=["GET", "POST", "PUT", "PATCH", "DELETE"]),
     ]
+    for route in routes:
+        route.app = TracedRequest(route.app, route.path.replace(":path", ""))
+    return [*routes]
 
 
 async def _nothing(request: Request) -> Response:

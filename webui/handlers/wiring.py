@@ -7,17 +7,19 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncGenerator  # noqa: TC003
-from contextlib import aclosing
+from contextlib import aclosing, nullcontext
 from typing import TYPE_CHECKING, Any, cast
 
 import gradio as gr  # noqa: TC002
 
 from core.errors import StorageError
+from core.observing import is_traced
 from webui.frames import Frames
 from webui.handlers.desk import Desk, guarded, toast, untouched
 from webui.handlers.hosted import HostedDesk
 from webui.handlers.send import Draft, send, stop
 from webui.panels.catalog import PANELS
+from webui.requests import asked_on_page
 from webui.unread import Unread
 from webui.views import Views
 
@@ -115,7 +117,8 @@ class Handlers:
         """Send what stands in the composer: into the queue while a reply is written, unless the request says `now`."""
         view = self._desk.views.of(request)
         now = cast("Any", request).headers.get("x-parlour-send") == "now"
-        return await guarded(view, send(self._desk, view, draft, now=now))
+        with asked_on_page(request) if is_traced() else nullcontext():
+            return await guarded(view, send(self._desk, view, draft, now=now))
 
     async def stop(self, request: gr.Request) -> None:
         """Stop the reply."""
@@ -125,7 +128,8 @@ class Handlers:
     async def act(self, message: str, request: gr.Request) -> Any:
         """Do what the page's own script asks."""
         view = self._desk.views.of(request)
-        return await guarded(view, self._hosted.act(view, message))
+        with asked_on_page(request, message) if is_traced() else nullcontext():
+            return await guarded(view, self._hosted.act(view, message))
 
     async def follow(self, request: gr.Request) -> AsyncGenerator[tuple[Any, ...], None]:
         """Paint the tab until there is nothing more to come."""

@@ -12,8 +12,6 @@ import pytest
 from opentelemetry import metrics, trace
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
-from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from core import observing
@@ -28,6 +26,7 @@ from core.storage.base import QUEUED
 from core.testing.script import Reply
 from core.testing.scripted_model import ScriptedModel
 from core.tools.from_function import tool
+from tests.collected_spans import collected, own, parent
 from tests.core.runs.conftest import Speaker, Talk
 from webui.observing import JsonLines
 
@@ -37,12 +36,8 @@ pytestmark = pytest.mark.anyio
 @pytest.fixture
 def spans(monkeypatch: pytest.MonkeyPatch) -> Iterator[InMemorySpanExporter]:
     """What a collector is sent."""
-    exporter, provider = InMemorySpanExporter(), TracerProvider()
-    provider.add_span_processor(SimpleSpanProcessor(exporter))
-    monkeypatch.setattr(trace, "get_tracer", provider.get_tracer)
-    monkeypatch.setattr(trace, "get_tracer_provider", lambda: provider)
-    yield exporter
-    provider.shutdown()
+    with collected(monkeypatch) as exporter:
+        yield exporter
 
 
 @pytest.fixture
@@ -75,15 +70,6 @@ def whisper(text: str) -> str:
 
 def agent(*turns: Any) -> FnCallAgent:
     return FnCallAgent(function_list=[whisper], llm=ScriptedModel(*turns))
-
-
-def parent(one: ReadableSpan) -> int:
-    return one.parent.span_id if one.parent is not None else 0
-
-
-def own(one: ReadableSpan) -> trace.SpanContext:
-    assert one.context is not None
-    return one.context
 
 
 async def test_the_calls_of_a_run_are_its_children_and_no_text_goes_along(talk: Talk, spans: InMemorySpanExporter):
