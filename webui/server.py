@@ -121,6 +121,7 @@ class Server(uvicorn.Server):
         self._stopping = stopping
         self._drain = drain
         self._last = last
+        self._let_go: Callable[[], None] = _nothing
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Stop, once it is drained where that was asked for; a second signal does not wait for that, nor a Ctrl-C."""
@@ -141,17 +142,28 @@ class Server(uvicorn.Server):
     def _end(self) -> None:
         self.should_exit = True
         if self._last is not None:
-            end_within(self._last)
+            self._let_go = end_within(self._last)
             self._last = None
         self._stopping()
 
+    def let_go(self) -> None:
+        """It is closed: let the process go on, with whatever its program does after it."""
+        self._let_go()
 
-def end_within(seconds: float) -> None:
+
+def _nothing() -> None:
+    """No time was named."""
+
+
+def end_within(seconds: float) -> Callable[[], None]:
     """End this process after so many seconds, if it has not ended by itself: with exit code 1, and where it hung.
 
     A thread that waits for a disk, a driver or a library of somebody else's cannot be ended, and Python waits for it.
     What is stored is whole at any moment, so that nothing is lost but what was being closed. Where not even that can
     be told, for the interpreter is held or nobody takes the log, it ends a second later without a word.
+
+    Returns:
+        What calls that off.
     """
 
     def end() -> None:
@@ -163,7 +175,15 @@ def end_within(seconds: float) -> None:
     waiting = threading.Timer(seconds, end)
     waiting.daemon = True
     waiting.start()
-    faulthandler.dump_traceback_later(seconds + 1, exit=True, file=os.open(os.devnull, os.O_WRONLY))
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    faulthandler.dump_traceback_later(seconds + 1, exit=True, file=nowhere)
+
+    def call_off() -> None:
+        waiting.cancel()
+        faulthandler.cancel_dump_traceback_later()
+        os.close(nowhere)
+
+    return call_off
 
 
 class Drain:

@@ -54,6 +54,7 @@ def serve(  # noqa: PLR0913 - what is served, and by name how
     *,
     front: Callable[[ASGIApp], ASGIApp] | None = None,
     last: float | None = None,
+    goes_on: bool = False,
 ) -> int:
     """Serve until a signal says stop.
 
@@ -64,6 +65,7 @@ def serve(  # noqa: PLR0913 - what is served, and by name how
         query: What the printed address asks for besides, such as a demonstration.
         front: What stands before everything else, and answers what it will by itself.
         last: Seconds after a signal in which the process ends, whatever hangs; left out, it is waited for.
+        goes_on: Whether the process does something else afterwards: then these seconds count until this returns.
 
     Returns:
         The exit code: 1 where the house could not be opened for a reason that was logged.
@@ -97,6 +99,8 @@ def serve(  # noqa: PLR0913 - what is served, and by name how
         taken = settings.port if settings.port not in {0, port} else 0
         terminal.opening(instead_of=taken, beside=beside, open_to_all=settings.has_local_owner and settings.asks_nobody)
         server.run(sockets=[sock])
+        if goes_on:
+            server.let_go()
     for failure in failures:
         if isinstance(failure, ParlourError):
             raise failure

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from core.bridge.snapshots import as_messages
 from core.settings import Settings
 from webui.page_look import Look
-from webui.server import bind
+from webui.server import LAST, bind
 from webui.serving import serve
 
 if TYPE_CHECKING:
@@ -61,7 +61,9 @@ class WebUI:
         enable_mention: bool = False,  # noqa: FBT001, FBT002 - Qwen-Agent's signature
         **kwargs: Any,
     ) -> None:
-        """Serve until Ctrl-C.
+        """Serve until Ctrl-C, or a signal says stop; what the program has after this call is done then.
+
+        Where closing hangs, the process ends after 20 seconds, as the `parlour` command does, and the log says where.
 
         Args:
             messages: What every new conversation begins with.
@@ -101,4 +103,4 @@ class WebUI:
 
         settings.make_home()
         sock = bind(settings.host, settings.port, next_free=settings.may_move_port)
-        serve(settings, settings.signing_secret(), sock, engine, self.look, front=self.front)
+        serve(settings, settings.signing_secret(), sock, engine, self.look, front=self.front, last=LAST, goes_on=True)

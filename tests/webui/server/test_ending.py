@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -69,6 +70,40 @@ def test_neither_who_holds_the_interpreter_nor_a_log_that_nobody_takes_keeps_it_
                 assert hung.wait(15) == 1
             finally:
                 hung.kill()
+
+
+GOES_ON = """
+import asyncio, signal, sys, time
+from contextlib import asynccontextmanager
+from core import BasicAgent
+from webui import server, serving, web_ui
+
+how = sys.argv[1]
+web_ui.LAST = 1.0
+
+@asynccontextmanager
+async def open_app(*_, **__):
+    asyncio.get_running_loop().call_soon(signal.raise_signal, signal.SIGTERM)
+    yield None
+    print("closing", flush=True)
+    if how == "hangs":
+        time.sleep(600)
+
+serving.open_app = open_app
+web_ui.WebUI(BasicAgent(llm={"model_type": "llama_cpp"})).run(server_port=0)
+time.sleep(3.0)  # longer than the server may take to close: this is the program's own time
+print("went on", flush=True)
+"""
+
+
+@pytest.mark.parametrize(("how", "code", "said"), [("hangs", 1, "closing\n"), ("closes", 0, "closing\nwent on\n")])
+def test_a_page_in_a_program_ends_it_only_where_closing_hangs_and_else_lets_it_go_on(
+    tmp_path: Path, how: str, code: int, said: str
+) -> None:
+    command, given = [sys.executable, "-c", GOES_ON, how], {**os.environ, "PARLOUR_HOME": str(tmp_path / "home")}
+    done = subprocess.run(command, cwd=ROOT, env=given, capture_output=True, text=True, timeout=90, check=False)
+    assert (done.returncode, done.stdout.partition("closing")[1:]) == (code, ("closing", said.removeprefix("closing")))
+    assert ("was not closed after 1 seconds" in done.stderr) is (how == "hangs"), done.stderr
 
 
 def endless(request: Request) -> Reply:
