@@ -173,10 +173,11 @@ async def test_nobody_reaches_what_another_has_not_even_the_owner_of_the_house(h
             assert path.startswith("/search") or answer.status_code in {303, 401, 403, 404}, (who, path)
     desk = Desk(here.engine, Uploads(here.engine.settings.home / "tmp", 1000), Views(Words.of))
     asked = f'"id": "{talk.id}", "ids": ["{talk.id}"], "message": "{reply}", "title": "Taken", "text": "Taken"'
-    owner = await here.id_of(browsers["owner"])
-    for name in ACTIONS:
-        with suppress(ParlourError):
-            await do(desk, View(owner, Words("en"), talk.id), f'{{"do": "{name}", {asked}}}')
+    others = [await here.id_of(browser) for who, browser in browsers.items() if who not in {"member", "anonymous"}]
+    for other in others:
+        for name in ACTIONS:
+            with suppress(ParlourError):
+                await do(desk, View(other, Words("en"), talk.id), f'{{"do": "{name}", {asked}}}')
     async with here.engine.workspaces.open(member_id) as workspace:
         assert (await workspace.conversations.get(talk.id)).title == "Mine"
         assert len(await workspace.conversations.thread(talk.id)) == 2
