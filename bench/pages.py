@@ -63,6 +63,8 @@ class RawPage:
         self._session = secrets.token_hex(6)
         self._calls = defaultdict[str, asyncio.Queue[dict[str, Any] | None]](asyncio.Queue)
         self._under_way = set[str]()
+        self.told: list[str] = []
+        """What the page was told in short messages, such as why a question is refused."""
         self._listening: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
@@ -125,6 +127,8 @@ class RawPage:
                         message = json.loads(line.removeprefix("data:")) if line.startswith("data:") else {}
                         if message.get("success") is False:
                             raise RuntimeError(f"A handler failed: {line[:500]}")
+                        if message.get("msg") == "log":
+                            self.told.append(str(message.get("log")))
                         if message.get("msg") in {"process_generating", "process_completed"}:
                             self._calls[message["event_id"]].put_nowait(message)
         finally:

@@ -34,6 +34,12 @@ class Person(RawPage):
         await self._client.get("/")
         await self._answered(self._functions.opened, [])
 
+    async def rejoin(self) -> None:
+        """Load the page of a conversation, and follow the reply that is being written in it. Raises one of `GONE`."""
+        await self._client.get("/")
+        self._reply = self._call(self._functions.opened, [])
+        self._answer = await anext(self._reply)
+
     async def say(self, text: str) -> None:
         """Send a message; it is stored when this returns. Raises one of `GONE`."""
         await self._leave()
