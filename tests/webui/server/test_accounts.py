@@ -417,3 +417,40 @@ async def test_a_passkey_is_added_by_who_knows_the_password(here: House) -> None
 
 async def test_a_guest_comes_by_an_address_of_ipv6(here: House) -> None:
     assert (await here.browser("2001:db8::7").post("/guest")).status_code == 303
+
+
+@pytest.mark.parametrize("role", ["owner", "administrator", "nonsense"])
+async def test_a10_a_role_that_a_form_brings_along_is_nobodys(here: House, role: str) -> None:
+    owner = await here.owner()
+    invited = re.search(r"/link/([\w-]+)", (await owner.post("/people/invite", data={"role": "guest"})).text)
+    assert invited is not None
+    fresh = here.browser()
+    crafted = {"name": "Mallory", "password": GOOD, "role": role, "person": "x", "id": "p-1"}
+    await fresh.post(f"/link/{invited[1]}?role={role}", data=crafted)
+    member = await here.person("Mara")
+    own = {"name": "Mara", "password": GOOD, "again": GOOD, "role": role, "person": await here.id_of(member)}
+    for path in ("/account/password", "/account/name", "/people/role", "/people/invite", "/guest", "/sign-in"):
+        await member.post(path, data=own, headers={"x-role": role})
+    roles = {one.name: one.role for one in await here.engine.people.store.list()}
+    assert roles == {"Jan": "owner", "Mallory": "guest", "Mara": "member"}
+
+
+async def test_a14_what_two_people_ask_at_the_same_moment_never_meets(here: House) -> None:
+    await here.owner()
+    words = {"Mara": "heliotrope", "Nora": "cobalt"}
+    found: dict[str, list[str]] = {name: [] for name in words}
+    browsers = {name: await here.person(name) for name in words}
+    for name, word in words.items():
+        async with here.engine.workspaces.open(await here.id_of(browsers[name])) as workspace:
+            await workspace.conversation((await workspace.conversations.create(word)).id).ask(f"A {word} lamp?")
+
+    async def look(name: str) -> None:
+        for path in ("/search?q=lamp", "/libraries/state", "/tools/state", "/") * 25:
+            found[name].append((await browsers[name].get(path)).text)
+
+    await asyncio.gather(*(look(name) for name in words for _ in range(5)))
+    for name, word in words.items():
+        other = next(one for one in words.values() if one != word)
+        assert any(word in text for text in found[name])
+        assert not any(other in text for text in found[name])
+        assert len(found[name]) == 500

@@ -8,11 +8,15 @@ from pathlib import Path
 import pytest
 
 from bench.kills.forked_page import Origin
+from core.net.addresses import mark_header, serving
+from core.testing.model_server import ModelServer
 from tests.e2e.app_process import AppProcess
+from tests.webui.server import test_libraries as libraries
+from tests.webui.server import test_models as models
 from tests.webui.server import test_services_dialog as services
 from tests.webui.server import test_tools_dialog as tools
 from tests.webui.server.raw_page import RawPage
-from tests.webui.server.signed_in_app import SignedIn, house_of
+from tests.webui.server.signed_in_app import SECRET, SignedIn, house_of
 
 ATTACKERS = ("member", "administrator", "owner")
 """Who may open these dialogs at all; that guests may not, the table of rights holds (`test_rights.py`)."""
@@ -22,6 +26,11 @@ test_a2_a11_what_is_alices_does_not_exist_for_bob = tools.test_a2_a11_what_is_al
 test_a_service_is_added_switched_and_removed_and_its_key_never_comes_back = (
     services.test_a_service_is_added_switched_and_removed_and_its_key_never_comes_back
 )
+test_a_library_of_somebody_else_does_not_exist = libraries.test_a_library_of_somebody_else_does_not_exist
+test_on_a_shared_page_each_reader_chooses_alone_and_never_this_machine = (
+    models.test_on_a_shared_page_each_reader_chooses_alone_and_never_this_machine
+)
+service = models.service
 test_what_cannot_be_added_is_told_in_a_sentence = services.test_what_cannot_be_added_is_told_in_a_sentence
 
 
@@ -34,6 +43,11 @@ def here(tmp_path_factory: pytest.TempPathFactory, origin: Origin) -> Iterator[S
 
 @pytest.fixture(scope="module")
 def app(here: SignedIn) -> AppProcess:
+    return here.app
+
+
+@pytest.fixture
+def shared(here: SignedIn) -> AppProcess:
     return here.app
 
 
@@ -70,3 +84,24 @@ def test_m1_who_looks_after_the_house_is_asked_before_a_program_starts(here: Sig
     assert tools.ask(tab, "check", server=server)["failed"], "it was not confirmed"
     tools.ask(tab, "remove", server=server)
     tab.close()
+
+
+def test_s5_what_an_own_tool_asks_of_parlour_is_refused_whoevers_session_goes_along(here: SignedIn) -> None:
+    with serving(here.app.port, SECRET):
+        mark = mark_header()
+    for who in ("guest", *ATTACKERS):
+        tab = here.browser(who)
+        for method, path in (("GET", "/tools/state"), ("GET", "/libraries/state"), ("POST", "/tools/save")):
+            assert tab.client.request(method, tab.url + path, headers=mark).status_code == 403, (who, path)
+        assert tab.client.get(f"{tab.url}/config").status_code == 200
+        tab.close()
+
+
+def test_s9_a_model_at_this_machine_is_named_by_who_looks_after_the_house_and_by_nobody_else(
+    here: SignedIn, service: ModelServer
+) -> None:
+    for who, may in (("member", False), ("administrator", True), ("owner", True)):
+        tab = here.browser(who)
+        given = {"service": "compatible", "address": service.base_url, "model": "one", "key": models.KEY}
+        assert ("shared page" in models.ask(tab, "test", **given).get("failed", "")) is not may, who
+        tab.close()
