@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import hmac
 import re
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from pydantic import AliasChoices, Field, SecretStr, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings
+
+from core.setting_kinds import Servers
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -16,8 +19,9 @@ _STORE: Final = re.compile(
 )
 _SERVER: Final = re.compile(r"https?://[\w.-]{1,253}(?::\d{1,5})?/?")
 _OFF: Final = "off"
+_SHORTEST_SECRET: Final = 16
 _LARGEST: Final = 10**12
-Role: TypeAlias = Literal["all", "web", "worker"]
+Role: TypeAlias = Literal["all", "web", "worker", "sandbox"]
 
 
 def _usual(name: str) -> AliasChoices:
@@ -29,6 +33,8 @@ class GrownSettings(BaseSettings):
     """The grown form; with none of these a Parlour stands alone and needs nothing else.
 
     Args:
+        secret: Signs the owner cookies; made and kept in the data folder where it is left out, or on a Space that signs
+            people in made of `oauth_client_secret`, which outlives its disk.
         database: The address of a PostgreSQL database, as in `postgresql://name:password@host:5432/database`.
         files: Where files and shared snapshots are, such as `s3://bucket/prefix`; left out, in the data folder.
         files_address: Where browsers reach that store, where it is not the address that Parlour does; `off` where they
@@ -45,11 +51,18 @@ class GrownSettings(BaseSettings):
         embedding_batch: How many texts that service takes in a request.
         drain_seconds: How long it goes on serving after SIGTERM, while `/readyz` says 503, so that a proxy sends nobody
             here any more and replies come to their end; it ends sooner when nobody is served.
+        sandbox: Where processes with the role `sandbox` are, such as `http://sandbox:7860`, with commas between them:
+            the assistant's code runs there, and not on this machine.
+        sandbox_secret: What Parlours and sandboxes prove themselves to each other by; left out, `secret`. With it a
+            sandbox need not have that one, which signs cookies and seals keys.
+        sandbox_kernels: How many interpreters a sandbox has at the same time.
         role: What this process does of what several on one database do together: `all`, serve pages and programs alone
-            (`web`), or write replies and read documents alone (`worker`).
+            (`web`), write replies and read documents alone (`worker`), or, without a database, run code alone
+            (`sandbox`).
         replies_per_worker: How many replies that were asked for elsewhere this process writes at the same time.
     """
 
+    secret: SecretStr | None = None
     database: SecretStr | None = None
     files: str = ""
     files_address: str = ""
@@ -65,6 +78,9 @@ class GrownSettings(BaseSettings):
     embedding_api_key: SecretStr | None = None
     embedding_batch: int = Field(default=10, ge=1, le=2048)
     drain_seconds: float = Field(default=0.0, ge=0, le=3600, allow_inf_nan=False)
+    sandbox_secret: SecretStr | None = None
+    sandbox: Servers = ()
+    sandbox_kernels: int = Field(default=8, ge=1, le=1000)
     role: Role = "all"
     replies_per_worker: int = Field(default=50, ge=1)
 
@@ -83,6 +99,12 @@ class GrownSettings(BaseSettings):
         found = _STORE.fullmatch(self.files)
         return (found["bucket"], found["prefix"].strip("/")) if found is not None else None
 
+    @property
+    def sandbox_key(self) -> bytes:
+        """What Parlours and sandboxes prove themselves by, made of their secret; empty where none was given."""
+        given = self.sandbox_secret or self.secret
+        return hmac.digest(given.get_secret_value().encode(), b"parlour.sandbox", "sha256") if given else b""
+
     @field_validator("*")
     @classmethod
     def _check_size(cls, given: Any) -> Any:
@@ -93,8 +115,22 @@ class GrownSettings(BaseSettings):
     @field_validator("role")
     @classmethod
     def _check_role(cls, given: Role, info: ValidationInfo) -> Role:
-        if given != "all" and info.data.get("database") is None:
+        if given in {"web", "worker"} and info.data.get("database") is None:
             raise ValueError("must be all without PARLOUR_DATABASE: what one does alone, nobody else goes on with")
+        return given
+
+    @field_validator("sandbox_secret")
+    @classmethod
+    def _check_secret(cls, given: SecretStr | None) -> SecretStr | None:
+        if given is not None and len(given.get_secret_value()) < _SHORTEST_SECRET:
+            raise ValueError(f"must be at least {_SHORTEST_SECRET} letters and figures")
+        return given
+
+    @field_validator("sandbox")
+    @classmethod
+    def _check_sandbox(cls, given: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+        if given and not (info.data.get("sandbox_secret") or info.data.get("secret")):
+            raise ValueError("needs PARLOUR_SANDBOX_SECRET or PARLOUR_SECRET, the same here and there")
         return given
 
     @field_validator("files")

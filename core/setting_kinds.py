@@ -12,6 +12,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from pydantic_settings import NoDecode
 
 _MACHINE = re.compile(r"(?=.*[A-Za-z])[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,251}[A-Za-z0-9_])?")
+_SERVER = re.compile(r"https?://[\w.-]{1,253}(?::\d{1,5})?/?")
 _VISITED = re.compile(r"[A-Za-z0-9_.:\[\]-]{1,255}")
 
 
@@ -39,6 +40,16 @@ def _as_visited(names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 Hosts: TypeAlias = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_listed), AfterValidator(_as_visited)]
+
+
+def _as_servers(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Addresses of servers, each once."""
+    if not all(_SERVER.fullmatch(name) for name in names):
+        raise ValueError("must be addresses of servers such as http://sandbox:7860, with commas between them")
+    return tuple(dict.fromkeys(name.rstrip("/") for name in names))
+
+
+Servers: TypeAlias = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_listed), AfterValidator(_as_servers)]
 
 
 def _pair(given: object) -> object:

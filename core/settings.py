@@ -89,8 +89,6 @@ class Settings(GrownSettings):
         model, model_type, base_url, api_key: The model that answers; left out, a vendor's key or the built-in one.
         model_options: Further keys for the model's back end, as it stands in the file's `[model_options]`.
         generate_cfg: How the model writes: `temperature`, `max_input_tokens` …
-        secret: Signs the owner cookies; made and kept in the data folder where it is left out, or on a Space that signs
-            people in made of `oauth_client_secret`, which outlives its disk.
         weights_dir: Where model files are kept, for all clones of one user.
         lang: The language of the page; `auto` asks the browser.
         max_upload_mb: The largest file taken in, in MiB.
@@ -179,7 +177,6 @@ class Settings(GrownSettings):
     openai_api_key: SecretStr | None = Field(default=None, validation_alias=_usual("openai_api_key"))
     openai_base_url: str | None = Field(default=None, validation_alias=_usual("openai_base_url"))
     dashscope_api_key: SecretStr | None = Field(default=None, validation_alias=_usual("dashscope_api_key"))
-    secret: SecretStr | None = None
     weights_dir: Path = Field(default_factory=lambda: user_cache_path("parlour", appauthor=False) / "weights")
     lang: Literal["auto", "en", "zh"] = "auto"
     max_upload_mb: int = Field(default=50, ge=1)

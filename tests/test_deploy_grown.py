@@ -11,6 +11,8 @@ import pytest
 import yaml
 
 from core.settings import Settings
+from core.tools.sandbox.box import Limits
+from webui.server import LAST
 
 ROOT = Path(__file__).resolve().parent.parent
 GROWN, KUBERNETES = ROOT / "deploy" / "grown", ROOT / "deploy" / "kubernetes"
@@ -128,6 +130,28 @@ def test_a_worker_is_like_the_parlours_but_for_its_role_its_folder_and_that_it_i
     assert re.search(r"^PARLOUR_ROLE=all$", (GROWN / ".env.example").read_text("utf-8"), re.MULTILINE)
 
 
+def test_a_sandbox_of_the_compose_file_has_one_secret_reaches_nothing_and_is_asked_for() -> None:
+    told = compose()
+    sandbox, one = told["services"]["sandbox"], parlours()[0]
+    assert sandbox["profiles"] == ["sandboxes"]
+    assert sandbox["environment"].keys() == {"PARLOUR_ROLE", "PARLOUR_SANDBOX_SECRET"}
+    assert not sandbox.keys() & {"env_file", "volumes", "depends_on", "ports"}
+    assert sandbox["networks"] == ["sandboxes"]
+    assert told["networks"]["sandboxes"] == {"internal": True}
+    reach = [name for name, service in told["services"].items() if "sandboxes" in service["networks"]]
+    assert reach == ["parlour-1", "parlour-2", "worker", "sandbox"]
+    for name in ("image", "build", "read_only", "cap_drop", "security_opt"):
+        assert sandbox[name] == one[name], name
+    assert int(sandbox["stop_grace_period"].removesuffix("s")) > LAST
+    settings = Settings.load(role="sandbox", sandbox_secret="of sixteen letters")
+    assert settings.sandbox_kernels * Limits().processes <= sandbox["pids_limit"]
+    shown = (GROWN / ".env.example").read_text("utf-8")
+    assert re.findall(r"^(PARLOUR_SANDBOX\w*)=$", shown, re.MULTILINE) == ["PARLOUR_SANDBOX", "PARLOUR_SANDBOX_SECRET"]
+    (address,) = re.findall(r"http://sandbox:\d+", shown)
+    assert Settings.load(sandbox=address, sandbox_secret="of sixteen letters").sandbox == (address,)
+    assert f"PARLOUR_PORT={address.rpartition(':')[2]}" in (ROOT / "Dockerfile").read_text("utf-8")
+
+
 # Kubernetes
 
 
@@ -176,6 +200,51 @@ def test_the_workers_are_like_the_parlours_but_for_their_role_and_no_request_fin
     assert own["containers"][0].pop("image") == f"{image['newName']}:{image['newTag']}"
     pod["containers"][0].pop("image")
     assert own == pod
+
+
+def test_a_sandbox_on_kubernetes_has_one_secret_and_is_reached_by_the_parlours_alone() -> None:
+    sandboxes, service = manifest("sandbox/statefulset.yaml"), manifest("sandbox/service.yaml")
+    spec = sandboxes["spec"]
+    pod = spec["template"]["spec"]
+    labels = spec["template"]["metadata"]["labels"]
+    assert spec["selector"]["matchLabels"] == labels == service["spec"]["selector"]
+    assert pod["topologySpreadConstraints"][0]["labelSelector"]["matchLabels"] == labels
+    assert (service["spec"]["clusterIP"], service["metadata"]["name"]) == ("None", spec["serviceName"])
+    (own,), told = pod["containers"], container()
+    assert {one["name"] for one in own["env"]} == {"PARLOUR_ROLE", "PARLOUR_SANDBOX_SECRET"}
+    assert "envFrom" not in own
+    (secret,) = [one["valueFrom"]["secretKeyRef"] for one in own["env"] if "valueFrom" in one]
+    example = manifest("secret.example.yaml")
+    assert (secret["name"], secret["key"] in example["stringData"]) == (example["metadata"]["name"], True)
+    for name in ("securityContext", "ports", "readinessProbe", "livenessProbe"):
+        assert own[name] == told[name], name
+    parlour = manifest("deployment.yaml")["spec"]["template"]["spec"]
+    for name in ("securityContext", "automountServiceAccountToken", "enableServiceLinks"):
+        assert pod[name] == parlour[name], name
+    assert pod["terminationGracePeriodSeconds"] > LAST
+    (image,) = manifest("kustomization.yaml")["images"]
+    assert own["image"] == f"{image['newName']}:{image['newTag']}"
+    text = (KUBERNETES / "config.yaml").read_text("utf-8")
+    addresses = re.findall(r"http://(parlour-sandbox-\d)\.([a-z-]+):(\d+)", text)
+    (port,) = service["spec"]["ports"]
+    (inside,) = told["ports"]
+    name = sandboxes["metadata"]["name"]
+    assert addresses == [
+        (f"{name}-{n}", spec["serviceName"], str(inside["containerPort"])) for n in range(spec["replicas"])
+    ]
+    assert (port["port"], port["targetPort"]) == (inside["containerPort"], inside["name"])
+
+
+def test_no_packet_of_a_sandbox_on_kubernetes_leaves_it_but_its_answers() -> None:
+    policy = manifest("sandbox/network.yaml")["spec"]
+    labels = manifest("sandbox/statefulset.yaml")["spec"]["template"]["metadata"]["labels"]
+    assert (policy["podSelector"]["matchLabels"], policy["egress"]) == (labels, [])
+    assert policy["policyTypes"] == ["Ingress", "Egress"]
+    ((rule,),) = [one["from"] for one in policy["ingress"]]
+    (wanted,) = rule["podSelector"]["matchExpressions"]
+    files = ("deployment.yaml", "workers/deployment.yaml")
+    known = [manifest(one)["spec"]["template"]["metadata"]["labels"][wanted["key"]] for one in files]
+    assert (wanted["operator"], wanted["values"]) == ("In", known)
 
 
 def test_a_request_finds_its_way_from_the_ingress_to_the_port_of_the_image() -> None:

@@ -35,6 +35,7 @@ MAY: dict[str, tuple[set[str], str]] = {
     "core/tools/web/metasearch.py": ({"ddgs"}, "public search engines, whose addresses are the package's own"),
     "core/tools/web/main_text_worker.py": ({"trafilatura"}, "finds the text of a page that was fetched already"),
     "core/tools/openapi/operations.py": ({"httpx"}, "writes the parts of a form; it opens nothing"),
+    "core/tools/sandbox/remote.py": ({"httpx"}, "sandboxes on other machines, at addresses of the settings"),
     "core/tools/sandbox/": ({"socket", "create_connection"}, "tries what the sandbox must refuse"),
     "webui/": ({"socket"}, "the page's own port"),
 }

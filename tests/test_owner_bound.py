@@ -19,7 +19,6 @@ POOL = "the pool: an owner's workspace is opened by name"
 ASKED = "says who asks, before there is a workspace"
 NEWS = "news that something of an owner changed, for whoever shows it"
 SHARES = "gives each owner a share of what there is once in the process, and knows nothing else of it"
-MACHINE = "asks whether it is the owner of this machine"
 GONE = "deletes what somebody had who is gone"
 ANOTHER = "means another thing by the word"
 
@@ -83,7 +82,6 @@ ALLOWED = {
     "webui.unread.Unread._change": NEWS,
     "webui.unread.Unread._written": NEWS,
     "webui.handlers.send._Into.expected": NEWS,
-    "core.toolbox.code_interpreter.CodeInterpreters.__init__": MACHINE,
     "core.models.pool.ModelPool.drop": SHARES,
     "core.models.pool.ModelPool.get": SHARES,
     "core.models.pool.ModelPool.put": SHARES,
@@ -110,9 +108,13 @@ ALLOWED = {
     "core.toolbox.code_interpreter.CodeInterpreters._forget": SHARES,
     "core.toolbox.code_interpreter.CodeInterpreters._tool": SHARES,
     "core.toolbox.code_interpreter._key": SHARES,
+    "core.toolbox.code_interpreter._most_of": SHARES,
     "core.tools.sandbox.kernels.Kernels._kernel": SHARES,
     "core.tools.sandbox.kernels.Kernels._make_room": SHARES,
     "core.tools.sandbox.kernels.Kernels.run": SHARES,
+    "core.tools.sandbox.remote.RemoteKernels._question": SHARES,
+    "core.tools.sandbox.remote.RemoteKernels.run": SHARES,
+    "core.tools.sandbox.runner.CodeRunner.run": SHARES,
     "webui.auth.Owners.cookie": ASKED,
     "webui.auth.Owners.written": ASKED,
     "webui.middleware.gate.Claims.claim": ASKED,

@@ -50,6 +50,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             log_as_json()
         if settings.log_calls:
             logging.getLogger("core.llm.calls").setLevel(logging.INFO)
+        if settings.role == "sandbox":
+            from webui.sandbox_role.process import serve_sandbox
+
+            return serve_sandbox(settings, last=LAST)
         bring_back(settings)
         settings.check_whole()
         settings.check_open_to()

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from core.storage.stores import OwnerStores, Stores
     from core.tools.base import BaseTool
     from core.tools.builtin.code_interpreter import CodeInterpreter
+    from core.tools.sandbox.runner import CodeRunner
 
 
 class GivenFiles:
@@ -85,12 +86,14 @@ class OwnerInterpreter:
         make: Makes the tool of a conversation; `None` where no sandbox of this machine holds.
         driver: The sandbox that is used.
         why: Why there is none.
+        hosts: The machines on which code runs; none where it is this one.
         forget: Ends the kernel of a conversation that is deleted, with all files in it.
     """
 
     make: Callable[[str], BaseTool] | None = None
     driver: str = ""
     why: str = ""
+    hosts: tuple[str, ...] = ()
     forget: Callable[[str], Awaitable[None]] = _nothing
 
 
@@ -113,11 +116,19 @@ class CodeInterpreters:
         self._needs_account = settings.has_accounts
         home = settings.home.absolute()
         known = home / "sandbox.json"
+        self.kernels: CodeRunner
+        if settings.sandbox and settings.code != "off":
+            from core.tools.sandbox.remote import RemoteKernels
+
+            self.kernels = RemoteKernels(
+                settings.sandbox, settings.sandbox_key, most_of=partial(_most_of, settings), changed=changed
+            )
+            return
         self.kernels = Kernels(
             wanted=settings.code,
             private=(home,),
             known=known,
-            most_of=lambda owner: _ALL if owner == LOCAL_OWNER else settings.code_kernels,
+            most_of=partial(_most_of, settings),
             changed=changed,
             patience=_PATIENCE,
         )
@@ -134,11 +145,13 @@ class CodeInterpreters:
         await self.kernels.aclose()
 
     def as_dict(self) -> dict[str, Any]:
-        """What `/readyz` says: whether it is known, the driver, and why it is that one or none."""
-        choice = self.kernels.choice
+        """What `/readyz` says: whether it is known, the driver, why it is that one or none, and on which machines."""
+        choice, hosts = self.kernels.choice, self.kernels.hosts
+        where = {"hosts": list(hosts)} if hosts else {}
         if choice is None:
-            return {"state": "loading", "driver": "", "reason": ""}
-        return {"state": "ready" if choice.driver else "off", "driver": choice.driver, "reason": choice.reason}
+            return {"state": "loading", "driver": "", "reason": "", **where}
+        state = "ready" if choice.driver else "off"
+        return {"state": state, "driver": choice.driver, "reason": choice.reason, **where}
 
     def of(self, owner: str) -> OwnerInterpreter:
         """How code is run here for an owner, or why it is not."""
@@ -146,7 +159,8 @@ class CodeInterpreters:
         if self._needs_account and self._stores.people.roles.get(owner, "guest") == "guest":
             return OwnerInterpreter(why="guests run no code here")
         make = partial(self._tool, owner) if told["state"] == "ready" else None
-        return OwnerInterpreter(make, str(told["driver"]), str(told["reason"]), partial(self._forget, owner))
+        hosts = self.kernels.hosts
+        return OwnerInterpreter(make, str(told["driver"]), str(told["reason"]), hosts, partial(self._forget, owner))
 
     def _tool(self, owner: str, conversation_id: str) -> CodeInterpreter:
         """The tool of a conversation; where code may soon be run, a kernel is made ready."""
@@ -159,6 +173,11 @@ class CodeInterpreters:
 
     async def _forget(self, owner: str, conversation_id: str) -> None:
         await self.kernels.forget(_key(owner, conversation_id))
+
+
+def _most_of(settings: Settings, owner: str) -> int:
+    """How many kernels an owner may have."""
+    return _ALL if owner == LOCAL_OWNER else settings.code_kernels
 
 
 def _key(owner: str, conversation_id: str) -> str:

@@ -150,7 +150,7 @@ def test_an_owner_with_fewer_replies_comes_first_and_nobody_has_more_than_is_set
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"role": "page"}, "The setting 'role' must be 'all', 'web' or 'worker'."),
+        ({"role": "page"}, "The setting 'role' must be 'all', 'web', 'worker' or 'sandbox'."),
         (
             {"role": "web"},
             "The setting 'role' must be all without PARLOUR_DATABASE: what one does alone, nobody else goes on with.",

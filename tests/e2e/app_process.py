@@ -102,7 +102,7 @@ class AppProcess:
             status, _ = self.get("/readyz")
             if status == 200:
                 self._browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
-                if self.settings.get("ROLE") != "worker":  # which has no pages
+                if self.settings.get("ROLE") not in {"worker", "sandbox"}:  # which have no pages
                     self._browser.open(self.at("/"), timeout=60).close()
                 return
             time.sleep(0.1)  # between two questions, not for luck

@@ -34,11 +34,13 @@ _LISTED: Mapping[str, str] = {
         webui.agent_doors.a2a_task: Tasks.*
         webui.agent_doors.answering: answered
         webui.agent_doors.app: AgentDoors.* serve_agent
+        webui.sandbox_role.given: GivenHere.*
     """,
     "a header or an address of an HTTP request, or a body of at most 256 KB, read once from front to back": """
         core.mcp.app_addresses: base_of is_safe is_resource about_resource about_server challenge needed_for
         core.mcp.app_clients: Client.* Clients.* back_of
         core.mcp.apps: AskedFor.* Apps.* _Provider.*
+        core.tools.sandbox.wire: Doorkeeper.check
         webui.handlers.apps: AppRoutes.*
         webui.middleware.then: page_of
         webui.requests: asked_on_page TracedRequest.*
@@ -345,6 +347,7 @@ _LISTED: Mapping[str, str] = {
         webui.bundles: packed
         webui.doors.socket: _Answer.* _Turn.*
         webui.doors.stream: _Buffer.*
+        webui.sandbox_role.app: _Said.*
         webui.server: Joined.* PatientProtocol.*
         webui.uploads: Incoming.* Uploads.receive Uploads.progress
     """,

@@ -59,7 +59,7 @@ def _builtin(listed: ListedTool, interpreter: OwnerInterpreter, words: Words) ->
     tool, name = listed.tool, listed.name
     noted = ""
     if name == CODE:
-        noted = words("tools.runs_in", driver=interpreter.driver) if tool else _no_sandbox(interpreter, words)
+        noted = _runs_in(interpreter, words) if tool else _no_sandbox(interpreter, words)
     return {
         "name": name,
         "label": _label(listed, words),
@@ -75,6 +75,12 @@ def _builtin(listed: ListedTool, interpreter: OwnerInterpreter, words: Words) ->
 def _label(listed: ListedTool, words: Words) -> str:
     tool, name = listed.tool, listed.name
     return label_of(name, words) or (tool.label(words.spoken) if tool is not None else name)
+
+
+def _runs_in(interpreter: OwnerInterpreter, words: Words) -> str:
+    if not interpreter.hosts:
+        return words("tools.runs_in", driver=interpreter.driver)
+    return words("tools.runs_at", driver=interpreter.driver, host=words("attach.comma").join(interpreter.hosts))
 
 
 def _no_sandbox(interpreter: OwnerInterpreter, words: Words) -> str:

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from contextlib import AbstractAsyncContextManager
 
-    from core.tools.sandbox.kernels import Kernels
     from core.tools.sandbox.results import CodeResult, Made
+    from core.tools.sandbox.runner import CodeRunner
 
 
 _LONGEST: Final = 200_000
@@ -62,7 +62,7 @@ class CodeInterpreter(BaseToolWithFileAccess):
         self,
         cfg: Mapping[str, Any] | None = None,
         *,
-        kernels: Kernels | None = None,
+        kernels: CodeRunner | None = None,
         key: str = "",
         owner: str = "",
         files: Callable[[], AbstractAsyncContextManager[Mapping[str, Path]]] | None = None,

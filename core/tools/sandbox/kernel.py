@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from core.errors import ToolError
 from core.tools.sandbox import surroundings
 from core.tools.sandbox.process import SandboxProcess
-from core.tools.sandbox.results import CodeResult, Gathering
+from core.tools.sandbox.results import LOST, CodeResult, Gathering
 from core.tools.sandbox.work_folder import Taken, WorkFolder
 
 if TYPE_CHECKING:
@@ -145,7 +145,6 @@ class Channels:
                 return message
 
 
-LOST: Final = "All variables are lost; the next call begins with a fresh interpreter."
 _START: Final = 30.0
 _INTERRUPT: Final = 3.0
 _WATCH: Final = 0.5

@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 from contextlib import suppress
+from dataclasses import replace
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -24,7 +25,7 @@ from core.extras import install_command
 from core.tools.sandbox.box import Box, Limits
 from core.tools.sandbox.drivers import DRIVERS
 from core.tools.sandbox.kernel import Kernel
-from core.tools.sandbox.results import CodeResult
+from core.tools.sandbox.results import FRESH, CodeResult
 from core.tools.sandbox.self_test import Choice, Verdict, choose
 
 if TYPE_CHECKING:
@@ -167,6 +168,11 @@ class Kernels:
             self._testing = asyncio.create_task(self._tested(), name="sandbox-test")
 
     @property
+    def hosts(self) -> tuple[str, ...]:
+        """None: code runs on this machine."""
+        return ()
+
+    @property
     def choice(self) -> Choice | None:
         """What the self-test found; None before it is done."""
         testing = self._testing
@@ -226,9 +232,13 @@ class Kernels:
             return result
         if fresh and key in self._lost:
             self._lost.pop(key, None)
-            note = "(This is a fresh interpreter: variables of earlier calls are gone.)"
-            return CodeResult(f"{note}\n{result.text}".strip(), result.pictures, result.files, failed=result.failed)
-        return result
+            return replace(result, text=f"{FRESH}\n{result.text}".strip(), fresh=True)
+        return replace(result, fresh=fresh)
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The conversations that have a kernel."""
+        return tuple(self._kernels)
 
     def warm(self) -> None:
         """Have a kernel ready before it is asked for; does nothing where there is one or no sandbox."""

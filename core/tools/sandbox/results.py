@@ -21,6 +21,8 @@ _NO_NETWORK: Final = re.compile(
 _PICTURES_LEFT_OUT: Final = (
     f"(Pictures were left out: one cell shows {_MOST_PICTURES}, of {_LARGEST_PICTURES >> 20} MB together.)"
 )
+LOST: Final = "All variables are lost; the next call begins with a fresh interpreter."
+FRESH: Final = "(This is a fresh interpreter: variables of earlier calls are gone.)"
 _HINT_NETWORK: Final = "(This sandbox has no network.)"
 _HINT_TABLES: Final = "(There is no openpyxl here: pandas.read_excel reads without it, DataFrame.to_csv writes.)"
 _HINT_MODULE: Final = "(Nothing can be installed here. There are the standard library, {packages}.)"
@@ -50,6 +52,7 @@ class CodeResult:
         failed: Whether it ended with an error.
         lost: Whether the variables of earlier calls are gone.
         untouched: Whether nothing was run, since the kernel had ended before.
+        fresh: Whether the interpreter had run nothing of this conversation before.
     """
 
     text: str = ""
@@ -58,6 +61,7 @@ class CodeResult:
     failed: bool = False
     lost: bool = False
     untouched: bool = False
+    fresh: bool = False
 
 
 class Gathering:

@@ -60,7 +60,8 @@ class Choice:
     @property
     def reason(self) -> str:
         """One sentence for `/readyz` and for people."""
-        refused = "; ".join(f"{one.driver}: {one.reason}" for one in self.verdicts if not one.held)
+        not_held = [one for one in self.verdicts if not one.held]
+        refused = "; ".join(f"{one.driver}: {one.reason}" if one.driver else one.reason for one in not_held)
         if self.driver:
             cases = self.verdicts[-1].cases
             own = f"; a program that code brings along: {cases['C19']}" if "C19" in cases else ""
