@@ -59,6 +59,7 @@ NAMES = (
     "scopes",
     "whole",
     "tables",
+    "tables_in_words",
     "figures_and_forms",
     "second_question",
     "blobs",

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from core.rag.embedding import catalog
-from core.rag.embedding.local import LocalEmbedder, LocalName, loaded
+from core.rag.embedding.local import LocalEmbedder, loaded
+from core.rag.embedding.packaged import LocalName
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
@@ -83,7 +84,7 @@ def kept() -> Generator[dict[str, KeptEmbedder]]:
     def local(name: LocalName) -> KeptEmbedder:
         return models.setdefault(name, KeptEmbedder(name))
 
-    name = "_local"  # one model for the whole process, on purpose
+    name = "local_embedder"  # one model for the whole process, on purpose
     before: Any = getattr(catalog, name)
     setattr(catalog, name, local)
     try:

@@ -49,7 +49,10 @@ from core.rag.parsers.base import PLAIN
 from core.rag.parsers.parts import File
 from core.rag.parsers.pdf_page import Field, Line
 from core.rag.places import units_of
+from core.rag.question_tokens import Vocabulary
 from core.rag.scope import Part
+from core.rag.tables.query import Named, Source
+from core.rag.tables.store import Column, Table
 from core.runs.judgement import Open
 from core.settings import Settings
 from core.storage.base import RunRecord, StoredMessage
@@ -234,6 +237,13 @@ VALUES: Mapping[str, Callable[[], Any]] = {
     "BubbleState": lambda: "done",
     "Open": lambda: Open((), (), {}),
     "Part": lambda: Part("page", 1, 1),
+    "Vocabulary": lambda: Vocabulary(
+        {"amount": (0,), "a a": (1,)}, ["number", "text"], ["", ""], {"north": {1: ("North",)}}, frozenset({"orders"})
+    ),
+    "Column": lambda: Column("Amount", "number"),
+    "Table": lambda: Table(1, "Orders", 1, 2, (Column("Amount", "number"), Column("Region", "text")), sheet=True),
+    "Named": lambda: Named("orders", "a.xlsx", "d", Path("a"), VALUES["Table"]()),
+    "Source": lambda: Source(VALUES["Named"](), ((1, 2),), ()),
     "Sequence[Named]": list,
     "tuple[tuple[str, str], ...]": lambda: (("a", "a"),),
     "Sense": lambda: "picture",
@@ -252,6 +262,7 @@ VALUES: Mapping[str, Callable[[], Any]] = {
 # How an instance is made ("module:Class"), or the other arguments of a call ("module:name()"), where annotations do
 # not say enough.
 MADE: Mapping[str, Callable[[], Any]] = {
+    "core.rag.question_tokens:Vocabulary": VALUES["Vocabulary"],
     "core.agents.small_title:Naming": lambda: naming("Where is it wet in Spain?", ""),
     "core.agents.small_title:_State": lambda: hidden("core.agents.small_title", "_State")(0, named=True),
     "core.messages.message:FunctionCall": lambda: FunctionCall("a", "{}"),

@@ -97,8 +97,9 @@ class HybridSearcher(_WithVectors):
 
 
 def _is_chinese(text: str) -> bool:
-    letters = sum(map(str.isalpha, text))
-    return ideographs(text) * 3 > letters  # an ideograph says as much as several letters
+    wide = ideographs(text)
+    # An ideograph says as much as several letters. Of texts without any, which most are, no letter is counted.
+    return wide > 0 and wide * 3 > sum(map(str.isalpha, text))
 
 
 def _fused(words: Sequence[tuple[int, float]], likeness: Similarity, k: int) -> list[tuple[int, float]]:

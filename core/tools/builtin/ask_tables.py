@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from core.languages import spoken
 from core.rag.citations import harmless, place_of, quoted_block
-from core.rag.document import Passage, numbered_as, union
+from core.rag.document import Passage, numbered_as
 from core.rag.row_numbers import joined, shortened, written
+from core.rag.tables.cited import passage_of
 from core.rag.tables.query import LONGEST
 from core.rag.tables.store import quoted
 from core.tools.base import BaseTool, ToolResult
@@ -17,14 +18,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from core.languages import Lang
-    from core.rag.document import Rectangle
     from core.rag.tables.query import Answer, Named, Source
     from core.rag.tables.store import Column, Table
 
 _ROOM = 3_600  # letters of all tables together: some 900 tokens
 _LONGEST_VALUE = 300
 _TEXT, _LINES = 1_600, 24  # letters and rows of a table in a passage
-_MARKS = 48  # places of cells that are marked one by one
 _LONGEST_NAME = 60
 _DESCRIPTION = (
     "Computes over the tables of the user's documents with one SQL SELECT (SQLite). Use it whenever figures of a "
@@ -266,30 +265,7 @@ def _passage(source: Source, line: str, lang: Lang) -> Passage:
         shown += 1
     if source.count > shown:
         lines.append(_WORDS[lang]["more"].format(n=f"{source.count - shown:,}"))
-    page = rows[0].page if rows else named.table.page
-    rectangles = _together([place for row in rows if row.page == page for place in row.places])
-    return Passage(
-        "\n".join(lines),
-        1.0,
-        named.document,
-        named.document_id,
-        page,
-        rectangles,
-        named.table.title,
-        rows=written(source.runs),
-    )
-
-
-def _together(places: Sequence[Rectangle]) -> tuple[Rectangle, ...]:
-    """The places of cells; of very many, those below each other as one."""
-    if len(places) <= _MARKS:
-        return tuple(places)
-    columns: dict[tuple[float, float], list[Rectangle]] = {}
-    for place in places:
-        columns.setdefault((place[0], place[2]), []).append(place)
-    found = tuple(one for some in columns.values() if (one := union(tuple(some))))
-    whole = union(tuple(places))
-    return found if len(found) <= _MARKS or whole is None else (whole,)
+    return passage_of(source, "\n".join(lines))
 
 
 def _whole(named: Named, text: str) -> Passage:

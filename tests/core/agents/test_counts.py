@@ -95,7 +95,6 @@ async def test_a_count_is_cited_to_its_sheet(library: Library, tmp_path: Path) -
     [
         "How many orders are over 100 €?",
         "How many open orders are there?",
-        "How many orders are from Customer 3?",
         "How many rows have an amount?",
         "有多少笔超过15元的订单？",
         "How many visitors are there?",
@@ -108,6 +107,16 @@ async def test_nothing_is_counted_where_there_is_a_condition_or_a_row_is_not_one
     library.add(workbook(tmp_path / "shop.xlsx", Orders=ORDERS, Visitors=MONTHS))
     passages, _ = await told(library, question)
     assert not any(" rows" in one["text"] or "行数据" in one["text"] for one in passages)
+
+
+async def test_a_small_model_is_told_the_count_under_a_clear_condition_and_nothing_else(
+    library: Library, tmp_path: Path
+) -> None:
+    library.add(workbook(tmp_path / "shop.xlsx", Orders=ORDERS, Visitors=MONTHS))
+    (passage,), text = await told(library, "How many orders are from Customer 3?")
+    assert passage["text"] == "Sheet Orders: 33 of 1,204 rows fulfil Customer = Customer 3."
+    assert passage["rows"].startswith("5, 42, 79")
+    assert "[1] (shop.xlsx" in text
 
 
 async def test_a_sheet_of_sums_by_region_counts_no_sales(library: Library, tmp_path: Path) -> None:
@@ -251,9 +260,7 @@ async def test_a_small_model_is_told_the_sum_of_a_column_without_its_row_of_tota
     "question",
     [
         "What is the sum of the amounts over 100?",
-        "What is the total amount of B-1?",
         "What is the average amount that was paid?",
-        "Which bill has the highest amount?",
         "What is the sum of the bills?",
         "What is the sum of the deductibles?",
         "已付的总金额是多少？",

@@ -1,0 +1,322 @@
+"""Questions about rows under conditions, read against one table: counts, sums and extremes of a column, and which row.
+
+As in `count_questions`, who computes for somebody must not compute something else. So every word of a question has to
+be known: as a column or a value of the table, as a comparison, or as a word that says nothing. Where one is not, or may
+be two things, the question is no such question, and a model answers it.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+from core.rag.count_questions import plain_name
+from core.rag.question_tokens import AND, LONGEST, NAMES_A_ROW, Token, tokens_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from core.rag.question_tokens import Vocabulary
+
+Asked: TypeAlias = Literal["count", "sum", "average", "median", "highest", "lowest", "row_highest", "row_lowest"]
+Operator: TypeAlias = Literal["=", "<>", "<", ">", "<=", ">=", "between", "contains"]
+
+_MAY: Final = re.compile(
+    r"\b(?:how many|number|count|sum|total|average|mean|median|which|who|highest|largest|biggest|maximum|max|lowest"
+    r"|smallest|minimum|min|latest|earliest)\b|add up"
+    r"|多少|几|数量|总|合计|之和|求和|平均|均值|最[大小高低多少早晚]|中位",
+    re.IGNORECASE,
+)
+_SIGNS: Final[dict[str, Operator]] = {"<": "<", ">": ">", "<=": "<=", ">=": ">="}
+_COMPARED: Final = frozenset({"is", "not", "compare", "value", "number", "date", "quoted", "contains", "between"})
+_YEARS: Final = range(1900, 2100)
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """What a row has to fulfil.
+
+    Args:
+        column: The number of the column, from 0.
+        values: What it is compared with: spellings of one value, a number, a date in ISO 8601 as far as it was given,
+            or the two ends of a range, both of which belong to it.
+    """
+
+    column: int
+    operator: Operator
+    values: tuple[str | int | float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RowQuestion:
+    """What is asked of the rows of a table.
+
+    Args:
+        column: Of which column; `None` for a count.
+        thing: The number of the column that the word for what is counted names; `None` where it means rows.
+        subject: The word that means rows because the table is called so, else "".
+        conditions: All of them hold.
+    """
+
+    asks: Asked
+    column: int | None
+    conditions: tuple[Condition, ...]
+    thing: int | None = None
+    subject: str = ""
+
+
+def may_ask_rows(question: str) -> bool:
+    """Whether it is worth looking up columns and values for `row_question`: most questions ask for something else."""
+    return len(question) <= LONGEST and bool(_MAY.search(question))
+
+
+def row_question(question: str, known: Vocabulary) -> RowQuestion | None:
+    """What a question asks of the rows of a table; `None` where that is not clear to the last word.
+
+    Args:
+        known: What the table is called, and what it holds.
+    """
+    tokens = tokens_of(question, known)
+    if tokens is None:
+        return None
+    asked = _asked(_kept(tokens))
+    if asked is None:
+        return None
+    asks, column, thing, subject, left = asked
+    if column is not None and not _fits(asks, known.kinds[column]):
+        return None
+    conditions = _conditions(left, known)
+    if conditions is None or (not conditions and not asks.startswith("row")):
+        return None  # without a condition it is another kind of question
+    if len({one.column for one in conditions}) < len(conditions):
+        return None  # two conditions on one column may be meant as either of them
+    return RowQuestion(asks, column, conditions, thing, subject)
+
+
+def _fits(asks: Asked, kind: str) -> bool:
+    return kind == "number" or (kind == "date" and asks.startswith("row"))
+
+
+# ---- what is asked
+
+
+def _kept(tokens: Sequence[Token]) -> list[Token]:
+    """The tokens without words that say nothing; "is" stays between a column and what it is compared with."""
+    bare = [one for one in tokens if one.kind != "filler"]
+    kept: list[Token] = []
+    for at, one in enumerate(bare):
+        before, after = (bare[at - 1].kind if at else ""), (bare[at + 1].kind if at + 1 < len(bare) else "")
+        if one.kind == "is" and not (before == "column" and after in {"value", "number", "date", "quoted", "compare"}):
+            continue
+        kept.append(one)
+    return kept
+
+
+_Ask: TypeAlias = "tuple[Asked, int | None, int | None, str, list[Token]]"
+
+
+def _asked(tokens: list[Token]) -> _Ask | None:
+    """What is asked, of which column, for which thing, and the tokens that are left for conditions."""
+    which = [at for at, one in enumerate(tokens) if one.kind == "which"]
+    figures = [at for at, one in enumerate(tokens) if one.kind in {"figure", "most"}]
+    if len(which) > 1 or len(figures) > 1:
+        return None
+    if which or (figures and tokens[figures[0]].kind == "most"):
+        return _which(tokens, which, figures)
+    if figures:
+        return _figure(_without_loose(tokens), figures)
+    return _count(tokens)
+
+
+def _without_loose(tokens: list[Token]) -> list[Token]:
+    """Without a "how many" at the end, which in Chinese says nothing after a figure."""
+    return list(tokens[:-1]) if tokens and tokens[-1].loose else list(tokens)
+
+
+def _figure(tokens: list[Token], figures: list[int]) -> _Ask | None:
+    at = figures[0]
+    if any(one.kind in {"count", "which", "thing"} for one in tokens):
+        return None
+    place = _column_beside(tokens, at)
+    if place is None:
+        return None
+    said = tokens[at].said
+    left = [one for number, one in enumerate(tokens) if number not in {at, place}]
+    return said, tokens[place].column, None, "", left  # type: ignore[return-value]
+
+
+def _column_beside(tokens: list[Token], at: int) -> int | None:
+    """The column of a figure: the one right behind it, or in Chinese right before it."""
+    after = at + 1 if at + 1 < len(tokens) and tokens[at + 1].kind == "column" else None
+    before = at - 1 if at and tokens[at - 1].kind == "column" else None
+    if not tokens[at].wide:
+        return after
+    if before is not None and after is not None:
+        return None
+    return before if after is None else after
+
+
+def _which(tokens: list[Token], which: list[int], figures: list[int]) -> _Ask | None:
+    """Which row has the highest or lowest value; what follows "which" means rows, or is a column that names each."""
+    if not which or not figures or any(one.kind == "count" for one in tokens):
+        return None
+    at, figure = which[0], figures[0]
+    said = {"highest": "row_highest", "lowest": "row_lowest"}.get(tokens[figure].said)
+    place = _column_beside(tokens, figure)
+    if said is None or place is None:
+        return None
+    used = {at, figure, place}
+    thing, subject = None, ""
+    follows = at + 1
+    if not tokens[at].whole and follows < len(tokens) and follows not in used:
+        named = tokens[follows]
+        if named.kind == "column":
+            thing = named.column
+        elif named.kind in {"thing", "subject"}:
+            subject = named.text if named.kind == "subject" else ""
+        else:
+            return None
+        used.add(follows)
+    elif not tokens[at].whole:
+        return None
+    left = [one for number, one in enumerate(tokens) if number not in used]
+    return said, tokens[place].column, thing, subject, left  # type: ignore[return-value]
+
+
+def _count(tokens: list[Token]) -> _Ask | None:
+    """What is counted: rows, what the table is called, or a column; in Chinese also before it."""
+    counts = [at for at, one in enumerate(tokens) if one.kind == "count"]
+    if len(counts) != 1:
+        return None
+    at = counts[0]
+    if tokens[at].unit:  # "多少行": the word for what is counted stands in the question word
+        return "count", None, None, "", [one for number, one in enumerate(tokens) if number != at]
+    for place in _beside(tokens, at):
+        named = tokens[place]
+        if named.kind in NAMES_A_ROW:
+            left = [one for number, one in enumerate(tokens) if number not in {at, place}]
+            thing = named.column if named.kind == "column" else None
+            return "count", None, thing, named.text if named.kind == "subject" else "", left
+    return None
+
+
+def _beside(tokens: list[Token], at: int) -> list[int]:
+    """Where the word for what is counted may stand; in English a value may come before it: "open orders"."""
+    if tokens[at].wide:
+        places = (at + 1, at - 1, len(tokens) - 1)
+        return [place for place in places if 0 <= place < len(tokens) and not _begins_condition(tokens, place)]
+    after = at + 1
+    while after < len(tokens) and tokens[after].kind == "value":
+        after += 1
+    return [after] if after < len(tokens) else []
+
+
+def _begins_condition(tokens: list[Token], place: int) -> bool:
+    """Whether a column is one that something is said of: it is compared right after."""
+    after = tokens[place + 1].kind if place + 1 < len(tokens) else ""
+    return tokens[place].kind == "column" and after in _COMPARED
+
+
+# ---- conditions
+
+
+_SHAPES: Final[tuple[tuple[str, re.Pattern[str]], ...]] = (
+    ("between", re.compile(r"ci?b([nd])&([nd])|ci?([nd])t([nd])b?")),
+    ("compare", re.compile(r"ci?o([nd])|ci?([nd])w")),
+    ("not", re.compile(r"cx[vnq]")),
+    ("contains", re.compile(r"ck[vq]")),
+    ("is", re.compile(r"ci?[vndq]")),
+    ("value_of", re.compile(r"vc(?=&|$)")),
+    ("value", re.compile(r"v")),
+    ("day", re.compile(r"d")),
+)
+_LETTERS: Final = {
+    "column": "c", "value": "v", "number": "n", "date": "d", "quoted": "q", "is": "i", "not": "x", "compare": "o",
+    "contains": "k", "between": "b", "to": "t", "or_more": "w", "and": "&", "subject": "", "thing": "",
+}  # fmt: skip
+
+
+_IS: Final = "i"
+
+
+def _conditions(tokens: list[Token], known: Vocabulary) -> tuple[Condition, ...] | None:
+    """All conditions that the tokens say; `None` where they say something else."""
+    kept = [one for one in tokens if _LETTERS.get(one.kind, "?")]
+    signs = "".join(_LETTERS.get(one.kind, "?") for one in kept)
+    found: list[Condition] = []
+    at = 0
+    while at < len(signs):
+        if signs[at] in {AND, _IS}:  # "orders are from Rome"
+            at += 1
+            continue
+        matches = ((name, shape.match(signs, at)) for name, shape in _SHAPES)
+        name, end = next(((name, one.end()) for name, one in matches if one is not None), ("", at))
+        condition = _condition(name, kept[at:end], known) if name else None
+        if condition is None:
+            return None
+        found.append(condition)
+        at = end
+    return tuple(found)
+
+
+def _condition(shape: str, tokens: list[Token], known: Vocabulary) -> Condition | None:
+    said = [one for one in tokens if one.kind in {"value", "number", "date", "quoted"}]
+    if shape == "day":
+        days = [at for at, kind in enumerate(known.kinds) if kind == "date"]
+        return Condition(days[0], "=", (said[0].date,)) if len(days) == 1 else None
+    if shape == "value":
+        columns = [one for one in known.holds(said[0].text) if known.kinds[one] == "text"]
+        if len(columns) != 1:  # it stands in two columns: which of them is meant nobody knows
+            return None
+        return Condition(columns[0], "=", known.spelled(said[0].text, columns[0]))
+    column = next((one.column for one in tokens if one.column is not None), None)
+    if column is None:
+        return None
+    if known.kinds[column] == "text":
+        return _of_text(shape, column, said[0], known)
+    return _of_numbers(shape, column, tokens, [_compared(one, column, known) for one in said])
+
+
+def _of_numbers(
+    shape: str, column: int, tokens: Sequence[Token], compared: Sequence[str | int | float | None]
+) -> Condition | None:
+    """A condition on a column of numbers or dates."""
+    values = tuple(one for one in compared if one is not None)
+    if len(values) < len(compared):
+        return None
+    match shape:
+        case "between":
+            return Condition(column, "between", values)
+        case "compare":
+            signs = [one.said for one in tokens if one.kind in {"compare", "or_more"}]
+            return Condition(column, _SIGNS[signs[0]], values)
+        case "is" | "not":
+            return Condition(column, "=" if shape == "is" else "<>", values)
+        case _:
+            return None
+
+
+def _of_text(shape: str, column: int, said: Token, known: Vocabulary) -> Condition | None:
+    """A condition on a column of texts: it is one of its values, or holds words in quotation marks."""
+    if shape == "contains":
+        return Condition(column, "contains", (said.raw,)) if said.raw else None
+    if shape not in {"is", "not", "value_of"}:
+        return None
+    spelled = known.spelled(plain_name(said.raw), column)
+    return Condition(column, "<>" if shape == "not" else "=", spelled) if spelled else None
+
+
+def _compared(token: Token, column: int, known: Vocabulary) -> str | int | float | None:
+    """What a column of numbers or dates is compared with; `None` where its kind or its unit is another."""
+    if known.kinds[column] == "date":
+        if token.kind == "date":
+            return token.date
+        year = token.number
+        return str(year) if isinstance(year, int) and year in _YEARS and token.raw.isdecimal() else None
+    if token.kind != "number" or token.number is None:
+        return None
+    unit, own = token.unit, known.units[column]
+    if "/" in own or (own == "%") != (unit == "%"):
+        return None
+    return None if unit and own and unit != own else token.number

@@ -1,0 +1,427 @@
+# ruff: noqa: S608 - every name and text in a query is quoted, and the query is checked to be one SELECT
+"""Counts, sums and extremes of rows under conditions, computed over the tables of documents: passages to be cited.
+
+What is computed is what the whole question says, and nothing is told where that, or the table, leaves a doubt: blank
+cells that may stand for the value above them, several units, cells that are no numbers, two columns with one name.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import date, timedelta
+from typing import TYPE_CHECKING, Any, Final
+
+from core.errors import BadArgumentsError, ToolError
+from core.rag.count_questions import plain_name
+from core.rag.question_tokens import Vocabulary
+from core.rag.row_numbers import joined
+from core.rag.row_questions import row_question
+from core.rag.tables.cited import passage_of
+from core.rag.tables.store import quoted
+from core.rag.tables.subjects import (
+    CURRENCY,
+    adds_up,
+    forms_of,
+    is_figure_of,
+    key_of,
+    names_of,
+    subjects_of,
+    titles_of,
+    without_key,
+)
+from core.rag.tables.wording import WORDS, body, called_in, line, number_of, passage_at, written
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from core.languages import Lang
+    from core.rag.document import Passage
+    from core.rag.row_questions import Condition, RowQuestion
+    from core.rag.tables.query import Answer, Named
+    from core.rag.tables.store import Column
+
+_MOST: Final = 6  # tables of which something is told
+_MOST_TABLES: Final = 20  # that are looked through for the words of a question
+_MOST_ROWS: Final = 300_000
+_MOST_ALIKE: Final = 5  # rows that share the highest value and are all named
+_MOST_CELLS: Final = 8  # of a row that are told
+_LONGEST_VALUE: Final = 80  # letters of a cell that a question may name
+_AT_ONCE: Final = 18  # columns of texts that one query looks through
+_AGGREGATES: Final[Mapping[str, str]] = {
+    "sum": "sum", "average": "avg", "median": "median", "highest": "max", "lowest": "min",
+    "row_highest": "max", "row_lowest": "min",
+}  # fmt: skip
+_SIGNS: Final[Mapping[str, str]] = {"=": "=", "<>": "≠", "<": "<", ">": ">", "<=": "≤", ">=": "≥"}
+
+
+def rows_told(question: str, tables: Sequence[Named], ask: Callable[[str], Answer], lang: Lang) -> list[Passage]:
+    """What a question asks of the rows of tables; nothing where that is not clear, or cannot be told for sure.
+
+    Args:
+        tables: All that there are.
+        ask: Takes a query, blocks, and gives the answer.
+        lang: The language of the sentences.
+    """
+    if not tables or len(tables) > _MOST_TABLES:
+        return []
+    told: list[tuple[Named, Passage]] = []
+    for one in tables:
+        if not one.table.whole or one.table.rows > _MOST_ROWS:
+            return []  # the question may be about this one
+        try:
+            known = _vocabulary(one, tables, question, ask)
+            asked = row_question(question, known)
+            if asked is None:
+                continue
+            passage = _Told(one, known, ask, lang, tables).passage(asked)
+        except (BadArgumentsError, ToolError):
+            return []
+        if passage is None:
+            return []
+        told.append((one, passage))
+    places = {(one.document_id, one.table.title if one.table.sheet else "") for one, _ in told}
+    if len(told) > _MOST or len(places) < len(told):  # of several in one place nobody knows which is meant
+        return []
+    return [passage for _, passage in told]
+
+
+# ---- the words of a table
+
+
+def _vocabulary(named: Named, tables: Sequence[Named], question: str, ask: Callable[[str], Answer]) -> Vocabulary:
+    """What a table is called and holds, as far as it stands in the question. Raises BadArgumentsError, ToolError."""
+    columns: dict[str, list[int]] = {}
+    for at, column in enumerate(named.table.columns):
+        names = _spoken(plain_name(column.name))
+        if column.letter:
+            letter = column.letter.casefold()
+            names |= {f"column {letter}", f"{letter}列", f"{letter} 列"}
+        for name in names:
+            columns.setdefault(name, []).append(at)
+    for at, column in enumerate(named.table.columns):
+        for name in _spoken(plain_name(column.name.rpartition(" / ")[2])) - set(columns):
+            columns.setdefault(name, []).append(at)
+    sheets = [one for one in tables if one.table.sheet]
+    called = titles_of(named.table) | names_of(named.document)
+    if named.table.sheet:
+        called |= subjects_of(named, sheets)
+    subjects = frozenset(form for name in called for form in _spoken(name))
+    exact = set(columns)
+    for at, column in enumerate(named.table.columns):
+        for name in _spoken(without_key(plain_name(column.name))) - subjects - exact:
+            columns.setdefault(name, []).append(at)
+    return Vocabulary(
+        {name: tuple(at) for name, at in columns.items() if name},
+        [column.kind for column in named.table.columns],
+        [column.unit for column in named.table.columns],
+        _values(named, question, ask),
+        subjects,
+    )
+
+
+def _spoken(name: str) -> set[str]:
+    """A name and its plural or singular."""
+    if not name:
+        return set()
+    found = {name, *forms_of(name)}
+    if name[-1].isascii() and name[-1].isalpha():
+        found |= {f"{name}s", f"{name[:-1]}ies"} if name.endswith("y") else {f"{name}s"}
+    return found
+
+
+def _values(named: Named, question: str, ask: Callable[[str], Answer]) -> dict[str, dict[int, tuple[str, ...]]]:
+    """The texts of cells that stand in the question: each with its columns, and there with its spellings."""
+    texts = [(at, one) for at, one in enumerate(named.table.columns) if one.kind == "text"]
+    said, as_written = _text(" ".join(question.casefold().split())), _text(" ".join(question.split()))
+    found: dict[str, dict[int, tuple[str, ...]]] = {}
+    for first in range(0, len(texts), _AT_ONCE):
+        each = [
+            f"SELECT DISTINCT {at} AS at, {(name := quoted(column.name))} AS said FROM {quoted(named.name)} "
+            f"WHERE NOT _total AND length({name}) <= {_LONGEST_VALUE} AND length(trim({name})) > 0 "
+            f"AND (instr({said}, lower(trim({name}))) OR instr({as_written}, trim({name})))"
+            for at, column in texts[first : first + _AT_ONCE]
+        ]
+        answer = ask(" UNION ALL ".join(each))
+        if answer.total > len(answer.rows):
+            raise ToolError("Too many cells stand in the question.")
+        for at, value in answer.rows:
+            name = plain_name(str(value))
+            spelled = found.setdefault(name, {})
+            spelled[at] = (*spelled.get(at, ()), str(value))
+    return found
+
+
+def _text(said: str) -> str:
+    """A text in a query."""
+    return "'" + said.replace("'", "''") + "'"
+
+
+# ---- what is computed
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """Computes over one table.
+
+    Args:
+        tables: All that there are.
+    """
+
+    named: Named
+    known: Vocabulary
+    ask: Callable[[str], Answer]
+    lang: Lang
+    tables: Sequence[Named]
+
+    def passage(self, asked: RowQuestion) -> Passage | None:
+        """The sentence; `None` where it cannot be told for sure. Raises BadArgumentsError, ToolError."""
+        if not self.named.table.sheet and self._has_twin():
+            return None
+        if not all(self._is_sure(one) for one in asked.conditions):
+            return None
+        where = " AND ".join(["NOT _total", *(self._held(one) for one in asked.conditions)])
+        if asked.asks == "count":
+            return self._counted(asked, where)
+        column = self.named.table.columns[asked.column or 0]
+        if asked.column is None or column.strays or "/" in column.unit or not self._is_of_one_unit(column, where):
+            return None
+        if asked.asks.startswith("row"):
+            return self._row(asked, column, where)
+        return self._figure(asked, column, where)
+
+    # ---- whether it is sure
+
+    def _has_twin(self) -> bool:
+        """Whether another table of the document has the same columns: one that goes on over pages may be two."""
+        ours = [one.name for one in self.named.table.columns]
+        there = [one for one in self.tables if one.document_id == self.named.document_id]
+        return sum([column.name for column in one.table.columns] == ours for one in there) > 1
+
+    def _is_sure(self, condition: Condition) -> bool:
+        """Whether cells of the column that are empty or no numbers leave no doubt which rows are meant."""
+        column = self.named.table.columns[condition.column]
+        if column.strays:
+            return False
+        name = quoted(column.name)
+        query = f"SELECT count(*), count({name}), count(DISTINCT {name}) FROM {self._source} WHERE NOT _total"
+        rows, filled, different = self._one(query)
+        if filled == rows:
+            return True
+        if condition.operator == "<>":
+            return False
+        # A group is often named in its first row alone, and the cells below it are empty.
+        return column.kind != "text" or (condition.column > 0 and different < filled and 2 * filled >= rows)
+
+    def _is_of_one_unit(self, column: Column, where: str) -> bool:
+        """Whether no column beside says that amounts are in several currencies."""
+        if column.kind != "number":
+            return True
+        for one in self.named.table.columns:
+            if CURRENCY.fullmatch(plain_name(one.name)) and one.kind == "text":
+                (different,) = self._one(f"SELECT count(DISTINCT {quoted(one.name)}) FROM {self._source} WHERE {where}")
+                if different > 1:
+                    return False
+        return True
+
+    # ---- queries: all names and texts in them are quoted, and each is checked to be one SELECT
+
+    @property
+    def _source(self) -> str:
+        return quoted(self.named.name)
+
+    def _one(self, query: str) -> tuple[Any, ...]:
+        return self.ask(query).rows[0]
+
+    def _held(self, condition: Condition) -> str:
+        """A condition as SQLite has it."""
+        column = self.named.table.columns[condition.column]
+        name, values = quoted(column.name), condition.values
+        if column.kind == "date":
+            return _of_dates(name, condition)
+        match condition.operator:
+            case "between":
+                return f"{name} BETWEEN {_literal(min(values))} AND {_literal(max(values))}"  # type: ignore[type-var]
+            case "contains":
+                return f"instr(lower({name}), {_text(str(values[0]).casefold())})"
+            case "=":
+                return f"{name} IN ({', '.join(map(_literal, values))})"
+            case "<>":
+                return f"{name} NOT IN ({', '.join(map(_literal, values))})"
+            case sign:
+                return f"{name} {sign} {_literal(values[0])}"
+
+    # ---- sentences
+
+    def _counted(self, asked: RowQuestion, where: str) -> Passage | None:
+        table, words = self.named.table, WORDS[self.lang]
+        answer = self.ask(f"SELECT count(*) FROM {self._source} WHERE {where}")
+        some = int(answer.rows[0][0])
+        said = {
+            "table": called_in(self.named, self.lang).strip(),
+            "rows": number_of("row", body(table), self.lang),
+            "where": self._where(asked.conditions),
+            "some": f"{some:,}",
+        }
+        key = key_of(table, forms_of(asked.subject)) if asked.subject else None
+        column = table.columns[asked.thing] if asked.thing is not None else key
+        if asked.subject and self._is_no_row(asked.subject):
+            return None
+        if column is not None:
+            name = quoted(column.name)
+            filled, different = self._one(
+                f"SELECT count({name}), count(DISTINCT {name}) FROM {self._source} WHERE {where}"
+            )
+            if column.kind == "number" or filled < some:
+                return None  # it says how many there are, or not all rows name one
+            if different < some:
+                n = number_of("value", different, self.lang)
+                return self._cited(answer, words["held_different"].format(n=n, column=line(column.name), **said))
+        return self._cited(answer, words["held"].format(**said))
+
+    def _is_no_row(self, subject: str) -> bool:
+        """Whether what the table is called after is not what each of its rows is."""
+        forms = forms_of(subject)
+        if any(is_figure_of(one, forms) for one in self.named.table.columns):
+            return True
+        return key_of(self.named.table, forms) is None and adds_up(self.named, self.ask)
+
+    def _figure(self, asked: RowQuestion, column: Column, where: str) -> Passage | None:
+        if asked.asks == "sum" and column.unit == "%":
+            return None
+        name = quoted(column.name)
+        answer = self.ask(
+            f"SELECT {_AGGREGATES[asked.asks]}({name}), count({name}), count(*) FROM {self._source} WHERE {where}"
+        )
+        value, some, rows = answer.rows[0]
+        if not isinstance(value, int | float) or not some:
+            return None
+        words = WORDS[self.lang]
+        text = words["figure_where"].format(
+            table=called_in(self.named, self.lang).strip(),
+            figure=words[asked.asks],
+            column=line(column.name),
+            value=_valued(value, column),
+            some=f"{rows:,}",
+            rows=number_of("row", body(self.named.table), self.lang),
+            where=self._where(asked.conditions),
+            blank=words["blank"].format(n=f"{rows - some:,}") if some < rows else "",
+        )
+        return self._cited(answer, text)
+
+    def _row(self, asked: RowQuestion, column: Column, where: str) -> Passage | None:
+        """Which row has the highest or the lowest value."""
+        if asked.thing is not None and not self._names_rows(asked.thing, where):
+            return None  # of something that stands in several rows the sum may be meant
+        if asked.subject and self._is_no_row(asked.subject):
+            return None
+        name = quoted(column.name)
+        (value,) = self._one(f"SELECT {_AGGREGATES[asked.asks]}({name}) FROM {self._source} WHERE {where}")
+        if value is None:
+            return None
+        shown = self.named.table.columns[:_MOST_CELLS]
+        cells = ", ".join(quoted(one.name) for one in shown)
+        answer = self.ask(f"SELECT _row, {cells} FROM {self._source} WHERE {where} AND {name} = {_literal(value)}")
+        if not 0 < answer.total <= _MOST_ALIKE or len(answer.sources) != answer.total:
+            return None
+        words = WORDS[self.lang]
+        each = [
+            words["each_row"].format(row=row, cells=words["between"].join(_cells(shown, values)))
+            for row, *values in answer.rows
+        ]
+        text = words["extreme" if len(each) == 1 else "extremes"].format(
+            table=called_in(self.named, self.lang).strip(),
+            figure=words[asked.asks.removeprefix("row_")],
+            column=line(column.name),
+            where=words["extreme_where"].format(where=self._where(asked.conditions)) if asked.conditions else "",
+            value=_valued(value, column),
+            row=answer.rows[0][0],
+            cells=words["between"].join(_cells(shown, answer.rows[0][1:])),
+            n=f"{len(each):,}",
+            each="; ".join(each) if self.lang == "en" else "；".join(each),
+        )
+        return self._cited(answer, text)
+
+    def _names_rows(self, thing: int, where: str) -> bool:
+        """Whether a column has another value in each row."""
+        column = self.named.table.columns[thing]
+        name = quoted(column.name)
+        rows, different = self._one(f"SELECT count(*), count(DISTINCT {name}) FROM {self._source} WHERE {where}")
+        return column.kind != "number" and different == rows
+
+    def _where(self, conditions: Sequence[Condition]) -> str:
+        """The conditions in words: "Status = open and Amount > 1,000"."""
+        return WORDS[self.lang]["and"].join(self._worded(one) for one in conditions)
+
+    def _worded(self, condition: Condition) -> str:
+        column = self.named.table.columns[condition.column]
+        said = [_valued(one, column) for one in condition.values]
+        name = line(column.name)
+        if condition.operator == "between":
+            first, last = sorted(zip(condition.values, said, strict=True), key=lambda pair: pair[0])  # type: ignore[arg-type, return-value]
+            return f"{first[1]} ≤ {name} ≤ {last[1]}"
+        if condition.operator == "contains":
+            return f"{name} ∋ “{said[0]}”"
+        return f"{name} {_SIGNS[condition.operator]} {said[0]}"
+
+    def _cited(self, answer: Answer, text: str) -> Passage:
+        """The sentence with what it rests on: rows and cells, or the table where no row was found."""
+        sources = [one for each in answer.sources for one in each]
+        if not sources or not sources[0].rows:
+            return passage_at(self.named, text)
+        if len(sources) == 1:
+            return passage_of(sources[0], text)
+        runs = joined(run for one in sources for run in one.runs)
+        rows = tuple(row for one in sources for row in one.rows)
+        return passage_of(replace(sources[0], runs=runs, rows=rows), text)
+
+
+def _cells(columns: Sequence[Column], values: Sequence[Any]) -> list[str]:
+    return [
+        f"{line(one.name)}: {_valued(value, one)}"
+        for one, value in zip(columns, values, strict=True)
+        if value is not None
+    ]
+
+
+def _valued(value: object, column: Column) -> str:
+    """A value with its unit."""
+    if isinstance(value, int | float) and column.kind == "number":
+        return " ".join(one for one in (written(value), column.unit) if one and "/" not in one)
+    return line(str(value))
+
+
+def _literal(value: str | float) -> str:
+    return _text(value) if isinstance(value, str) else repr(value)
+
+
+def _of_dates(name: str, condition: Condition) -> str:
+    """A condition on dates, which are texts such as 2024-03-01, some with a time; a month or a year is all its days."""
+    first, end = _span(str(condition.values[0]))
+    match condition.operator:
+        case "<":
+            return f"{name} < '{first}'"
+        case ">":
+            return f"{name} >= '{end}'"
+        case "<=":
+            return f"{name} < '{end}'"
+        case ">=":
+            return f"{name} >= '{first}'"
+        case "<>":
+            return f"({name} < '{first}' OR {name} >= '{end}')"
+        case _:
+            last = max(_span(str(one))[1] for one in condition.values)
+            return f"({name} >= '{min(_span(str(one))[0] for one in condition.values)}' AND {name} < '{last}')"
+
+
+def _span(said: str) -> tuple[str, str]:
+    """The first day of a day, a month or a year, and the day after its last."""
+    year, month, day = (int(one) for one in (*said[:10].split("-"), "1", "1")[:3])
+    first = date(year, month, day)
+    match said.count("-"):
+        case 0:
+            end = date(year + 1, 1, 1)
+        case 1:
+            end = date(year + month // 12, month % 12 + 1, 1)
+        case _:
+            end = first + timedelta(days=1)
+    return first.isoformat(), end.isoformat()
