@@ -7,6 +7,7 @@ import json
 import logging
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,8 @@ from tests.core.talks import talk_of
 from tests.e2e.app_process import AppProcess, free_port
 from webui.__main__ import main
 from webui.panels.tools import tools_data
+from webui.sandbox_role import given as given_here
+from webui.sandbox_role.given import GivenHere, WrongFileError
 from webui.words import Words
 
 pytestmark = pytest.mark.anyio
@@ -106,8 +109,31 @@ async def test_a_cell_runs_there_remembers_variables_and_files_go_there_once_and
         (tmp_path / "opaque").write_bytes(b"new")
         assert (await there.run(TALK, "open('again').read() + '\ud800'", files=given)).text == "'new?'"
         await there.forget(TALK)
-        after = await there.run(TALK, "import os\n'rows' in globals(), os.listdir()")
-        assert after.text == "(False, [])", "with a conversation goes all that was given to it"
+        after = await there.run(TALK, "import os\n'rows' in globals(), sorted(os.listdir())", files=given)
+        assert after.text == "(False, ['again', '价格: prices?.csv'])"
+        assert [one for one in sent if one] == [1, 1, 1], "with a conversation goes all that was given to it"
+
+
+async def test_files_lie_there_no_longer_than_there_is_a_kernel_for_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(given_here, "_SPARED", 0.0)
+    files = GivenHere(tmp_path)
+    sought = [wire.SentFile(name="a", digest=sha256(b"ab").hexdigest(), size=2)]
+
+    async def pieces(*parts: bytes) -> AsyncIterator[bytes]:
+        for part in parts:
+            yield part
+
+    for key in ("ended", "alive", "begins"):
+        await files.take(key, sought[0].digest, pieces(b"a", b"b"))
+        assert files.lacking(key, sought) == []
+    with files.used("begins"):
+        await files.tidy({"alive"})
+        assert [key for key in ("ended", "alive", "begins") if files.lacking(key, sought)] == ["ended"]
+    with pytest.raises(WrongFileError):
+        await files.take("other", sought[0].digest, pieces(b"b", b"a"))
+    assert list((tmp_path / "other").iterdir()) == []
 
 
 async def test_stop_interrupts_what_runs_and_variables_stay(sandbox: AppProcess) -> None:
