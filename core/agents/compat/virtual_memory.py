@@ -74,7 +74,7 @@ class VirtualMemoryAgent(Assistant):
         wanted = set(documents)
         there = [one for one in await asyncio.to_thread(library.documents) if one.id in wanted]
         unread = without_text(there, lang) if self._attached is None else ()
-        finder = self._finder(messages, library, documents, lang, self._fits_whole(messages))
+        finder = self._finder(messages, library, documents, lang, self._fits_whole(messages), self._attached)
         ask = self._search(finder, unread)
         told = self._citing(messages, documents, lang, found=resumed_messages(messages, context))
         told = append_system(told, AT_HAND[lang].format(names=_listed([one.name for one in there]), tool=ask.name))

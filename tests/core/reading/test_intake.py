@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Collection
 from pathlib import Path
 from typing import Any
 
@@ -427,7 +427,11 @@ async def test_after_a_restart_vectors_go_on_being_made_and_counted_by_themselve
         run, (record,) = await asked(engine, policy_pdf=pdf(CLAUSE))
         assert await run.wait() == "complete", run.error
         text = (await document(engine, record.id)).library_id
-    monkeypatch.setattr(Retriever, "vector_progress", lambda _, asked: dict.fromkeys(asked, (3, 8)))
+
+    def come(_: Retriever, ids: Collection[str]) -> dict[str, tuple[int, int]]:
+        return dict.fromkeys(ids, (8, 8) if over.is_set() else (3, 8))
+
+    monkeypatch.setattr(Retriever, "vector_progress", come)
     told: list[Callable[[], None]] = []
     monkeypatch.setattr(Retriever, "vectors_idle", lambda _: over.is_set())
     monkeypatch.setattr(Retriever, "on_vector_progress", lambda _, callback: told.append(callback) or (lambda: None))
