@@ -192,6 +192,11 @@ class PendingMessages(OrderedDict[str, Any]):
             del self[next(iter(self))]
         super().__setitem__(session, messages)
 
+    def __delitem__(self, session: str) -> None:
+        """Also of a session that was forgotten: Gradio deletes without a look when the stream of a tab breaks off."""
+        if session in self:
+            super().__delitem__(session)
+
 
 def keep_recent(queue: Any) -> Callable[[str], None]:
     """Let a queue forget the sessions that were used longest ago; what comes back forgets one of them at once.

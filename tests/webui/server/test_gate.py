@@ -388,6 +388,14 @@ def test_what_nobody_reads_goes_before_what_is_read():
     assert list(waiting) == ["c", "a", "d"]
 
 
+def test_the_stream_of_a_tab_may_break_off_after_its_session_was_forgotten() -> None:
+    waiting = PendingMessages(3)
+    waiting["one"] = object()
+    del waiting["one"]
+    del waiting["one"]  # as Gradio does where the stream is cancelled
+    assert not waiting
+
+
 def test_a_session_that_is_forgotten_has_nothing_waiting_any_more():
     queue = SimpleNamespace(pending_event_ids_session={"s": {"e"}})
     forget = keep_recent(queue)
