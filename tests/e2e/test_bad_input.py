@@ -73,11 +73,6 @@ def empty(folder: Path) -> Path:
     return folder / "empty.pdf"
 
 
-def renamed(folder: Path) -> Path:
-    Image.new("RGB", (20, 20), "red").save(folder / "picture.png")
-    return (folder / "picture.png").rename(folder / "renamed.pdf")
-
-
 def unsupported(folder: Path) -> Path:
     (folder / "program.exe").write_bytes(b"MZ\x90\x00" + bytes(200))
     return folder / "program.exe"
@@ -91,7 +86,6 @@ def test_a_document_that_cannot_be_read_is_named_with_the_reason(page: Page, tmp
     for make, said in (
         (encrypted, "locked.pdf is protected by a password"),
         (truncated, "truncated.pdf is damaged"),
-        (renamed, "The content of renamed.pdf does not match its file name"),
         (scanned, "scan.pdf has pages but no text"),
     ):
         begin_anew(page)
