@@ -23,6 +23,7 @@ from core.rag.count_questions import may_count
 from core.rag.counted import Count, counted
 from core.rag.coverage import covered
 from core.rag.document import numbered_as
+from core.rag.row_questions import may_ask_rows
 from core.rag.scope import scope_of
 from core.rag.search.terms import terms
 from core.tools.builtin.ask_documents import ReadPart
@@ -262,7 +263,8 @@ class Finder:
     async def _counted(self) -> Count:
         """How many rows or pages there are, where the question asks for that; it is found out once."""
         if self._count is None:
-            self._count = await self._counted_now() if may_count(self.question) else Count()
+            may = may_count(self.question) or may_ask_rows(self.question)
+            self._count = await self._counted_now() if may else Count()
         return self._count
 
     async def _counted_now(self) -> Count:

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 LONGEST: Final = 240  # letters of a question that is looked at
 AND: Final = "&"
 NAMES_A_ROW: Final = frozenset({"thing", "subject", "column"})
-_SHORTEST_BARE: Final = 2  # letters of a value that may stand without its column
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +33,7 @@ class Token:
         wide: Whether it is a Chinese word, before which a column may stand.
         loose: Whether it may say nothing, as "多少" at the end.
         whole: Whether a word for a row is in it already: "who", "哪一行".
+        dated: Whether it is said of dates alone: "latest".
     """
 
     kind: str
@@ -47,6 +47,7 @@ class Token:
     wide: bool = False
     loose: bool = False
     whole: bool = False
+    dated: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +88,10 @@ count|how many, how many of the, number of, the number of, count of, count, coun
 figure sum|sum of, total of, sum, total, add up, sum up, total up
 figure average|average of, average, mean, mean of, average value of
 figure median|median of, median
-figure highest|highest, largest, biggest, maximum, max, greatest, highest value of, latest, maximum of
-figure lowest|lowest, smallest, minimum, min, lowest value of, earliest, minimum of
+figure highest|highest, largest, biggest, maximum, max, greatest, highest value of, maximum of
+figure lowest|lowest, smallest, minimum, min, lowest value of, minimum of
+dated highest|latest
+dated lowest|earliest
 most highest|the most, most
 most lowest|the least, the fewest, least, fewest
 which|which, in which, on which, for which, which one of the
@@ -122,8 +125,10 @@ count|有多少个, 多少个, 有多少, 多少, 几个, 有几个, 多少笔, 
 figure sum|总和, 合计, 总计, 之和, 求和, 加起来, 总, 总额
 figure average|平均值, 平均数, 均值, 平均
 figure median|中位数
-figure highest|最大值, 最高值, 最大, 最高, 最晚, 最多
-figure lowest|最小值, 最低值, 最小, 最低, 最早, 最少
+figure highest|最大值, 最高值, 最大, 最高, 最多
+figure lowest|最小值, 最低值, 最小, 最低, 最少
+dated highest|最晚
+dated lowest|最早
 which_row|哪一行, 哪行, 哪一条, 哪条, 哪条记录, 哪一条记录
 which|哪个, 哪一个, 哪位, 哪一位, 哪家, 哪一家, 哪项, 哪一项, 哪笔, 哪一笔, 哪张, 哪一张, 哪
 who|谁
@@ -171,6 +176,8 @@ def _known(kind: str, word: str, said: str, *, wide: bool) -> Token:
             return Token("count", word, said=said, unit="row", wide=wide)
         case "which_row" | "who":
             return Token("which", word, wide=wide, whole=True)
+        case "dated":
+            return Token("figure", word, said=said, wide=wide, dated=True)
         case "count":
             return Token("count", word, wide=wide, loose=word in {"多少", "有多少"})
         case _:

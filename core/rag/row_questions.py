@@ -23,14 +23,20 @@ Asked: TypeAlias = Literal["count", "sum", "average", "median", "highest", "lowe
 Operator: TypeAlias = Literal["=", "<>", "<", ">", "<=", ">=", "between", "contains"]
 
 _MAY: Final = re.compile(
-    r"\b(?:how many|number|count|sum|total|average|mean|median|which|who|highest|largest|biggest|maximum|max|lowest"
-    r"|smallest|minimum|min|latest|earliest)\b|add up"
-    r"|多少|几|数量|总|合计|之和|求和|平均|均值|最[大小高低多少早晚]|中位",
+    r"\b(?:how many|number|count|sum|total|average|mean|median|highest|largest|biggest|greatest|maximum|max|most"
+    r"|lowest|smallest|minimum|min|least|fewest|latest|earliest)\b|add up"
+    r"|多少|几|数量|总|合计|之和|求和|加起来|平均|均值|最[大小高低多少早晚]|中位",
     re.IGNORECASE,
 )
 _SIGNS: Final[dict[str, Operator]] = {"<": "<", ">": ">", "<=": "<=", ">=": ">="}
 _COMPARED: Final = frozenset({"is", "not", "compare", "value", "number", "date", "quoted", "contains", "between"})
 _YEARS: Final = range(1900, 2100)
+_FULL_YEARS: Final = range(1, 9999)  # those with a year before and one after
+_SCALED: Final = re.compile(
+    r"\b(?:hundreds?|thousands?|millions?|billions?|trillions?|tsd|mio|mrd|mn|mln|bn|tn|k|teur|tausend|millionen"
+    r"|milliarden)\b|[€$£¥](?:k|m|b)\b|\b[kmt][€$£¥]|\b(?:usd|eur|gbp|chf|rmb|cny)(?:k|m)\b|\b[kmt](?:usd|eur|gbp)\b"
+    r"|['’]?\b000s?\b|[万萬亿億]|百万|千(?![米克瓦卡])"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,12 +92,21 @@ def row_question(question: str, known: Vocabulary) -> RowQuestion | None:
     asks, column, thing, subject, left = asked
     if column is not None and not _fits(asks, known.kinds[column]):
         return None
+    if any(one.dated for one in tokens) and (column is None or known.kinds[column] != "date"):
+        return None  # "the latest price" is that of the latest day, not the highest
     conditions = _conditions(left, known)
     if conditions is None or (not conditions and not asks.startswith("row")):
         return None  # without a condition it is another kind of question
     if len({one.column for one in conditions}) < len(conditions):
         return None  # two conditions on one column may be meant as either of them
+    if any(known.kinds[one.column] == "date" and not _are_of_full_years(one) for one in conditions):
+        return None
     return RowQuestion(asks, column, conditions, thing, subject)
+
+
+def _are_of_full_years(condition: Condition) -> bool:
+    """Whether the years of dates have one before and one after them, as calendars of programs end there."""
+    return all(int(str(one)[:4]) in _FULL_YEARS for one in condition.values)
 
 
 def _fits(asks: Asked, kind: str) -> bool:
@@ -316,6 +331,8 @@ def _compared(token: Token, column: int, known: Vocabulary) -> str | int | float
         return str(year) if isinstance(year, int) and year in _YEARS and token.raw.isdecimal() else None
     if token.kind != "number" or token.number is None:
         return None
+    if any(_SCALED.search(name) for name, columns in known.columns.items() if column in columns):
+        return None  # of "Revenue (thousands)" 6 is 6,000: what a number in the question counts is not sure
     unit, own = token.unit, known.units[column]
     if "/" in own or (own == "%") != (unit == "%"):
         return None

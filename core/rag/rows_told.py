@@ -7,6 +7,7 @@ cells that may stand for the value above them, several units, cells that are no 
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, Any, Final
@@ -47,6 +48,7 @@ _MOST_ALIKE: Final = 5  # rows that share the highest value and are all named
 _MOST_CELLS: Final = 8  # of a row that are told
 _LONGEST_VALUE: Final = 80  # letters of a cell that a question may name
 _AT_ONCE: Final = 18  # columns of texts that one query looks through
+_AGAIN: Final = re.compile(r"(.+)_\d+", re.DOTALL)  # the second column of one head has a number behind it
 _AGGREGATES: Final[Mapping[str, str]] = {
     "sum": "sum", "average": "avg", "median": "median", "highest": "max", "lowest": "min",
     "row_highest": "max", "row_lowest": "min",
@@ -91,8 +93,11 @@ def rows_told(question: str, tables: Sequence[Named], ask: Callable[[str], Answe
 def _vocabulary(named: Named, tables: Sequence[Named], question: str, ask: Callable[[str], Answer]) -> Vocabulary:
     """What a table is called and holds, as far as it stands in the question. Raises BadArgumentsError, ToolError."""
     columns: dict[str, list[int]] = {}
+    heads = {column.name.casefold() for column in named.table.columns}
     for at, column in enumerate(named.table.columns):
         names = _spoken(plain_name(column.name))
+        if (again := _AGAIN.fullmatch(column.name)) and again[1].casefold() in heads:
+            names |= _spoken(plain_name(again[1]))  # two columns have this head: neither is meant by it alone
         if column.letter:
             letter = column.letter.casefold()
             names |= {f"column {letter}", f"{letter}列", f"{letter} 列"}
@@ -203,14 +208,11 @@ class _Told:
         if column.strays:
             return False
         name = quoted(column.name)
-        query = f"SELECT count(*), count({name}), count(DISTINCT {name}) FROM {self._source} WHERE NOT _total"
-        rows, filled, different = self._one(query)
+        rows, filled = self._one(f"SELECT count(*), count({name}) FROM {self._source} WHERE NOT _total")
         if filled == rows:
             return True
-        if condition.operator == "<>":
-            return False
         # A group is often named in its first row alone, and the cells below it are empty.
-        return column.kind != "text" or (condition.column > 0 and different < filled and 2 * filled >= rows)
+        return column.kind != "text" and condition.operator != "<>"
 
     def _is_of_one_unit(self, column: Column, where: str) -> bool:
         """Whether no column beside says that amounts are in several currencies."""

@@ -54,6 +54,15 @@ async def told(library: Library, question: str, *, small: bool = True) -> tuple[
     return (found.extra or {}).get("passages", []), found.get_text_content()
 
 
+async def test_which_row_has_the_latest_date_is_told_to_a_small_model_too(library: Library, tmp_path: Path) -> None:
+    rows = [["Bill", "Day"], ["a", "2024-03-01"], ["b", "2025-02-01"], ["c", "2024-05-04"]]
+    library.add(workbook(tmp_path / "bills.xlsx", Bills=rows))
+    passages, _ = await told(library, "Which bill has the latest day?")
+    assert [one["text"] for one in passages] == [
+        "Sheet Bills: the highest value of Day is 2025-02-01, in row 3: Bill: b, Day: 2025-02-01."
+    ]
+
+
 @pytest.mark.parametrize(
     ("question", "says"),
     [

@@ -145,6 +145,13 @@ def test_so_it_is_in_chinese(store: Library, question: str, says: str) -> None:
         "What is the sum of the status in North?",
         "How many amounts are open?",
         "How many orders have an amount over 500 and amount over 900?",
+        "What is the latest amount in North?",  # that of the latest day
+        "What is the earliest amount of Li Wei?",
+        "Which order has the latest amount?",
+        "North的最晚金额是多少？",
+        "How many orders have a date before 9999-12-31?",  # it may stand for no date at all
+        "How many orders have a date before 9999-12?",
+        "How many orders have a date after 0000-01?",
         "Why are so many orders in North open?",
         "华北或华南有多少订单？",
         "哪个客户的金额最高？",
@@ -254,20 +261,72 @@ def test_cells_below_the_name_of_their_group_are_not_left_out_unnoticed(library:
     assert told(library, "What is the sum of amount where region is North?") == []
 
 
+def test_neither_are_they_where_half_of_the_cells_or_the_last_column_are_blank(
+    library: Library, tmp_path: Path
+) -> None:
+    rows = [
+        ["ID", "Amount", "Region"],
+        ["a", 1, "North"],
+        ["b", 2, ""],
+        ["c", 3, "South"],
+        ["d", 4, ""],
+        ["e", 5, "North"],
+    ]
+    library.add(workbook(tmp_path / "groups.xlsx", Orders=rows))
+    assert told(library, "How many orders are in North?") == []
+    assert told(library, "What is the sum of amount where region is North?") == []
+    assert told(library, "How many orders have an amount over 3?") == ["Sheet Orders: 2 of 5 rows fulfil Amount > 3."]
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        "Revenue (thousands)",
+        "Revenue in k€",
+        "Revenue (million $)",
+        "Revenue, bn",
+        "Revenue (万元)",
+        "Revenue 百万",
+        "Revenue 亿",
+    ],
+)
+def test_a_scale_in_the_head_of_a_column_leaves_open_what_a_number_is_compared_with(
+    library: Library, tmp_path: Path, head: str
+) -> None:
+    rows = [["Order ID", head, "Weight (千克)"], ["a", 6, 6], ["b", 3, 3], ["c", 70000, 3]]
+    library.add(workbook(tmp_path / "orders.xlsx", Orders=rows))
+    assert told(library, f"How many orders have {head} over 5 thousand?") == []
+    assert told(library, f"How many orders have {head} over 5?") == []
+    assert told(library, "How many orders have weight (千克) over 5?") == [
+        "Sheet Orders: 1 of 3 rows fulfil Weight (千克) > 5."
+    ]
+
+
+def test_of_two_columns_with_one_head_none_is_meant_by_it(library: Library, tmp_path: Path) -> None:
+    rows = [["Order ID", "Amount", "Amount", "Status"], ["a", 6, 600, "open"], ["b", 3, 300, "paid"]]
+    library.add(workbook(tmp_path / "orders.xlsx", Orders=rows))
+    assert told(library, "What is the sum of amount where status is open?") == []
+    assert told(library, "How many orders have an amount over 5?") == []
+    assert told(library, "What is the sum of column C where status is open?") == [
+        "Sheet Orders: the sum of Amount_2 is 600 (1 of 2 rows, those with Status = open)."
+    ]
+
+
 def test_blank_cells_are_told_and_leave_a_not_unanswered(library: Library, tmp_path: Path) -> None:
     rows = [
         ["Bill", "Status", "Hours"],
         ["a", "open", 1],
         ["b", "open", ""],
-        ["c", "", 5],
+        ["c", "due", 5],
         ["d", "paid", 5],
         ["e", "paid", 2],
     ]
     library.add(workbook(tmp_path / "bills.xlsx", Bills=rows))
-    assert told(library, "What is the sum of hours where status is open?") == [
-        "Sheet Bills: the sum of Hours is 1 (2 of 5 rows, those with Status = open; 1 of these without a number)."
+    assert told(library, "What is the average hours where status is open?") == [
+        "Sheet Bills: the average of Hours is 1 (2 of 5 rows, those with Status = open; 1 of these without a number)."
     ]
-    assert told(library, "How many bills where status is not open?") == []
+    assert told(library, "How many bills have hours of at most 2?") == ["Sheet Bills: 2 of 5 rows fulfil Hours ≤ 2."]
+    assert told(library, "How many bills where hours is not 2?") == []
 
 
 def test_rows_that_share_the_highest_value_are_all_named(library: Library, tmp_path: Path) -> None:
