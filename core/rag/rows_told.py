@@ -8,6 +8,7 @@ cells that may stand for the value above them, several units, cells that are no 
 from __future__ import annotations
 
 import re
+import unicodedata
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, Any, Final
@@ -18,6 +19,7 @@ from core.rag.question_tokens import Vocabulary
 from core.rag.row_numbers import joined
 from core.rag.row_questions import row_question
 from core.rag.tables.cited import passage_of
+from core.rag.tables.query import FOLD, folded
 from core.rag.tables.store import quoted
 from core.rag.tables.subjects import (
     CURRENCY,
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
 _MOST: Final = 6  # tables of which something is told
 _MOST_TABLES: Final = 20  # that are looked through for the words of a question
 _MOST_ROWS: Final = 300_000
+_MOST_LOOKED_THROUGH: Final = 200_000  # cells of texts of all tables: about a second
 _MOST_ALIKE: Final = 5  # rows that share the highest value and are all named
 _MOST_CELLS: Final = 8  # of a row that are told
 _LONGEST_VALUE: Final = 80  # letters of a cell that a question may name
@@ -64,8 +67,9 @@ def rows_told(question: str, tables: Sequence[Named], ask: Callable[[str], Answe
         ask: Takes a query, blocks, and gives the answer.
         lang: The language of the sentences.
     """
-    if not tables or len(tables) > _MOST_TABLES:
+    if not tables or len(tables) > _MOST_TABLES or sum(map(_looked_through, tables)) > _MOST_LOOKED_THROUGH:
         return []
+    question = unicodedata.normalize("NFC", question)
     told: list[tuple[Named, Passage]] = []
     for one in tables:
         if not one.table.whole or one.table.rows > _MOST_ROWS:
@@ -85,6 +89,11 @@ def rows_told(question: str, tables: Sequence[Named], ask: Callable[[str], Answe
     if len(told) > _MOST or len(places) < len(told):  # of several in one place nobody knows which is meant
         return []
     return [passage for _, passage in told]
+
+
+def _looked_through(named: Named) -> int:
+    """How many cells are looked through for the words of a question."""
+    return named.table.rows * sum(one.kind == "text" for one in named.table.columns)
 
 
 # ---- the words of a table
@@ -137,20 +146,19 @@ def _spoken(name: str) -> set[str]:
 def _values(named: Named, question: str, ask: Callable[[str], Answer]) -> dict[str, dict[int, tuple[str, ...]]]:
     """The texts of cells that stand in the question: each with its columns, and there with its spellings."""
     texts = [(at, one) for at, one in enumerate(named.table.columns) if one.kind == "text"]
-    said, as_written = _text(" ".join(question.casefold().split())), _text(" ".join(question.split()))
+    said = _text(folded(question))
     found: dict[str, dict[int, tuple[str, ...]]] = {}
     for first in range(0, len(texts), _AT_ONCE):
         each = [
             f"SELECT DISTINCT {at} AS at, {(name := quoted(column.name))} AS said FROM {quoted(named.name)} "
-            f"WHERE NOT _total AND length({name}) <= {_LONGEST_VALUE} AND length(trim({name})) > 0 "
-            f"AND (instr({said}, lower(trim({name}))) OR instr({as_written}, trim({name})))"
+            f"WHERE NOT _total AND length({name}) <= {_LONGEST_VALUE} AND instr({said}, {FOLD}({name}))"
             for at, column in texts[first : first + _AT_ONCE]
         ]
         answer = ask(" UNION ALL ".join(each))
         if answer.total > len(answer.rows):
             raise ToolError("Too many cells stand in the question.")
         for at, value in answer.rows:
-            name = plain_name(str(value))
+            name = plain_name(folded(str(value)))
             spelled = found.setdefault(name, {})
             spelled[at] = (*spelled.get(at, ()), str(value))
     return found
@@ -244,7 +252,7 @@ class _Told:
             case "between":
                 return f"{name} BETWEEN {_literal(min(values))} AND {_literal(max(values))}"  # type: ignore[type-var]
             case "contains":
-                return f"instr(lower({name}), {_text(str(values[0]).casefold())})"
+                return f"instr({FOLD}({name}), {_text(folded(values[0]))})"
             case "=":
                 return f"{name} IN ({', '.join(map(_literal, values))})"
             case "<>":

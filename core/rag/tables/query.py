@@ -7,6 +7,7 @@ import re
 import sqlite3
 import statistics
 import time
+import unicodedata
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
@@ -45,6 +46,7 @@ _OF_SQLITE = (
 )
 _FUNCTIONS = frozenset(_OF_SQLITE.split())
 _GATHER = "_rows_that_went_in"
+FOLD = "_folded"  # `folded` as a function in queries: SQLite's lower knows the letters of ASCII alone
 _BEGINS = re.compile(r"(?:\s|--[^\n]*\n|/\*.*?\*/)*+(?:select|with|values)\b", re.IGNORECASE | re.DOTALL)
 
 
@@ -126,6 +128,15 @@ class Answer:
     read: tuple[int, ...]
     used: tuple[tuple[str, ...], ...]
     in_totals: tuple[int, ...] = ()
+
+
+def folded(text: Any) -> Any:
+    """A text as texts are compared, in lower case of all scripts and with single spaces; what is no text as it is."""
+    if not isinstance(text, str):
+        return text
+    if not text.isascii():
+        text = unicodedata.normalize("NFC", text)
+    return " ".join(text.casefold().split())
 
 
 class _Gather:
@@ -260,6 +271,7 @@ class _Database:
         )
         for name, kind in kinds:
             db.create_aggregate(name, 1, cast("Any", kind))
+        db.create_function(FOLD, 1, folded, deterministic=True)
         for limit, most in (
             (sqlite3.SQLITE_LIMIT_LENGTH, _VALUE),
             (sqlite3.SQLITE_LIMIT_ATTACHED, len(self._places)),
@@ -282,7 +294,7 @@ class _Database:
             case sqlite3.SQLITE_SELECT | sqlite3.SQLITE_RECURSIVE:
                 return sqlite3.SQLITE_OK
             case sqlite3.SQLITE_FUNCTION:
-                known = (two or "").casefold() in _FUNCTIONS or two == _GATHER
+                known = (two or "").casefold() in _FUNCTIONS or two in {_GATHER, FOLD}
                 return sqlite3.SQLITE_OK if known else sqlite3.SQLITE_DENY
             case sqlite3.SQLITE_READ:
                 return self._allows_reading(one or "", two or "", database)

@@ -13,6 +13,9 @@ import xlsxwriter
 from core.languages import Lang
 from core.rag.counted import counted
 from core.rag.library import Library
+from core.rag.rows_told import rows_told
+from core.rag.tables.query import Answer, Named
+from core.rag.tables.store import Column, Table
 
 ORDERS = [
     ["Order ID", "Customer", "Region", "Status", "Amount", "Date"],
@@ -159,6 +162,44 @@ def test_so_it_is_in_chinese(store: Library, question: str, says: str) -> None:
 )
 def test_what_is_not_clear_to_the_last_word_is_left_to_the_model(shop: Library, question: str) -> None:
     assert not any("fulfil" in one or " is " in one or "满足" in one for one in told(shop, question))
+
+
+@pytest.mark.parametrize(
+    ("question", "says"),
+    [
+        ("How many orders are from München?", "2 of 7 rows fulfil City = München."),
+        ("How many orders are from MU\u0308NCHEN?", "2 of 7 rows fulfil City = München."),
+        ("How many orders are from New York?", "4 of 7 rows fulfil City = New York."),
+        ('How many orders where street contains "straße"?', "3 of 7 rows fulfil Street ∋ “strasse”."),
+        ('How many orders where street contains "ärzte"?', "1 of 7 rows fulfil Street ∋ “ärzte”."),
+        ('How many orders where city contains "münchen"?', "2 of 7 rows fulfil City ∋ “münchen”."),
+    ],
+)
+def test_letters_of_all_scripts_and_spaces_are_alike_in_questions_and_cells(
+    library: Library, tmp_path: Path, question: str, says: str
+) -> None:
+    rows = [
+        ["Order ID", "City", "Street"],
+        ["a", "MÜNCHEN", "Hauptstraße"],
+        ["b", "München", "Ärztehaus"],
+        ["c", "Ulm", "Bahnhofstraße"],
+        ["d", "New  York", "STRAßE"],
+        ["e", "New York", "x"],
+        ["f", "NEW YORK\u00a0", "x"],
+        ["g", "New\u00a0York", "y"],
+    ]
+    library.add(workbook(tmp_path / "orders.xlsx", Orders=rows))
+    (only,) = told(library, question)
+    assert only.casefold() == f"Sheet Orders: {says}".casefold()
+
+
+def test_more_cells_than_a_second_looks_through_are_not_looked_through() -> None:
+    def ask(_: str) -> Answer:
+        raise AssertionError("it was looked through")
+
+    texts = tuple(Column(name, "text") for name in ("Bill", "City", "State"))
+    named = Named("bills", "bills.csv", "b", Path("none"), Table(1, "Bills", 1, 70_000, texts))
+    assert rows_told("How many bills have state open?", [named], ask, "en") == []
 
 
 def test_a_figure_leads_to_its_rows_and_where_there_are_places_to_its_cells(shop: Library, tmp_path: Path) -> None:
