@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import ssl
 import time
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Final, NoReturn, cast
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 from urllib.parse import urlsplit
 
 import httpx
@@ -31,6 +32,8 @@ _LOG = logging.getLogger(__name__)
 _CALL: Final = 120.0
 _CONNECT: Final = 3.0
 _SILENT: Final = 6 * wire.BEAT  # seconds without a sign of life
+_AROUND: Final = 600.0  # seconds beside a cell's own: those before it end, its kernel starts, what it made comes over
+_BOOT: Final = re.compile(rb"[0-9a-f]{32}")
 _LOOK_AGAIN: Final = 5.0
 _FORGET: Final = 5.0
 _UNHEARD: Final = 30.0
@@ -85,6 +88,7 @@ class RemoteKernels:
         trusted = ssl.create_default_context()
         self._client = httpx.AsyncClient(limits=limits, timeout=patience, trust_env=False, verify=trusted)
         self._boots: dict[str, str] = {}
+        self._refusing: set[str] = set()  # of these the log says already that they refuse this Parlour
         self._unheard: dict[str, float] = {}  # when each did not hear that a conversation is gone
         self._ran = BoundedDict[str, str](_REMEMBERED)  # where each conversation ran code last
         self._digests = BoundedDict[tuple[str, int, int, int], str](_REMEMBERED)
@@ -166,32 +170,43 @@ class RemoteKernels:
 
     async def _look(self) -> None:
         """Ask all, until one of them runs code; what is wrong later on, each call says by itself."""
+        told = False
         while True:
-            verdicts = [await self._state(address) for address in self._addresses]
-            held = next((one for one in verdicts if one is not None and one.held), None)
-            refuses = next((one for one in verdicts if one is not None), None)
-            away = Verdict("", held=False, reason=f"no sandbox answers ({', '.join(self.hosts)})")
-            found = Choice(held.driver, (held,)) if held is not None else Choice("", (refuses or away,))
-            if found != self._choice:
-                self._choice = found
-                if not found.driver:
-                    _LOG.warning("No code can be run: %s.", found.reason)
-                if self._changed is not None:
-                    self._changed()
-            if held is not None:
-                return
+            try:
+                if await self._looked():
+                    return
+            except Exception:  # noqa: BLE001 - whatever it was, it would be the last look at any sandbox
+                if not told:
+                    _LOG.exception("The sandboxes cannot be asked; it is tried again and again.")
+                told = True
             await asyncio.sleep(_LOOK_AGAIN)
+
+    async def _looked(self) -> bool:
+        """Ask all once; whether one of them runs code."""
+        verdicts = [await self._state(address) for address in self._addresses]
+        held = next((one for one in verdicts if one is not None and one.held), None)
+        refuses = next((one for one in verdicts if one is not None), None)
+        away = Verdict("", held=False, reason=f"no sandbox answers ({', '.join(self.hosts)})")
+        found = Choice(held.driver, (held,)) if held is not None else Choice("", (refuses or away,))
+        if found != self._choice:
+            self._choice = found
+            if not found.driver:
+                _LOG.warning("No code can be run: %s.", found.reason)
+            if self._changed is not None:
+                self._changed()
+        return held is not None
 
     async def _state(self, address: str) -> Verdict | None:
         """What one says; `None` where it says nothing."""
         try:
             said = await self._said(address, wire.STATE, wire.Manifest())
-        except _AwayError:
+            cases = wire.object_of(said.get("cases", {}))
+            told = {case: wire.text_of(cases, case)[:200] for case in cases}
+            return Verdict(wire.text_of(said, "driver")[:40], held=True, cases=told)
+        except (_AwayError, wire.UnreadableError):
             return None
         except ToolError:
             return Verdict("", held=False, reason=f"the sandbox {_host(address)} refuses this Parlour")
-        cases = cast("dict[str, Any]", said.get("cases")) if isinstance(said.get("cases"), dict) else {}
-        return Verdict(str(said.get("driver", ""))[:40], held=True, cases={one: str(cases[one])[:200] for one in cases})
 
     def _ranked(self, mark: str) -> list[str]:
         """The sandboxes in the order in which a conversation has them; it is the same wherever they are known."""
@@ -244,11 +259,12 @@ class RemoteKernels:
                 if answer is None:
                     continue
                 try:
-                    found = await _read(answer, question.paths, progress)
+                    async with asyncio.timeout(manifest.within + _AROUND):
+                        found = await _read(answer, question.paths, progress)
                 except asyncio.CancelledError:
                     self._ran[str(manifest.key)] = address
                     raise
-                except (wire.UnreadableError, httpx.HTTPError) as error:
+                except (wire.UnreadableError, httpx.HTTPError, TimeoutError) as error:
                     _LOG.warning("The sandbox at %s was lost in the middle of a cell: %r", _host(address), error)
                     found = CodeResult(_CUT_OFF, failed=True, lost=True)
                 if isinstance(found, CodeResult):
@@ -289,6 +305,7 @@ class RemoteKernels:
             raise _AwayError(str(error) or type(error).__name__) from error
         try:
             if response.status_code == 200:
+                self._refusing.discard(address)
                 yield wire.Answer(response.aiter_raw(), self._key, nonce)
             else:
                 await self._refused(address, response)
@@ -305,13 +322,17 @@ class RemoteKernels:
             raise _AwayError(str(error)) from error
         match response.status_code:
             case 409:
-                self._boots[address] = said.decode("ascii", "replace")[:64]
+                if _BOOT.fullmatch(said) is None:  # it goes into the header of the next question
+                    raise _AwayError("what it says of its start cannot be read")
+                self._boots[address] = said.decode()
             case 401:
-                _LOG.warning(
-                    "The sandbox at %s refuses this Parlour: PARLOUR_SANDBOX_SECRET (or PARLOUR_SECRET) differs, or "
-                    "the clocks do, by more than ten minutes.",
-                    host,
-                )
+                if address not in self._refusing:
+                    self._refusing.add(address)
+                    _LOG.warning(
+                        "The sandbox at %s refuses this Parlour: PARLOUR_SANDBOX_SECRET (or PARLOUR_SECRET) differs, "
+                        "or the clocks do, by more than ten minutes.",
+                        host,
+                    )
                 raise ToolError(f"The sandbox {host} refuses this Parlour; its log says why.", key="sandbox_refuses")
             case 413:
                 raise ToolError("This is more than the sandbox takes at once.", key="sandbox_too_large")
@@ -328,10 +349,10 @@ async def _read(
     while True:
         said = await answer.next()
         if "told" in said and progress is not None:
-            progress(str(said["told"])[:200], None, None)
+            progress(wire.text_of(said, "told")[:200], None, None)
         elif "lacks" in said:
             await answer.finish()
-            lacks = tuple(map(str, cast("list[object]", said["lacks"])))
+            lacks = wire.texts_of(said["lacks"])
             if not set(lacks) <= paths.keys():
                 raise wire.UnreadableError("it asks for files that are not meant for it")
             return lacks
@@ -341,13 +362,14 @@ async def _read(
             return result
         elif "error" in said:
             await answer.finish()
-            _raise(cast("dict[str, Any]", said["error"]))
+            _raise(wire.object_of(said["error"]))
 
 
 def _raise(error: Mapping[str, Any]) -> NoReturn:
-    key = str(error.get("key", ""))
-    details = {"reason": str(error.get("reason", ""))[:500]}
-    raise ToolError(str(error.get("message", ""))[:500], key=key if key in _THEIR_ERRORS else "", **details)
+    """Raises ToolError, UnreadableError."""
+    key = wire.text_of(error, "key")
+    details = {"reason": wire.text_of(error, "reason")[:500]}
+    raise ToolError(wire.text_of(error, "message")[:500], key=key if key in _THEIR_ERRORS else "", **details)
 
 
 def _noted(result: CodeResult, left_out: Sequence[str], before: str | None, address: str) -> CodeResult:
@@ -368,14 +390,26 @@ def _host(address: str) -> str:
 
 
 async def _body(raw: bytes, manifest: wire.Manifest, paths: Mapping[str, Path]) -> AsyncIterator[bytes]:
+    """What is sent. Raises ToolError: a file is not what it was when its digest was taken."""
     yield len(raw).to_bytes(wire.LENGTH, "big") + raw
     for digest in manifest.sends:
-        file = await asyncio.to_thread(paths[digest].open, "rb")
+        found = sha256()
         try:
-            while piece := await asyncio.to_thread(file.read, wire.PIECE):
-                yield piece
-        finally:
-            file.close()
+            file = await asyncio.to_thread(paths[digest].open, "rb")
+            with file:
+                while piece := await asyncio.to_thread(file.read, wire.PIECE):
+                    found.update(piece)
+                    yield piece
+        except OSError as error:
+            raise _changed(manifest, digest) from error
+        if found.hexdigest() != digest:
+            raise _changed(manifest, digest)
+
+
+def _changed(manifest: wire.Manifest, digest: str) -> ToolError:
+    name = next(one.name for one in manifest.files if one.digest == digest)
+    sentence = f"The file {name} was changed or deleted while it was sent to the sandbox; run this again."
+    return ToolError(sentence, key="sandbox_file_changed", name=name)
 
 
 def _digest_of(path: Path) -> str:

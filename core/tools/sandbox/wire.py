@@ -22,7 +22,7 @@ from core.tools.sandbox.results import CodeResult, Made
 from core.tools.sandbox.work_folder import plain_name
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+    from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 
 CELL: Final = "/sandbox/cell"
 FORGET: Final = "/sandbox/forget"
@@ -192,6 +192,30 @@ class UnreadableError(Exception):
     """An answer is cut short, is not what it should be, or does not prove itself."""
 
 
+def object_of(value: object) -> dict[str, Any]:
+    """What has to be an object. Raises UnreadableError."""
+    if not isinstance(value, dict):
+        raise UnreadableError("no object")
+    return cast("dict[str, Any]", value)
+
+
+def text_of(said: Mapping[str, Any], name: str) -> str:
+    """A text, "" where it is left out. Raises UnreadableError: it is something else, and `str` of that may be deep."""
+    value: object = said.get(name, "")
+    if not isinstance(value, str):
+        raise UnreadableError(f"no text: {name}")
+    return value
+
+
+def texts_of(value: object) -> tuple[str, ...]:
+    """What has to be a list of texts. Raises UnreadableError."""
+    listed = cast("list[object]", value) if isinstance(value, list) else [None]
+    texts = tuple(one for one in listed if isinstance(one, str))
+    if len(texts) < len(listed):
+        raise UnreadableError("no list of texts")
+    return texts
+
+
 class Answer:
     """Reads an answer as it comes. What stands in it is not trusted further than it has to be.
 
@@ -215,11 +239,9 @@ class Answer:
         raw = self._taken(end + 1)
         try:
             said: object = json.loads(raw)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise UnreadableError("no JSON") from error
-        if not isinstance(said, dict):
-            raise UnreadableError("no object")
-        found = cast("dict[str, Any]", said)
+        found = object_of(said)
         if "proof" not in found:
             self._read.update(raw)
         return found
@@ -228,12 +250,12 @@ class Answer:
         """Read the last line, which proves all before it. Raises UnreadableError."""
         said = await self.next()
         expected = answer_proof(self._key, self._nonce, self._read.hexdigest())
-        if not hmac.compare_digest(str(said.get("proof", "")).encode("utf-8", "replace"), expected.encode()):
+        if not hmac.compare_digest(text_of(said, "proof").encode("utf-8", "replace"), expected.encode()):
             raise UnreadableError("not proved")
 
     async def result(self, done: object) -> CodeResult:
         """The result, of which the line is read already. Raises UnreadableError."""
-        given = cast("dict[str, Any]", done) if isinstance(done, dict) else {}
+        given = object_of(done)
         room = _LARGEST_MADE
         made: dict[str, list[Made]] = {"pictures": [], "files": []}
         for kind, taken in made.items():
@@ -249,7 +271,7 @@ class Answer:
                     media_type = "image/jpeg" if name.endswith(".jpg") else "image/png"
                 taken.append(Made(name, media_type, await self._exactly(size)))
         return CodeResult(
-            str(given.get("text", "")),
+            text_of(given, "text"),
             tuple(made["pictures"]),
             tuple(made["files"]),
             failed=given.get("failed") is True,
