@@ -29,8 +29,13 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 _TOLD: Final = 0.1  # seconds between two lines of what a cell prints
 _WAITING: Final = 16  # cells beyond one for each kernel
+_UNPROVED: Final = 16  # questions that are read, and prove nothing yet; each may hold a manifest's bytes
+_UNPROVED_WAITING: Final = 64  # and of which nothing is read yet
+_UNPROVED_SECONDS: Final = 10.0
 _COMPLAIN: Final = 60.0
 _TIDY: Final = 30.0
+_CROWD: Final = "Too many ask this sandbox at once."
+_TOO_LARGE: Final = "This is more than a sandbox takes at once."
 _WHY: Final = {
     "secret": "does not prove that it knows the secret: PARLOUR_SANDBOX_SECRET (or PARLOUR_SECRET) of that Parlour is "
     "another one than here",
@@ -43,8 +48,16 @@ class _GoneError(Exception):
     """Whoever asked has left, or said less than it announced."""
 
 
-class _TooLargeError(Exception):
-    """More is said than may be."""
+class _NotTakenError(Exception):
+    """A question is not taken in.
+
+    Args:
+        status: What is answered, with a sentence.
+    """
+
+    def __init__(self, status: int, sentence: str) -> None:
+        super().__init__(sentence)
+        self.status = status
 
 
 class Owners:
@@ -79,6 +92,7 @@ class SandboxApp:
     def __init__(self, kernels: Kernels, owners: Owners, given: GivenHere, key: bytes, most: int) -> None:
         self._kernels, self._owners, self._given, self._key = kernels, owners, given, key
         self._keeper = wire.Doorkeeper(key)
+        self._reading, self._unproved = asyncio.Semaphore(_UNPROVED), 0
         self._room = most + _WAITING
         self._complained = -_COMPLAIN
 
@@ -91,7 +105,7 @@ class SandboxApp:
             return
         body = _Body(receive)
         try:
-            raw = await body.manifest()
+            raw = await self._manifest(body)
             nonce = self._keeper.check(Headers(scope=scope).get("authorization", ""), path, raw)
             manifest = wire.Manifest.model_validate_json(raw)
             said = _Said(send, self._key, nonce)
@@ -108,8 +122,8 @@ class SandboxApp:
                     await said.only({"driver": choice.driver, "cases": cases})
         except wire.RefusedError as refused:
             await self._refuse(send, refused.why)
-        except _TooLargeError:
-            await answer(send, 413, "This is more than a sandbox takes at once.")
+        except _NotTakenError as error:
+            await answer(send, error.status, str(error))
         except (ValidationError, WrongFileError, OSError) as error:
             _LOG.warning("A question cannot be answered: %s", error if isinstance(error, OSError) else type(error))
             await answer(send, 400, "This cannot be read.")
@@ -122,6 +136,27 @@ class SandboxApp:
             await asyncio.sleep(_TIDY)
             with suppress(OSError):
                 await self._given.tidy(self._kernels.keys)
+
+    async def _manifest(self, body: _Body) -> bytes:
+        """What is asked, by whoever. Raises _GoneError, _NotTakenError."""
+        if self._unproved >= _UNPROVED + _UNPROVED_WAITING:
+            raise _NotTakenError(503, _CROWD)
+        self._unproved += 1
+        try:
+            try:
+                async with asyncio.timeout(_UNPROVED_SECONDS):
+                    await self._reading.acquire()
+            except TimeoutError:
+                raise _NotTakenError(503, _CROWD) from None
+            try:
+                async with asyncio.timeout(_UNPROVED_SECONDS):
+                    return await body.manifest()
+            except TimeoutError:
+                raise _NotTakenError(408, "This did not come in time.") from None
+            finally:
+                self._reading.release()
+        finally:
+            self._unproved -= 1
 
     async def _refuse(self, send: Send, why: str) -> None:
         if why == "boot":  # it proves nothing yet: with this it can
@@ -139,10 +174,10 @@ class SandboxApp:
             return
         key, sizes = str(manifest.key), manifest.sizes
         if sum(sizes.values()) > wire.LARGEST_FILES or not set(manifest.sends) <= sizes.keys():
-            raise _TooLargeError
+            raise _NotTakenError(413, _TOO_LARGE)
         self._room -= 1
         try:
-            with self._given.used(key):
+            with self._given.used(key, sizes.keys()):
                 for digest in manifest.sends:
                     await self._given.take(key, digest, body.pieces(sizes[digest]))
                 if lacks := self._given.lacking(key, manifest.files):
@@ -228,10 +263,10 @@ class _Body:
         self._over = False
 
     async def manifest(self) -> bytes:
-        """The manifest. Raises _GoneError, _TooLargeError."""
+        """The manifest. Raises _GoneError, _NotTakenError."""
         size = int.from_bytes(await self._exactly(wire.LENGTH), "big")
         if size > wire.LARGEST_MANIFEST:
-            raise _TooLargeError
+            raise _NotTakenError(413, _TOO_LARGE)
         return await self._exactly(size)
 
     async def pieces(self, size: int) -> AsyncGenerator[bytes]:

@@ -6,7 +6,7 @@ import asyncio
 import secrets
 import shutil
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from hashlib import sha256
 from typing import IO, TYPE_CHECKING, Final
 
@@ -36,8 +36,13 @@ class GivenHere:
         self._busy: dict[str, int] = {}
 
     @contextmanager
-    def used(self, key: str) -> Generator[None]:
-        """Keep the files of a conversation to the end of the block."""
+    def used(self, key: str, digests: Collection[str]) -> Generator[None]:
+        """Keep the files of a conversation to the end of the block, and behind it no others than these.
+
+        Args:
+            key: The conversation.
+            digests: What its cell is to find. Files that others of its cells want, which still run, are kept too.
+        """
         self._busy[key] = self._busy.get(key, 0) + 1
         try:
             yield
@@ -45,6 +50,7 @@ class GivenHere:
             self._busy[key] -= 1
             if not self._busy[key]:
                 del self._busy[key]
+                self._leave(key, digests)
             self._used[key] = time.monotonic()
 
     def path(self, key: str, digest: str) -> Path:
@@ -78,6 +84,13 @@ class GivenHere:
         self._used.pop(key, None)
         await asyncio.to_thread(shutil.rmtree, self._folder / key, ignore_errors=True)
 
+    def _leave(self, key: str, digests: Collection[str]) -> None:
+        """Delete what is not among these, at once: whoever comes next sees what is here."""
+        with suppress(OSError):
+            for path in list((self._folder / key).iterdir()):
+                if path.name not in digests:
+                    path.unlink(missing_ok=True)
+
     async def tidy(self, alive: Collection[str]) -> None:
         """Delete those of conversations that have no kernel any more.
 
@@ -85,7 +98,11 @@ class GivenHere:
             alive: The conversations that have one.
         """
         old = time.monotonic() - _SPARED
-        for path in await asyncio.to_thread(lambda: list(self._folder.iterdir())):
+        there = await asyncio.to_thread(lambda: list(self._folder.iterdir()))
+        names = {path.name for path in there}
+        for key in [one for one, when in self._used.items() if when < old and one not in names]:
+            del self._used[key]
+        for path in there:
             key = path.name
             if path.is_dir() and key not in alive and key not in self._busy and self._used.get(key, 0.0) < old:
                 await self.forget(key)

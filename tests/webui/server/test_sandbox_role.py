@@ -128,7 +128,7 @@ async def test_files_lie_there_no_longer_than_there_is_a_kernel_for_them(
     for key in ("ended", "alive", "begins"):
         await files.take(key, sought[0].digest, pieces(b"a", b"b"))
         assert files.lacking(key, sought) == []
-    with files.used("begins"):
+    with files.used("begins", [sought[0].digest]):
         await files.tidy({"alive"})
         assert [key for key in ("ended", "alive", "begins") if files.lacking(key, sought)] == ["ended"]
     with pytest.raises(WrongFileError):
