@@ -78,7 +78,8 @@ def serve(  # noqa: PLR0913 - what is served, and by name how
     token = settings.page_token()
     asked = urlencode({**({"token": token} if token else {}), **query})
     page = f"{address}{settings.root_path}"  # cookies of the page come back from below its path alone
-    terminal = Terminal(f"{page}/?{asked}" if asked else page)
+    pages = settings.role != "worker"
+    terminal = Terminal(f"{page}/?{asked}" if asked and pages else page, pages=pages)
     failures: list[Exception] = []
 
     def failed(error: Exception) -> None:

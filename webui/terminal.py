@@ -25,10 +25,11 @@ class Terminal:
 
     Args:
         address: Where Parlour can be opened.
+        pages: Whether it can be opened there; a worker answers nothing but probes.
     """
 
-    def __init__(self, address: str, out: TextIO | None = None) -> None:
-        self._address = address
+    def __init__(self, address: str, out: TextIO | None = None, *, pages: bool = True) -> None:
+        self._address, self._pages = address, pages
         self._out = out or sys.stdout
         self._words = Words("en")
         self._rewrites = self._out.isatty()
@@ -62,7 +63,8 @@ class Terminal:
         if readiness.ready and "ready" not in self._told:
             # By itself: what is being fetched goes on below it.
             space = "\n" if self._open_line else ""
-            self._once("ready", f"{space}Parlour is ready at {self._address}{space}")
+            told = "is ready" if self._pages else "writes replies, and answers /readyz and /metrics"
+            self._once("ready", f"{space}Parlour {told} at {self._address}{space}")
         if behind := readiness.notes.get("database_behind"):
             self._once("behind", self._words("ready.behind", **behind))
         model = readiness["model"]
@@ -86,7 +88,7 @@ class Terminal:
             self._open_line = line
         else:
             self._once(f"{model.label} {per_cent // _STEP}", line)
-            self._buried = "ready" in self._told
+            self._buried = self._pages and "ready" in self._told
 
     def _once(self, what: str, line: str) -> None:
         if what not in self._told:

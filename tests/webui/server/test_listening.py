@@ -147,6 +147,25 @@ def test_in_a_log_the_address_stands_last_once_the_model_is_fetched() -> None:
     ]
 
 
+def test_a_worker_says_where_probes_find_it_and_never_that_it_could_be_opened() -> None:
+    out = io.StringIO()
+    terminal, readiness = Terminal("http://127.0.0.1:7861", out, pages=False), Readiness()
+    terminal.opening()
+    readiness.mark("database", "ready")
+    readiness.mark("page", "ready")
+    terminal.tell(readiness)
+    readiness.mark("model", "loading", label="Small", done=1_000_000, total=2_000_000)
+    terminal.tell(readiness)
+    readiness.mark("model", "ready", label="Small", in_process=True)
+    terminal.tell(readiness)
+    assert out.getvalue().splitlines() == [
+        "Parlour is opening at http://127.0.0.1:7861",
+        "Parlour writes replies, and answers /readyz and /metrics at http://127.0.0.1:7861",
+        "Fetching Small: 1 of 2 MB",
+        "Small is ready.",
+    ]
+
+
 def test_the_terminal_says_what_to_do_without_a_model() -> None:
     out = io.StringIO()
     readiness = Readiness()
