@@ -76,6 +76,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Library]:
     [
         ("How many rows have status open and amount over 1,000?", "2 of 5 rows fulfil Status = open and Amount > 1,000."),  # noqa: E501 - as it is read
         ("How many open orders are there?", "3 of 5 rows fulfil Status = open."),
+        ("How many orders in Region North have Amount under 1000?", "1 of 5 rows fulfil Region = North and Amount < 1,000."),  # noqa: E501 - as it is read
         ("How many orders are from Anna Meyer?", "2 of 5 rows fulfil Customer = Anna Meyer."),
         ("How many orders have an amount of at least 1,000?", "3 of 5 rows fulfil Amount ≥ 1,000."),
         ("How many orders have an amount between 800 and 1000?", "3 of 5 rows fulfil 800 ≤ Amount ≤ 1,000."),
