@@ -313,7 +313,10 @@ def begun(
 
 
 def _of_otel(name: str, side: Side, outer: _Elsewhere | None, since: float | None) -> Any:
-    """OpenTelemetry's span; `None` where it keeps none."""
+    """OpenTelemetry's span; `None` where it makes none.
+
+    One that is not sampled is made: what lies in it is to be left out as well, and not to begin traces of its own.
+    """
     api: Any = _imported(_TRACE)
     if api is None:
         return None
@@ -325,7 +328,9 @@ def _of_otel(name: str, side: Side, outer: _Elsewhere | None, since: float | Non
         context = api.set_span_in_context(api.NonRecordingSpan(parent))
     began = None if since is None else int(since * 1e9)
     made = api.get_tracer(SCOPE).start_span(name, context=context, kind=how, start_time=began)
-    return made if made.is_recording() else None
+    # Without the SDK what is handed back is the span around it, or none that is valid.
+    own, around = made.get_span_context(), api.get_current_span(context).get_span_context()
+    return made if made.is_recording() or (own.is_valid and own.span_id != around.span_id) else None
 
 
 @contextmanager

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from core import observing
-from core.observing import Finished, begun, keep_spans, span, spanned, spanned_items
+from core.observing import Finished, begun, context_now, keep_spans, span, spanned, spanned_items
+from tests.collected_spans import collected
 
 
 @pytest.fixture
@@ -41,6 +42,26 @@ def test_a_trace_that_cannot_be_kept_lets_the_work_go_on(
         end()
     assert [one.name for one in kept] == ["two", "one", "three"]
     assert caplog.text.count("A span cannot be kept: OSError") == 1
+
+
+def test_what_lies_in_a_span_that_is_not_sampled_is_not_either_and_is_kept_here_in_its_place(
+    kept: list[Finished], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trace, caller = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
+    with collected(monkeypatch) as exporter:
+        with span("asked", within=f"00-{trace}-{caller}-00"):
+            told = context_now()
+            with span("model"):
+                pass
+        with span("elsewhere", within=told):
+            pass
+        assert exporter.get_finished_spans() == ()
+        with span("asked again", within=f"00-{trace}-{caller}-01"):
+            pass
+        assert [one.name for one in exporter.get_finished_spans()] == ["asked again"]
+    model, asked, elsewhere, _ = kept
+    assert (asked.trace, asked.parent, told) == (trace, caller, f"00-{trace}-{asked.id}-00")
+    assert (model.trace, model.parent) == (elsewhere.trace, elsewhere.parent) == (trace, asked.id)
 
 
 def test_who_keeps_them_ends_its_own_keeping_alone() -> None:
