@@ -99,9 +99,11 @@ def serve(  # noqa: PLR0913 - what is served, and by name how
     with opened_at(settings.home, address) as beside, serving(port, secret):
         taken = settings.port if settings.port not in {0, port} else 0
         terminal.opening(instead_of=taken, beside=beside, open_to_all=settings.has_local_owner and settings.asks_nobody)
-        server.run(sockets=[sock])
-        if goes_on:
-            server.let_go()
+        try:
+            server.run(sockets=[sock])
+        finally:
+            if goes_on:  # a program that catches what is raised here goes on as well
+                server.let_go()
     for failure in failures:
         if isinstance(failure, ParlourError):
             raise failure

@@ -106,6 +106,39 @@ def test_a_page_in_a_program_ends_it_only_where_closing_hangs_and_else_lets_it_g
     assert ("was not closed after 1 seconds" in done.stderr) is (how == "hangs"), done.stderr
 
 
+BREAKS = """
+import asyncio, signal, time
+from contextlib import asynccontextmanager
+from core import BasicAgent
+from webui import server, serving, web_ui
+
+web_ui.LAST = 1.0
+
+@asynccontextmanager
+async def open_app(*_, **__):
+    asyncio.get_running_loop().call_soon(signal.raise_signal, signal.SIGTERM)
+    yield None
+
+async def shutdown(*_, **__):
+    raise RuntimeError("broken")
+
+serving.open_app = open_app
+server.Server.shutdown = shutdown
+try:
+    web_ui.WebUI(BasicAgent(llm={"model_type": "llama_cpp"})).run(server_port=0)
+except RuntimeError as error:
+    time.sleep(3.0)  # longer than the server may take to close: this is the program's own time
+    print(f"went on: {error}", flush=True)
+"""
+
+
+def test_a_program_that_catches_what_breaks_while_its_page_closes_goes_on(tmp_path: Path) -> None:
+    given = {**os.environ, "PARLOUR_HOME": str(tmp_path / "home")}
+    command = [sys.executable, "-c", BREAKS]
+    done = subprocess.run(command, cwd=ROOT, env=given, capture_output=True, text=True, timeout=90, check=False)
+    assert (done.returncode, done.stdout.splitlines()[-1:]) == (0, ["went on: broken"]), done.stderr
+
+
 def endless(request: Request) -> Reply:
     """Answers at leisure, so that it is in the midst whenever it is told to stop."""
     del request
