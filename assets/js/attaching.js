@@ -69,23 +69,25 @@ async function taken(files, hidden, isCut) {
   const heads = await Promise.all(some.map((file) => inBase64(file.slice(0, HEAD))));
   const told = some.map((file, index) => ({ name: file.name, size: file.size, head: heads[index] }));
   // Where nobody answers, the upload itself tells what is wrong.
-  const { said = '', refused = [], renamed = {}, noted = '' } = await request('./uploads/check', 'lost', { files: told, model: answering() });
+  const { said = '', later = false, refused = [], renamed = {}, noted = '' } = await request('./uploads/check', 'lost', { files: told, model: answering() });
   const many = files.length > MOST || isCut ? say('attach_many', { most: MOST }) : '';
   const left = hidden ? say('attach_hidden') : '';
   const unsent = said && waitNoMore() ? say('attach_unsent') : '';
   const out = [said, many, left, unsent].filter(Boolean);
-  refuse([...out, noted].filter(Boolean).join('\n'), { calm: !out.length });
+  refuse([...out, noted].filter(Boolean).join('\n'), { calm: !out.length, later });
   return some.map((file, index) => called(file, renamed[index])).filter((_, index) => !refused.includes(index));
 }
 
 // What is no document, whatever its name says, goes by the name of what it is.
 const called = (file, [name, type] = []) => (name ? new File([file], name, { type, lastModified: file.lastModified }) : file);
 
-// Stays until it is closed or a question is sent: what was left out is not overlooked.
-export function refuse(said, { calm = false } = {}) {
+// Stays until it is closed or a question is sent, the next one where files may be added later: what was left out is not
+// overlooked.
+export function refuse(said, { calm = false, later = false } = {}) {
   document.querySelector('.p-left-out')?.remove();
   if (!said) return;
   const line = Object.assign(document.createElement('p'), { className: calm ? 'p-left-out p-calm' : 'p-left-out' });
+  line.toggleAttribute('data-later', later);
   line.setAttribute('role', calm ? 'status' : 'alert');
   const close = Object.assign(document.createElement('button'), { type: 'button', className: 'p-icon' });
   close.setAttribute('aria-label', say('close'));
@@ -286,7 +288,12 @@ function readLeft() {
   session.remove(LEFT);
 }
 
-export const forget = () => refuse('');
+// A question is sent.
+export function forget() {
+  const line = document.querySelector('.p-left-out[data-later]');
+  if (line) line.removeAttribute('data-later');
+  else refuse('');
+}
 
 export function start() {
   watchUploads();

@@ -14,10 +14,8 @@ export async function sent(files, limit, { tell, taken }) {
       ? { failed: say('libraries_too_large', { name: file.name, limit }) }
       : await send(file, library, (n) => tell('run', say('libraries_sending', { name: file.name, n })));
     if (answer.again) {  // as many wait to be read as may: this one goes when some of them are
-      tell('run', answer.failed);
-      await new Promise((go) => { setTimeout(go, answer.again * 1000); });
-      next -= 1;
-      continue;
+      answer.failed = await roomIn(library, answer, tell);
+      if (!answer.failed) { next -= 1; continue; }
     }
     if (answer.failed) { refused.push(answer.failed); continue; }
     sum.fresh += answer.fresh;
@@ -29,18 +27,35 @@ export async function sent(files, limit, { tell, taken }) {
   tell(refused.length ? 'bad' : 'ok', [...refused, added, known].filter(Boolean).join(' '));
 }
 
+// Waits until one more may wait to be read, and asks without the file, which may be large. Why it is not sent then; ''
+// where it may be.
+async function roomIn(library, answer, tell) {
+  let told = answer;
+  while (told.again) {
+    tell('run', told.failed);
+    const pause = told.again * 1000;
+    await new Promise((go) => { setTimeout(go, pause); });
+    told = await ask('GET', library, 'room');
+  }
+  return told.failed ?? '';
+}
+
 // Not `fetch`, which does not say how much of a file has gone.
 function send(file, library, progress) {
+  const body = new FormData();
+  body.append('files', file, file.name);
+  progress(0);
+  return ask('POST', library, 'files', body, progress);
+}
+
+function ask(method, library, what, body, progress) {
   return new Promise((done) => {
     const going = new XMLHttpRequest();
-    const body = new FormData();
-    body.append('files', file, file.name);
-    going.open('POST', `./libraries/${encodeURIComponent(library)}/files`);
+    going.open(method, `./libraries/${encodeURIComponent(library)}/${what}`);
     going.setRequestHeader('x-parlour', '1');
-    going.upload.addEventListener('progress', ({ loaded, total }) => progress(total ? Math.floor(loaded * 100 / total) : 0));
+    if (progress) going.upload.addEventListener('progress', ({ loaded, total }) => progress(total ? Math.floor(loaded * 100 / total) : 0));
     going.addEventListener('load', () => done(read(going)));
     for (const end of ['error', 'abort', 'timeout']) going.addEventListener(end, () => done({ failed: say('libraries_failed') }));
-    progress(0);
     going.send(body);
   });
 }

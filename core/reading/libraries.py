@@ -111,6 +111,16 @@ class Libraries:
 
     # ---- documents
 
+    async def check_room(self, library_id: str) -> None:
+        """Check that one document more may wait to be read.
+
+        Raises:
+            NotFoundError: The library is not the owner's.
+            TooManyRequestsError: key `reading_full`: so many of the owner wait that no more may.
+        """
+        await self._stores.libraries.get(library_id)
+        await self._intake.check_room_for((), more=1)
+
     async def add(self, library_id: str, source: Path | bytes, name: str) -> DocumentRecord:
         """Copy a file into a library; it is read in the background. The same bytes are there once.
 

@@ -61,7 +61,8 @@ class OwnerIntake:
             more: Documents beside them.
 
         Raises:
-            TooManyRequestsError: key `reading_full`: so many of this owner wait that no more may.
+            TooManyRequestsError: key `reading_full`: so many of this owner wait that no more may; `reading_too_many`:
+                here are more than ever may.
         """
         most, more = self._intake.shared.most_waiting, more + sum(kind_of(file) == "document" for file in files)
         if most and more:

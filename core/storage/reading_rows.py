@@ -100,12 +100,20 @@ def check_waiting(waiting: int, more: int, most: int) -> None:
         most: How many may; 0 for any number.
 
     Raises:
-        TooManyRequestsError: key `reading_full`: no more may.
+        TooManyRequestsError: key `reading_full`: no more may now; `reading_too_many`: so many at once never may.
     """
+    if most and more > most:
+        raise TooManyRequestsError(
+            f"No more than {most:,} of your documents may wait to be read at once, and here are {more:,}.",
+            hint="Send some of them, and the others once those are read.",
+            key="reading_too_many",
+            more=f"{more:,}",
+            limit=f"{most:,}",
+        )
     if most and more and waiting + more > most:
         raise TooManyRequestsError(
-            f"{waiting:,} of your documents wait to be read, and no more than {most:,} may.",
-            hint="Wait until some of them are read, or stop reading those that you do not need; then add it again.",
+            f"No more than {most:,} of your documents may wait to be read at once; now waiting: {waiting:,}.",
+            hint="Wait until some are read, or stop reading those that you do not need; then try again.",
             key="reading_full",
             retry_after=_AGAIN,
             waiting=f"{waiting:,}",

@@ -90,7 +90,8 @@ class Conversation:
             ConflictError: key `busy`: the conversation is being answered; `queue_changed`: `queued` was changed.
             NotFoundError: The conversation or a file is not the owner's, or `queued` does not wait any more.
             NoSpaceError: The disk is full; nothing was stored.
-            TooManyRequestsError: key `reading_full`: as many documents of the owner wait to be read as may.
+            TooManyRequestsError: key `reading_full`: as many documents of the owner wait to be read as may;
+                `reading_too_many`: it comes with more than ever may.
         """
         plain, removed = checked_text(text, len(file_ids))
         with self.runs.reserve(self.id, held):

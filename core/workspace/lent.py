@@ -124,6 +124,17 @@ class LentShelf:
         await self._lent.library(library_id)
         return await self._libraries.unsearched(library_id)
 
+    async def check_room(self, library_id: str) -> None:
+        """Check that one document more of whoever shares it may wait to be read.
+
+        Raises:
+            NotFoundError: It is not lent to the owner.
+            ParlourError: key `lent_to_read`.
+            TooManyRequestsError: key `reading_full`: so many of theirs wait that no more may.
+        """
+        await self._lent.library(library_id, writes=True)
+        await self._libraries.check_room(library_id)
+
     async def add(self, library_id: str, source: Path | bytes, name: str) -> DocumentRecord:
         """Copy a file into it: it belongs to whoever shares the library, and counts as theirs.
 

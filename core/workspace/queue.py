@@ -57,7 +57,7 @@ class ConversationQueue:
         Raises:
             ParlourError: key `empty_message`, `message_too_long` or `messages_full`.
             NotFoundError: The conversation is not the owner's.
-            TooManyRequestsError: key `reading_full`, as of `Conversation.ask`.
+            TooManyRequestsError: key `reading_full` or `reading_too_many`, as of `Conversation.ask`.
         """
         checked_text(text, len(file_ids))
         await self._services.intake.check_room_for(await self._records(file_ids))

@@ -140,6 +140,7 @@ class LibraryRoutes:
             Route("/libraries/state", self.state, methods=["GET"]),
             *(Route(f"/libraries/{name}", self._answering(work), methods=["POST"]) for name, work in works.items()),
             Route("/libraries/{library}/files", self.files, methods=["POST"]),
+            Route("/libraries/{library}/room", self.room, methods=["GET"]),
         ]
 
     async def state(self, request: Request) -> Response:
@@ -187,6 +188,16 @@ class LibraryRoutes:
         unsearched = await libraries.unsearched(library) if was_sought and not found else ()
         return found_data(found, words, unsearched)
 
+    async def room(self, request: Request) -> Response:
+        """Whether a file more may wait to be read; a file that waits for that is not sent before."""
+        library = str(request.path_params["library"])
+
+        async def look(workspace: Workspace, _: Words) -> dict[str, Any]:
+            await (await workspace.shelf(library)).check_room(library)
+            return {}
+
+        return await self._told(request, look)
+
     async def files(self, request: Request) -> Response:
         """Files for a library, written to disk as they arrive; what is refused leaves nothing behind."""
         library = str(request.path_params["library"])
@@ -198,6 +209,7 @@ class LibraryRoutes:
             known = {
                 record.id for record in (await shelf.opened(library)).documents
             }  # asked before anything is written
+            await shelf.check_room(library)  # before the files are counted: what has to wait is sent again
             kind = request.headers.get("content-type", "")
             told, room = size_of(request), workspace.files.check_room
             uploads = await self._uploads.receive(workspace.owner, kind, request.stream(), told=told, room=room)

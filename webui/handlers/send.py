@@ -75,6 +75,7 @@ def _plain(address: str) -> str:
 
 
 _PRIVATE = {"cache-control": "no-store"}
+_LEFT_OUT = "reading_left_out"
 _MOST_FILES = 40
 _LARGEST = 2**53 - 1  # bytes of a file: the largest whole number that JavaScript has
 _LARGEST_REQUEST = _MOST_FILES * (HEAD * 4 // 3 + 1024)  # bytes of a request: the heads in base64, names and sizes
@@ -106,8 +107,9 @@ class AttachingRoutes:
         """Which of `{"files": [{"name", "size", "head"}]}` would be refused; `head` is the first 64 KiB in base64.
 
         `model` (`{"service", "model"}`) is the one that the page will ask; without it the owner's usual one.
-        Answers `{"refused": [index, …], "said": sentences}`, and of what is no document, whatever its name says,
-        by which name it is to be sent: `{"renamed": {index: [name, media type]}, "noted": sentences}`.
+        Answers `{"refused": [index, …], "said": sentences, "later": whether some may be added later}`, and of what is
+        no document, whatever its name says, by which name it is to be sent: `{"renamed": {index: [name, media type]},
+        "noted": sentences}`.
         """
         owner = request.scope["owner"]
         if owner is None:
@@ -136,6 +138,7 @@ class AttachingRoutes:
             {
                 "refused": list(refused),
                 "said": refusal_text(list(refused.values()), words),
+                "later": any(error.words_key == _LEFT_OUT for error in refused.values()),
                 "renamed": {index: [name, files[index].media_type] for index, name in renamed.items()},
                 "noted": "\n".join(_read_as(files[index].name, name, words) for index, name in renamed.items()),
             },
@@ -165,14 +168,14 @@ async def _no_room(workspace: Workspace, file: _Offered, before: int) -> QuotaEr
 
 
 async def _no_turn(workspace: Workspace, files: Sequence[_Offered]) -> TooManyRequestsError | None:
-    """Why the last of these files would not be read, after the others of the question; it is told when that is sent."""
+    """Why the last of these files is left out of the question; where it is sent all the same, `ask` refuses it."""
     if kind_of(files[-1]) != "document":
         return None
     try:
         await workspace.intake.check_room_for(files)
     except TooManyRequestsError as error:
-        error.details["name"] = files[-1].name
-        return error
+        left_out = {"name": files[-1].name, "limit": error.details["limit"]}
+        return TooManyRequestsError("It would not be read.", key=_LEFT_OUT, retry_after=error.retry_after, **left_out)
     return None
 
 

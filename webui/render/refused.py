@@ -30,7 +30,7 @@ def refusal_text(errors: Sequence[ParlourError | Mapping[str, Any]], words: Word
         names = words("attach.comma").join(str(details.get("name", "…")) for details in group)
         sentence, remedy = words.error_parts({"key": key, "details": {**group[0], "name": names}})
         if len(group) > 1 and f"files.{key}" in words:
-            sentence = words(f"files.{key}", name=names)
+            sentence = words(f"files.{key}", **{**group[0], "name": names})
             remedy = words(f"files.{key}.do") if f"files.{key}.do" in words else remedy
         told = sentence if names in sentence else words("attach.named", names=names, said=sentence)
         happened.setdefault(remedy, []).append(words.line(told))

@@ -54,7 +54,9 @@ async def test_a_document_of_a_library_beyond_them_is_refused_and_its_bytes_are_
 ) -> None:
     shelf, before = libraries_of(engine, "alice"), stored(engine)
     library = (await shelf.list())[0]
-    with pytest.raises(TooManyRequestsError, match="2 of your documents wait to be read, and no more than 2 may"):
+    with pytest.raises(
+        TooManyRequestsError, match="No more than 2 of your documents may wait to be read at once; now waiting: 2"
+    ):
         await shelf.add(library.id, pdf(CLAUSE), "policy.pdf")
     assert (stored(engine), len((await shelf.opened(library.id)).documents)) == (before, 2)
     again = await shelf.add(library.id, b"Lamp 0.", "the same.md")

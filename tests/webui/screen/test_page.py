@@ -399,6 +399,28 @@ def test_a_question_whose_file_is_refused_or_lost_is_not_sent_without_it(
     assert not stage.sent
 
 
+def test_what_was_left_out_and_may_be_added_later_is_said_until_the_question_after(
+    show: Show, stage: Stage, tmp_path: Path
+) -> None:
+    for name in ("a.txt", "b.txt"):
+        (tmp_path / name).write_text("The wren sings.", "utf-8")
+    said = "No more than 1 may wait; this one was left out: b.txt."
+    page = show()
+    page.route(
+        "**/uploads/check", lambda route: route.fulfill(json={"refused": [1], "said": said, "later": True}), times=1
+    )
+    page.locator("#composer input[type=file]").first.set_input_files([tmp_path / "a.txt", tmp_path / "b.txt"])
+    expect(page.get_by_role("button", name="Remove a.txt")).to_be_visible()
+    field, line = page.locator("#composer textarea"), page.locator(".p-left-out")
+    sent_before = len(stage.sent)
+    for number, lines in ((1, 1), (2, 0)):
+        field.fill(f"What sings, {number}?")
+        field.press("Enter")
+        stage.until(lambda number=number: len(stage.sent) == sent_before + number)
+        expect(line).to_have_count(lines)
+        expect(field).to_have_value("")
+
+
 def test_files_that_were_not_sent_when_the_page_was_left_are_named_when_it_is_back(show: Show, tmp_path: Path) -> None:
     for name in ("here.txt", "coming.txt"):
         (tmp_path / name).write_text("The wren sings.", "utf-8")

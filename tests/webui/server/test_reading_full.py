@@ -6,6 +6,7 @@ import asyncio
 from base64 import b64encode
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -30,10 +31,24 @@ from webui.words import Words
 
 pytestmark = pytest.mark.anyio
 SAID = {
-    "en": "2 of your documents are still waiting to be read, and no more than 2 may wait at once. "
-    "Wait until some of them are read, or stop reading those that you do not need, then add it again.",
-    "zh": "你有 2 个文档仍在等待读取，同时等待的不能超过 2 个。"
-    "请等其中一些读完，或停止读取不需要的文档，然后重新添加。",
+    "en": "No more than 2 of your documents may wait to be read at once; now waiting: 2. "
+    "Wait until some are read, or stop reading those that you do not need; then try again.",
+    "zh": "同时等待读取的文档不能超过 2 个，现有 2 个在等待。请等其中一些读完，或停止读取不需要的文档，然后重试。",
+}
+LEFT_OUT = {
+    "en": "No more than 2 of your documents may wait to be read at once; these were left out: {0}, {1}. "
+    "Add them once some are read.",
+    "zh": "同时等待读取的文档不能超过 2 个，以下文件未添加：{0}、{1}。请等一些文档读完后再添加它们。",
+}
+ONE_LEFT_OUT = {
+    "en": "No more than 2 of your documents may wait to be read at once; this one was left out: {0}. "
+    "Add it once some are read.",
+    "zh": "同时等待读取的文档不能超过 2 个，这个文件未添加：{0}。请等一些文档读完后再添加。",
+}
+TOO_MANY = {
+    "en": "No more than 2 of your documents may wait to be read at once, and here are 3. "
+    "Take some of them out, and add those once the others are read.",
+    "zh": "同时等待读取的文档不能超过 2 个，这里有 3 个。请先移除一些，等其余的读完后再添加。",
 }
 
 
@@ -73,14 +88,71 @@ async def test_a_library_is_told_how_many_wait_and_when_to_send_it_again(house: 
     assert len((await libraries_of(house.engine, LOCAL_OWNER).opened(library.id)).documents) == 2
 
 
+async def test_a_file_that_waits_for_room_is_neither_read_nor_counted_and_room_is_asked_for_without_it(
+    house: Tabs, tmp_path: Path
+) -> None:
+    received: list[str] = []
+
+    class Counting(Uploads):
+        """Notes whose files it takes in."""
+
+        async def receive(self, owner: str, *given: Any, **named: Any) -> Any:
+            received.append(owner)
+            return await super().receive(owner, *given, **named)
+
+    counting = Tabs(house.engine, Counting(tmp_path / "counted", 2**20))
+    [library] = await libraries_of(house.engine, LOCAL_OWNER).list()
+    async with page(counting, "en") as client:
+        tried = await client.post(f"/libraries/{library.id}/files", files=[("files", ("c.md", b"Lamp 3."))])
+        asked = await client.get(f"/libraries/{library.id}/room")
+        assert [(one.status_code, one.json()["again"]) for one in (tried, asked)] == [(429, "10")] * 2
+        assert received == []
+        mine = libraries_of(house.engine, LOCAL_OWNER)
+        await mine.remove((await mine.opened(library.id)).documents[0].id)
+        assert (await client.get(f"/libraries/{library.id}/room")).json() == {}
+        assert (await client.get("/libraries/nobody/room")).json()["failed"]
+        taken = await client.post(f"/libraries/{library.id}/files", files=[("files", ("c.md", b"Lamp 3."))])
+    assert (taken.status_code, received) == (200, [LOCAL_OWNER])
+
+
 @pytest.mark.parametrize("lang", ["en", "zh"])
 async def test_a_file_for_a_question_is_refused_before_it_is_sent_and_a_picture_is_not(house: Tabs, lang: str) -> None:
     given = {"notes.txt": b"A lamp.", "lamp.png": b"\x89PNG\r\n\x1a\n" + bytes(60), "more.md": b"Another."}
     files = [{"name": name, "size": len(data), "head": b64encode(data).decode()} for name, data in given.items()]
     async with page(house, lang) as client:
         answer = (await client.post("/uploads/check", json={"files": files})).json()
-    assert answer["refused"] == [0, 2]
-    assert all(part in answer["said"] for part in (*given.keys() - {"lamp.png"}, "2", SAID[lang][-20:]))
+    assert (answer["refused"], answer["said"], answer["later"]) == (
+        [0, 2],
+        LEFT_OUT[lang].format("notes.txt", "more.md"),
+        True,
+    )
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+async def test_where_nothing_waits_what_one_question_has_too_many_of_is_named_and_may_be_added_later(
+    tmp_path: Path, lang: str
+) -> None:
+    settings = Settings.load(home=tmp_path / "home", retrieval="keyword", code="off", documents_waiting=2)
+    async with Engine(settings, model=ScriptedModel("Good.")) as engine:
+        tabs = Tabs(engine, Uploads(tmp_path / "tmp", 2**20))
+        async with page(tabs, lang) as client:
+            answers: list[Any] = []
+            for many in (4, 3, 2):
+                files = [{"name": f"note{n}.txt", "size": 2, "head": b64encode(b"A.").decode()} for n in range(many)]
+                answers.append((await client.post("/uploads/check", json={"files": files})).json())
+        brought: list[tuple[Path, str]] = []
+        for n in range(3):
+            path = tmp_path / f"note{n}.txt"
+            await asyncio.to_thread(path.write_bytes, b"A.")
+            brought.append((path, path.name))
+        with pytest.raises(TooManyRequestsError) as refused:
+            await start(tabs.desk, tabs.tab(), "What is it?", brought)
+    assert [(one["refused"], one["said"], one["later"]) for one in answers] == [
+        ([2, 3], LEFT_OUT[lang].format("note2.txt", "note3.txt"), True),
+        ([2], ONE_LEFT_OUT[lang].format("note2.txt"), True),
+        ([], "", False),
+    ]
+    assert Words.of(lang).error(refused.value) == TOO_MANY[lang]
 
 
 async def test_a_question_that_is_sent_all_the_same_leaves_no_conversation_and_no_file(house: Tabs) -> None:
