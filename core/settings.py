@@ -109,7 +109,8 @@ class Settings(GrownSettings):
             such as how long each step took; 0 for never.
         code_kernels: How many kernels of the code interpreter one browser's conversations may keep; the one that was
             used longest ago makes room. The one local owner may have all.
-        documents_waiting: How many documents of one owner may be read or wait for it; 0 for any number.
+        documents_waiting: How many documents of one owner may be read or wait for it; 0 for any number. Documents of a
+            question that was accepted are always read, so that questions at the same moment may pass it.
         files_mb: How much room the files of one browser may take, in MiB; 0 for no limit. The one local owner has no
             limit, here and in the next two.
         uploads_per_hour: How many files one browser may send in an hour; 0 for no limit.
