@@ -188,7 +188,6 @@ def install(purpose: str) -> None:
         bring_quick_pip()
         install_side_by_side(installer, lines)
     run([*installer, "--no-deps", "--no-build-isolation", "--quiet", "-e", str(ROOT)])
-    say("Preparing the code interpreter")
     with ThreadPoolExecutor(2) as pool:
         list(pool.map(lambda work: work(), (compile_for_sandboxes, remove_setuptools)))
     slim_down(site_packages())
@@ -424,21 +423,14 @@ class Progress:
     def __init__(self, total: int) -> None:
         self.total = total
         self.seen = 0
-        self.is_unpacking = False
         self._lock = threading.Lock()
 
     def show(self, package: str) -> None:
         """Print that this package is the next one."""
         with self._lock:
             self.seen += 1
-            print("   {} of {}  {}".format(self.seen, self.total, package), flush=True)
-
-    def unpacks(self) -> None:
-        """Print that what is here is unpacked, once all are: that takes a minute or two, in which pip says nothing."""
-        with self._lock:
-            if self.seen >= self.total and not self.is_unpacking:
-                self.is_unpacking = True
-                print("   unpacking", flush=True)
+            then = "\n   unpacking" if self.seen == self.total else ""  # a minute or two in which pip says nothing
+            print("   {} of {}  {}{}".format(self.seen, self.total, package, then), flush=True)
 
 
 def run(command: List[str], progress: Optional[Progress] = None) -> None:
@@ -457,8 +449,6 @@ def run(command: List[str], progress: Optional[Progress] = None) -> None:
                 print("   " + line, end="", flush=True)
             elif progress and line.startswith(("Collecting", "Processing", "Requirement already")):
                 progress.show(package_of(line))
-            elif progress and line.startswith("Installing collected"):
-                progress.unpacks()
     if process.returncode != 0:
         explain(last)
 

@@ -268,10 +268,9 @@ def test_one_number_of_packages_is_told_and_it_is_what_is_installed(
 
 
 def test_that_all_packages_are_here_and_only_unpacked_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:
-    said = "print('Collecting {0}'); print('Installing collected packages: {0}')"
     progress = set_up.Progress(2)
     for package in ("one", "two"):
-        set_up.run([sys.executable, "-c", said.format(package), "pip"], progress)
+        set_up.run([sys.executable, "-c", f"print('Collecting {package}')", "pip"], progress)
     assert capsys.readouterr().out.split("\n") == ["   1 of 2  one", "   2 of 2  two", "   unpacking", ""]
 
 
