@@ -43,7 +43,7 @@ _LISTED: Mapping[str, str] = {
         core.tools.sandbox.wire: Doorkeeper.check
         webui.handlers.apps: AppRoutes.*
         webui.middleware.then: page_of
-        webui.requests: asked_on_page TracedRequest.*
+        webui.requests: asked_on_page
     """,
     "values go into statements of fixed form; names are cut to their length": """
         core.storage.app_tokens: AllApps.*
@@ -188,7 +188,7 @@ _LISTED: Mapping[str, str] = {
         core.agents.mapping: ask_agent
         core.agents.retrieval: Finder.find
         core.rag.counted: counted
-        core.rag.rows_told: rows_told _Told.*
+        core.rag.rows_told: rows_told
         core.agents.sync_run: run_events
         core.agents.tool_loop: ToolLoop.reply
         core.agents.tools: AgentTool.call
