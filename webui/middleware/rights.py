@@ -68,7 +68,7 @@ ROUTES: Final[Mapping[str, Needed]] = {
             *_below("calls", "given text item"),
             *_below("models", "choices star unstar"),
             *_below("tools", "state mode patterns take_back switch lent change_note delete_note services/state"),
-            *_below("libraries", "state"),
+            *_below("libraries", "state {library}/room"),
             "/standing",
             *_below("shares", "held copy"),
             *_GRADIO,
