@@ -27,6 +27,7 @@ import psycopg
 from bench.figures import Figure, report
 from bench.pages import Functions
 from bench.replicas.people import GONE, Person, browser, config_of
+from bench.replicas.place import AS_RUN, QUIET
 from core.testing.model_server import ModelServer
 from core.testing.script import Reply, Request
 from tests.e2e.app_process import ROOT, AppProcess
@@ -41,15 +42,7 @@ _WORDS: Final = 60
 _TEXT: Final = [f"word{number} " for number in range(_WORDS)] + ["at last"]
 _PEOPLE: Final = 3  # at each
 _PATIENCE: Final = 120.0  # seconds for what was begun to be whole
-_AS_RUN: Final = ("fsync=on", "synchronous_commit=on", "full_page_writes=on", "autovacuum=on", "max_connections=100")
-_QUIET: Final = {
-    "OWNERS": "cookie",
-    "TOKEN": "off",
-    "RETRIEVAL": "keyword",
-    "CHECK_CLAIMS": "0",
-    "MESSAGES_PER_DAY": "0,0",
-    "SECRET": "the same secret of both",
-}
+_SECRET: Final = "the same secret of both"
 _REPLIES: Final = """
 SELECT question.parts::text, reply.parts::text, reply.status, reply.conversation_id
 FROM messages question LEFT JOIN messages reply ON reply.parent_id = question.id AND reply.role = 'assistant'
@@ -283,8 +276,8 @@ def main() -> None:
         model = stack.enter_context(ModelServer(slowly))
         postgres = stack.enter_context(running_postgres())
         postgres.stop()
-        postgres.start(*_AS_RUN)
-        shared = {**_QUIET, "DATABASE": postgres.make("parlour")}
+        postgres.start(*AS_RUN)
+        shared = {**QUIET, "SECRET": _SECRET, "DATABASE": postgres.make("parlour")}
         older, newer = Older(folder / "older", model, shared), AppProcess(folder / "newer", model, shared)
         older.code = code
         for app in (older, newer):

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from tests.grown_servers import Served
 
 # The tests' PostgreSQL waits for no disk; this one does, as people run it.
-_AS_RUN: Final = ("fsync=on", "synchronous_commit=on", "full_page_writes=on", "autovacuum=on", "max_connections=200")
-_QUIET: Final = {
+AS_RUN: Final = ("fsync=on", "synchronous_commit=on", "full_page_writes=on", "autovacuum=on", "max_connections=200")
+QUIET: Final = {
     "OWNERS": "cookie",
     "TOKEN": "off",
     "RETRIEVAL": "keyword",
@@ -106,7 +106,7 @@ class Place:
         for number, role in enumerate(self.roles):
             own = {"ROLE": role} if role != "all" else {}
             name = f"{role}{number}"
-            given = {**_QUIET, **shared, **own, **settings}
+            given = {**QUIET, **shared, **own, **settings}
             made = ForkedWorker if role == "worker" else ForkedApp
             self.parlours[name] = made(self.folder / name, None, given, origin=self.origin)
         for parlour in self.parlours.values():
@@ -177,7 +177,7 @@ def shared(roles: Sequence[str] = ALL) -> Iterator[Place]:
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="parlour-replicas-")))
         postgres = stack.enter_context(running_postgres())
         postgres.stop()
-        postgres.start(*_AS_RUN)
+        postgres.start(*AS_RUN)
         postgres.make("parlour")
         redis = redis_server(folder / "redis").start()
         stack.callback(redis.stop)

@@ -28,6 +28,10 @@ _MAY: Final = re.compile(
     r"|多少|几|数量|总|合计|之和|求和|加起来|平均|均值|最[大小高低多少早晚]|中位",
     re.IGNORECASE,
 )
+_FIGURES: Final[dict[str, Asked]] = {
+    "sum": "sum", "average": "average", "median": "median", "highest": "highest", "lowest": "lowest",
+}  # fmt: skip
+_EXTREMES: Final[dict[str, Asked]] = {"highest": "row_highest", "lowest": "row_lowest"}
 _SIGNS: Final[dict[str, Operator]] = {"<": "<", ">": ">", "<=": "<=", ">=": ">="}
 _COMPARED: Final = frozenset({"is", "not", "compare", "value", "number", "date", "quoted", "contains", "between"})
 _YEARS: Final = range(1900, 2100)
@@ -156,9 +160,8 @@ def _figure(tokens: list[Token], figures: list[int]) -> _Ask | None:
     place = _column_beside(tokens, at)
     if place is None:
         return None
-    said = tokens[at].said
     left = [one for number, one in enumerate(tokens) if number not in {at, place}]
-    return said, tokens[place].column, None, "", left  # type: ignore[return-value]
+    return _FIGURES[tokens[at].said], tokens[place].column, None, "", left
 
 
 def _column_beside(tokens: list[Token], at: int) -> int | None:
@@ -177,7 +180,7 @@ def _which(tokens: list[Token], which: list[int], figures: list[int]) -> _Ask | 
     if not which or not figures or any(one.kind == "count" for one in tokens):
         return None
     at, figure = which[0], figures[0]
-    said = {"highest": "row_highest", "lowest": "row_lowest"}.get(tokens[figure].said)
+    said = _EXTREMES.get(tokens[figure].said)
     place = _column_beside(tokens, figure)
     if said is None or place is None:
         return None
@@ -196,7 +199,7 @@ def _which(tokens: list[Token], which: list[int], figures: list[int]) -> _Ask | 
     elif not tokens[at].whole:
         return None
     left = [one for number, one in enumerate(tokens) if number not in used]
-    return said, tokens[place].column, thing, subject, left  # type: ignore[return-value]
+    return said, tokens[place].column, thing, subject, left
 
 
 def _count(tokens: list[Token]) -> _Ask | None:
@@ -302,7 +305,7 @@ def _of_numbers(
         return None
     match shape:
         case "between":
-            return Condition(column, "between", values)
+            return Condition(column, "between", _ordered(values))
         case "compare":
             signs = [one.said for one in tokens if one.kind in {"compare", "or_more"}]
             return Condition(column, _SIGNS[signs[0]], values)
@@ -310,6 +313,12 @@ def _of_numbers(
             return Condition(column, "=" if shape == "is" else "<>", values)
         case _:
             return None
+
+
+def _ordered(values: tuple[str | int | float, ...]) -> tuple[str | int | float, ...]:
+    """The lesser one first: "between 9 and 5" is meant as well. All are numbers, or all are dates."""
+    numbers = sorted(one for one in values if isinstance(one, int | float))
+    return (*numbers, *sorted(one for one in values if isinstance(one, str)))
 
 
 def _of_text(shape: str, column: int, said: Token, known: Vocabulary) -> Condition | None:

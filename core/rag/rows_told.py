@@ -250,7 +250,7 @@ class _Told:
             return _of_dates(name, condition)
         match condition.operator:
             case "between":
-                return f"{name} BETWEEN {_literal(min(values))} AND {_literal(max(values))}"  # type: ignore[type-var]
+                return f"{name} BETWEEN {_literal(values[0])} AND {_literal(values[1])}"
             case "contains":
                 return f"instr({FOLD}({name}), {_text(folded(values[0]))})"
             case "=":
@@ -367,8 +367,7 @@ class _Told:
         said = [_valued(one, column) for one in condition.values]
         name = line(column.name)
         if condition.operator == "between":
-            first, last = sorted(zip(condition.values, said, strict=True), key=lambda pair: pair[0])  # type: ignore[arg-type, return-value]
-            return f"{first[1]} ≤ {name} ≤ {last[1]}"
+            return f"{said[0]} ≤ {name} ≤ {said[1]}"
         if condition.operator == "contains":
             return f"{name} ∋ “{said[0]}”"
         return f"{name} {_SIGNS[condition.operator]} {said[0]}"
