@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from core.rag.library import Library
     from core.rag.page_content import PageContent
     from core.runs.reply import Reply
-    from core.storage.base import FileRecord, StoredMessage
+    from core.storage.base import DocumentRecord, FileRecord, StoredMessage
     from core.storage.kept_pages import PagePlace
     from core.workspace.workspace import Workspace
     from webui.handlers.desk import Desk
@@ -45,6 +45,7 @@ _FOUND = "look"  # and to words that the palette found in a document: `look.<doc
 _INSIDE = "inside"  # and to the files in a document: `inside.<document>`
 _DIGITS = 4  # of the number of a sentence
 _STEP = 50  # chunks of a document that are listed at once
+_READ_WITHIN = 10.0  # seconds that a document which is still being read is waited for
 _NOWHERE = (NotFoundError, DocumentError, StorageError)
 
 
@@ -284,14 +285,37 @@ def _found(sought: str, found: Sequence[Passage], among: tuple[str, ...] = ()) -
 async def _show(
     workspace: Workspace, view: View, reply: ShownReply, place: Place, look: _Look, *, only_if_there: bool = False
 ) -> None:
-    kept = await _kept_pages(workspace, view.shown_id)
-    sound = await _sound(workspace, view.shown_id, place.document_id)
-    async with _holding(workspace, place.document_id) as library:
-        drawn = await to_thread.run_sync(_drawn, library, reply, place, view.words, kept, sound)
+    drawn = await _draw(workspace, view, reply, place)
+    if not drawn.is_there and (unread := await _unread(workspace, view.shown_id, reply, place)) is not None:
+        with suppress(NotFoundError):  # deleted meanwhile: then it is gone
+            unread = await workspace.intake.wait_for_first_pages(unread.id, _READ_WITHIN)
+        drawn = await _draw(workspace, view, reply, place, is_read=unread.status != "reading")
     if view.looks != look.number or (only_if_there and not drawn.is_there):
         return
     view.cover(look.over, EVIDENCE)
     view.place, view.evidence = drawn.place, drawn.markup
+
+
+async def _draw(workspace: Workspace, view: View, reply: ShownReply, place: Place, *, is_read: bool = True) -> _Drawn:
+    sound = await _sound(workspace, view.shown_id, place.document_id)
+    known = _Known(await _kept_pages(workspace, view.shown_id), sound, is_read=is_read)
+    async with _holding(workspace, place.document_id) as library:
+        return await to_thread.run_sync(_drawn, library, reply, place, view.words, known)
+
+
+async def _unread(workspace: Workspace, conversation_id: str, reply: ShownReply, place: Place) -> DocumentRecord | None:
+    """The document of the conversation that is shown there, while nothing of it can be: it is still being read.
+
+    A conversation that was brought in has its replies before its documents are read; until then these have no id in
+    the index, and their names tell which they are.
+    """
+    named = {str(one.get("document")) for one in reply.passages if one.get("document_id") == place.document_id}
+    try:
+        documents = await workspace.documents.list(conversation_id)
+    except NotFoundError:  # a library is looked at, and no conversation is open
+        return None
+    known = (one for one in documents if one.status == "reading")
+    return next((one for one in known if one.library_id == place.document_id or one.name in named), None)
 
 
 @asynccontextmanager
@@ -327,6 +351,20 @@ async def _kept_pages(workspace: Workspace, conversation_id: str) -> KeptPages:
 # ---- in a thread
 
 
+class _Known(NamedTuple):
+    """What is known of the document beside the index.
+
+    Args:
+        pages: Pictures that came along without their documents.
+        sound: The recording whose transcript it is.
+        is_read: Whether it is no longer being read.
+    """
+
+    pages: KeptPages
+    sound: FileRecord | None
+    is_read: bool
+
+
 @dataclass(frozen=True, slots=True)
 class _Drawn:
     """The panel, and whether the document has what it shows."""
@@ -336,23 +374,23 @@ class _Drawn:
     is_there: bool
 
 
-def _drawn(
-    library: Library, reply: ShownReply, place: Place, words: Words, kept: KeptPages, sound: FileRecord | None
-) -> _Drawn:
+def _drawn(library: Library, reply: ShownReply, place: Place, words: Words, known: _Known) -> _Drawn:
     shown, cited_in_text = _shown(library, reply, place)
     if shown is None:
-        shown = _kept_page(reply, place, kept)
+        shown = _kept_page(reply, place, known.pages)
     listing = _listing(library, place, shown)
     start = listing.start if listing and listing.chunks else None
-    gone = shown is None and not _is_here(library, place.document_id)
-    player = _player(sound, reply, place, _opened(library, reply, place), words) if sound is not None else ""
+    here = shown is not None or _is_here(library, place.document_id)
+    nothing = "no_picture" if here else "gone" if known.is_read else "unread"
+    opened, sound = _opened(library, reply, place), known.sound
+    player = _player(sound, reply, place, opened, words) if sound is not None else ""
     markup = evidence_html(
         reply.passages,
         place.number,
         words,
         message_id=place.message_id,
         page=shown,
-        lists=Lists(reply.uncited, cited_in_text, listing, _why(reply, place, words), gone, player),
+        lists=Lists(reply.uncited, cited_in_text, listing, _why(reply, place, words), nothing, player),
     )
     return _Drawn(replace(place, listing=start, found=reply if reply.sought else None), markup, shown is not None)
 

@@ -32,7 +32,7 @@ class Lists:
         cited: Evidence spans of the open passage, as start and end in its text.
         listing: Chunks of the document, or their number.
         sought: The line about a search that the reader started; empty for the reply's own.
-        gone: Whether the document was removed.
+        nothing: Why no page can be shown, where none is: `no_picture`, `gone` or `unread`.
         player: Markup of a player of what is cited; "" for what is no recording.
     """
 
@@ -40,7 +40,7 @@ class Lists:
     cited: tuple[tuple[int, int], ...] = ()
     listing: Listing | None = None
     sought: str = ""
-    gone: bool = False
+    nothing: str = "no_picture"
     player: str = ""
 
 
@@ -78,7 +78,7 @@ def evidence_html(
         f'<button type="button" class="p-icon p-close" data-do="close" '
         f'aria-label="{escaped(words("evidence.close"))}"></button></header>'
         f"{sought}{lists.player}"
-        f"{_page_html(page, told, open_number, words, message_id) or _nothing(words, gone=lists.gone)}"
+        f"{_page_html(page, told, open_number, words, message_id) or _nothing(words, lists.nothing)}"
         f'<div class="p-lists{" p-of-chunks" if chunks else ""}">{quoted}{listed}</div></div>'
     )
 
@@ -103,9 +103,9 @@ def _page_html(
     return f"{draw(page, here, open_number, words, message_id)}{_turner(page, words)}"  # pyright: ignore[reportArgumentType]
 
 
-def _nothing(words: Words, *, gone: bool) -> str:
+def _nothing(words: Words, why: str) -> str:
     """Why no page is shown."""
-    return f'<p class="p-none">{escaped(words("evidence.gone" if gone else "evidence.no_picture"))}</p>'
+    return f'<p class="p-none">{escaped(words(f"evidence.{why}"))}</p>'
 
 
 def _turner(page: Shown, words: Words) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from html import unescape
 from pathlib import Path
@@ -14,11 +15,13 @@ from core.errors import NotFoundError
 from core.importing.recording import read_recording
 from core.settings import Settings
 from core.testing.scripted_model import ScriptedModel
+from tests.core.reading.held_reading import Gate
 from tests.webui.server.served_app import served
 from tests.webui.server.tabs_of_engine import Tabs
 from webui.app import how_long, offered_by
 from webui.bundles import assets_folder
 from webui.context import WebContext
+from webui.handlers import evidence
 from webui.panels.welcome import greeting_html
 from webui.uploads import Uploads
 from webui.views import View
@@ -111,6 +114,27 @@ async def test_marks_open_pages_the_inspector_shows_calls_and_anybody_may_read_t
         assert (await browser.get(f"/inspect/{reply.id}.json")).status_code == 200
     assert passage is None, "nothing was played yet"
     assert house.model.requests == []
+
+
+async def test_a_mark_waits_for_its_document_and_says_so_where_that_takes_longer(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with house.engine.demonstrations.workspace() as kept:
+        gate = Gate(await kept.index(), early=True)
+    view = house.tab()
+    await house.act(view, do="watch", name=DOCUMENTS)
+    assert view.demo is not None
+    reply = view.demo.player.tape.thread[1].id
+    monkeypatch.setattr(evidence, "_READ_WITHIN", 0.05)
+    await house.act(view, do="cite", message=reply, n=1)
+    assert "still being read" in view.evidence
+    assert "within 14 days" in view.evidence, "its words are there all the same"
+    monkeypatch.setattr(evidence, "_READ_WITHIN", 60.0)
+    clicked = asyncio.create_task(house.act(view, do="cite", message=reply, n=1))
+    await asyncio.to_thread(gate.held.wait, 20)
+    gate.opened.set()
+    await clicked
+    assert "/pages/" in view.evidence
 
 
 async def _passages(house: House, message_id: str) -> list[dict[str, str]]:

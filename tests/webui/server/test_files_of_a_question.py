@@ -113,7 +113,9 @@ async def test_a_question_passes_few_files_until_its_first_word(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     way, append, answered = Way(), RunLog.append, asyncio.Event()
-    monkeypatch.setattr("core.agents.base.is_traced", lambda: False)  # another test may have set who is told of spans
+    # Another test of this process may have set who is told of spans: what tells them is no part of the way.
+    monkeypatch.setattr("core.observing._keepers", {})
+    monkeypatch.setattr("core.observing._imported", lambda name: None)
     monkeypatch.setattr(Heeding, "look", _nothing)  # what others ask of a run is another way, gone beside this one
 
     def answer(request: ChatRequest) -> Reply:
