@@ -18,7 +18,7 @@ from core.readiness import Readiness
 from core.resources import descriptors_check, disk_check
 from core.shared_limits import beating, limits_of
 from core.storage.database import Database, count_opening
-from core.storage.installation import check_secret
+from core.storage.installation import check_secret, files_are_here
 from core.storage.opening import opened_blobs
 from core.storage.ping import DatabaseCheck
 from core.storage.sealing import Sealer
@@ -88,6 +88,8 @@ class Engine:
             database = await Database.open(self.settings.database_in(home))
             opening.push_async_callback(database.aclose)
             await check_secret(database, self.settings.signing_secret())
+            if self.settings.shares_rows_alone and not await files_are_here(database, home / "files"):
+                self.readiness.note("files_elsewhere", {"folder": str(home / "files")})
             await opening.enter_async_context(beating(self.limits))
             blobs = await opening.enter_async_context(opened_blobs(self.settings))
             answering = self._build(database, blobs)

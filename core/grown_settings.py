@@ -89,6 +89,11 @@ class GrownSettings(BaseSettings):
         return self.database.get_secret_value() if self.database is not None else home / "parlour.db"
 
     @property
+    def shares_rows_alone(self) -> bool:
+        """Whether several Parlours may share the rows, and no store says where their files are."""
+        return self.database is not None and self.store is None
+
+    @property
     def redis_address(self) -> str:
         """The address of the Redis; "" where there is none."""
         return self.redis.get_secret_value() if self.redis is not None else ""

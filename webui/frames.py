@@ -66,6 +66,8 @@ _SLIDES = 60.0  # seconds after which "today" may mean others
 _ON_LOOP = 0.05
 _LETTERS = 50_000  # of a conversation that was read anew: at worst a microsecond each
 _THREADS = 2
+_WARNED = {"database_behind": "ready.behind", "files_elsewhere": "ready.files_elsewhere"}
+"""What an engine noted at its start and whoever runs it should read."""
 
 
 class Frame(NamedTuple):
@@ -395,12 +397,13 @@ class Frames:
         return markup
 
     def _warned(self, view: View) -> str:
-        """Why conversations or search by meaning may be missing, for whoever runs Parlour: it names places."""
+        """Why conversations, files or search by meaning may be missing, for whoever runs Parlour: it names places."""
         if not self._keeps(view):
             return ""
-        behind = self._engine.readiness.notes.get("database_behind")
-        if behind:
-            return view.words("ready.behind", **behind)
+        notes = self._engine.readiness.notes
+        for name, said in _WARNED.items():
+            if name in notes:
+                return view.words(said, **notes[name])
         here, others = self._engine.intake.differing
         return view.words("ready.models_differ", here=here, others=", ".join(others)) if others else ""
 

@@ -67,6 +67,8 @@ class Terminal:
             self._once("ready", f"{space}Parlour {told} at {self._address}{space}")
         if behind := readiness.notes.get("database_behind"):
             self._once("behind", self._words("ready.behind", **behind))
+        if elsewhere := readiness.notes.get("files_elsewhere"):
+            self._once("elsewhere", self._words("ready.files_elsewhere", **elsewhere))
         model = readiness["model"]
         if model.state == "loading" and model.total:
             self._progress(model)

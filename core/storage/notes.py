@@ -19,6 +19,8 @@ _KEEP: Final = text(
 _FORGET: Final = text("DELETE FROM installation WHERE name LIKE :beginning || '%'")
 SECRET: Final = "secret"  # noqa: S105 - the name of a note
 """The note with the print of the installation's secret."""
+FILES: Final = "files"
+"""The note with the id of the folder that holds the files, where no store does."""
 GENERATION: Final = "generation"
 """The note of how often the database was opened."""
 MOVE: Final = "move"

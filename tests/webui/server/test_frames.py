@@ -431,6 +431,12 @@ async def test_that_the_database_is_an_older_one_stands_above_the_list_for_whoev
     assert "<b>" not in told
 
 
+async def test_that_files_are_in_another_folder_stands_there_too(house: House) -> None:
+    house.desk.engine.readiness.note("files_elsewhere", {"folder": "/data/files"})
+    told = (await house.painted(house.tab("two", LOCAL_OWNER)))[-1].panels["history"]
+    assert "in another folder than /data/files" in told
+
+
 async def test_that_parlours_differ_in_their_embedding_models_stands_there_as_long_as_it_is_so(house: House) -> None:
     intake: Any = house.desk.engine.intake
     others = ["use <2>"]
