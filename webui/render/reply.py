@@ -178,6 +178,12 @@ def _model_line(model: Part, words: Words) -> str:
 
 
 _MB = 1_000_000
+_UNWRITTEN = {
+    ("nobody", False): "reply.nobody",
+    ("nobody", True): "reply.nobody_left",
+    ("busy", False): "reply.all_busy",
+    ("busy", True): "reply.all_busy_left",
+}
 _SPEAKING = frozenset({"answer", "agent"})
 
 
@@ -192,7 +198,7 @@ def _after_the_last_word(reply: Reply, words: Words, began: float) -> list[Entry
 def waits_for(reply: Reply) -> str:
     """The key of the sentence that says what a reply waits for that nobody writes; "" where it is written."""
     if reply.unwritten:
-        return {"nobody": "reply.nobody", "busy": "reply.all_busy"}[reply.unwritten]
+        return _UNWRITTEN[reply.unwritten, _has_begun(reply)]
     return "reply.queued" if reply.queued else ""
 
 

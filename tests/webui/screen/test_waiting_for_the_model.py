@@ -1,4 +1,4 @@
-"""A reply that waits for a model which is being fetched says so, and how far it is."""
+"""A reply that waits for a model which is being fetched, or for somebody who writes it, says so."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from core.messages.events import MessageStarted, TextDelta
 from core.readiness import Part
-from core.runs.log import LoggedEvent, ModelAsked, Queued, RunEvent
+from core.runs.log import LoggedEvent, ModelAsked, Queued, RunEvent, Unwritten
 from core.runs.reply import Reply
 from core.storage.base import StoredMessage
 from webui.render.conversation import conversation_entries
@@ -51,3 +51,10 @@ def test_a_reply_that_has_begun_or_waits_for_its_turn_does_not_wait_for_the_mode
 
 def test_with_a_model_that_is_ready_nothing_is_said_of_it() -> None:
     assert "Waiting for the model" not in shown(model=Part("ready"))
+
+
+def test_of_a_reply_that_its_writer_left_it_is_said_that_it_goes_on_below_what_was_written() -> None:
+    left = shown(MessageStarted(), TextDelta("It is eight."), Unwritten("nobody"), model=Part("ready"))
+    assert left.index("It is eight.") < left.index("Yours goes on as soon as somebody does")
+    assert "Yours begins as soon as somebody does" in shown(Unwritten("nobody"), model=Part("ready"))
+    assert "Yours goes on" in shown(TextDelta("It is"), Unwritten("busy"), model=Part("ready"))
