@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -88,6 +88,14 @@ def counted(
     """
     if not may_count(question) and not may_ask_rows(question):
         return Count()
+    found = _counted(library, documents, question, lang, stopped)
+    return Count(tuple(replace(one, computed=True) for one in found.passages), alone=found.alone)
+
+
+def _counted(
+    library: Library, documents: Collection[str], question: str, lang: Lang, stopped: Callable[[], bool] | None
+) -> Count:
+    """The same, before its sentences are marked as computed. Raises as `counted`."""
     wanted = set(documents)
     there = [one for one in library.documents() if one.id in wanted and one.status == "ready"]
     sheets = [one.id for one in there if one.tables]

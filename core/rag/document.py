@@ -269,6 +269,7 @@ class Passage:
         heading: The headings above it, outermost first, parted by " > ".
         url: Where it stands on the web, for one that is of no document in a library.
         rows: For a figure that was computed: the rows of the table that went in, such as "2–13, 15".
+        computed: It is a sentence that was counted or computed by program, and is printed nowhere.
     """
 
     text: str
@@ -281,6 +282,7 @@ class Passage:
     chunk_id: int = 0
     url: str = ""
     rows: str = ""
+    computed: bool = False
 
     @property
     def seconds(self) -> tuple[int, int] | None:
@@ -288,8 +290,8 @@ class Passage:
         return seconds_in(self.text)
 
     def as_dict(self) -> dict[str, Any]:
-        """The JSON form of `extra["passages"]` of a message; `url` and `rows` are in it only where there are any."""
-        more = {name: value for name, value in (("url", self.url), ("rows", self.rows)) if value}
+        """The JSON form of `extra["passages"]` of a message; `url`, `rows` and `computed` only where they are set."""
+        more = {name: value for name in ("url", "rows", "computed") if (value := getattr(self, name))}
         return {
             "text": self.text,
             "score": self.score,

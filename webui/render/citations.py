@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from core.llm.wire.cited import host_of
 from core.rag.attribution import sentences_of
+from core.rag.claims.figures import figures_of
 from core.rag.claims.weighing import is_short
 from core.rag.document import numbered_as
 from core.rag.parsers.base import is_ideograph
@@ -100,6 +101,7 @@ def cite_marks(passages: Sequence[Mapping[str, Any]], message_id: str, words: Wo
     return cite
 
 
+_MOST_COMPUTED = 6
 BESIDE = "beside"  # in the address of a sentence that stands beside the answer
 _DIFFERS = "≠"
 _SIGNS = {"weak": "≈", "unsupported": "?"}  # `assets/js/source.js` leaves them out where a reply is copied
@@ -169,17 +171,51 @@ def _has_short(reply: Reply) -> bool:
 def beyond_html(reply: Reply, words: Words, message_id: str) -> str:
     """What passages say beside the answer and it does not mention: each a link to its place, as a mark is."""
     titles = {int(passage["number"]): passage for passage in reply.passages}
-    made: list[str] = []
-    for at, one in enumerate(reply.left_out):
-        if one.passage in titles:
-            place = escaped(passage_label(titles[one.passage], words))
-            target = f"#cite-{escaped(message_id)}.{BESIDE}{at}-{one.passage}"
-            said = f'“{escaped(one.sentence)}”<b class="p-at">{one.passage}</b>'
-            made.append(f'<a class="p-do p-beside" role="button" href="{target}" title="{place}">{said}</a>')
+    made = [
+        _beside(f"“{one.sentence}”", titles[one.passage], f"{message_id}.{BESIDE}{at}", words)
+        for at, one in enumerate(reply.left_out)
+        if one.passage in titles
+    ]
+    return _lines(words("claims.more_web" if _is_web(reply) else "claims.more"), made)
+
+
+def computed_html(reply: Reply, words: Words, message_id: str) -> str:
+    """What was counted or computed by program for a reply whose own sentences do not prove to say the same.
+
+    A small model may write another number than the one that it was given: then both can be seen.
+    """
+    made = [
+        _beside(str(passage.get("text") or ""), passage, message_id, words)
+        for passage in reply.passages
+        if passage.get("computed") and not _is_told(passage, reply)
+    ]
+    return _lines(words("claims.computed"), made[:_MOST_COMPUTED])
+
+
+def _is_told(passage: Mapping[str, Any], reply: Reply) -> bool:
+    """Whether a sentence of the reply has figures that are all in a computed one, which bears it out."""
+    there = figures_of(str(passage.get("text") or ""))
+    for claim, sentence in zip(reply.claims, claimed_sentences(reply), strict=True):
+        if claim.verdict == "supported" and int(passage["number"]) in claim.numbers:
+            said = figures_of(sentence)
+            if said and all(any(one.equals(other) for other in there) for one in said):
+                return True
+    return False
+
+
+def _beside(said: str, passage: Mapping[str, Any], target: str, words: Words) -> str:
+    """A sentence beside a reply: a link to its passage, as a mark is."""
+    place, number = escaped(passage_label(passage, words)), int(passage["number"])
+    return (
+        f'<a class="p-do p-beside" role="button" href="#cite-{escaped(target)}-{number}" title="{place}">'
+        f'{escaped(said)}<b class="p-at">{number}</b></a>'
+    )
+
+
+def _lines(head: str, made: Sequence[str]) -> str:
     if not made:
         return ""
-    head = escaped(words("claims.more_web" if _is_web(reply) else "claims.more"))
-    return f'<p class="p-beyond"><span class="p-beyond-head">{head}</span> {" ".join(made)}</p>'
+    return f'<p class="p-beyond"><span class="p-beyond-head">{escaped(head)}</span> {" ".join(made)}</p>'
 
 
 def _is_all_judged(reply: Reply) -> bool:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 from core.agents.compat.outline import how_far
 from core.runs.reply import CallBlock, ItemBlock, ReasoningBlock, TextBlock
 from webui.render.calls import CallDrawing, adjacent_calls
-from webui.render.citations import beyond_html, cite_marks, claim_notes, claims_summary
+from webui.render.citations import beyond_html, cite_marks, claim_notes, claims_summary, computed_html
 from webui.render.coverage import coverage_line, coverage_note
 from webui.render.documents import item_html, missing_notes, partly_read_notes, waiting_line
 from webui.render.entries import bubble, inside_bubble, message_entry, speaker, time_html
@@ -118,6 +118,7 @@ def reply_entries(  # noqa: PLR0913 - each is a part of the page, by name
             rated=_rated(message, reply, words),
             after=coverage_line(reply, words) + checked + by,
             below=coverage_note(reply, words)
+            + computed_html(reply, words, message.id)
             + beyond_html(reply, words, message.id)
             + judging_html(reply, words, message.id, judging),
         )

@@ -1,4 +1,4 @@
-"""What the passages say beside an answer, and it leaves out, is told below it and opens at its place."""
+"""What passages say beside an answer, or a program counted, is told below it and opens at its place."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from core.errors import NotFoundError
 from core.testing.script import Reply
 from tests.webui.server.test_evidence import House, opened
-from webui.render.citations import beyond_html
+from webui.render.citations import beyond_html, computed_html
 from webui.words import Words
 
 pytestmark = pytest.mark.anyio
@@ -59,3 +59,40 @@ async def test_a_sentence_that_is_not_told_has_no_place(tmp_path: Path, anyio_ba
         for wrong in ("0", "99999999999", "-1", "x"):
             with pytest.raises(NotFoundError):
                 await house.does(do="cite", message=f"{house.reply}.beside{wrong}", n=1)
+
+
+ORDERS = "order,status\n" + "".join(f"{n},{'open' if n % 4 == 0 else 'paid'}\n" for n in range(40))
+HOW_MANY = "How many rows have status open?"
+
+
+@pytest.mark.parametrize(
+    ("said", "is_told"),
+    [
+        ("Two orders are open. [1]", True),
+        ("I do not know.", True),
+        ("In orders.csv, 10 of 40 rows have status open. [1]", False),
+    ],
+)
+async def test_what_a_program_counted_stands_below_a_reply_that_says_it_otherwise(
+    said: str, is_told: bool, tmp_path: Path, anyio_backend: str
+) -> None:
+    orders = tmp_path / "orders.csv"
+    orders.write_text(ORDERS)
+    async with opened(tmp_path / "home", answering=says(said)) as house:
+        await house.asks(orders, question=HOW_MANY)
+        reply = await reply_of(house)
+        (number,) = [one["number"] for one in reply.passages if one.get("computed")]
+        line = unescape(computed_html(reply, Words.of("en"), house.reply))
+        assert bool(line) is is_told
+        if is_told:
+            assert "Counted by program:" in line
+            assert "10 of 40 rows" in line
+            assert f'href="#cite-{house.reply}-{number}"' in line
+            panel = await house.does(do="cite", message=house.reply, n=number)
+            assert "10 of 40 rows" in (panel.css(".p-here .p-quote")[0].text() or "")
+
+
+async def test_below_a_reply_without_counts_nothing_of_them_stands(tmp_path: Path, anyio_backend: str) -> None:
+    async with opened(tmp_path / "home", answering=says("The deductible is 300 dollars. [1]")) as house:
+        await house.asks(POLICY.resolve(), question="What is the deductible?")
+        assert computed_html(await reply_of(house), Words.of("en"), house.reply) == ""
