@@ -159,5 +159,5 @@ def test_a_character_that_comes_in_halves_counts_as_the_service_counts_it():
 
 def test_however_many_places_a_service_names_they_are_read_at_once():
     began = time.process_time()
-    assert told_by(("One.", [10**9 + number for number in range(10_000)])) == "One."
-    assert time.process_time() - began < 0.5
+    assert told_by(("One.", [10**9 + number for number in range(30_000)])) == "One."
+    assert time.process_time() - began < 5, "what looks at each pair of them takes minutes"
