@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+import asyncio
+import time
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
     from core.rag.library import Library
     from core.rag.page_content import PageContent
     from core.runs.reply import Reply
-    from core.storage.base import DocumentRecord, FileRecord, StoredMessage
+    from core.storage.base import FileRecord, StoredMessage
     from core.storage.kept_pages import PagePlace
     from core.workspace.workspace import Workspace
     from webui.handlers.desk import Desk
@@ -45,7 +47,8 @@ _FOUND = "look"  # and to words that the palette found in a document: `look.<doc
 _INSIDE = "inside"  # and to the files in a document: `inside.<document>`
 _DIGITS = 4  # of the number of a sentence
 _STEP = 50  # chunks of a document that are listed at once
-_READ_WITHIN = 10.0  # seconds that a document which is still being read is waited for
+_READ_WITHIN = 10.0  # seconds for which a page that is still being read is waited for
+_LOOKS_EVERY = 0.25
 _NOWHERE = (NotFoundError, DocumentError, StorageError)
 
 
@@ -286,14 +289,28 @@ async def _show(
     workspace: Workspace, view: View, reply: ShownReply, place: Place, look: _Look, *, only_if_there: bool = False
 ) -> None:
     drawn = await _draw(workspace, view, reply, place)
-    if not drawn.is_there and (unread := await _unread(workspace, view.shown_id, reply, place)) is not None:
-        with suppress(NotFoundError):  # deleted meanwhile: then it is gone
-            unread = await workspace.intake.wait_for_first_pages(unread.id, _READ_WITHIN)
-        drawn = await _draw(workspace, view, reply, place, is_read=unread.status != "reading")
+    if not drawn.is_there and place.document_id:
+        drawn = await _once_read(workspace, view, reply, place, look, drawn)
     if view.looks != look.number or (only_if_there and not drawn.is_there):
         return
     view.cover(look.over, EVIDENCE)
     view.place, view.evidence = drawn.place, drawn.markup
+
+
+async def _once_read(
+    workspace: Workspace, view: View, reply: ShownReply, place: Place, look: _Look, drawn: _Drawn
+) -> _Drawn:
+    """The panel as soon as what it shows was read, where its document is still being read; not later than is bearable.
+
+    A conversation that was brought in has its replies before its documents, and so has an index that lost a text.
+    """
+    ends = time.monotonic() + _READ_WITHIN
+    while await workspace.documents.is_being_read(place.document_id):
+        drawn = await _draw(workspace, view, reply, place, is_read=False)
+        if drawn.is_there or time.monotonic() > ends or view.looks != look.number:
+            return drawn
+        await asyncio.sleep(_LOOKS_EVERY)
+    return await _draw(workspace, view, reply, place)
 
 
 async def _draw(workspace: Workspace, view: View, reply: ShownReply, place: Place, *, is_read: bool = True) -> _Drawn:
@@ -301,21 +318,6 @@ async def _draw(workspace: Workspace, view: View, reply: ShownReply, place: Plac
     known = _Known(await _kept_pages(workspace, view.shown_id), sound, is_read=is_read)
     async with _holding(workspace, place.document_id) as library:
         return await to_thread.run_sync(_drawn, library, reply, place, view.words, known)
-
-
-async def _unread(workspace: Workspace, conversation_id: str, reply: ShownReply, place: Place) -> DocumentRecord | None:
-    """The document of the conversation that is shown there, while nothing of it can be: it is still being read.
-
-    A conversation that was brought in has its replies before its documents are read; until then these have no id in
-    the index, and their names tell which they are.
-    """
-    named = {str(one.get("document")) for one in reply.passages if one.get("document_id") == place.document_id}
-    try:
-        documents = await workspace.documents.list(conversation_id)
-    except NotFoundError:  # a library is looked at, and no conversation is open
-        return None
-    known = (one for one in documents if one.status == "reading")
-    return next((one for one in known if one.library_id == place.document_id or one.name in named), None)
 
 
 @asynccontextmanager
@@ -380,8 +382,9 @@ def _drawn(library: Library, reply: ShownReply, place: Place, words: Words, know
         shown = _kept_page(reply, place, known.pages)
     listing = _listing(library, place, shown)
     start = listing.start if listing and listing.chunks else None
-    here = shown is not None or _is_here(library, place.document_id)
-    nothing = "no_picture" if here else "gone" if known.is_read else "unread"
+    nothing = "no_picture" if known.is_read else "unread"
+    if known.is_read and shown is None and not _is_here(library, place.document_id):
+        nothing = "gone"
     opened, sound = _opened(library, reply, place), known.sound
     player = _player(sound, reply, place, opened, words) if sound is not None else ""
     markup = evidence_html(

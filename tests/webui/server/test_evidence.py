@@ -28,8 +28,9 @@ from core.storage.base import DocumentRecord
 from core.testing.script import Reply
 from core.testing.scripted_model import ScriptedModel
 from tests.core.rag.parsers.test_xfa import DATA, TEMPLATE, pdf
-from tests.core.reading.held_reading import index_of
+from tests.core.reading.held_reading import Gate, index_of, long_pdf
 from tests.core.talks import libraries_of
+from webui.handlers import evidence
 from webui.handlers.act import act
 from webui.handlers.desk import Desk
 from webui.handlers.send import start
@@ -258,6 +259,36 @@ async def test_a_document_that_is_gone_says_so_and_leaves_what_was_read(house: H
     assert "reading it was cancelled" in panel.css(".p-none")[0].text()
     assert panel.css(".p-quotes .p-here")
     assert not panel.css(".p-page")
+
+
+async def test_a_mark_on_a_page_that_was_not_read_yet_waits_for_it_and_says_so_where_that_takes_longer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, anyio_backend: str
+) -> None:
+    (tmp_path / "long.pdf").write_bytes(long_pdf())
+    async with opened(tmp_path / "home", answering=lambda _: Reply(text="It covers one flat. [1]")) as house:
+        await house.asks(tmp_path / "long.pdf", question="Section 58?")
+        first = await house.cites()
+        talk = house.engine.stores.of(house.view.owner)
+        (record,) = await talk.documents.list(house.view.conversation_id)
+        message = await talk.conversations.message(house.reply)
+        found = (await house.engine.runs.of(house.view.owner).reply(message)).passages
+        late = max(found, key=lambda one: one["page"] or 0)
+        assert late["page"] > 20
+        library = await index_of(house.engine, house.view.owner)
+        gate = Gate(library)
+        library.remove(panel_document(first))  # as an index is that was lost
+        async with house.engine.workspaces.open(house.view.owner) as workspace:
+            await workspace.intake.renew(record.id)
+        await asyncio.to_thread(gate.held.wait, 20)
+        monkeypatch.setattr(evidence, "_READ_WITHIN", 0.0)
+        panel = await house.does(do="cite", message=house.reply, n=late["number"])
+        assert "still being read" in panel.css(".p-none")[0].text()
+        assert panel.css(".p-quotes .p-here")
+        monkeypatch.setattr(evidence, "_READ_WITHIN", 60.0)
+        clicked = asyncio.create_task(house.does(do="cite", message=house.reply, n=late["number"]))
+        await asyncio.sleep(0)  # it begins
+        gate.opened.set()
+        assert (await clicked).css(".p-page")
 
 
 async def test_what_a_tried_question_finds_opens_on_its_page_and_can_be_turned(house: House, tmp_path: Path) -> None:
