@@ -8,6 +8,7 @@ import time
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
+from core.bridge.pool import Listeners
 from core.errors import ConflictError, NotFoundError, ParlourError, StorageError
 from core.runs.approvals import already_decided
 from core.runs.followed import FollowedRun, Following
@@ -57,6 +58,7 @@ class Elsewhere:
 
     Attributes:
         answered: Set when something was asked here of a run that no process holds.
+        ended: Told of each that was followed here to its end.
     """
 
     def __init__(
@@ -80,6 +82,7 @@ class Elsewhere:
         self._followed: dict[str, Following] = {}
         self._unwritten: dict[str, float] = {}
         self.answered = asyncio.Event()
+        self.ended = Listeners[FollowedRun]()
         self._looking: asyncio.Task[None] | None = None
 
     def begin(self) -> None:
@@ -190,6 +193,7 @@ class Elsewhere:
             del self._followed[place]
         if record is not None and record.id == run.id:
             del self._known[place]
+        self.ended(run)
         self._changed(run.owner, place)
 
     async def _watch(self) -> None:

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from core.rag.claims.omission import LeftOut
     from core.rag.document import Passage
     from core.rag.library import Library
+    from core.runs.followed import FollowedRun
     from core.runs.log import Checked, Hurry
     from core.runs.reply import Reply
     from core.settings import Settings
@@ -139,6 +140,7 @@ class Answering:
         )
         self.services.intake.hear = self._hear
         runs.heard.add(self._heard)
+        runs.elsewhere.ended.add(self._ended_elsewhere)
         self._open = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
@@ -162,6 +164,11 @@ class Answering:
     def _heard(self, said: str) -> None:
         if said == "document":
             self.services.intake.shared.room()
+
+    def _ended_elsewhere(self, run: FollowedRun) -> None:
+        """What wrote a reply in another process answers, in this one as well: both have the same model."""
+        if run.status == "complete" and run.record.model == self._installed.loader.label:
+            self._installed.loader.answered()
 
     def _index(self, owner: str) -> AbstractAsyncContextManager[Library]:
         return self.workspaces.index(owner)

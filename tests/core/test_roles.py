@@ -52,6 +52,7 @@ async def test_what_is_asked_at_one_that_serves_pages_is_written_by_a_worker(hou
     with anyio.fail_after(20):
         assert await run.wait() == "complete"
     assert web.runs.table.live == {}
+    assert web.readiness["model"].answered, "what writes in another process answers"
     (question, reply) = await talk_of(web, "alice", run.conversation_id).messages()
     assert (question.parts[0].get_text_content(), reply.status) == ("Who writes?", "complete")
     assert reply.parts[-1].get_text_content() == "Said by a worker."
