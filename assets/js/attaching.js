@@ -10,6 +10,8 @@ import { say } from './words.js';
 
 const HEAD = 64 * 1024;  // bytes of a file that tell its kind
 const MOST = 40;         // files at once
+const NAMED = 5;         // of those that are left out
+const LONGEST = 80;      // letters of such a name
 const LEFT = 'p-left-files';
 const INPUT = '#composer input[type="file"]';
 const checked = new WeakSet();  // events of files that may go on to Gradio
@@ -70,12 +72,20 @@ async function taken(files, hidden, isCut) {
   const told = some.map((file, index) => ({ name: file.name, size: file.size, head: heads[index] }));
   // Where nobody answers, the upload itself tells what is wrong.
   const { said = '', later = false, refused = [], renamed = {}, noted = '' } = await request('./uploads/check', 'lost', { files: told, model: answering() });
-  const many = files.length > MOST || isCut ? say('attach_many', { most: MOST }) : '';
+  const many = leftOut(files.slice(MOST), isCut);
   const left = hidden ? say('attach_hidden') : '';
   const unsent = said && waitNoMore() ? say('attach_unsent') : '';
   const out = [said, many, left, unsent].filter(Boolean);
   refuse([...out, noted].filter(Boolean).join('\n'), { calm: !out.length, later });
   return some.map((file, index) => called(file, renamed[index])).filter((_, index) => !refused.includes(index));
+}
+
+// That more was dropped than can be added, with the first names of the rest.
+function leftOut(rest, isCut) {
+  if (!rest.length) return isCut ? say('attach_many', { most: MOST }) : '';
+  const names = rest.slice(0, NAMED).map((file) => file.name.replace(/\s+/g, ' ').slice(0, LONGEST));
+  if (isCut || rest.length > NAMED) names.push('…');
+  return say('attach_many_named', { most: MOST, names: names.join(say('comma')) });
 }
 
 // What is no document, whatever its name says, goes by the name of what it is.
