@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
+from core.errors import SettingsError
 from core.rag.grown import shelves_at
 from core.reading.indexing import index_config, maker_in
 from core.reading.intake import Intake
@@ -16,7 +17,7 @@ from core.reading.owner_intake import OwnerIntake
 from core.runs.lease import this_worker
 from core.storage.base import folder_name
 from core.storage.database import Database
-from core.storage.installation import check_secret
+from core.storage.installation import check_secret, files_are_here
 from core.storage.opening import opened_blobs
 from core.storage.reading_rows import reader_named
 from core.storage.sealing import Sealer
@@ -64,7 +65,7 @@ async def opened_house(settings: Settings, owner: str, at_once: int, *, vectors:
 
     Raises:
         MissingExtraError: What reads documents, or speaks to the database or store, is not installed.
-        SettingsError: The secret is not the one of the other Parlours.
+        SettingsError: The secret, or without a store the data folder, is not the one of the other Parlours.
         StorageError: The database, the store or the index cannot be used.
     """
     home = settings.make_home()
@@ -72,6 +73,8 @@ async def opened_house(settings: Settings, owner: str, at_once: int, *, vectors:
         database = await Database.open(settings.database_in(home))
         opened.push_async_callback(database.aclose)
         await check_secret(database, settings.signing_secret())
+        if settings.shares_rows_alone and not await files_are_here(database, home / "files", keeps=False):
+            raise _elsewhere(database.name, home)
         blobs = await opened.enter_async_context(opened_blobs(settings))
         quota = settings.files_mb * _MIB or None
         every = Stores(database, blobs, Sealer(settings.signing_secret()), quota=quota)
@@ -96,6 +99,15 @@ async def opened_house(settings: Settings, owner: str, at_once: int, *, vectors:
         intake = Intake(every, same, _nobody_looks, (at_once, at_once))
         opened.push_async_callback(intake.aclose)
         yield House(every.of(owner), OwnerIntake(intake, every.of(owner)), index, config)
+
+
+def _elsewhere(name: str, home: Path) -> SettingsError:
+    """What is taken in would lie where no Parlour finds it."""
+    text = (
+        f"The Parlours on {name} keep their files elsewhere than in {home}, and could not open what is taken in here."
+    )
+    hint = "Set PARLOUR_FILES to the store of all, or PARLOUR_HOME (--home) to their data folder."
+    return SettingsError(text, hint=hint, key="files_elsewhere", place=name, home=str(home))
 
 
 def _nobody_looks(_: str, __: str | None) -> None:

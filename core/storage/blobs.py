@@ -200,7 +200,7 @@ class FolderBlobs:
         path, draft = self.path(key), self.draft(key)
         try:
             await asyncio.to_thread(copy_bytes, source, draft)
-            await asyncio.to_thread(_linked if only_new else put_in_place, draft, path)
+            await asyncio.to_thread(put_new if only_new else put_in_place, draft, path)
         except FileExistsError as error:
             raise taken() from error
         except OSError as error:
@@ -299,7 +299,7 @@ def copy_bytes(source: Path | bytes, target: Path, heard: Any = None) -> None:
             writing.write(block)
 
 
-def _linked(draft: Path, target: Path) -> None:
+def put_new(draft: Path, target: Path) -> None:
     """Give a draft a name that nothing has. Raises FileExistsError, OSError."""
     try:
         sync_file(draft)

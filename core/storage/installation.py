@@ -4,22 +4,31 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from secrets import token_hex
+from typing import TYPE_CHECKING, Any, Final
+
+from sqlalchemy import select
 
 from core.errors import SettingsError
-from core.storage.base import new_id
+from core.storage.base import folder_name, is_id, new_id
+from core.storage.blobs import copy_bytes, put_new
+from core.storage.files import suffix_for
 from core.storage.notes import FILES, MOVE, SECRET, keep_note, note_of, print_of, unfinished
+from core.storage.tables import files
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Sequence
 
-    from sqlalchemy import Connection
+    from sqlalchemy import Connection, Row
 
     from core.storage.database import Database
 
 
 _LOG: Final = logging.getLogger(__name__)
 _ID: Final = ".id"
+# Several: of two folders that both take files in, neither has all of them.
+_NEWEST: Final = select(files.c.id, files.c.owner_id, files.c.media_type).order_by(files.c.created_at.desc()).limit(5)
 
 
 async def check_secret(database: Database, secret: str) -> None:
@@ -50,47 +59,81 @@ async def check_secret(database: Database, secret: str) -> None:
         raise SettingsError(text_, hint=hint, key="storage_secret", place=database.name)
 
 
-async def files_are_here(database: Database, folder: Path) -> bool:
-    """Whether a folder is the one of all Parlours that use PostgreSQL; the first that comes says which it is.
+async def files_are_here(database: Database, folder: Path, *, keeps: bool = True) -> bool:
+    """Whether a folder is the one of all Parlours that use PostgreSQL.
 
-    Without a store that all of them share, what is added at one with a folder of its own cannot be opened at another.
+    The first that comes says which it is, and later on whichever has the newest files: so one that was put together
+    of others, came back from a backup, or follows a first try elsewhere is the one from its next start on. Without a
+    store that all of them share, what is added at one with a folder of its own cannot be opened at another.
 
     Args:
         folder: Where the bytes of files are; its id is kept in it, so that it may be moved.
+        keeps: Whether it may become the one, which is logged where it does not; else nothing is written.
 
     Raises:
         StorageError: The database failed.
     """
-    here = await asyncio.to_thread(_id_of, folder)
-
-    def kept(connection: Connection) -> str:
-        there = note_of(connection, FILES)
-        if there is None and here:
-            keep_note(connection, FILES, here)
-        return there or here
-
-    if not here or await database.write(kept) == here:
+    here = await asyncio.to_thread(_id_of, folder, makes=keeps)
+    if keeps and not here:
         return True
-    _LOG.warning(
-        "The files of %s are in another folder than %s: what is added at one Parlour cannot be opened at another. Set "
-        "PARLOUR_FILES to one store for all of them, or let all use one data folder.",
-        database.name,
-        folder,
-    )
+    if here and here == await database.read(lambda c: note_of(c, FILES)):
+        return True
+    newest = await database.read(lambda c: c.execute(_NEWEST).all())
+    has_newest = await asyncio.to_thread(_has_all, folder, newest)
+
+    def kept(connection: Connection) -> bool:
+        known = note_of(connection, FILES)
+        if here and known == here:
+            return True
+        is_here = has_newest if newest else known is None
+        if is_here and keeps:
+            keep_note(connection, FILES, here)
+        return is_here
+
+    if await database.write(kept):
+        return True
+    if keeps:
+        _LOG.warning(
+            "Files of %s are in another folder than %s: those that were added elsewhere cannot be opened here. Set "
+            "PARLOUR_FILES to one store for all Parlours, or let all use one data folder and copy their files there.",
+            database.name,
+            folder,
+        )
     return False
 
 
-def _id_of(folder: Path) -> str:
+def _has_all(folder: Path, rows: Sequence[Row[Any, Any, Any]]) -> bool:
+    names = (Path(folder_name(row.owner_id), f"{row.id}{suffix_for(row.media_type)}") for row in rows)
+    try:
+        return all((folder / name).is_file() for name in names)
+    except OSError:
+        return False
+
+
+def _id_of(folder: Path, *, makes: bool) -> str:
     """What a folder is known by; "" where nothing can be kept in it, which whoever adds a file is told."""
     place = folder / _ID
+    draft = folder / f"{_ID}-{token_hex(4)}.part"
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        if (known := _kept_in(place)) or not makes:
+            return known
+        place.unlink(missing_ok=True)  # a half one
         try:
-            with place.open("x", encoding="ascii") as fresh:
-                fresh.write(new_id())
-        except FileExistsError:
+            copy_bytes(new_id().encode("ascii"), draft)
+            put_new(draft, place)
+        except FileExistsError:  # another process was quicker
             pass
-        return place.read_text("ascii").strip()
-    except (OSError, ValueError) as error:
+        finally:
+            draft.unlink(missing_ok=True)
+        return _kept_in(place)
+    except OSError as error:
         _LOG.debug("The folder of files has no id: %s", error)
         return ""
+
+
+def _kept_in(place: Path) -> str:
+    try:
+        found = place.read_text("ascii", errors="replace").strip()
+    except FileNotFoundError:
+        return ""
+    return found if is_id(found) else ""

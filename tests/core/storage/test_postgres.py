@@ -28,7 +28,6 @@ from core.settings import Settings
 from core.storage import postgres_database, postgres_engine
 from core.storage.conversations import ConversationStore, is_unneeded
 from core.storage.database import Database
-from core.storage.installation import files_are_here
 from core.storage.migrations.postgres import bring_up_to_date
 from core.storage.migrations.steps import HEAD
 from core.storage.owner_settings import OwnerSettings
@@ -394,27 +393,6 @@ async def test_a_parlour_with_another_secret_does_not_start(postgres: str, tmp_p
         await started("three", "another secret of some length")
     assert caught.value.words_key == "storage_secret"
     assert "PARLOUR_SECRET" in str(caught.value)
-
-
-async def test_a_parlour_whose_files_are_in_another_folder_says_so_and_one_on_the_same_folder_does_not(
-    postgres: str, tmp_path: Path
-) -> None:
-    async def told(name: str) -> str:
-        settings = Settings.load(database=postgres, secret="a secret of some length", home=tmp_path / name)
-        async with Engine(settings, model=ScriptedModel()) as house:
-            return str(house.readiness.notes.get("files_elsewhere", {}).get("folder", ""))
-
-    assert await told("one") == ""
-    for _ in range(2):  # it is told each time
-        assert await told("two") == str(tmp_path / "two" / "files")
-    assert await told("one") == ""
-    (tmp_path / "one").rename(tmp_path / "moved")
-    assert await told("moved") == "", "it is the same folder in another place"
-
-
-async def test_a_folder_of_files_that_cannot_be_written_stops_nobody(opened: Database, tmp_path: Path) -> None:
-    (tmp_path / "files").write_text("no folder")
-    assert await files_are_here(opened, tmp_path / "files"), "who adds a file is told"
 
 
 async def test_who_is_deleted_leaves_no_passages(postgres: str, tmp_path: Path) -> None:

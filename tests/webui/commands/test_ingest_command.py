@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
 from core.engine import Engine
@@ -298,6 +299,30 @@ def test_vectors_are_told_to_be_missing_only_where_some_are() -> None:
         index: Any = Index(made)
         assert asyncio.run(ingestion.with_vectors(index, watching))
         assert len(told) == times
+
+
+def test_on_a_folder_where_no_parlour_would_find_the_files_nothing_is_taken_in(
+    postgres: str, papers: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PARLOUR_DATABASE", postgres)
+    monkeypatch.setenv("PARLOUR_SECRET", "the same for all")
+    monkeypatch.setenv("PARLOUR_RETRIEVAL", "keyword")
+    lamp = [str(papers / "lamp.md"), "--library", "Papers", "--lang", "en"]
+    first = House(tmp_path / "first", postgres)
+    assert ingest([*lamp, "--home", str(first.home)]) == 0, "no Parlour said yet where files are"
+    with psycopg.connect(postgres) as connection:
+        kept = connection.execute("SELECT count(*) FROM installation WHERE name = 'files'").fetchone()
+    assert kept == (0,), "nor does the command say it"
+    assert len(first.documents()) == 1  # a Parlour starts there
+    capsys.readouterr()
+    policy = [str(papers / "deep" / "policy.pdf"), "--library", "Papers", "--lang", "en"]
+    assert ingest([*policy, "--home", str(tmp_path / "other")]) == 1
+    said = capsys.readouterr().err
+    assert f"elsewhere than in {tmp_path / 'other'}" in said
+    assert "Set PARLOUR_FILES" in said
+    assert len(first.documents()) == 1
+    assert ingest([*policy, "--home", str(first.home)]) == 0
+    assert len(first.documents()) == 2
 
 
 @pytest.mark.parametrize("address", ["sqlite:///x", "x", "mysql://127.0.0.1/x"])
