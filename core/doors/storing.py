@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from core.messages.computed import own_event, own_message
 from core.messages.message import ASSISTANT, FUNCTION, SYSTEM, USER, Message
 from core.reading.attachments import title_of
 from core.runs.log import LoggedEvent
@@ -29,15 +30,15 @@ async def store_conversation(answer: Answer, text: str) -> str:
         StorageError: It cannot be kept.
     """
     stores = answer.door.stores
-    said = [_plain(one) for one in answer.asked.messages if one.role != SYSTEM]
+    said = [own_message(_plain(one)) for one in answer.asked.messages if one.role != SYSTEM]
     question = next((one for one in said if one.role == USER), Message(USER, text[:200]))
     conversation = await stores.conversations.create(title_of(question))
     parent: str | None = None
     for role, parts in _turns(said):
         parent = (await stores.conversations.add_message(conversation.id, role, parts, parent)).id
-    lines = [*answer.events, *answer.account.lines]
+    lines = [*map(own_event, answer.events), *answer.account.lines]
     logged = [LoggedEvent(at, 0.0, event) for at, event in enumerate(lines, 1)]
-    parts = tuple(answer.messages())
+    parts = tuple(map(own_message, answer.messages()))
     logged += ended_steps(parts, logged)
     now = time.time()
     place = StoredMessage(new_id(), conversation.id, parent, "assistant", parts, new_id(), "complete", now)

@@ -58,6 +58,7 @@ LABELS: Final[Mapping[Lang, Mapping[str, str]]] = {
         "edited": "edited by the reader",
         "judged": "sentences judged by {model}",
         "more": "the passage says more: {said}",
+        "computed": "counted by program: {said}",
         "up": "marked as good",
         "down": "marked as bad",
         "down_for": "marked as bad: {why}",
@@ -95,6 +96,7 @@ LABELS: Final[Mapping[Lang, Mapping[str, str]]] = {
         "edited": "由读者修改",
         "judged": "句子由 {model} 判断",
         "more": "段落还说：{said}",
+        "computed": "由程序计算：{said}",
         "up": "标记为好",
         "down": "标记为不好",
         "down_for": "标记为不好：{why}",
@@ -139,7 +141,8 @@ def about(turn: ExportedTurn, words: Mapping[str, str]) -> list[str]:
     rated = [words[why].format(why=turn.rated_for)] if why else []
     judged = [words["judged"].format(model=turn.judged_by)] if turn.judged_by else []
     more = [words["more"].format(said=" / ".join(turn.left_out))] if turn.left_out else []
-    return [*model, *edited, turn.created_at.strftime(_WHEN), *rated, *judged, *more]
+    computed = [words["computed"].format(said=" / ".join(turn.computed))] if turn.computed else []
+    return [*model, *edited, turn.created_at.strftime(_WHEN), *rated, *judged, *more, *computed]
 
 
 def html(text: str) -> str:

@@ -154,6 +154,7 @@ class ExportedTurn(_Value):
         rated_for: Why.
         judged_by: The model that judged the sentences of the reply, if one did.
         left_out: Sentences of its passages that limit what it says, and that it does not mention.
+        computed: Sentences that were counted or computed by program for it, and whose figures it does not tell.
     """
 
     id: str
@@ -173,6 +174,7 @@ class ExportedTurn(_Value):
     rated_for: str = ""
     judged_by: str = ""
     left_out: tuple[str, ...] = ()
+    computed: tuple[str, ...] = ()
 
     @field_serializer("messages")
     def _plainly(self, messages: tuple[Message, ...]) -> list[dict[str, Any]]:

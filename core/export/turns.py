@@ -17,6 +17,7 @@ from core.runs.log import ClaimsChecked, ClaimsJudged, LoggedEvent, NestedEvent,
 from core.runs.reply import CallBlock, CallState, Reply, TextBlock
 from core.runs.rows import events_of, logged_of
 from core.runs.steps import thoughts_of
+from core.runs.untold import untold
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -71,6 +72,7 @@ def turn_of(whole: WholeTurn, redaction: Redaction, *, shown: bool, so_far: Sequ
         rated_for=redaction.said(reply.rated_for),
         judged_by=redaction.said(reply.judged.model) if reply.judged is not None else "",
         left_out=tuple(redaction.said(one.sentence) for one in reply.left_out),
+        computed=tuple(redaction.said(str(one.get("text") or "")) for one in untold(reply)),
     )
 
 

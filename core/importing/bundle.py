@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from core.export.bundle import FORMAT, MANIFEST, VERSION
 from core.importing.problems import problem
+from core.messages.computed import disown
 from core.messages.message import Message, Usage
 from core.messages.transcript import Transcript
 from core.rag.document import Passage
@@ -188,6 +189,7 @@ class BundleReader:
 
     def _turn(self, one: dict[str, Any], folder: str) -> ArrivingTurn:
         role = one["role"]
+        disown(one["parts"])
         parts = [Message(**part) for part in one["parts"]]
         if any(part.role not in _ROLES[role] for part in parts) or not is_id(one["id"]):
             raise ValueError(role)
@@ -245,6 +247,7 @@ class BundleReader:
             ):
                 raise self._damaged(name)
             last = seq
+            disown(payload)
             rows.append({"seq": seq, "at": at, "kind": kind, "payload": payload})
         logged = logged_of(EventRow(row["seq"], row["at"], row["kind"], row["payload"]) for row in rows)
         Reply(logged)

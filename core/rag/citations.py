@@ -339,6 +339,11 @@ def cited_numbers(text: str) -> list[int]:
     return [number for number, _ in _marks(text)]
 
 
+def without_marks(text: str) -> str:
+    """The text without its marks."""
+    return _MARK.sub("", text)
+
+
 def sentence_of(text: str, number: int, occurrence: int = 0) -> str:
     """The sentence before a mark; "" where there is no such mark.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -88,14 +88,6 @@ def counted(
     """
     if not may_count(question) and not may_ask_rows(question):
         return Count()
-    found = _counted(library, documents, question, lang, stopped)
-    return Count(tuple(replace(one, computed=True) for one in found.passages), alone=found.alone)
-
-
-def _counted(
-    library: Library, documents: Collection[str], question: str, lang: Lang, stopped: Callable[[], bool] | None
-) -> Count:
-    """The same, before its sentences are marked as computed. Raises as `counted`."""
     wanted = set(documents)
     there = [one for one in library.documents() if one.id in wanted and one.status == "ready"]
     sheets = [one.id for one in there if one.tables]
@@ -167,7 +159,10 @@ def _pages(documents: Sequence[Document], lang: Lang) -> list[Passage]:
     words = WORDS[lang]["page"]
     return [
         passage(
-            one.id, one.name, words.format(document=line(one.name), n=number_of(numbered_as(one.name), one.pages, lang))
+            one.id,
+            one.name,
+            words.format(document=line(one.name), n=number_of(numbered_as(one.name), one.pages, lang)),
+            f"{one.pages or 0:,}",
         )
         for one in found
     ]
@@ -185,7 +180,7 @@ def _sheets(documents: Sequence[Document], headings: Mapping[str, Sequence[Headi
         if len(names) == one.pages and len(names) <= _MOST_NAMED:
             each = WORDS[lang]["between"].join(map(line, names))
             text = WORDS[lang]["sheets"].format(document=line(one.name), n=n, each=each)
-        passages.append(passage(one.id, one.name, text))
+        passages.append(passage(one.id, one.name, text, f"{one.pages:,}"))
     return passages
 
 
@@ -212,11 +207,13 @@ def _in_documents(tables: Sequence[Named], asked: CountQuestion, lang: Lang) -> 
 
 
 def _of_table(named: Named, counted: str, lang: Lang) -> Passage:
-    n = number_of("column", len(named.table.columns), lang)
-    text = WORDS[lang]["columns"].format(table=called_in(named, lang), n=n)
-    if counted != "columns":
-        text = WORDS[lang]["rows"].format(table=called_in(named, lang), rows=rows_in(named.table, lang))
-    return passage_at(named, text)
+    table, words = named.table, WORDS[lang]
+    if counted == "columns":
+        n = number_of("column", len(table.columns), lang)
+        text = words["columns"].format(table=called_in(named, lang), n=n)
+        return passage_at(named, text, f"{len(table.columns):,}")
+    text = words["rows"].format(table=called_in(named, lang), rows=rows_in(table, lang))
+    return passage_at(named, text, f"{body(table):,}")
 
 
 def _together(tables: Sequence[Named], lang: Lang) -> Passage:
@@ -230,7 +227,7 @@ def _together(tables: Sequence[Named], lang: Lang) -> Passage:
         rows=number_of("row", rows, lang),
         each=words["between"].join([*each, *more]),
     )
-    return passage(first.document_id, first.document, text)
+    return passage(first.document_id, first.document, text, f"{rows:,}")
 
 
 # ---- things that rows stand for
@@ -263,9 +260,8 @@ def _thing(named: Named, key: Column | None, ask: Callable[[str], Answer], lang:
     if found == body(table):
         return _of_table(named, "rows", lang)
     rows, n = number_of("row", body(table), lang), number_of("value", found, lang)
-    return passage_at(
-        named, WORDS[lang]["different"].format(table=called_in(named, lang), n=n, column=line(key.name), rows=rows)
-    )
+    text = WORDS[lang]["different"].format(table=called_in(named, lang), n=n, column=line(key.name), rows=rows)
+    return passage_at(named, text, f"{found:,}")
 
 
 # ---- figures of a column
@@ -332,11 +328,12 @@ def _figure(named: Named, column: Column, figure: str, ask: Callable[[str], Answ
     if not isinstance(value, int | float) or not some:
         return None
     words, rows = WORDS[lang], number_of("row", body(named.table), lang)
+    told = " ".join(one for one in (written(value), column.unit) if one)
     text = words["figure"].format(
         table=called_in(named, lang).strip(),
         figure=words[figure],
         column=line(column.name),
-        value=" ".join(one for one in (written(value), column.unit) if one),
+        value=told,
         rows=rows if some == body(named.table) else words["some"].format(some=f"{some:,}", rows=rows),
     )
-    return passage_at(named, text)
+    return passage_at(named, text, told)

@@ -269,7 +269,9 @@ class Passage:
         heading: The headings above it, outermost first, parted by " > ".
         url: Where it stands on the web, for one that is of no document in a library.
         rows: For a figure that was computed: the rows of the table that went in, such as "2–13, 15".
-        computed: It is a sentence that was counted or computed by program, and is printed nowhere.
+        computed: For a sentence that was counted or computed by program, and is printed nowhere: the figure that it
+            tells, such as "10"; for which row has the highest value, what that row is called. It counts on the page
+            only where it was found out here.
     """
 
     text: str
@@ -282,7 +284,7 @@ class Passage:
     chunk_id: int = 0
     url: str = ""
     rows: str = ""
-    computed: bool = False
+    computed: str = ""
 
     @property
     def seconds(self) -> tuple[int, int] | None:

@@ -14,6 +14,7 @@ from datetime import date, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from core.errors import BadArgumentsError, ToolError
+from core.messages.computed import Computed
 from core.rag.count_questions import plain_name
 from core.rag.question_tokens import Vocabulary
 from core.rag.row_numbers import joined
@@ -272,8 +273,7 @@ class _Told:
             "where": self._where(asked.conditions),
             "some": f"{some:,}",
         }
-        key = key_of(table, forms_of(asked.subject)) if asked.subject else None
-        column = table.columns[asked.thing] if asked.thing is not None else key
+        column = self._thing(asked)
         if asked.subject and self._is_no_row(asked.subject):
             return None
         if column is not None:
@@ -285,8 +285,16 @@ class _Told:
                 return None  # it says how many there are, or not all rows name one
             if different < some:
                 n = number_of("value", different, self.lang)
-                return self._cited(answer, words["held_different"].format(n=n, column=line(column.name), **said))
-        return self._cited(answer, words["held"].format(**said))
+                text = words["held_different"].format(n=n, column=line(column.name), **said)
+                return self._cited(answer, text, f"{different:,}")
+        return self._cited(answer, words["held"].format(**said), said["some"])
+
+    def _thing(self, asked: RowQuestion) -> Column | None:
+        """The column that names what the rows stand for; `None` where rows are meant, or none names them."""
+        table = self.named.table
+        if asked.thing is not None:
+            return table.columns[asked.thing]
+        return key_of(table, forms_of(asked.subject)) if asked.subject else None
 
     def _is_no_row(self, subject: str) -> bool:
         """Whether what the table is called after is not what each of its rows is."""
@@ -316,7 +324,7 @@ class _Told:
             where=self._where(asked.conditions),
             blank=words["blank"].format(n=f"{rows - some:,}") if some < rows else "",
         )
-        return self._cited(answer, text)
+        return self._cited(answer, text, _valued(value, column))
 
     def _row(self, asked: RowQuestion, column: Column, where: str) -> Passage | None:
         """Which row has the highest or the lowest value."""
@@ -349,7 +357,10 @@ class _Told:
             n=f"{len(each):,}",
             each="; ".join(each) if self.lang == "en" else "；".join(each),
         )
-        return self._cited(answer, text)
+        thing, figure = self._thing(asked), _valued(value, column)
+        if len(each) == 1 and thing in shown and (name := answer.rows[0][1 + shown.index(thing)]) is not None:
+            figure = _valued(name, thing)
+        return self._cited(answer, text, figure)
 
     def _names_rows(self, thing: int, where: str) -> bool:
         """Whether a column has another value in each row."""
@@ -372,16 +383,16 @@ class _Told:
             return f"{name} ∋ “{said[0]}”"
         return f"{name} {_SIGNS[condition.operator]} {said[0]}"
 
-    def _cited(self, answer: Answer, text: str) -> Passage:
+    def _cited(self, answer: Answer, text: str, figure: str) -> Passage:
         """The sentence with what it rests on: rows and cells, or the table where no row was found."""
         sources = [one for each in answer.sources for one in each]
         if not sources or not sources[0].rows:
-            return passage_at(self.named, text)
-        if len(sources) == 1:
-            return passage_of(sources[0], text)
-        runs = joined(run for one in sources for run in one.runs)
-        rows = tuple(row for one in sources for row in one.rows)
-        return passage_of(replace(sources[0], runs=runs, rows=rows), text)
+            return passage_at(self.named, text, figure)
+        source = sources[0]
+        if len(sources) > 1:
+            runs = joined(run for one in sources for run in one.runs)
+            source = replace(source, runs=runs, rows=tuple(row for one in sources for row in one.rows))
+        return replace(passage_of(source, text), computed=Computed(figure))
 
 
 def _cells(columns: Sequence[Column], values: Sequence[Any]) -> list[str]:

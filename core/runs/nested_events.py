@@ -8,6 +8,7 @@ import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
+from core.messages.computed import own_event
 from core.messages.events import CallDelta, Event, ItemAdded, ReasoningDelta, TextDelta, ToolFinished
 from core.runs.log import NestedEvent, ToolProgress
 from core.runs.rows import joined_text
@@ -145,6 +146,7 @@ class NestedEvents:
     def _take(self, calls: tuple[str, ...], event: Event) -> None:
         if calls[0] in self._over or isinstance(event, ItemAdded):
             return
+        event = own_event(event)
         if self._count is not None:
             self._count(event)
         held = self._held.get(calls)

@@ -17,6 +17,7 @@ from core.bridge.watchdog import Clock, stood_by
 from core.errors import LeaseLostError, LimitReachedError, NotFoundError, ParlourError, StorageError
 from core.llm.ledger import recorded_by
 from core.llm.visitors import WORKING_FOR
+from core.messages.computed import own_event
 from core.messages.events import Event, MessageStarted, TextDelta, ToolFinished
 from core.messages.message import FUNCTION, Message
 from core.messages.transcript import Transcript
@@ -457,6 +458,7 @@ class Run:
         if isinstance(event, TurnsSummarised):
             self.log.append(event)
             return
+        event = own_event(event)
         if isinstance(event, ToolFinished):
             self._progress.end(event.call_id)
             self._inside.end(event.call_id)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from anyio import to_thread
 
 from core.errors import DocumentError, NotFoundError, StorageError
+from core.messages.computed import COMPUTED
 from core.rag.attribution import words_of
 from core.rag.citations import BETWEEN, claim_around, sentence_of, supporting_spans
 from core.rag.document import Passage
@@ -18,6 +19,7 @@ from core.rag.page_content import kind_of
 from core.rag.places import letters_of, proof_on_page
 from core.rag.row_numbers import read
 from core.reading.senses import is_heard
+from core.runs.untold import untold
 from core.storage.kept_pages import kept_pages
 from webui.panels.evidence import Listing, Lists, ShownPage, ShownText, evidence_html
 from webui.panels.evidence_text import Found, form_rows
@@ -208,10 +210,11 @@ def _begun(view: View) -> _Look:
 async def _reply(desk: Desk, workspace: Workspace, view: View, message_id: str) -> ShownReply:
     """What the marks of a reply lead to. The text of a mark can be forged, so the reply is looked up.
 
-    `<reply>.beside<n>` is its n-th sentence of a passage that stands beside the answer. `<reply>.<n>` is what a search
-    for its n-th claim finds, as if that sentence were the reply: where that bears the sentence out, its sign is gone
-    for good. `try.<library>` is what the question found that was tried there last,
-    `look.<document>` what the palette found in it, and `inside.<document>` the files in it.
+    `<reply>.beside<n>` is its n-th sentence of a passage that stands beside the answer, `<reply>.computed` what was
+    computed for it and it does not tell. `<reply>.<n>` is what a search for its n-th claim finds, as if that sentence
+    were the reply: where that bears the sentence out, its sign is gone for good. `try.<library>` is what the question
+    found that was tried there last, `look.<document>` what the palette found in it, and `inside.<document>` the files
+    in it.
     """
     replied, _, claim = message_id.partition(".")
     if replied in {_TRIED, _FOUND, _INSIDE}:
@@ -227,6 +230,8 @@ async def _reply(desk: Desk, workspace: Workspace, view: View, message_id: str) 
         return await to_thread.run_sync(_as_shown, reply.snapshot())
     if claim.startswith(BESIDE):
         return _beside(reply, claim.removeprefix(BESIDE))
+    if claim == COMPUTED:
+        return _computed(reply)
     said = await to_thread.run_sync(claimed_sentences, reply.snapshot())
     index = int(claim) if claim.isascii() and claim.isdigit() else len(said)
     if index >= len(said) or not said[index]:
@@ -249,6 +254,14 @@ def _beside(reply: Reply, number: str) -> ShownReply:
         raise NotFoundError("There is no such sentence.")
     one = reply.left_out[index]
     return ShownReply(f"{one.sentence} [{one.passage}]", reply.passages)
+
+
+def _computed(reply: Reply) -> ShownReply:
+    """What was computed as if it were the reply, which may say something else."""
+    found = untold(reply)
+    if not found:
+        raise NotFoundError("There is no such sentence.")
+    return ShownReply("\n\n".join(f"{one.get('text') or ''} [{one['number']}]" for one in found), reply.passages)
 
 
 def _as_shown(reply: Reply) -> ShownReply:

@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 from core.llm.wire.cited import host_of
+from core.messages.computed import COMPUTED
 from core.rag.attribution import sentences_of
-from core.rag.claims.figures import figures_of
 from core.rag.claims.weighing import is_short
 from core.rag.document import numbered_as
 from core.rag.parsers.base import is_ideograph
 from core.rag.row_numbers import shortened
 from core.runs.claim_check import marked_texts, missing_marks
 from core.runs.reply import TextBlock
+from core.runs.untold import untold
 from webui.render.markup import escaped
 
 if TYPE_CHECKING:
@@ -101,7 +102,6 @@ def cite_marks(passages: Sequence[Mapping[str, Any]], message_id: str, words: Wo
     return cite
 
 
-_MOST_COMPUTED = 6
 BESIDE = "beside"  # in the address of a sentence that stands beside the answer
 _DIFFERS = "≠"
 _SIGNS = {"weak": "≈", "unsupported": "?"}  # `assets/js/source.js` leaves them out where a reply is copied
@@ -180,27 +180,10 @@ def beyond_html(reply: Reply, words: Words, message_id: str) -> str:
 
 
 def computed_html(reply: Reply, words: Words, message_id: str) -> str:
-    """What was counted or computed by program for a reply whose own sentences do not prove to say the same.
-
-    A small model may write another number than the one that it was given: then both can be seen.
-    """
-    made = [
-        _beside(str(passage.get("text") or ""), passage, message_id, words)
-        for passage in reply.passages
-        if passage.get("computed") and not _is_told(passage, reply)
-    ]
-    return _lines(words("claims.computed"), made[:_MOST_COMPUTED])
-
-
-def _is_told(passage: Mapping[str, Any], reply: Reply) -> bool:
-    """Whether a sentence of the reply has figures that are all in a computed one, which bears it out."""
-    there = figures_of(str(passage.get("text") or ""))
-    for claim, sentence in zip(reply.claims, claimed_sentences(reply), strict=True):
-        if claim.verdict == "supported" and int(passage["number"]) in claim.numbers:
-            said = figures_of(sentence)
-            if said and all(any(one.equals(other) for other in there) for one in said):
-                return True
-    return False
+    """What was counted or computed by program for a reply that does not tell its figure: then both can be seen."""
+    target = f"{message_id}.{COMPUTED}"
+    made = [_beside(str(one.get("text") or ""), one, target, words) for one in untold(reply)]
+    return _lines(words("claims.computed"), made)
 
 
 def _beside(said: str, passage: Mapping[str, Any], target: str, words: Words) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
+from core.messages.computed import Computed
 from core.rag.document import Passage, numbered_as
 
 if TYPE_CHECKING:
@@ -141,12 +142,17 @@ def line(text: str) -> str:
     return said if len(said) <= _LONGEST else f"{said[: _LONGEST - 1]}…"
 
 
-def passage_at(named: Named, text: str) -> Passage:
-    """A sentence as a passage that leads to a table."""
+def passage_at(named: Named, text: str, figure: str) -> Passage:
+    """A sentence as a passage that leads to a table.
+
+    Args:
+        figure: What it tells, as `Passage.computed` has it.
+    """
     table = named.table
-    return Passage(text, 1.0, named.document, named.document_id, table.page, (), table.title)
+    told = Computed(figure)
+    return Passage(text, 1.0, named.document, named.document_id, table.page, (), table.title, computed=told)
 
 
-def passage(document_id: str, document: str, text: str) -> Passage:
-    """A sentence as a passage that leads to a document."""
-    return Passage(text, 1.0, document, document_id)
+def passage(document_id: str, document: str, text: str, figure: str) -> Passage:
+    """A sentence as a passage that leads to a document; arguments as of `passage_at`."""
+    return Passage(text, 1.0, document, document_id, computed=Computed(figure))

@@ -8,9 +8,11 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from core.export.html_page import HtmlWriter
 from core.export.markdown import MarkdownWriter
 from core.export.redaction import Redaction
 from core.export.schema import ExportedTurn
+from core.export.shared_turns import SharedTurns
 from core.export.turns import turn_of
 from core.messages.content import ContentItem
 from core.messages.events import Event, MessageFinished, MessageStarted, TextDelta
@@ -132,6 +134,27 @@ def test_who_judged_the_sentences_and_what_they_leave_out_go_along() -> None:
     written = MarkdownWriter({}).turn(turn)
     assert "sentences judged by Qwen" in written
     assert "the passage says more: Not arson." in written
+
+
+def test_what_was_counted_by_program_goes_along_where_the_reply_says_another_number() -> None:
+    call: Any = {"name": "ask_documents", "arguments": "{}"}
+    row = {**PASSAGE, "text": "10 of 40 rows fulfil Status = open.", "computed": "10"}
+    for said, computed in (("40 rows are open. [1]", (row["text"],)), ("There are 10. [1]", ())):
+        parts = (
+            Message("assistant", "", function_call=call, extra={"function_id": "a"}),
+            Message("function", "[1] t", name="ask_documents", extra={"function_id": "a", "passages": [row]}),
+            Message("assistant", said),
+        )
+        stored = StoredMessage("m", "c", None, "assistant", parts, None, "complete", 1.0)
+        turn = turn_of(WholeTurn(stored), Redaction(), shown=True)
+        assert turn.computed == computed
+        assert ExportedTurn.model_validate_json(turn.model_dump_json()) == turn
+        english, chinese = MarkdownWriter({}).turn(turn), MarkdownWriter({}, "zh").turn(turn)
+        assert ("counted by program: 10 of 40 rows fulfil Status = open." in english) is bool(computed)
+        assert ("由程序计算：10 of 40 rows" in chinese) is bool(computed)
+        assert ("counted by program: 10 of 40" in HtmlWriter({}, "en").turns([turn])) is bool(computed)
+        copy = json.dumps(SharedTurns([turn], str).rows)
+        assert "computed" not in copy, "a copy is no place where anything was counted"
 
 
 def test_a_key_is_in_no_field_of_a_turn() -> None:

@@ -11,6 +11,7 @@ import pytest
 import xlsxwriter
 
 from core.languages import Lang
+from core.messages.computed import Computed
 from core.rag.counted import counted
 from core.rag.library import Library
 from core.rag.rows_told import rows_told
@@ -101,6 +102,26 @@ def test_a_figure_under_a_clear_condition_is_told_with_its_condition(
     shop: Library, question: str, says: str | None
 ) -> None:
     assert told(shop, question) == ([] if says is None else [f"Sheet Orders: {says}"])
+
+
+@pytest.mark.parametrize(
+    ("question", "figure"),
+    [
+        ("How many rows have status open and amount over 1,000?", "2"),
+        ("How many customers have status open?", "2"),
+        ("What is the sum of amount where region is North?", "2,000"),
+        ("Which order has the highest amount?", "A-3"),
+        ("Which row has the latest date?", "2025-02-01"),
+        ("How many rows are there?", "5"),
+        ("How many columns are there?", "6"),
+        ("How many sheets are there?", "1"),
+        ("What is the total amount?", "6,400.5"),
+    ],
+)
+def test_the_figure_that_is_the_answer_goes_along_with_its_sentence(shop: Library, question: str, figure: str) -> None:
+    found = counted(shop, [one.id for one in shop.documents()], question).passages
+    assert [(one.computed, one.as_dict()["computed"]) for one in found] == [(figure, figure)]
+    assert all(isinstance(one.as_dict()["computed"], Computed) for one in found)
 
 
 @pytest.mark.parametrize(

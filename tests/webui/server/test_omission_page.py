@@ -70,26 +70,56 @@ HOW_MANY = "How many rows have status open?"
     [
         ("Two orders are open. [1]", True),
         ("I do not know.", True),
-        ("In orders.csv, 10 of 40 rows have status open. [1]", False),
+        ("40 rows have status open. [1]", True),
+        ("In orders-10.csv, 40 rows have status open. [1]", True),
+        ("In Orders-10, 40 of 40 rows have status open [10]. [1]", True),
+        ("In orders-10.csv, 10 of 40 rows have status open. [1]", False),
+        ("There are 10. [1]", False),
+        ("Ten rows.", False),
+        ("10 [1]", False),
+        ("| Status | Rows |\n| --- | --- |\n| open | 10 [1] |", False),
+        ("10 of the 40 rows have status open, which is 25%. [1]", False),
     ],
 )
 async def test_what_a_program_counted_stands_below_a_reply_that_says_it_otherwise(
     said: str, is_told: bool, tmp_path: Path, anyio_backend: str
 ) -> None:
-    orders = tmp_path / "orders.csv"
+    orders = tmp_path / "orders-10.csv"
     orders.write_text(ORDERS)
     async with opened(tmp_path / "home", answering=says(said)) as house:
         await house.asks(orders, question=HOW_MANY)
         reply = await reply_of(house)
-        (number,) = [one["number"] for one in reply.passages if one.get("computed")]
+        (number,) = [one["number"] for one in reply.passages if one.get("computed") == "10"]
         line = unescape(computed_html(reply, Words.of("en"), house.reply))
         assert bool(line) is is_told
         if is_told:
             assert "Counted by program:" in line
             assert "10 of 40 rows" in line
-            assert f'href="#cite-{house.reply}-{number}"' in line
-            panel = await house.does(do="cite", message=house.reply, n=number)
-            assert "10 of 40 rows" in (panel.css(".p-here .p-quote")[0].text() or "")
+            assert f'href="#cite-{house.reply}.computed-{number}"' in line
+
+
+async def test_what_a_program_counted_opens_as_its_own_proof_and_not_as_that_of_a_wrong_sentence(
+    tmp_path: Path, anyio_backend: str
+) -> None:
+    orders = tmp_path / "orders.csv"
+    orders.write_text(ORDERS)
+    async with opened(tmp_path / "home", answering=says("40 rows have status paid. [1]")) as house:
+        await house.asks(orders, question=HOW_MANY)
+        (number,) = [one["number"] for one in (await reply_of(house)).passages if one.get("computed")]
+        await house.does(do="cite", message=f"{house.reply}.computed", n=number)
+        assert house.view.place is not None
+        assert house.view.place.message_id == f"{house.reply}.computed"
+        panel = await house.does(do="cite", message=f"{house.reply}.computed", n=number)
+        assert "10 of 40 rows" in " ".join(mark.text() for mark in panel.css(".p-quotes mark"))
+
+
+async def test_a_reply_that_tells_what_was_counted_has_no_place_for_it(tmp_path: Path, anyio_backend: str) -> None:
+    orders = tmp_path / "orders.csv"
+    orders.write_text(ORDERS)
+    async with opened(tmp_path / "home", answering=says("10 rows. [1]")) as house:
+        await house.asks(orders, question=HOW_MANY)
+        with pytest.raises(NotFoundError):
+            await house.does(do="cite", message=f"{house.reply}.computed", n=1)
 
 
 async def test_below_a_reply_without_counts_nothing_of_them_stands(tmp_path: Path, anyio_backend: str) -> None:

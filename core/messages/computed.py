@@ -1,0 +1,73 @@
+"""What a program here counted, told from what tools, agents, services and files of others say that it did."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from core.messages.events import SourceCited, ToolFinished
+from core.messages.message import PASSAGES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from core.messages.events import Event
+    from core.messages.message import Message
+
+COMPUTED: Final = "computed"
+"""In a passage (`extra["passages"]`): the figure that was counted or computed here, as text."""
+
+
+class Computed(str):
+    """Such a figure, before it is stored. Of what comes as JSON nothing is one, and only its place can be believed."""
+
+    __slots__ = ()
+
+
+def own_event(event: Event) -> Event:
+    """The event; none of its passages says that it was computed here, but for those that were."""
+    if isinstance(event, ToolFinished):
+        message = own_message(event.message)
+        return event if message is event.message else replace(event, message=message)
+    if isinstance(event, SourceCited) and any(map(_is_claimed, event.passages)):
+        return replace(event, passages=tuple(_own(event.passages)))
+    return event
+
+
+def own_message(message: Message) -> Message:
+    """The message, in the same way."""
+    rows: Any = (message.extra or {}).get(PASSAGES)
+    if not isinstance(rows, list | tuple) or not any(map(_is_claimed, cast("list[Any]", rows))):
+        return message
+    extra = {**(message.extra or {}), PASSAGES: _own(cast("list[Any]", rows))}
+    return message.model_copy(update={"extra": extra})
+
+
+def disown(value: Any) -> None:
+    """Take it from all passages in a JSON value, at any depth, that they were computed here.
+
+    Raises:
+        RecursionError: It is nested too deep.
+    """
+    if isinstance(value, list):
+        for one in cast("list[Any]", value):
+            disown(one)
+    elif isinstance(value, dict):
+        mapping = cast("dict[str, Any]", value)
+        rows = mapping.get(PASSAGES)
+        for row in cast("list[Any]", rows) if isinstance(rows, list) else ():
+            if isinstance(row, dict):
+                cast("dict[str, Any]", row).pop(COMPUTED, None)
+        for one in mapping.values():
+            disown(one)
+
+
+def _is_claimed(row: Any) -> bool:
+    """Whether a passage says so, and was not computed here."""
+    return isinstance(row, dict) and not isinstance(cast("dict[str, Any]", row).get(COMPUTED, Computed()), Computed)
+
+
+def _own(rows: Iterable[Any]) -> list[Any]:
+    return [
+        {name: value for name, value in one.items() if name != COMPUTED} if _is_claimed(one) else one for one in rows
+    ]

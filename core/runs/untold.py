@@ -1,0 +1,52 @@
+"""What was counted or computed by program for a reply that does not tell its figure."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from core.messages.computed import COMPUTED
+from core.rag.citations import without_marks
+from core.rag.claims.figures import figures_of
+from core.runs.reply import TextBlock
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from core.runs.reply import Reply
+
+_MOST: Final = 6  # as many as are counted for one question
+
+
+def untold(reply: Reply) -> list[dict[str, Any]]:
+    """The passages that hold such sentences, with their numbers; at most six.
+
+    A small model may write another number than the one that it was given, such as the total. So what counts is whether
+    the figure stands in the text of the reply, apart from marks and the names of documents.
+    """
+    computed = [one for one in reply.passages if isinstance(one.get(COMPUTED), str) and one[COMPUTED]]
+    if not computed:
+        return []
+    names = {str(one.get("document") or "") for one in reply.passages}
+    said = "\n".join(block.text for block in reply.blocks if isinstance(block, TextBlock))
+    there, plain = figures_of(_without(without_marks(said), names)), _plain(said)
+
+    def is_told(figure: str) -> bool:
+        wanted = figures_of(figure)
+        in_figures = bool(wanted) and all(any(one.equals(other) for one in there) for other in wanted)
+        return in_figures or (not wanted and _plain(figure) in plain)
+
+    return [one for one in computed if not is_told(one[COMPUTED])][:_MOST]
+
+
+def _without(text: str, names: Iterable[str]) -> str:
+    """The text without names of files, whole and without their endings."""
+    stems = (name.rpartition(".")[0] for name in names)
+    every = {name for name in (*names, *stems) if any(letter.isalpha() for letter in name)}
+    for name in sorted(every, key=len, reverse=True):
+        text = re.sub(rf"(?<![a-z0-9]){re.escape(name)}(?![a-z0-9])", " ", text, flags=re.IGNORECASE | re.ASCII)
+    return text
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.split()).casefold()
