@@ -1,4 +1,5 @@
 // The page a claim came from: where it is scrolled to, how large it is shown, what is unfolded.
+import { ask } from './bus.js';
 import { keepFocus } from './focus.js';
 import { onChange } from './state.js';
 
@@ -6,6 +7,7 @@ const root = document.documentElement;
 const wide = matchMedia('(min-width: 1200px)');
 const ZOOMS = ['1', '1.5', '2', '3'];
 const MARKS = ['.p-strong', '.p-m3', '.p-hl.p-on', '.p-m2'];
+const AGAIN = 1500;  // milliseconds
 const PASSAGE = '.p-hl.p-on';
 let shown = { place: '', desk: null, at: null };
 let listed = '';
@@ -111,6 +113,18 @@ function toggled({ target }) {
   if (target.matches?.('#page .p-trace')) unfolded = target.open ? target.closest('.p-inspect').dataset.open : '';
 }
 
+// A page that is still being read is asked for until it is there, or something else stands in its place.
+let asking = 0;
+
+function awaitPage() {
+  const isUnread = () => document.querySelector('#page [data-unread]');
+  if (asking || !isUnread()) return;
+  asking = setInterval(() => {
+    if (isUnread()) ask({ do: 'again' });
+    else { clearInterval(asking); asking = 0; }
+  }, AGAIN);
+}
+
 function showMark() {
   const page = document.querySelector('#page .p-evidence');
   const desk = page?.querySelector('.p-desk') ?? null;
@@ -150,7 +164,7 @@ function pressed(event) {
 }
 
 export function start() {
-  onChange(() => { showMark(); keepTrace(); comeBack(); });
+  onChange(() => { showMark(); keepTrace(); comeBack(); awaitPage(); });
   addEventListener('toggle', toggled, true);
   addEventListener('keydown', pressed);
   addEventListener('scroll', scrolled, true);

@@ -16,7 +16,7 @@ from webui.context import text_of
 from webui.handlers.approval import allow, answer, refuse, rerun
 from webui.handlers.demo import ACTIONS as DEMO
 from webui.handlers.documents import ask_now, cancel, forget, read_again
-from webui.handlers.evidence import chosen, cited, found, inside, listed, paged, tried
+from webui.handlers.evidence import again, chosen, cited, found, inside, listed, paged, tried
 from webui.handlers.inspecting import inspected
 from webui.handlers.queue import move_queued, send_queued, unqueue
 from webui.handlers.send import drop, start
@@ -201,6 +201,11 @@ async def _folder(desk: Desk, view: View, asked: Asked) -> None:
 
 async def _cite(desk: Desk, view: View, asked: Asked) -> None:
     await cited(desk, view, _text(asked, "message"), _number(asked), _number(asked, "at"))
+
+
+async def _again(desk: Desk, view: View, asked: Asked) -> None:
+    del asked
+    await again(desk, view)
 
 
 async def _close(desk: Desk, view: View, asked: Asked) -> None:
@@ -495,6 +500,7 @@ ACTIONS: dict[str, Callable[[Desk, View, Asked], Awaitable[None]]] = {
     "fold": _fold,
     "folder": _folder,
     "cite": _cite,
+    "again": _again,
     "close": _close,
     "page": _page,
     "passages": _passages,

@@ -49,7 +49,7 @@ _FOUND = "look"  # and to words that the palette found in a document: `look.<doc
 _INSIDE = "inside"  # and to the files in a document: `inside.<document>`
 _DIGITS = 4  # of the number of a sentence
 _STEP = 50  # chunks of a document that are listed at once
-_READ_WITHIN = 10.0  # seconds for which a page that is still being read is waited for
+_READ_WITHIN = 1.0  # seconds for which a page that is still being read is waited for; then the script asks `again`
 _LOOKS_EVERY = 0.25
 _NOWHERE = (NotFoundError, DocumentError, StorageError)
 
@@ -135,6 +135,16 @@ async def inside(desk: Desk, view: View, record_id: str) -> None:
             raise NotFoundError("There is no such document.")
         reply = replace(_found(record.name, files), doubted=(record.name,))  # no words of it are cited
         await _show(workspace, view, reply, Place(f"{_INSIDE}.{document_id}", document_id, None, None, 1), look)
+
+
+async def again(desk: Desk, view: View) -> None:
+    """Show anew what is open, as its page was still being read; nothing where something else stands there by now."""
+    place = view.place
+    if place is None or view.side or not view.evidence:
+        return
+    look = _begun(view)
+    async with desk.reading(view) as workspace:
+        await _show(workspace, view, await _reply(desk, workspace, view, place.message_id), place, look)
 
 
 async def paged(desk: Desk, view: View, document_id: str, number: int, part: int = 0) -> None:
@@ -313,7 +323,7 @@ async def _show(
 async def _once_read(
     workspace: Workspace, view: View, reply: ShownReply, place: Place, look: _Look, drawn: _Drawn
 ) -> _Drawn:
-    """The panel as soon as what it shows was read, where its document is still being read; not later than is bearable.
+    """The panel as soon as what it shows was read, where its document is still being read; after a second without it.
 
     A conversation that was brought in has its replies before its documents, and so has an index that lost a text.
     """

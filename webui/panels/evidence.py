@@ -104,8 +104,9 @@ def _page_html(
 
 
 def _nothing(words: Words, why: str) -> str:
-    """Why no page is shown."""
-    return f'<p class="p-none">{escaped(words(f"evidence.{why}"))}</p>'
+    """Why no page is shown; of one that is still being read the script of the page sees that it may come."""
+    unread = " data-unread" if why == "unread" else ""
+    return f'<p class="p-none"{unread}>{escaped(words(f"evidence.{why}"))}</p>'
 
 
 def _turner(page: Shown, words: Words) -> str:

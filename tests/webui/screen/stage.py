@@ -375,7 +375,7 @@ class Stage:
             self._news.notify_all()
         words = Words.of(request.headers.get("accept-language"))
         asked, view, over = self.asked[-1], self._view, self._view.panel
-        kind = {"cite": EVIDENCE, "page": EVIDENCE, "inspect": INSPECT}.get(asked["do"], "")
+        kind = {"cite": EVIDENCE, "again": EVIDENCE, "page": EVIDENCE, "inspect": INSPECT}.get(asked["do"], "")
         if asked["do"] in steering_scenes.ASKED:
             kind, view.evidence = "steering", self.steered.answer(asked, words)
         elif kind:

@@ -12,7 +12,8 @@ import pytest
 from playwright.sync_api import Page, Route, expect
 
 from tests.e2e.chat_steps import focus, switch_theme, until, wait_for_script
-from tests.webui.screen.stage import HOSTILE, Stage
+from tests.webui.screen.stage import HOSTILE, PASSAGE, Stage
+from webui.panels.evidence import Lists, evidence_html
 
 Show = Callable[..., Page]
 
@@ -145,6 +146,17 @@ def test_a_mark_opens_its_passage(show: Show, stage: Stage) -> None:
     expect(page.locator("#evidence")).to_be_hidden()
     stage.until(lambda: len(stage.asked) == 3)
     assert stage.asked[1:] == [{"do": "page", "document": "doc", "n": 3, "part": 0}, {"do": "close"}]
+
+
+def test_a_page_that_is_still_being_read_comes_by_itself(show: Show, stage: Stage) -> None:
+    passages, lists = [{**PASSAGE, "number": 1}], Lists(nothing="unread")
+    stage.evidence = lambda words: evidence_html(passages, 1, words, message_id="r-1", page=None, lists=lists)
+    page = show("answered")
+    page.locator("#chat sup > a.cite").first.click()
+    expect(page.locator("#page .p-none")).to_contain_text("still being read")
+    stage.until(lambda: stage.asked.count({"do": "again"}) > 1)
+    stage.evidence = None
+    expect(page.locator("#page .p-hl.p-on")).to_be_visible()
 
 
 @pytest.mark.parametrize(("width", "height"), [(1024, 768), (390, 780)])

@@ -261,7 +261,7 @@ async def test_a_document_that_is_gone_says_so_and_leaves_what_was_read(house: H
     assert not panel.css(".p-page")
 
 
-async def test_a_mark_on_a_page_that_was_not_read_yet_waits_for_it_and_says_so_where_that_takes_longer(
+async def test_a_mark_on_a_page_that_was_not_read_yet_says_so_and_one_that_is_read_in_a_moment_is_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, anyio_backend: str
 ) -> None:
     (tmp_path / "long.pdf").write_bytes(long_pdf())
