@@ -8,6 +8,7 @@ const wide = matchMedia('(min-width: 1200px)');
 const ZOOMS = ['1', '1.5', '2', '3'];
 const MARKS = ['.p-strong', '.p-m3', '.p-hl.p-on', '.p-m2'];
 const AGAIN = 1500;  // milliseconds
+const SELDOM = 15000;
 const PASSAGE = '.p-hl.p-on';
 let shown = { place: '', desk: null, at: null };
 let listed = '';
@@ -113,16 +114,19 @@ function toggled({ target }) {
   if (target.matches?.('#page .p-trace')) unfolded = target.open ? target.closest('.p-inspect').dataset.open : '';
 }
 
-// A page that is still being read is asked for until it is there, or something else stands in its place.
+// A page that is still being read is asked for, more and more seldom, until it is there or something else stands there.
 let asking = 0;
+let pause = AGAIN;
 
 function awaitPage() {
   const isUnread = () => document.querySelector('#page [data-unread]');
-  if (asking || !isUnread()) return;
-  asking = setInterval(() => {
-    if (isUnread()) ask({ do: 'again' });
-    else { clearInterval(asking); asking = 0; }
-  }, AGAIN);
+  if (!isUnread()) pause = AGAIN;
+  else if (!asking) asking = setTimeout(() => {
+    asking = 0;
+    if (isUnread() && !document.hidden) ask({ do: 'again' });
+    pause = Math.min(pause * 1.5, SELDOM);
+    awaitPage();
+  }, pause);
 }
 
 function showMark() {

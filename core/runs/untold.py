@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from core.runs.reply import Reply
 
 _MOST: Final = 6  # as many as are counted for one question
+_EMPHASIS: Final = re.compile(r"[*_`]+")
 
 
 def untold(reply: Reply) -> list[dict[str, Any]]:
@@ -29,12 +30,17 @@ def untold(reply: Reply) -> list[dict[str, Any]]:
         return []
     names = {str(one.get("document") or "") for one in reply.passages}
     said = "\n".join(block.text for block in reply.blocks if isinstance(block, TextBlock))
-    there, plain = figures_of(_without(without_marks(said), names)), _plain(said)
+    cleaned = _without(without_marks(said), names)
+    there, plain = figures_of(cleaned), _plain(cleaned)
 
     def is_told(figure: str) -> bool:
-        wanted = figures_of(figure)
-        in_figures = bool(wanted) and all(any(one.equals(other) for one in there) for other in wanted)
-        return in_figures or (not wanted and _plain(figure) in plain)
+        wanted, rest = figures_of(figure), figure
+        for one in wanted:
+            rest = rest.replace(one.words, " ")
+        if wanted and not any(letter.isalpha() for letter in rest):
+            return all(any(one.equals(other) for one in there) for other in wanted)
+        # What a row is called: as it is written, and not within another word or number.
+        return re.search(rf"(?<![^\W_]){re.escape(_plain(figure))}(?![^\W_])", plain) is not None
 
     return [one for one in computed if not is_told(one[COMPUTED])][:_MOST]
 
@@ -49,4 +55,4 @@ def _without(text: str, names: Iterable[str]) -> str:
 
 
 def _plain(text: str) -> str:
-    return " ".join(text.split()).casefold()
+    return " ".join(_EMPHASIS.sub("", text).split()).casefold()

@@ -465,10 +465,15 @@ class DocumentStore:
 
     async def is_being_read(self, digest: str) -> bool:
         """Whether a document of the owner with this content (SHA-256) is being read, or waits for it."""
-        same = (documents.c.library_id == digest) | (files.c.sha256 == digest)
-        query = select(documents.c.id).join(files, files.c.id == documents.c.file_id)
-        query = query.where(documents.c.owner_id == self._owner, documents.c.status == "reading", same).limit(1)
-        return await self._database.read(lambda c: c.execute(query).first()) is not None
+        those = select(documents.c.owner_id, documents.c.status)
+        known, fresh = (
+            those.where(documents.c.library_id == digest),
+            those.join(files, files.c.id == documents.c.file_id),
+        )
+        queries = (known, fresh.where(files.c.sha256 == digest))  # each by its index: an owner may have very many
+        return await self._database.read(
+            lambda c: any((self._owner, "reading") == tuple(row) for query in queries for row in c.execute(query))
+        )
 
     async def read(self) -> dict[str, str]:
         """The owner's documents that were read, all or some of it: their ids in the owner's index, by their own."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Final
 
-from sqlalchemy import select
+from sqlalchemy import func, select
 
 from core.errors import SettingsError
 from core.storage.base import folder_name, is_id, new_id
@@ -27,8 +27,9 @@ if TYPE_CHECKING:
 
 _LOG: Final = logging.getLogger(__name__)
 _ID: Final = ".id"
-# Several: of two folders that both take files in, neither has all of them.
-_NEWEST: Final = select(files.c.id, files.c.owner_id, files.c.media_type).order_by(files.c.created_at.desc()).limit(5)
+_LOOKED_AT: Final = 20
+_NEARLY_ALL: Final = 0.75
+_FILES: Final = select(files.c.id, files.c.owner_id, files.c.media_type)
 
 
 async def check_secret(database: Database, secret: str) -> None:
@@ -62,9 +63,10 @@ async def check_secret(database: Database, secret: str) -> None:
 async def files_are_here(database: Database, folder: Path, *, keeps: bool = True) -> bool:
     """Whether a folder is the one of all Parlours that use PostgreSQL.
 
-    The first that comes says which it is, and later on whichever has the newest files: so one that was put together
-    of others, came back from a backup, or follows a first try elsewhere is the one from its next start on. Without a
-    store that all of them share, what is added at one with a folder of its own cannot be opened at another.
+    The first that comes says which it is, and later on whichever has nearly all files, of twenty that are looked for:
+    so one that was put together of others, came back from a backup, or follows a first try elsewhere is the one from
+    its next start on. Without a store that all of them share, what is added at one with a folder of its own cannot be
+    opened at another.
 
     Args:
         folder: Where the bytes of files are; its id is kept in it, so that it may be moved.
@@ -78,19 +80,20 @@ async def files_are_here(database: Database, folder: Path, *, keeps: bool = True
         return True
     if here and here == await database.read(lambda c: note_of(c, FILES)):
         return True
-    newest = await database.read(lambda c: c.execute(_NEWEST).all())
-    has_newest = await asyncio.to_thread(_has_all, folder, newest)
+    some = await database.read(_some_files)
+    has_them = await asyncio.to_thread(_has_nearly_all, folder, some)
+
+    def is_here(connection: Connection) -> bool:
+        known = note_of(connection, FILES)
+        return bool(here and known == here) or (has_them if some else known is None)
 
     def kept(connection: Connection) -> bool:
-        known = note_of(connection, FILES)
-        if here and known == here:
-            return True
-        is_here = has_newest if newest else known is None
-        if is_here and keeps:
-            keep_note(connection, FILES, here)
-        return is_here
+        if not is_here(connection):
+            return False
+        keep_note(connection, FILES, here)
+        return True
 
-    if await database.write(kept):
+    if await (database.write(kept) if keeps else database.read(is_here)):
         return True
     if keeps:
         _LOG.warning(
@@ -102,10 +105,18 @@ async def files_are_here(database: Database, folder: Path, *, keeps: bool = True
     return False
 
 
-def _has_all(folder: Path, rows: Sequence[Row[Any, Any, Any]]) -> bool:
+def _some_files(connection: Connection) -> Sequence[Row[Any, Any, Any]]:
+    """Files from all times: a folder that took in the latest alone has not got the others."""
+    count = connection.execute(select(func.count()).select_from(files)).scalar_one()
+    places = sorted({number * (count - 1) // (_LOOKED_AT - 1) for number in range(_LOOKED_AT)}) if count else []
+    found = (connection.execute(_FILES.order_by(files.c.created_at, files.c.id).offset(at).limit(1)) for at in places)
+    return [row for one in found for row in one]
+
+
+def _has_nearly_all(folder: Path, rows: Sequence[Row[Any, Any, Any]]) -> bool:
     names = (Path(folder_name(row.owner_id), f"{row.id}{suffix_for(row.media_type)}") for row in rows)
     try:
-        return all((folder / name).is_file() for name in names)
+        return sum((folder / name).is_file() for name in names) >= _NEARLY_ALL * len(rows)
     except OSError:
         return False
 

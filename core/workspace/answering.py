@@ -166,9 +166,10 @@ class Answering:
             self.services.intake.shared.room()
 
     def _ended_elsewhere(self, run: FollowedRun) -> None:
-        """What wrote a reply in another process answers, in this one as well: both have the same model."""
-        if run.status == "complete" and run.record.model == self._installed.loader.label:
-            self._installed.loader.answered()
+        """What wrote a reply in another process is no longer untried here; what failed here has to answer here."""
+        loader, state = self._installed.loader, self._installed.readiness["model"].state
+        if run.status == "complete" and run.record.model == loader.label and state != "failed":
+            loader.answered()
 
     def _index(self, owner: str) -> AbstractAsyncContextManager[Library]:
         return self.workspaces.index(owner)

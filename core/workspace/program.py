@@ -22,6 +22,7 @@ from core.errors import NotFoundError, SettingsError
 from core.export.redaction import keys_inside
 from core.llm.base import BaseChatModel
 from core.mcp.settings import ServerSettings
+from core.messages.computed import own_message
 from core.messages.content import ContentItem
 from core.messages.message import USER
 from core.storage.sealing import in_address, in_arguments, secrets_in_pairs
@@ -178,7 +179,9 @@ class Program:
         parent: str | None = None
         for message in self.beginning:
             role = "user" if message.role == USER else "assistant"
-            stored = await conversation.stores.conversations.add_message(conversation.id, role, [message], parent)
+            stored = await conversation.stores.conversations.add_message(
+                conversation.id, role, [own_message(message)], parent
+            )
             parent = stored.id
 
     # ---- what the agents have

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from anyio import to_thread
 
-from core.errors import DocumentError, NotFoundError, StorageError
+from core.errors import DocumentError, NotFoundError, ParlourError, StorageError
 from core.messages.computed import COMPUTED
 from core.rag.attribution import words_of
 from core.rag.citations import BETWEEN, claim_around, sentence_of, supporting_spans
@@ -21,7 +21,7 @@ from core.rag.row_numbers import read
 from core.reading.senses import is_heard
 from core.runs.untold import untold
 from core.storage.kept_pages import kept_pages
-from webui.panels.evidence import Listing, Lists, ShownPage, ShownText, evidence_html
+from webui.panels.evidence import UNREAD, Listing, Lists, ShownPage, ShownText, evidence_html
 from webui.panels.evidence_text import Found, form_rows
 from webui.panels.player import player_html, second_of
 from webui.render.citations import BESIDE, claimed_sentences, marked_text
@@ -138,13 +138,23 @@ async def inside(desk: Desk, view: View, record_id: str) -> None:
 
 
 async def again(desk: Desk, view: View) -> None:
-    """Show anew what is open, as its page was still being read; nothing where something else stands there by now."""
-    place = view.place
-    if place is None or view.side or not view.evidence:
+    """Show what is open with its page, if that was read meanwhile; what was clicked since then comes before it."""
+    place, looks, is_read = view.place, view.looks, False
+    if place is None or UNREAD not in view.evidence:
         return
-    look = _begun(view)
-    async with desk.reading(view) as workspace:
-        await _show(workspace, view, await _reply(desk, workspace, view, place.message_id), place, look)
+    try:
+        async with desk.reading(view) as workspace:
+            is_read = not await workspace.documents.is_being_read(place.document_id)
+            reply = place.found or await _reply(desk, workspace, view, place.message_id)
+            drawn = await _draw(workspace, view, reply, place, is_read=is_read)
+    except ParlourError:  # deleted meanwhile, say: what stands there stays, and is not asked for again
+        drawn = None
+    if view.looks != looks or view.place != place or UNREAD not in view.evidence:
+        return
+    if drawn is None:
+        view.evidence = view.evidence.replace(UNREAD, "")
+    elif is_read or drawn.is_there:
+        view.place, view.evidence = drawn.place, drawn.markup
 
 
 async def paged(desk: Desk, view: View, document_id: str, number: int, part: int = 0) -> None:
@@ -323,10 +333,7 @@ async def _show(
 async def _once_read(
     workspace: Workspace, view: View, reply: ShownReply, place: Place, look: _Look, drawn: _Drawn
 ) -> _Drawn:
-    """The panel as soon as what it shows was read, where its document is still being read; after a second without it.
-
-    A conversation that was brought in has its replies before its documents, and so has an index that lost a text.
-    """
+    """The panel once its page was read, or after a second; what was brought in has replies before documents."""
     ends = time.monotonic() + _READ_WITHIN
     while await workspace.documents.is_being_read(place.document_id):
         drawn = await _draw(workspace, view, reply, place, is_read=False)
@@ -405,9 +412,8 @@ def _drawn(library: Library, reply: ShownReply, place: Place, words: Words, know
         shown = _kept_page(reply, place, known.pages)
     listing = _listing(library, place, shown)
     start = listing.start if listing and listing.chunks else None
-    nothing = "no_picture" if known.is_read else "unread"
-    if known.is_read and shown is None and not _is_here(library, place.document_id):
-        nothing = "gone"
+    state = _state(library, place.document_id)
+    nothing = "no_picture" if state == "ready" else "unread" if not known.is_read else "no_picture" if state else "gone"
     opened, sound = _opened(library, reply, place), known.sound
     player = _player(sound, reply, place, opened, words) if sound is not None else ""
     markup = evidence_html(
@@ -485,12 +491,12 @@ def _files_in(library: Library, document_id: str) -> list[Passage]:
     return [replace(one, document=name) for name, one in first.items()]
 
 
-def _is_here(library: Library, document_id: str) -> bool:
+def _state(library: Library, document_id: str) -> str | None:
+    """How far a document is in the index; `None` where it is not there."""
     try:
-        library.document(document_id)
+        return library.document(document_id).status
     except _NOWHERE:
-        return False
-    return True
+        return None
 
 
 def _opened(library: Library, reply: ShownReply, place: Place) -> Passage | None:

@@ -23,6 +23,10 @@ __all__ = ["Listing", "Lists", "Shown", "ShownPage", "ShownText", "evidence_html
 Shown: TypeAlias = ShownPage | ShownText
 
 
+UNREAD = " data-unread"
+"""Where a page is still being read; `assets/js/paper.js` asks for it again."""
+
+
 @dataclass(frozen=True, slots=True)
 class Lists:
     """What the panel shows besides the passages themselves.
@@ -105,7 +109,7 @@ def _page_html(
 
 def _nothing(words: Words, why: str) -> str:
     """Why no page is shown; of one that is still being read the script of the page sees that it may come."""
-    unread = " data-unread" if why == "unread" else ""
+    unread = UNREAD if why == "unread" else ""
     return f'<p class="p-none"{unread}>{escaped(words(f"evidence.{why}"))}</p>'
 
 

@@ -144,7 +144,15 @@ def saying(text: str, *passages: dict[str, Any]) -> Reply:
         ("1,234,567", ["1234567", "1.2 million", "about 1,234,567 rows"], ["1.3 million", "1,234"]),
         ("2,500.5 $", ["$2,500.50", "2500.5 dollars", "2,500.5"], ["2,500"]),
         ("2025-02-01", ["1 February 2025", "2025-02-01", "2025年2月1日"], ["1 March 2025", "February"]),
-        ("Anna Meyer", ["It is anna  Meyer."], ["Anna Li", "10"]),
+        (
+            "Anna Meyer",
+            ["It is anna  Meyer.", "**Anna** Meyer", "It’s Anna Meyer’s"],
+            ["Anna Li", "Anna Meyerhoff", "10"],
+        ),
+        ("North", ["North has most.", "**North**"], ["Northeast has most."]),
+        ("A-3", ["A-3 has most. [1]"], ["Of the 3 orders, A-1 has most.", "A-31"]),
+        ("Store 2", ["It is store 2."], ["Store 7 has 2 tills.", "Store 21"]),
+        ("orders", ["It is orders."], ["See orders-12.csv: Bob."]),
     ],
 )
 def test_a_figure_is_told_however_it_is_written_and_nothing_else_is(

@@ -63,9 +63,16 @@ async def test_a_parlour_whose_files_are_in_another_folder_says_so_and_one_on_th
         assert await told(tmp_path / "two")
     assert not await told(tmp_path / "one", adds=1)
     assert await told(tmp_path / "two", adds=1), "it has not got the file of the other"
-    assert await told(tmp_path / "two"), "nor has it all of the newest"
+    assert await told(tmp_path / "two"), "nor has it nearly all"
     (tmp_path / "one").rename(tmp_path / "moved")
     assert not await told(tmp_path / "moved"), "it is the same folder in another place"
+
+
+async def test_who_took_in_the_latest_files_alone_does_not_become_the_one(told: Told, tmp_path: Path) -> None:
+    assert not await told(tmp_path / "one", adds=25)
+    assert await told(tmp_path / "two", adds=6)
+    assert await told(tmp_path / "two")
+    assert not await told(tmp_path / "one")
 
 
 async def test_where_the_files_of_all_were_brought_together_nobody_says_more(told: Told, tmp_path: Path) -> None:
@@ -79,14 +86,14 @@ async def test_where_the_files_of_all_were_brought_together_nobody_says_more(tol
     assert await told(one)
 
 
-async def test_a_folder_that_came_back_without_its_id_is_known_by_its_newest_files(told: Told, tmp_path: Path) -> None:
+async def test_a_folder_that_came_back_without_its_id_is_known_by_its_files(told: Told, tmp_path: Path) -> None:
     assert not await told(tmp_path / "one", adds=7)
     copied(tmp_path / "one", tmp_path / "restored")
     shutil.rmtree(tmp_path / "one")
     assert not await told(tmp_path / "restored")
 
 
-async def test_a_folder_that_was_tried_first_is_forgotten_once_another_has_the_newest_files(
+async def test_a_folder_that_was_tried_first_is_forgotten_once_another_has_the_files(
     told: Told, tmp_path: Path
 ) -> None:
     tried, used = tmp_path / "tried", tmp_path / "used"

@@ -25,6 +25,7 @@ from core.rag.citations import cited_numbers
 from core.runs.manager import OwnerRuns
 from core.settings import Settings
 from core.storage.base import DocumentRecord
+from core.storage.documents import DocumentStore
 from core.testing.script import Reply
 from core.testing.scripted_model import ScriptedModel
 from tests.core.rag.parsers.test_xfa import DATA, TEMPLATE, pdf
@@ -284,11 +285,43 @@ async def test_a_mark_on_a_page_that_was_not_read_yet_says_so_and_one_that_is_re
         panel = await house.does(do="cite", message=house.reply, n=late["number"])
         assert "still being read" in panel.css(".p-none")[0].text()
         assert panel.css(".p-quotes .p-here")
+        await house.does(do="again")
         monkeypatch.setattr(evidence, "_READ_WITHIN", 60.0)
+        asked, is_being_read = asyncio.Event(), DocumentStore.is_being_read
+
+        async def told(store: DocumentStore, digest: str) -> bool:
+            asked.set()
+            return await is_being_read(store, digest)
+
+        monkeypatch.setattr(DocumentStore, "is_being_read", told)
         clicked = asyncio.create_task(house.does(do="cite", message=house.reply, n=late["number"]))
-        await asyncio.sleep(0)  # it begins
+        await asked.wait()
+        await house.does(do="again")  # takes nothing from what was clicked
+        assert not clicked.done()
         gate.opened.set()
         assert (await clicked).css(".p-page")
+
+
+async def test_a_page_that_is_being_read_is_asked_for_no_more_once_its_conversation_is_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, anyio_backend: str
+) -> None:
+    monkeypatch.setattr(evidence, "_READ_WITHIN", 0.0)
+    (tmp_path / "long.pdf").write_bytes(long_pdf())
+    async with opened(tmp_path / "home", answering=lambda _: Reply(text="It covers one flat. [1]")) as house:
+        await house.asks(tmp_path / "long.pdf", question="Section 58?")
+        first = await house.cites()
+        library = await index_of(house.engine, house.view.owner)
+        gate = Gate(library, early=True)
+        library.remove(panel_document(first))
+        async with house.engine.workspaces.open(house.view.owner) as workspace:
+            (record,) = await workspace.documents.list(house.view.conversation_id)
+            await workspace.intake.renew(record.id)
+            assert (await house.cites()).css("[data-unread]")
+            await asyncio.to_thread(gate.held.wait, 20)
+            await workspace.conversation(house.view.conversation_id).delete()
+        panel = await house.does(do="again")
+        assert panel.css(".p-none")
+        assert not panel.css("[data-unread]")
 
 
 async def test_what_a_tried_question_finds_opens_on_its_page_and_can_be_turned(house: House, tmp_path: Path) -> None:
