@@ -80,12 +80,12 @@ async function taken(files, hidden, isCut) {
   return some.map((file, index) => called(file, renamed[index])).filter((_, index) => !refused.includes(index));
 }
 
-// That more was dropped than can be added, with the first names of the rest.
+// That more was dropped than can be added, with the number of the rest and its first names.
 function leftOut(rest, isCut) {
-  if (!rest.length) return isCut ? say('attach_many', { most: MOST }) : '';
+  if (!rest.length || isCut) return isCut ? say('attach_many', { most: MOST }) : '';
   const names = rest.slice(0, NAMED).map((file) => file.name.replace(/\s+/g, ' ').slice(0, LONGEST));
-  if (isCut || rest.length > NAMED) names.push('…');
-  return say('attach_many_named', { most: MOST, names: names.join(say('comma')) });
+  if (rest.length > NAMED) names.push('…');
+  return say('attach_many_named', { most: MOST, n: rest.length, names: names.join(say('comma')) });
 }
 
 // What is no document, whatever its name says, goes by the name of what it is.

@@ -41,6 +41,7 @@ function commands() {
   const id = status()?.conversation;
   if (id) all.push({ icon: 'file', name: say('share'), act: () => share(id, titleShown(), ['#composer textarea']) });
   if (id) all.push({ icon: 'file', name: say('palette_export'), act: () => take(`./conversations/${encodeURIComponent(id)}/export?as=html`) });
+  if (id) all.push({ icon: 'file', name: say('palette_export_bundle'), act: () => take(`./conversations/${encodeURIComponent(id)}/export?as=bundle`) });
   return all.filter((one) => !one.there || document.querySelector(one.there));
 }
 

@@ -17,6 +17,7 @@ Box: TypeAlias = tuple[float, float, float, float]
 _MARGIN = 16.0  # points around the text that the page is cropped to
 _LETTERS = 11.2  # pixels of letters, so that rounding leaves 11
 _ROOM = 376.0  # pixels of a page in the usual column on a laptop
+_MOST_OF_IT = 0.8  # of a rectangle that lies in another
 _TAB = 34.0  # pixels of a tab
 _NEAR = 1.0  # points between edges that are the same
 _WIDTH = 350.0  # pixels of the page, about
@@ -122,8 +123,24 @@ def _marks(page: ShownPage, rectangles: Sequence[Sequence[float]], state: str) -
         f'<span class="p-hl{state}{_framed(page, (x0, y0, x1, y1))}" '
         f'style="left:{x0 / width:.3%};top:{y0 / height:.3%};'
         f'width:{(x1 - x0) / width:.3%};height:{(y1 - y0) / height:.3%}"></span>'
-        for x0, y0, x1, y1 in rectangles
+        for x0, y0, x1, y1 in _once(rectangles)
     )
+
+
+def _once(rectangles: Sequence[Sequence[float]]) -> list[Sequence[float]]:
+    """Rectangles without those that lie in others: marks upon each other are darker, as if that were what is cited."""
+    kept: list[Sequence[float]] = []
+    for one in rectangles:
+        if not any(_lies_in(one, other) for other in kept):
+            kept = [*(other for other in kept if not _lies_in(other, one)), one]
+    return kept
+
+
+def _lies_in(one: Sequence[float], other: Sequence[float]) -> bool:
+    across = min(one[2], other[2]) - max(one[0], other[0])
+    down = min(one[3], other[3]) - max(one[1], other[1])
+    area = (one[2] - one[0]) * (one[3] - one[1])
+    return across > 0 and down > 0 and across * down >= _MOST_OF_IT * area
 
 
 def _framed(page: ShownPage, box: Box) -> str:

@@ -154,7 +154,9 @@ def claims_summary(reply: Reply, words: Words) -> str:
         said += words("claims.differing", n=differing)
     if reply.hurried:
         said += words(f"claims.hurried_{reply.hurried}")
-    return f' <span class="p-checked{"" if not weak + bare else " p-doubt"}">{escaped(said)}</span>'
+    if differs := bool(untold(reply)):
+        said += words("claims.untold")
+    return f' <span class="p-checked{" p-doubt" if weak + bare or differs else ""}">{escaped(said)}</span>'
 
 
 def _has_short(reply: Reply) -> bool:

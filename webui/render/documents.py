@@ -256,7 +256,9 @@ def _going(name: str, progress: ReadingProgress | None, words: Words) -> str:
         return words("reading.fetching")
     if progress.length:
         return words("reading.heard", done=told_time(progress.heard), total=told_time(progress.length))
-    figures = {"scanned": progress.scanned, "tables": progress.tables, "chunks": progress.chunks}
+    # Words of a page are recognised before it is read to its end, and counted as one of those that are read.
+    scanned = min(progress.scanned, progress.pages) if progress.total else progress.scanned
+    figures = {"scanned": scanned, "tables": progress.tables, "chunks": progress.chunks}
     figures["invisible"] = progress.invisible
     seconds = words.seconds(progress.seconds, whole=True) if progress.seconds >= 1 else ""
     at = _at(name, progress.pages, progress.total, words) if progress.total or not progress.rows else ""

@@ -194,6 +194,14 @@ def test_the_cited_sentence_is_marked_on_the_picture_and_in_the_quotation() -> N
     assert one(tree, ".p-here .p-quote mark").text() == "Two is cited."
 
 
+def test_what_is_given_twice_or_lies_in_another_mark_is_marked_once() -> None:
+    line, tall, other = (72.0, 100.0, 500.0, 112.0), (70.0, 99.0, 500.0, 126.0), (72.0, 130.0, 300.0, 142.0)
+    passage = quote(1, "Words", 1, rectangles=[line, line, tall, other, (73.0, 131.0, 299.0, 141.0)])
+    page = ShownPage("d", "d.pdf", 1, 3, (595.0, 842.0))
+    marks = parsed(evidence_html([passage], 1, EN, message_id="m", page=page)).css(".p-hl")
+    assert [mark.attributes["style"].split(";")[1] for mark in marks] == [f"top:{y / 842:.3%}" for y in (99, 130)]
+
+
 def test_a_long_quotation_can_be_seen_whole_and_others_are_one_line() -> None:
     long = "Long words. " * 100
     tree = panel(text_of(content("lines", lines("x"))), quote(1, long), quote(2, long))

@@ -80,7 +80,7 @@ def test_of_a_folder_with_very_many_files_only_so_many_are_added(page: Page) -> 
     drop(page, {"many": {f"{number:03}.txt": "x" for number in range(250)}})
     expect(page.locator("#composer .p-chip")).to_have_count(40)
     names = ", ".join(f"{number:03}.txt" for number in range(40, 45))
-    said = f"Up to 40 files can be added at once; these were left out: {names}, …"
+    said = f"Up to 40 files can be added at once; add the other 210 after these: {names}, …"
     expect(page.locator(".p-left-out")).to_have_text(said)
 
 

@@ -129,3 +129,19 @@ def test_an_icons_label_is_cut_away_in_every_browser(show: Show, scene: str) -> 
         assert icon.evaluate("e => e.innerText.trim() === e.querySelector('.p-sr').innerText.trim()")
         assert icon.evaluate("e => getComputedStyle(e.querySelector('.p-sr')).clipPath") == "inset(50%)"
         assert icon.evaluate("e => getComputedStyle(e).textIndent") == "0px"
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_the_number_of_what_stands_below_a_reply_is_at_its_end(show: Show, width: int) -> None:
+    page = show("answered", width=width)
+    line = (
+        '<p class="p-beyond"><span class="p-beyond-head">Counted by program:</span> <a class="p-do p-beside" '
+        f'href="#cite-r-1.computed-1">{"In orders.csv, 10 of 40 rows have status open. " * 3}'
+        '<b class="p-at">1</b></a></p>'
+    )
+    page.locator("#chat .prose p").last.evaluate("(p, line) => p.insertAdjacentHTML('afterend', line)", line)
+    around, number = (page.locator(f"#chat {one}").bounding_box() for one in ("a.p-beside", "a.p-beside .p-at"))
+    assert around is not None
+    assert number is not None
+    assert around["x"] < number["x"] < number["x"] + number["width"] <= around["x"] + around["width"]
+    assert around["y"] + around["height"] / 2 < number["y"] + number["height"] <= around["y"] + around["height"] + 1

@@ -11,7 +11,7 @@ import pytest
 from core.errors import NotFoundError
 from core.testing.script import Reply
 from tests.webui.server.test_evidence import House, opened
-from webui.render.citations import beyond_html, computed_html
+from webui.render.citations import beyond_html, claims_summary, computed_html
 from webui.words import Words
 
 pytestmark = pytest.mark.anyio
@@ -92,7 +92,10 @@ async def test_what_a_program_counted_stands_below_a_reply_that_says_it_otherwis
         (number,) = [one["number"] for one in reply.passages if one.get("computed") == "10"]
         line = unescape(computed_html(reply, Words.of("en"), house.reply))
         assert bool(line) is is_told
+        summary = claims_summary(reply, Words.of("en"))
+        assert ("the figure that a program computed is not in the reply" in summary) is (is_told and bool(reply.claims))
         if is_told:
+            assert "p-doubt" in summary or not reply.claims
             assert "Counted by program:" in line
             assert "10 of 40 rows" in line
             assert f'href="#cite-{house.reply}.computed-{number}"' in line
