@@ -34,6 +34,7 @@ class Token:
         loose: Whether it may say nothing, as "多少" at the end.
         whole: Whether a word for a row is in it already: "who", "哪一行".
         dated: Whether it is said of dates alone: "latest".
+        owned: Whether something before it has it: "the order with the highest".
     """
 
     kind: str
@@ -48,6 +49,7 @@ class Token:
     loose: bool = False
     whole: bool = False
     dated: bool = False
+    owned: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,14 +110,18 @@ not|is not, isn't, are not, aren't, was not, !=, ≠, <>, not equal to, is not e
 is|is, are, was, were, =, ==, equals, equal to, is equal to, is set to
 between|between
 to|to
+each|per, by, for each, for each of the, for every, in each, in every, of each, each, grouped by, by each, split by, \
+broken down by
 contains|contains, contain, containing, that contains, includes
 and|and, and also, and whose, ",", as well as
 filler|the, a, an, of, in, on, for, from, with, where, whose, that, which have, which has, having, have, has, had, \
 there, what, what's, what is, what are, do, does, did, \
 all, my, our, this, these, please, tell me, tell me the, give me, \
 calculate, compute, find, value, values, column, table, sheet, file, spreadsheet, 's, at, by value, their, its, it, \
-how much, how high is, how large is, you, can you, could you, me, show me, within, among, data, altogether, in total, \
-in all, were there, recorded, listed, and the
+show, how much, how high is, how large is, you, can you, could you, me, show me, within, among, data, altogether, \
+in total, in all, were there, recorded, listed, and the
+owned highest|with the highest, with the largest, with the biggest, with the greatest, with the most, with the maximum
+owned lowest|with the lowest, with the smallest, with the least, with the fewest, with the minimum
 """
 _CHINESE: Final = """
 count_rows|多少行, 多少条, 几行, 几条, 多少条记录, 几条记录, 多少行数据, 几行数据, 多少条数据, 多少笔记录
@@ -130,7 +136,8 @@ figure lowest|最小值, 最低值, 最小, 最低, 最少
 dated highest|最晚
 dated lowest|最早
 which_row|哪一行, 哪行, 哪一条, 哪条, 哪条记录, 哪一条记录
-which|哪个, 哪一个, 哪位, 哪一位, 哪家, 哪一家, 哪项, 哪一项, 哪笔, 哪一笔, 哪张, 哪一张, 哪
+which|哪个, 哪一个, 哪位, 哪一位, 哪家, 哪一家, 哪项, 哪一项, 哪笔, 哪一笔, 哪张, 哪一张, 哪份, 哪一份, 哪名, 哪一名, \
+哪件, 哪一件, 哪
 who|谁
 thing|行, 条, 记录, 条记录, 数据行, 行数据
 compare >|大于, 超过, 高于, 多于, 晚于
@@ -145,11 +152,12 @@ not|不是, 不为, 不等于, 并非
 is|是, 为, 等于, 属于
 to|到, 至
 between|之间
+each|每, 每个, 每一个, 每种, 每一种, 每类, 每一类, 每位, 每一位, 每家, 每一家, 各, 各个, 各种, 各类, 按, 按照, 按各
 contains|包含, 含有, 包括
 and|且, 并且, 而且, 同时, 以及, ，, 、, 和, 与
 filler|的, 了, 呢, 吗, 啊, 请问, 请, 一共, 总共, 共, 共有, 有, 里, 里面, 中, 内, 表, 表中, 表里, 表格, 表格中, \
 工作表, 文件, 其中, 那些, 所有, 全部, 在, \
-这个, 该, 列, 值, 计算, 统计, 帮我, 告诉我, 那, 那一行, 一列, 是多少, 元的
+这个, 该, 列, 值, 计算, 统计, 帮我, 告诉我, 那, 那一行, 一列, 是多少, 元的, 各有, 各自, 各自有, 分别, 分别有
 """
 
 
@@ -178,6 +186,8 @@ def _known(kind: str, word: str, said: str, *, wide: bool) -> Token:
             return Token("which", word, wide=wide, whole=True)
         case "dated":
             return Token("figure", word, said=said, wide=wide, dated=True)
+        case "owned":
+            return Token("figure", word, said=said, wide=wide, owned=True)
         case "count":
             return Token("count", word, wide=wide, loose=word in {"多少", "有多少"})
         case _:

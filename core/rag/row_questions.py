@@ -8,14 +8,15 @@ be two things, the question is no such question, and a model answers it.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from core.rag.count_questions import plain_name
 from core.rag.question_tokens import AND, LONGEST, NAMES_A_ROW, Token, tokens_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from core.rag.question_tokens import Vocabulary
 
@@ -34,6 +35,9 @@ _FIGURES: Final[dict[str, Asked]] = {
 _EXTREMES: Final[dict[str, Asked]] = {"highest": "row_highest", "lowest": "row_lowest"}
 _SIGNS: Final[dict[str, Operator]] = {"<": "<", ">": ">", "<=": "<=", ">=": ">="}
 _COMPARED: Final = frozenset({"is", "not", "compare", "value", "number", "date", "quoted", "contains", "between"})
+_NAME_IT: Final = re.compile(
+    r"\W*(?:please |(?:can|could) you )*(?:what(?:'s|’s| is| was)|show|give|find|tell|the)\b", re.IGNORECASE
+)
 _YEARS: Final = range(1900, 2100)
 _FULL_YEARS: Final = range(1, 9999)  # those with a year before and one after
 _SCALED: Final = re.compile(
@@ -67,6 +71,8 @@ class RowQuestion:
         thing: The number of the column that the word for what is counted names; `None` where it means rows.
         subject: The word that means rows because the table is called so, else "".
         conditions: All of them hold.
+        each: The number of the column for each of whose values is counted; `None` where it is counted once.
+        bare: Whether no word says what is counted: "how many per region".
     """
 
     asks: Asked
@@ -74,6 +80,8 @@ class RowQuestion:
     conditions: tuple[Condition, ...]
     thing: int | None = None
     subject: str = ""
+    each: int | None = None
+    bare: bool = False
 
 
 def may_ask_rows(question: str) -> bool:
@@ -90,22 +98,24 @@ def row_question(question: str, known: Vocabulary) -> RowQuestion | None:
     tokens = tokens_of(question, known)
     if tokens is None:
         return None
-    asked = _asked(_kept(tokens))
+    asked = _asked(question, _kept(tokens), known)
     if asked is None:
         return None
-    asks, column, thing, subject, left = asked
+    asks, column, each = asked.asks, asked.column, asked.each
     if column is not None and not _fits(asks, known.kinds[column]):
         return None
     if any(one.dated for one in tokens) and (column is None or known.kinds[column] != "date"):
         return None  # "the latest price" is that of the latest day, not the highest
-    conditions = _conditions(left, known)
-    if conditions is None or (not conditions and not asks.startswith("row")):
+    conditions = _conditions(asked.left, known)
+    if conditions is None or (not conditions and not asks.startswith("row") and each is None):
         return None  # without a condition it is another kind of question
     if len({one.column for one in conditions}) < len(conditions):
         return None  # two conditions on one column may be meant as either of them
+    if each is not None and each in {asked.thing, *(one.column for one in conditions)}:
+        return None
     if any(known.kinds[one.column] == "date" and not _are_of_full_years(one) for one in conditions):
         return None
-    return RowQuestion(asks, column, conditions, thing, subject)
+    return RowQuestion(asks, column, conditions, asked.thing, asked.subject, each, asked.bare)
 
 
 def _are_of_full_years(condition: Condition) -> bool:
@@ -132,20 +142,34 @@ def _kept(tokens: Sequence[Token]) -> list[Token]:
     return kept
 
 
-_Ask: TypeAlias = "tuple[Asked, int | None, int | None, str, list[Token]]"
+@dataclass(frozen=True, slots=True)
+class _Ask:
+    """What is asked, and the tokens that are left for conditions; the other arguments are those of `RowQuestion`."""
+
+    asks: Asked
+    column: int | None
+    left: list[Token]
+    thing: int | None = None
+    subject: str = ""
+    each: int | None = None
+    bare: bool = False
 
 
-def _asked(tokens: list[Token]) -> _Ask | None:
-    """What is asked, of which column, for which thing, and the tokens that are left for conditions."""
+def _asked(question: str, tokens: list[Token], known: Vocabulary) -> _Ask | None:
+    """What is asked, of which column and for which thing."""
     which = [at for at, one in enumerate(tokens) if one.kind == "which"]
     figures = [at for at, one in enumerate(tokens) if one.kind in {"figure", "most"}]
+    each = [at for at, one in enumerate(tokens) if one.kind == "each"]
     if len(which) > 1 or len(figures) > 1:
         return None
-    if which or (figures and tokens[figures[0]].kind == "most"):
-        return _which(tokens, which, figures)
-    if figures:
-        return _figure(_without_loose(tokens), figures)
-    return _count(tokens)
+    if not figures:
+        return None if which else _by_values(tokens, each) if each else _count(tokens)
+    figure = tokens[figures[0]]
+    if which:
+        return _which(tokens, which[0], figures[0], known)
+    if figure.owned or each:  # "is the order with the highest amount open?" asks for no row
+        return _which(tokens, None, figures[0], known) if _NAME_IT.match(question) else None
+    return None if figure.kind == "most" else _figure(_without_loose(tokens), figures[0], known)
 
 
 def _without_loose(tokens: list[Token]) -> list[Token]:
@@ -153,53 +177,143 @@ def _without_loose(tokens: list[Token]) -> list[Token]:
     return list(tokens[:-1]) if tokens and tokens[-1].loose else list(tokens)
 
 
-def _figure(tokens: list[Token], figures: list[int]) -> _Ask | None:
-    at = figures[0]
+def _without(tokens: list[Token], used: Collection[int]) -> list[Token]:
+    return [one for number, one in enumerate(tokens) if number not in used]
+
+
+def _figure(tokens: list[Token], at: int, known: Vocabulary) -> _Ask | None:
     if any(one.kind in {"count", "which", "thing"} for one in tokens):
         return None
-    place = _column_beside(tokens, at)
+    place = _column_beside(tokens, at, known)
     if place is None:
         return None
-    left = [one for number, one in enumerate(tokens) if number not in {at, place}]
-    return _FIGURES[tokens[at].said], tokens[place].column, None, "", left
+    asks, column = _FIGURES[tokens[at].said], tokens[place].column
+    left = _without(tokens, {at, place})
+    things = [number for number in range(len(left)) if _means_rows(left, number, known)]
+    if len(things) == 1:
+        return _Ask(asks, column, _without(left, things), left[things[0]].column)
+    # A title that follows a value may be what rows are called, "open orders", or where they stand, "open in June".
+    called = [one.text for before, one in pairwise(left) if before.kind == "value" and one.kind == "subject"]
+    return _Ask(asks, column, left, subject=called[0] if called else "")
 
 
-def _column_beside(tokens: list[Token], at: int) -> int | None:
+def _means_rows(tokens: list[Token], at: int, known: Vocabulary) -> bool:
+    """Whether a column stands for the rows, "closed tickets": the table is called so, or it is the first one.
+
+    It holds texts, and none of them, nor a number, a date or anything in quotation marks, is said of it.
+    """
+    one = tokens[at]
+    if one.kind != "column" or one.column is None or known.kinds[one.column] != "text":
+        return False
+    if one.column and one.text not in known.subjects:
+        return False
+
+    def is_other(value: Token) -> bool:
+        return value.kind == "value" and one.column not in known.holds(value.text)
+
+    before, after = tokens[max(at - 1, 0) : at], tokens[at + 1 : at + 3]
+    if before and before[0].kind == "value" and not is_other(before[0]):
+        return False
+    if not after or after[0].kind not in _COMPARED:
+        return True
+    if after[0].kind == "is":
+        return len(after) > 1 and is_other(after[1])
+    return is_other(after[0])
+
+
+def _column_beside(tokens: list[Token], at: int, known: Vocabulary) -> int | None:
     """The column of a figure: the one right behind it, or in Chinese right before it."""
     after = at + 1 if at + 1 < len(tokens) and tokens[at + 1].kind == "column" else None
     before = at - 1 if at and tokens[at - 1].kind == "column" else None
     if not tokens[at].wide:
         return after
     if before is not None and after is not None:
-        return None
+        fitting = [one for one in (before, after) if _has_extremes(tokens[one], known)]
+        return fitting[0] if len(fitting) == 1 else None
     return before if after is None else after
 
 
-def _which(tokens: list[Token], which: list[int], figures: list[int]) -> _Ask | None:
-    """Which row has the highest or lowest value; what follows "which" means rows, or is a column that names each."""
-    if not which or not figures or any(one.kind == "count" for one in tokens):
+def _has_extremes(token: Token, known: Vocabulary) -> bool:
+    return token.column is not None and known.kinds[token.column] != "text"
+
+
+def _which(tokens: list[Token], which: int | None, figure: int, known: Vocabulary) -> _Ask | None:
+    """Which row has the highest or lowest value; what is asked for means rows, or is a column that names each."""
+    if any(one.kind == "count" for one in tokens):
         return None
-    at, figure = which[0], figures[0]
-    said = _EXTREMES.get(tokens[figure].said)
-    place = _column_beside(tokens, figure)
-    if said is None or place is None:
+    said, of = _EXTREMES.get(tokens[figure].said), _measured(tokens, figure, known)
+    if said is None or not of:
         return None
-    used = {at, figure, place}
-    thing, subject = None, ""
-    follows = at + 1
-    if not tokens[at].whole and follows < len(tokens) and follows not in used:
-        named = tokens[follows]
-        if named.kind == "column":
-            thing = named.column
-        elif named.kind in {"thing", "subject"}:
-            subject = named.text if named.kind == "subject" else ""
-        else:
+    used = {figure, figure if which is None else which, *of}
+    named = _asked_for(tokens, which, figure, used, known)
+    if named is None:
+        return _Ask(said, tokens[of[-1]].column, _without(tokens, used)) if _is_whole(tokens, which) else None
+    one, left = tokens[named], _without(tokens, {*used, named})
+    return _Ask(said, tokens[of[-1]].column, left, one.column, one.text if one.kind == "subject" else "")
+
+
+def _is_whole(tokens: list[Token], which: int | None) -> bool:
+    return which is not None and tokens[which].whole
+
+
+def _measured(tokens: list[Token], figure: int, known: Vocabulary) -> tuple[int, ...]:
+    """The places of the column by which rows are compared, and of the word before it: "the largest by amount"."""
+    beside = _column_beside(tokens, figure, known)
+    by = [
+        at
+        for at, (one, after) in enumerate(pairwise(tokens))
+        if (one.kind, one.text, after.kind) == ("each", "by", "column")
+    ]
+    if len(by) == 1 and (beside is None or not _has_extremes(tokens[beside], known)):
+        return (by[0], by[0] + 1)
+    return () if beside is None else (beside,)
+
+
+def _asked_for(
+    tokens: list[Token], which: int | None, figure: int, used: Collection[int], known: Vocabulary
+) -> int | None:
+    """Where the word for what is asked for stands."""
+
+    def names_a_row(at: int) -> bool:
+        return 0 <= at < len(tokens) and at not in used and tokens[at].kind in NAMES_A_ROW
+
+    if which is None and tokens[figure].owned:
+        return figure - 1 if names_a_row(figure - 1) else None
+    if not _is_whole(tokens, which):
+        after = _after_values(tokens, figure if which is None else which)
+        if names_a_row(after):
+            return after
+        if which is None or not tokens[which].wide or which + 1 < len(tokens):
             return None
-        used.add(follows)
-    elif not tokens[at].whole:
+        if names_a_row(which - 1):  # "金额最高的订单是哪一个"
+            return which - 1
+    there = [
+        at
+        for at, one in enumerate(tokens)
+        if at not in used and (one.kind in {"thing", "subject"} or _means_rows(tokens, at, known))
+    ]
+    return there[0] if len(there) == 1 else None
+
+
+def _after_values(tokens: list[Token], at: int) -> int:
+    """Behind a token and the values that follow it: "which open order"."""
+    after = at + 1
+    while after < len(tokens) and tokens[after].kind == "value":
+        after += 1
+    return after
+
+
+def _by_values(tokens: list[Token], each: list[int]) -> _Ask | None:
+    """How many for each value of a column: "orders per region", "各地区有多少订单"."""
+    at = each[0]
+    if len(each) > 1 or at + 1 >= len(tokens) or tokens[at + 1].kind != "column":
         return None
-    left = [one for number, one in enumerate(tokens) if number not in used]
-    return said, tokens[place].column, thing, subject, left
+    left, column = _without(tokens, {at, at + 1}), tokens[at + 1].column
+    counts = [one for one in left if one.kind == "count"]
+    if len(left) == len(counts) == 1:
+        return _Ask("count", None, [], each=column, bare=not counts[0].unit)
+    found = _count(left)
+    return None if found is None else replace(found, each=column)
 
 
 def _count(tokens: list[Token]) -> _Ask | None:
@@ -209,13 +323,13 @@ def _count(tokens: list[Token]) -> _Ask | None:
         return None
     at = counts[0]
     if tokens[at].unit:  # "多少行": the word for what is counted stands in the question word
-        return "count", None, None, "", [one for number, one in enumerate(tokens) if number != at]
+        return _Ask("count", None, _without(tokens, {at}))
     for place in _beside(tokens, at):
         named = tokens[place]
         if named.kind in NAMES_A_ROW:
-            left = [one for number, one in enumerate(tokens) if number not in {at, place}]
+            left = _without(tokens, {at, place})
             thing = named.column if named.kind == "column" else None
-            return "count", None, thing, named.text if named.kind == "subject" else "", left
+            return _Ask("count", None, left, thing, named.text if named.kind == "subject" else "")
     return None
 
 
@@ -224,9 +338,7 @@ def _beside(tokens: list[Token], at: int) -> list[int]:
     if tokens[at].wide:
         places = (at + 1, at - 1, len(tokens) - 1)
         return [place for place in places if 0 <= place < len(tokens) and not _begins_condition(tokens, place)]
-    after = at + 1
-    while after < len(tokens) and tokens[after].kind == "value":
-        after += 1
+    after = _after_values(tokens, at)
     return [after] if after < len(tokens) else []
 
 

@@ -27,6 +27,7 @@ from core.rag.tables.subjects import (
     adds_up,
     forms_of,
     is_figure_of,
+    is_name,
     key_of,
     names_of,
     subjects_of,
@@ -52,6 +53,8 @@ _MOST_ALIKE: Final = 5  # rows that share the highest value and are all named
 _MOST_CELLS: Final = 8  # of a row that are told
 _LONGEST_VALUE: Final = 80  # letters of a cell that a question may name
 _AT_ONCE: Final = 18  # columns of texts that one query looks through
+_MOST_VALUES: Final = 12  # by which rows are counted
+_PARTS: Final = re.compile(r"[,;|/+&\n，；、]| and ")  # between several values in one cell
 _AGAIN: Final = re.compile(r"(.+)_\d+", re.DOTALL)  # the second column of one head has a number behind it
 _AGGREGATES: Final[Mapping[str, str]] = {
     "sum": "sum", "average": "avg", "median": "median", "highest": "max", "lowest": "min",
@@ -194,6 +197,8 @@ class _Told:
         if not all(self._is_sure(one) for one in asked.conditions):
             return None
         where = " AND ".join(["NOT _total", *(self._held(one) for one in asked.conditions)])
+        if asked.each is not None:
+            return self._by_values(asked, self.named.table.columns[asked.each], where)
         if asked.asks == "count":
             return self._counted(asked, where)
         column = self.named.table.columns[asked.column or 0]
@@ -216,12 +221,15 @@ class _Told:
         column = self.named.table.columns[condition.column]
         if column.strays:
             return False
-        name = quoted(column.name)
-        rows, filled = self._one(f"SELECT count(*), count({name}) FROM {self._source} WHERE NOT _total")
-        if filled == rows:
+        if self._is_filled(column):
             return True
         # A group is often named in its first row alone, and the cells below it are empty.
         return column.kind != "text" and condition.operator != "<>"
+
+    def _is_filled(self, column: Column) -> bool:
+        """Whether no cell of a column is empty."""
+        rows, filled = self._one(f"SELECT count(*), count({quoted(column.name)}) FROM {self._source} WHERE NOT _total")
+        return filled == rows
 
     def _is_of_one_unit(self, column: Column, where: str) -> bool:
         """Whether no column beside says that amounts are in several currencies."""
@@ -281,7 +289,7 @@ class _Told:
             filled, different = self._one(
                 f"SELECT count({name}), count(DISTINCT {name}) FROM {self._source} WHERE {where}"
             )
-            if column.kind == "number" or filled < some:
+            if not is_name(column) or filled < some:
                 return None  # it says how many there are, or not all rows name one
             if different < some:
                 n = number_of("value", different, self.lang)
@@ -303,8 +311,48 @@ class _Told:
             return True
         return key_of(self.named.table, forms) is None and adds_up(self.named, self.ask)
 
+    def _by_values(self, asked: RowQuestion, column: Column, where: str) -> Passage | None:
+        """How many rows there are for each value of a column."""
+        table, words = self.named.table, WORDS[self.lang]
+        if column.strays or not self._is_filled(column):
+            return None
+        if asked.bare and not all(map(is_name, table.columns)):
+            return None  # "how many per region" may mean what a column of numbers says
+        if not self._is_each_a_row(asked, where):
+            return None
+        name = quoted(column.name)
+        answer = self.ask(
+            f"SELECT {name} AS said, count(*) AS n FROM {self._source} WHERE {where} "
+            f"GROUP BY {name} ORDER BY count(*) DESC, {name}"
+        )
+        if not 0 < answer.total <= _MOST_VALUES or len(answer.sources) != answer.total:
+            return None
+        if not _are_apart([str(value) for value, _ in answer.rows]):
+            return None
+        each = [words["value"].format(value=_labelled(value, column), n=f"{n:,}") for value, n in answer.rows]
+        text = words["held_each_value" if asked.conditions else "each_value"].format(
+            table=called_in(self.named, self.lang).strip(),
+            rows=number_of("row", body(table), self.lang),
+            some=f"{sum(n for _, n in answer.rows):,}",
+            where=self._where(asked.conditions),
+            column=line(column.name),
+            each=words["between"].join(each),
+        )
+        return self._cited(answer, text, ", ".join(f"{n:,}" for _, n in answer.rows))
+
+    def _is_each_a_row(self, asked: RowQuestion, where: str) -> bool:
+        """Whether each thing that is asked for is one row: of what stands in several rows the sum may be meant."""
+        if asked.subject and self._is_no_row(asked.subject):
+            return False
+        thing = self._thing(asked)
+        return thing is None or self._names_rows(thing, where)
+
     def _figure(self, asked: RowQuestion, column: Column, where: str) -> Passage | None:
         if asked.asks == "sum" and column.unit == "%":
+            return None
+        if asked.asks != "sum" and not self._is_each_a_row(asked, where):
+            return None
+        if asked.thing is not None and not self._is_filled(self.named.table.columns[asked.thing]):
             return None
         name = quoted(column.name)
         answer = self.ask(
@@ -328,9 +376,7 @@ class _Told:
 
     def _row(self, asked: RowQuestion, column: Column, where: str) -> Passage | None:
         """Which row has the highest or the lowest value."""
-        if asked.thing is not None and not self._names_rows(asked.thing, where):
-            return None  # of something that stands in several rows the sum may be meant
-        if asked.subject and self._is_no_row(asked.subject):
+        if not self._is_each_a_row(asked, where):
             return None
         name = quoted(column.name)
         (value,) = self._one(f"SELECT {_AGGREGATES[asked.asks]}({name}) FROM {self._source} WHERE {where}")
@@ -362,12 +408,11 @@ class _Told:
             figure = _valued(name, thing)
         return self._cited(answer, text, figure)
 
-    def _names_rows(self, thing: int, where: str) -> bool:
+    def _names_rows(self, column: Column, where: str) -> bool:
         """Whether a column has another value in each row."""
-        column = self.named.table.columns[thing]
         name = quoted(column.name)
         rows, different = self._one(f"SELECT count(*), count(DISTINCT {name}) FROM {self._source} WHERE {where}")
-        return column.kind != "number" and different == rows
+        return is_name(column) and different == rows
 
     def _where(self, conditions: Sequence[Condition]) -> str:
         """The conditions in words: "Status = open and Amount > 1,000"."""
@@ -408,6 +453,17 @@ def _valued(value: object, column: Column) -> str:
     if isinstance(value, int | float) and column.kind == "number":
         return " ".join(one for one in (written(value), column.unit) if one and "/" not in one)
     return line(str(value))
+
+
+def _labelled(value: object, column: Column) -> str:
+    """A value by which rows are counted; a whole number may be a year, and has no separators."""
+    return str(value) if isinstance(value, int) and not column.unit else _valued(value, column)
+
+
+def _are_apart(values: Sequence[str]) -> bool:
+    """Whether no value is another in other letters, or has a part in common with another: "open, paid"."""
+    parts = [{plain_name(folded(part)) for part in _PARTS.split(value)} for value in values]
+    return sum(map(len, parts)) == len(set[str]().union(*parts))
 
 
 def _literal(value: str | float) -> str:

@@ -21,6 +21,7 @@ _KEY: Final = re.compile(
     r"|(?:编号|号码|名称|姓名|代码|编码|号|名|id)$|^(?:id|no\.?|number|nr\.?|name) (?:of )?"
 )
 _PLAIN_KEY: Final = re.compile(r"ids?|no\.?|nr\.?|#|key|uuid|编号|序号|号码", re.IGNORECASE)
+_NUMBER: Final = re.compile(r"(?:\b(?:ids?|no\.?|nr\.?|#|key|code|ref)|编号|号码|序号|号|编码|代码)$", re.IGNORECASE)
 _NAME: Final = re.compile(r"(?:full |last |sur|short )?names?|titles?|姓名|名称|名字|标题", re.IGNORECASE)
 _NOISE: Final = re.compile(
     r"\b(?:list|table|sheet|data|overview|register|all|the|of|export|records?)\b"
@@ -75,6 +76,11 @@ def is_of(column: Column, forms: set[str]) -> bool:
     """Whether a column names one of these things, by itself or as "number of"."""
     name = plain_name(column.name)
     return not forms.isdisjoint({*forms_of(name), *forms_of(_KEY.sub("", name).strip())})
+
+
+def is_name(column: Column) -> bool:
+    """Whether cells name something and say no amount: texts, dates, and numbers of orders, "Order ID"."""
+    return column.kind != "number" or bool(_NUMBER.search(plain_name(column.name)))
 
 
 def is_figure_of(column: Column, forms: set[str]) -> bool:
