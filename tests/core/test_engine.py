@@ -59,7 +59,7 @@ async def read(engine: Engine, document_id: str) -> None:
     """Wait until a document is no longer being read."""
     change = asyncio.Event()
     leave = engine.on_change(lambda _owner, _talk: change.set())
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(180):
         while (await engine.stores.of("alice").documents.get(document_id)).status == "reading":
             await change.wait()
             change.clear()

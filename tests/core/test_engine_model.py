@@ -41,7 +41,7 @@ async def becomes(engine: Engine, what: Callable[[], bool]) -> None:
     """Wait, from one change of the engine to the next, until this is so."""
     change = asyncio.Event()
     leave = engine.on_change(lambda _owner, _talk: change.set())
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(180):
         while not what():
             await change.wait()
             change.clear()

@@ -102,7 +102,7 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
             async with engine.workspaces.open(OWNER) as workspace:
                 library = await workspace.libraries.create("Vaults")
                 record = await workspace.libraries.add(library.id, VAULT.encode(), "vault.md")
-                async with asyncio.timeout(60):
+                async with asyncio.timeout(180):
                     while (await workspace.documents.get(record.id)).status == "reading":
                         await asyncio.sleep(0.02)
 

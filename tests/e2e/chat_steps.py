@@ -42,7 +42,7 @@ def focus(element: Locator) -> None:
 
 def until(condition: Callable[[], object]) -> None:
     """Wait until something is so; the page's own rules forbid Playwright to wait inside it."""
-    end = time.monotonic() + 60
+    end = time.monotonic() + 180
     while not condition():
         assert time.monotonic() < end, "It never came to be."
         time.sleep(0.05)  # between two looks, not for luck

@@ -46,7 +46,7 @@ async def add_document(engine: Engine, talk: str, file_id: str) -> None:
     )
     change = asyncio.Event()
     leave = engine.on_change(lambda _owner, _talk: change.set())
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(180):
         while (await engine.stores.of(LOCAL_OWNER).documents.get(document.id)).status != "ready":
             await change.wait()
             change.clear()

@@ -86,7 +86,7 @@ async def test_notifications_without_end_cost_little_and_delay_nobody_else(hosti
         with pytest.raises(ServerMisbehavedError, match="did not answer"):
             await failing
         assert time.process_time() - before < 0.7 * (time.monotonic() - began)
-        async with asyncio.timeout(60):  # on a busy machine the server takes longer to send too many
+        async with asyncio.timeout(180):  # on a busy machine the server takes longer to send too many
             while not any("more notifications than can be read" in line.text for line in flooding.log):
                 with pytest.raises(ServerMisbehavedError, match="did not answer"):
                     await flooding.call("act")

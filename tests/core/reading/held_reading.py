@@ -40,7 +40,7 @@ async def is_read(engine: Engine, document_id: str) -> DocumentRecord:
     """Alice's document, once it is no longer being read."""
     change = asyncio.Event()
     leave = engine.on_change(lambda _owner, _talk: change.set())
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(180):
         while (record := await engine.stores.of("alice").documents.get(document_id)).status == "reading":
             await change.wait()
             change.clear()

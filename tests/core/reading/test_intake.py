@@ -53,7 +53,7 @@ async def until(engine: Engine, holds: Callable[[], Any]) -> None:
     """Wait until something holds that a change of the engine brings about."""
     change = asyncio.Event()
     leave = engine.on_change(lambda _owner, _talk: change.set())
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(180):
         while not await holds():
             await change.wait()
             change.clear()
@@ -178,7 +178,7 @@ async def test_reading_goes_on_where_it_cannot_be_noted_that_some_of_it_is_found
 
     monkeypatch.setattr(DocumentStore, "update", busy)
     _, (record,) = await asked(engine, policy_pdf=long_pdf())
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(180):
         await refused.wait()
     gate.opened.set()
     assert (await settled(engine, record.id)).status == "ready"
@@ -221,7 +221,7 @@ async def test_what_is_called_off_at_the_end_of_its_reading_is_left_out_all_the_
     index.aadd = late  # type: ignore[method-assign]
     text = b"The deductible for water damage is 300 dollars. " * 400
     run, (record,) = await asked(engine, **{name: long_pdf() if name == "policy_pdf" else text})
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(180):
         await was_read.wait()
     cancelled = await world_of(engine, "alice").intake.cancel(record.id)
     index.aadd = add  # type: ignore[method-assign]

@@ -36,7 +36,7 @@ async def test_vectors_whose_maker_is_killed_are_made_by_another_from_the_batche
             intake = world_of(web, "alice").intake
             record = await intake.add(talk.id, file)
             assert await line(program) == "held"
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(180):
                 assert (await intake.wait_for_end(record.id)).status == "ready"
             assert model.made == []
             async with Engine(settings(postgres, tmp_path / "home", "worker"), model=ScriptedModel()):

@@ -103,7 +103,7 @@ async def test_an_answer_says_which_of_its_librarys_documents_are_still_being_re
     record = await libraries_of(engine, "alice").add(library.id, long_pdf(), "policy.pdf")
     change = asyncio.Event()
     engine.on_change(lambda _owner, _talk: change.set())
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(180):
         while not await engine.stores.of("alice").documents.within_reach(talk.id):
             await change.wait()
             change.clear()
@@ -206,7 +206,7 @@ async def test_what_reading_again_found_is_told_of_the_same_bytes_elsewhere(engi
 
     leave = engine.on_change(changed)
     await libraries_of(engine, "alice").read_again(tower.id)
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(180):
         while ((await engine.stores.of("alice").documents.get(record.id)).facts or {})[
             "chunks"
         ] == 99 or talk.id not in told:
@@ -273,7 +273,7 @@ async def test_what_is_called_off_too_late_is_read(engine: Engine) -> None:
 
     index.aadd = late  # type: ignore[method-assign]
     record = await libraries_of(engine, "alice").add(library.id, TOWER, "tower.md")
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(180):
         await was_read.wait()
     await libraries_of(engine, "alice").cancel(record.id)
     assert (await engine.stores.of("alice").documents.get(record.id)).status == "ready"

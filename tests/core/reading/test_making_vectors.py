@@ -77,7 +77,7 @@ async def added(engine: Engine, owner: str = "alice") -> DocumentRecord:
     talk, file = await mine.conversations.create(), await mine.files.put("policy.pdf", pdf(CLAUSE, "A second page."))
     intake = world_of(engine, owner).intake
     record = await intake.add(talk.id, file)
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(180):
         return await intake.wait_for_end(record.id)
 
 

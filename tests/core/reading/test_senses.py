@@ -242,6 +242,6 @@ async def test_a_recording_whose_transcript_is_being_made_can_be_called_off_and_
 
 async def until(engine: Engine, holds: Callable[[], bool]) -> None:
     """Wait until something holds that another thread brings about."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(180):
         while not holds():
             await asyncio.to_thread(threading.Event().wait, 0.02)

@@ -44,7 +44,7 @@ class House:
         return talk
 
     async def settled(self) -> None:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(180):
             while self.services.is_adding:
                 await asyncio.sleep(0.01)
 

@@ -100,7 +100,7 @@ async def test_what_a_process_writes_is_followed_and_stopped_from_another(other:
     seen = await other.followed()
     grown = asyncio.Event()
     seen.log.watch(lambda _: grown.set())
-    with anyio.fail_after(60):
+    with anyio.fail_after(180):
         while words(seen) < 100:
             grown.clear()
             await grown.wait()
@@ -118,7 +118,7 @@ async def test_a_process_that_was_held_up_and_wakes_changes_nothing_and_ends_its
     seen = await other.followed()
     grown = asyncio.Event()
     seen.log.watch(lambda _: grown.set())
-    with anyio.fail_after(60):
+    with anyio.fail_after(180):
         while not words(seen):
             grown.clear()
             await grown.wait()

@@ -47,7 +47,7 @@ async def test_a_service_is_sent_what_the_user_added_once_the_user_has_seen_name
         await engine.stores.of("bob").files.put("theirs.csv", b"secret")
         run = await talk_of(engine, owner, talk.id).ask("Send it.", [mine.id])
         wanted: dict[str, str] = {}
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(180):
             async for _ in run.log.follow():
                 for block in run.reply().asking:
                     if block.asked is not None and block.call_id not in wanted:

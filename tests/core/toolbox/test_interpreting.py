@@ -39,7 +39,7 @@ async def known(engine: Engine) -> dict[str, str]:
     """What `/readyz` says, once it is known."""
     changed = asyncio.Event()
     leave = engine.on_change(lambda *_: changed.set())
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(180):
         while "code_interpreter" not in (told := engine.readiness.as_dict()):
             await changed.wait()
             changed.clear()

@@ -50,7 +50,7 @@ async def held_reading(workspace: Workspace) -> tuple[str, Gate]:
 async def test_a_run_outlives_its_workspace_and_belongs_to_the_next_one(tmp_path: Path) -> None:
     says: list[Any] = [Say(hang=True)]
     async with (
-        asyncio.timeout(60),
+        asyncio.timeout(180),
         house(tmp_path, lambda _: says[-1]) as engine,
         aclosing(Workspaces(engine.services, tmp_path / "libraries", ignored, idle=0)) as engine.workspaces,
     ):
@@ -77,7 +77,7 @@ async def test_a_run_outlives_its_workspace_and_belongs_to_the_next_one(tmp_path
 
 async def test_a_document_that_is_read_while_its_workspace_is_closed_is_read_in_the_next_one(tmp_path: Path) -> None:
     async with (
-        asyncio.timeout(60),
+        asyncio.timeout(180),
         house(tmp_path, lambda _: "Four hundred.") as engine,
         engine.workspaces.open("alice") as first,
     ):
@@ -100,7 +100,7 @@ async def test_what_was_under_way_when_one_process_closed_a_workspace_is_there_i
     async with house(tmp_path, lambda _: "No word of it.") as engine, engine.workspaces.open("alice") as workspace:
         talk, _ = await held_reading(workspace)
     async with (
-        asyncio.timeout(60),
+        asyncio.timeout(180),
         house(tmp_path, lambda _: "Four hundred and twenty.") as other,
         other.workspaces.open("alice") as workspace,
     ):

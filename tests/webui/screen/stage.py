@@ -298,7 +298,7 @@ class Stage:
 
     def start(self) -> Stage:
         self._thread.start()
-        end = time.monotonic() + 60
+        end = time.monotonic() + 180
         while not self._server.started and time.monotonic() < end:
             time.sleep(0.05)  # between two looks, not for luck
         return self

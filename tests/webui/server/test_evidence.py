@@ -67,7 +67,7 @@ class House:
     async def asks(self, *files: Path, question: str = QUESTION) -> None:
         """Hand over files with the question, and wait for the reply."""
         await start(self.desk, self.view, question, [(file, file.name) for file in files])
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(180):
             while not await self._ended():
                 await asyncio.sleep(0.02)  # between two looks
 
@@ -329,7 +329,7 @@ async def test_what_a_tried_question_finds_opens_on_its_page_and_can_be_turned(h
     await engine.stores.of(owner).conversations.ensure_owner()
     shelf = (await libraries_of(engine, owner).create("Policies")).id
     record = await libraries_of(engine, owner).add(shelf, policy_pdf(tmp_path), "policy.pdf")
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(180):
         while (await engine.stores.of(owner).documents.get(record.id)).status == "reading":
             await asyncio.sleep(0.02)  # between two looks
     panel = await house.does(do="tried", id=shelf, question="Which deductible for water damage?", n=1)

@@ -35,7 +35,7 @@ def test_a_figure_is_shown_to_the_owner_of_its_document_alone_and_is_gone_with_i
         async with engine.workspaces.open(owner) as workspace:
             library = await workspace.libraries.create("Harbour")
             await workspace.libraries.add(library.id, source, f"{owner}.docx")
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(180):
                 while (one := (await workspace.libraries.opened(library.id)).documents[0]).status != "ready":
                     await asyncio.sleep(0.02)
             document = str(one.library_id)

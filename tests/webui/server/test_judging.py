@@ -76,7 +76,7 @@ class Judged:
 
     async def settled(self) -> None:
         """Wait until nothing is made beside any more."""
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(180):
             while self.house.engine.services.beside.is_busy(self.house.engine.stores.of(self.house.view.owner)):
                 await asyncio.sleep(0.01)  # between two looks
 

@@ -44,7 +44,7 @@ def state(tab: RawPage, library: str = "") -> dict[str, Any]:
 
 def is_read(tab: RawPage, library: str) -> list[dict[str, Any]]:
     """The documents of a library, once none is being read, nor made ready for search by meaning."""
-    end = time.monotonic() + 60
+    end = time.monotonic() + 300
     while time.monotonic() < end:
         opened = state(tab, library)["opened"]
         if not any(one["state"] == "reading" or one["moves"] for one in opened["documents"]):

@@ -54,7 +54,7 @@ def entry(told: dict[str, Any], name: str) -> dict[str, Any]:
 
 def used_lately(tab: RawPage, *names: str) -> list[dict[str, Any]]:
     """Wait until these models wrote replies last: it is noted after them."""
-    end, lately = time.monotonic() + 30, list[dict[str, Any]]()
+    end, lately = time.monotonic() + 120, list[dict[str, Any]]()
     while time.monotonic() < end:
         lately = tab.client.get(f"{tab.url}/models/choices").json()["lately"]
         if tuple(one["model"] for one in lately)[: len(names)] == names:

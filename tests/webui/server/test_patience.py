@@ -203,7 +203,7 @@ async def test_who_never_reads_the_answer_is_not_waited_for(app: Any, more: byte
 
 @pytest.mark.parametrize("app", [at_once, piece_by_piece])
 async def test_who_reads_slowly_gets_all_of_it(app: Any, seen: type[Seen]) -> None:
-    async with asyncio.timeout(60), connected(seen, app) as (reader, writer):
+    async with asyncio.timeout(180), connected(seen, app) as (reader, writer):
         writer.write(b"GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n")
         lost = asyncio.ensure_future(seen.lost.wait())
         began, got = time.monotonic(), 0

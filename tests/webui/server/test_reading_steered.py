@@ -68,7 +68,7 @@ class House:
 
     async def seen(self, text: str) -> Frame:
         """The first frame that says this."""
-        async with asyncio.timeout(60), aclosing(self.frames.follow(self.view)) as frames:
+        async with asyncio.timeout(180), aclosing(self.frames.follow(self.view)) as frames:
             async for frame in frames:
                 if frame is not None and text in unescape(str(frame.chat)):
                     return frame
@@ -115,7 +115,7 @@ async def test_a_tab_is_painted_a_few_times_a_second_while_a_document_is_read(ho
     await house.ask("long.pdf", long_pdf())
     loop = asyncio.get_running_loop()
     times: list[float] = []
-    async with asyncio.timeout(60), aclosing(house.frames.follow(house.view)) as frames:
+    async with asyncio.timeout(180), aclosing(house.frames.follow(house.view)) as frames:
         async for frame in frames:
             if frame is not None and "#do-asknow-" in str(frame.chat):
                 times.append(loop.time())

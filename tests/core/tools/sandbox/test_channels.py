@@ -41,5 +41,5 @@ async def test_a_kernel_that_missed_the_first_question_is_asked_again(tmp_path: 
             reply = session.msg("kernel_info_reply", {}, parent=asked)
             await shell.send_multipart([identity, *session.serialize(reply)])
 
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(180):
             await asyncio.gather(channels.ready(), answer())
