@@ -6,7 +6,7 @@ import asyncio
 import json
 import logging
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -279,9 +279,20 @@ async def test_questions_that_are_made_up_are_refused_and_change_nothing(sandbox
     assert sandbox.get("/readyz") == (200, {"ready": True})
 
 
+def kernels_below(process: psutil.Process) -> set[int]:
+    """The ids of the interpreters' processes below one."""
+    found: set[int] = set()
+    for one in process.children(recursive=True):
+        with suppress(psutil.NoSuchProcess):  # it ended meanwhile
+            if "kernel.py" in " ".join(one.cmdline()):
+                found.add(one.pid)
+    return found
+
+
 async def test_a_reply_has_its_code_run_there_and_starts_no_kernel_here(sandbox: AppProcess, tmp_path: Path) -> None:
     call = Say(calls=(("code_interpreter", json.dumps({"code": PLOT})),))
     settings = Settings.load(home=tmp_path / "home", sandbox=sandbox.url, sandbox_secret=SECRET, code="auto")
+    before = kernels_below(psutil.Process())  # of other tests of this process
     async with Engine(settings, model=ScriptedModel(call, "Here it is.")) as engine:
         changed = asyncio.Event()
         leave = engine.on_change(lambda *_: changed.set())
@@ -299,9 +310,10 @@ async def test_a_reply_has_its_code_run_there_and_starts_no_kernel_here(sandbox:
         reply = (await engine.stores.of("alice").conversations.thread(talk.id))[-1]
         (result,) = [part for part in reply.parts if part.role == FUNCTION and part.name == "code_interpreter"]
         assert [item.type for item in result.items if item.type != "text"] == ["image", "file"]
-        here = [one for one in psutil.Process().children(recursive=True) if "kernel.py" in " ".join(one.cmdline())]
-        of_sandbox = psutil.Process(sandbox.process.pid if sandbox.process else 0).children(recursive=True)
-        assert {one.pid for one in here} <= {one.pid for one in of_sandbox}
+        assert sandbox.process is not None
+        of_sandbox = kernels_below(psutil.Process(sandbox.process.pid))
+        assert of_sandbox
+        assert kernels_below(psutil.Process()) <= before | of_sandbox
         toolbox = engine.toolbox.of("alice")
         listed = tools_data(await toolbox.listed(), toolbox.interpreter(), Words("en"))
         noted = next(one["noted"] for one in listed if one["name"] == "code_interpreter")
