@@ -465,15 +465,15 @@ class DocumentStore:
 
     async def is_being_read(self, digest: str) -> bool:
         """Whether a document of the owner with this content (SHA-256) is being read, or waits for it."""
-        those = select(documents.c.owner_id, documents.c.status)
-        known, fresh = (
-            those.where(documents.c.library_id == digest),
-            those.join(files, files.c.id == documents.c.file_id),
-        )
-        queries = (known, fresh.where(files.c.sha256 == digest))  # each by its index: an owner may have very many
-        return await self._database.read(
-            lambda c: any((self._owner, "reading") == tuple(row) for query in queries for row in c.execute(query))
-        )
+        states = select(documents.c.owner_id, documents.c.status)
+        known = states.where(documents.c.library_id == digest)
+        fresh = states.join(files, files.c.id == documents.c.file_id).where(files.c.sha256 == digest)
+
+        def look(connection: Connection) -> bool:
+            found = (connection.execute(query).all() for query in (known, fresh))  # each by its index
+            return any((self._owner, "reading") == tuple(row) for rows in found for row in rows)
+
+        return await self._database.read(look)
 
     async def read(self) -> dict[str, str]:
         """The owner's documents that were read, all or some of it: their ids in the owner's index, by their own."""

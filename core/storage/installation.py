@@ -29,7 +29,8 @@ _LOG: Final = logging.getLogger(__name__)
 _ID: Final = ".id"
 _LOOKED_AT: Final = 20
 _NEARLY_ALL: Final = 0.75
-_FILES: Final = select(files.c.id, files.c.owner_id, files.c.media_type)
+_AT: Final = func.row_number().over(order_by=(files.c.created_at, files.c.id))
+_FILES: Final = select(files.c.id, files.c.owner_id, files.c.media_type, _AT.label("at")).subquery()
 
 
 async def check_secret(database: Database, secret: str) -> None:
@@ -105,15 +106,14 @@ async def files_are_here(database: Database, folder: Path, *, keeps: bool = True
     return False
 
 
-def _some_files(connection: Connection) -> Sequence[Row[Any, Any, Any]]:
+def _some_files(connection: Connection) -> Sequence[Row[Any]]:
     """Files from all times: a folder that took in the latest alone has not got the others."""
-    count = connection.execute(select(func.count()).select_from(files)).scalar_one()
-    places = sorted({number * (count - 1) // (_LOOKED_AT - 1) for number in range(_LOOKED_AT)}) if count else []
-    found = (connection.execute(_FILES.order_by(files.c.created_at, files.c.id).offset(at).limit(1)) for at in places)
-    return [row for one in found for row in one]
+    last = connection.execute(select(func.count()).select_from(files)).scalar_one()
+    places = {1 + number * (last - 1) // (_LOOKED_AT - 1) for number in range(_LOOKED_AT)}
+    return connection.execute(select(_FILES).where(_FILES.c.at.in_(places))).all()
 
 
-def _has_nearly_all(folder: Path, rows: Sequence[Row[Any, Any, Any]]) -> bool:
+def _has_nearly_all(folder: Path, rows: Sequence[Row[Any]]) -> bool:
     names = (Path(folder_name(row.owner_id), f"{row.id}{suffix_for(row.media_type)}") for row in rows)
     try:
         return sum((folder / name).is_file() for name in names) >= _NEARLY_ALL * len(rows)

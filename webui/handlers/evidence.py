@@ -323,16 +323,14 @@ async def _show(
 ) -> None:
     drawn = await _draw(workspace, view, reply, place)
     if not drawn.is_there and place.document_id:
-        drawn = await _once_read(workspace, view, reply, place, look, drawn)
+        drawn = await _once_read(workspace, view, reply, place, look)
     if view.looks != look.number or (only_if_there and not drawn.is_there):
         return
     view.cover(look.over, EVIDENCE)
     view.place, view.evidence = drawn.place, drawn.markup
 
 
-async def _once_read(
-    workspace: Workspace, view: View, reply: ShownReply, place: Place, look: _Look, drawn: _Drawn
-) -> _Drawn:
+async def _once_read(workspace: Workspace, view: View, reply: ShownReply, place: Place, look: _Look) -> _Drawn:
     """The panel once its page was read, or after a second; what was brought in has replies before documents."""
     ends = time.monotonic() + _READ_WITHIN
     while await workspace.documents.is_being_read(place.document_id):
@@ -413,7 +411,9 @@ def _drawn(library: Library, reply: ShownReply, place: Place, words: Words, know
     listing = _listing(library, place, shown)
     start = listing.start if listing and listing.chunks else None
     state = _state(library, place.document_id)
-    nothing = "no_picture" if state == "ready" else "unread" if not known.is_read else "no_picture" if state else "gone"
+    nothing = "gone" if known.is_read else "unread"
+    if state == "ready" or (state and known.is_read):
+        nothing = "no_picture"
     opened, sound = _opened(library, reply, place), known.sound
     player = _player(sound, reply, place, opened, words) if sound is not None else ""
     markup = evidence_html(
