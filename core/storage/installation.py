@@ -12,7 +12,8 @@ from sqlalchemy import func, select
 
 from core.errors import SettingsError
 from core.storage.base import folder_name, is_id, new_id
-from core.storage.blobs import copy_bytes, put_new
+from core.storage.blobs import copy_bytes
+from core.storage.data_folder import make_folder, put_in_place
 from core.storage.files import suffix_for
 from core.storage.notes import FILES, MOVE, SECRET, keep_note, note_of, print_of, unfinished
 from core.storage.tables import files
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 _LOG: Final = logging.getLogger(__name__)
 _ID: Final = ".id"
+_PATIENCE: Final = 30  # seconds
 _LOOKED_AT: Final = 20
 _NEARLY_ALL: Final = 0.75
 _AT: Final = func.row_number().over(order_by=(files.c.created_at, files.c.id))
@@ -123,20 +125,23 @@ def _has_nearly_all(folder: Path, rows: Sequence[Row[Any]]) -> bool:
 
 def _id_of(folder: Path, *, makes: bool) -> str:
     """What a folder is known by; "" where nothing can be kept in it, which whoever adds a file is told."""
+    from filelock import FileLock
+
     place = folder / _ID
     draft = folder / f"{_ID}-{token_hex(4)}.part"
     try:
         if (known := _kept_in(place)) or not makes:
             return known
-        place.unlink(missing_ok=True)  # a half one
-        try:
-            copy_bytes(new_id().encode("ascii"), draft)
-            put_new(draft, place)
-        except FileExistsError:  # another process was quicker
-            pass
-        finally:
-            draft.unlink(missing_ok=True)
-        return _kept_in(place)
+        make_folder(folder)
+        with FileLock(folder / f"{_ID}.lock", timeout=_PATIENCE):  # of several that find none, one makes it
+            if known := _kept_in(place):
+                return known
+            try:
+                copy_bytes(new_id().encode("ascii"), draft)
+                put_in_place(draft, place)
+            finally:
+                draft.unlink(missing_ok=True)
+            return _kept_in(place)
     except OSError as error:
         _LOG.debug("The folder of files has no id: %s", error)
         return ""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import os
 import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import psycopg
@@ -118,19 +118,30 @@ async def test_a_folder_of_files_that_cannot_be_written_stops_nobody(opened: Dat
     assert await files_are_here(opened, tmp_path / "files"), "who adds a file is told"
 
 
-@pytest.mark.parametrize("has_links", [True, False], ids=["with links", "without links"])
 async def test_of_those_that_open_a_new_folder_at_once_all_know_it_by_one_id(
-    opened: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, has_links: bool
+    opened: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refused(*_: Any, **__: Any) -> None:
-        raise OSError(errno.EPERM, "no links here")
+    read, has_looked, others_are_done = Path.read_text, Event(), Event()
 
-    if not has_links:
-        monkeypatch.setattr(os, "link", refused)
+    def read_and_wait(place: Path, *args: Any, **others: Any) -> str:
+        try:
+            return read(place, *args, **others)
+        finally:
+            if place.name == ".id" and not has_looked.is_set():
+                has_looked.set()
+                assert others_are_done.wait(60)
+
     folder = tmp_path / "home" / "files"
-    assert all(await asyncio.gather(*(files_are_here(opened, folder) for _ in range(4 if has_links else 1))))
+    monkeypatch.setattr(Path, "read_text", read_and_wait)
+    slow = asyncio.create_task(files_are_here(opened, folder))
+    try:
+        assert await asyncio.to_thread(has_looked.wait, 60)
+        assert all(await asyncio.gather(*(files_are_here(opened, folder) for _ in range(3))))
+    finally:
+        others_are_done.set()
+    assert await slow, "it had found no id, and takes that of the others"
     assert await files_are_here(opened, folder)
-    assert [one.name for one in folder.iterdir()] == [".id"], "no draft is left"
+    assert sorted(one.name for one in folder.iterdir()) == [".id", ".id.lock"], "no draft is left"
     assert [oct(one.stat().st_mode & 0o777) for one in (folder, folder / ".id")] == ["0o700", "0o600"]
 
 
@@ -148,14 +159,13 @@ async def test_where_the_disk_was_full_no_half_of_an_id_stays(
     opened: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(_: bytes, target: Path) -> None:
-        target.parent.mkdir()
         target.touch()
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patched:
         patched.setattr(installation, "copy_bytes", full)
         assert await files_are_here(opened, tmp_path / "files")
-    assert list((tmp_path / "files").iterdir()) == []
+    assert [one.name for one in (tmp_path / "files").iterdir()] == [".id.lock"]
 
 
 async def test_who_only_asks_leaves_no_id_behind(opened: Database, tmp_path: Path) -> None:
