@@ -42,6 +42,7 @@ _QUICK = (
     "unix_socket_directories=",
     "listen_addresses=127.0.0.1",
 )
+_FOLLOWED = ("wal_level=replica", "max_wal_senders=4", "wal_sender_timeout=2s")
 _DIES_WITH_PARENT = 1  # PR_SET_PDEATHSIG
 
 
@@ -170,6 +171,21 @@ async def opened_form(request: pytest.FixtureRequest, folder: Path) -> Database:
 
 
 @contextmanager
+def standby_of(primary: PostgresServer) -> Iterator[PostgresServer]:
+    """Another PostgreSQL that follows one, which is started anew for that, to the end of a `with` block."""
+    primary.stop(signal.SIGINT)
+    primary.start(*_FOLLOWED)
+    standby = PostgresServer(_free_port(), primary.folder.with_name("standby"), primary.binaries)
+    copying = ("-D", str(standby.folder), "-d", primary.address("postgres"), "-R", "-c", "fast", "--no-sync")
+    _run(str(primary.binaries / "pg_basebackup"), *copying, **_account())
+    standby.start(*_FOLLOWED)
+    try:
+        yield standby
+    finally:
+        standby.stop()
+
+
+@contextmanager
 def running_postgres() -> Iterator[PostgresServer]:
     """A PostgreSQL, to the end of a `with` block."""
     binaries = _binaries()
@@ -245,7 +261,7 @@ def _listen(process: subprocess.Popen[bytes], said: deque[str], ready: threading
     with process.stderr:
         for line in iter(partial(process.stderr.readline), b""):
             said.append(line.decode(errors="replace"))
-            if b"ready to accept connections" in line:
+            if b"ready to accept" in line:  # "connections", or "read-only connections" as a standby
                 ready.set()
     ready.set()  # it has ended
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from psycopg.conninfo import make_conninfo
@@ -30,6 +31,10 @@ _USUAL: Final = {
     "-c tcp_keepalives_idle=30 -c tcp_keepalives_interval=10 -c tcp_keepalives_count=3",
 }
 
+_SEVERAL: Final = re.compile(
+    r"(?P<before>\w+://(?:[^/?#@]*@)?)(?P<hosts>[^/?#@]*,[^/?#@]*)(?P<rest>(?:[/?#].*)?)", re.DOTALL
+)
+_HOST: Final = re.compile(r"(?:\[(?P<long>[^\]]+)\]|(?P<host>[^:\[\]]+))(?::(?P<port>\d+))?")
 _BY_INDEX: Final = " -c enable_seqscan=off"
 
 
@@ -45,7 +50,7 @@ def engine_of(address: str, size: int, *, writes: bool = False) -> Engine:
     """
     url = _read(address)
     engine = create_engine(
-        url.set(drivername="postgresql+psycopg"),
+        url,
         isolation_level="AUTOCOMMIT",  # transactions are begun and ended above, by hand
         json_serializer=to_json,
         pool_size=size,
@@ -63,15 +68,13 @@ def engine_of(address: str, size: int, *, writes: bool = False) -> Engine:
 def conninfo_of(address: str) -> str:
     """The same connection for who speaks to the driver alone: an address is read in one way. Raises SettingsError."""
     url = _read(address)
-    said = url.translate_connect_args(username="user", database="dbname")
-    return make_conninfo(**said, **{name: _last(value) for name, value in url.query.items()}, **_unsaid(url))
+    return make_conninfo(**_said(url), **_unsaid(url))
 
 
 def named(address: str) -> str:
     """What a database is called in a sentence, without its password. Raises SettingsError."""
     url = _read(address)
-    port = f":{url.port}" if url.port else ""
-    return f"the database {url.database or url.username or ''} at {url.host or 'this machine'}{port}"
+    return f"the database {url.database or url.username or ''} at {' or '.join(_servers(url))}"
 
 
 def _unsaid(url: URL, more: str = "") -> dict[str, str]:
@@ -81,18 +84,53 @@ def _unsaid(url: URL, more: str = "") -> dict[str, str]:
         more: Options of the server beside the usual ones.
     """
     usual = {**_USUAL, "options": _USUAL["options"] + more}
+    if len(_servers(url)) > 1:
+        usual["target_session_attrs"] = "read-write"  # the others only follow it
     return {name: value for name, value in usual.items() if name not in url.query}
 
 
-def _last(value: str | tuple[str, ...]) -> str:
-    return value if isinstance(value, str) else value[-1]
+def _said(url: URL) -> dict[str, str]:
+    """What an address says, by libpq's names. Raises ArgumentError."""
+    said = cast("dict[str, object]", url.get_dialect()().create_connect_args(url)[1])
+    return {name: _last(value) for name, value in said.items()}
+
+
+def _last(value: object) -> str:
+    return str(cast("tuple[object, ...]", value)[-1] if isinstance(value, tuple) else value)
+
+
+def _servers(url: URL) -> list[str]:
+    """The servers that an address names, or this machine. Raises ArgumentError, ValueError."""
+    said = _said(url)
+    hosts, ports = (said.get(name, "").split(",") for name in ("host", "port"))
+    ports = ports * len(hosts) if len(ports) == 1 else ports
+    pairs = zip(hosts, ports, strict=True)
+    return [f"{host or 'this machine'}{port and ':'}{port}" for host, port in pairs]
+
+
+def _with_hosts(address: str) -> URL:
+    """An address in which several servers may stand where one usually does, as libpq takes it.
+
+    https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-MULTIPLE-HOSTS
+    """
+    found = _SEVERAL.fullmatch(address)
+    if found is None:
+        return make_url(address)
+    places = [_HOST.fullmatch(one) for one in found["hosts"].split(",")]
+    if None in places:
+        raise ValueError("no list of hosts")
+    named = [(one["host"] or one["long"], one["port"] or "5432") for one in places if one is not None]
+    hosts, ports = (",".join(part) for part in zip(*named, strict=True))
+    return make_url(f"{found['before']}{found['rest']}").update_query_dict({"host": hosts, "port": ports})
 
 
 def _read(address: str) -> URL:
     try:
-        url = make_url(address)
+        url = _with_hosts(address)
         # A host with @ is the end of a password, which nobody shall see.
         fine = url.drivername in KINDS and "@" not in (url.host or "")
+        url = url.set(drivername="postgresql+psycopg")
+        _servers(url)
     except (ArgumentError, ValueError):
         fine, url = False, None
     if not fine or url is None:

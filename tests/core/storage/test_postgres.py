@@ -16,6 +16,7 @@ import psycopg
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
+from psycopg.conninfo import conninfo_to_dict
 from sqlalchemy import Connection, insert, select, text
 
 from core.engine import Engine
@@ -32,6 +33,7 @@ from core.storage.migrations.postgres import bring_up_to_date
 from core.storage.migrations.steps import HEAD
 from core.storage.owner_settings import OwnerSettings
 from core.storage.postgres_database import PostgresDatabase
+from core.storage.postgres_engine import conninfo_of, engine_of, named
 from core.storage.run_news import RunRequest, RunRequests
 from core.storage.runs import AllRuns
 from core.storage.tables import files, metadata, owner_settings
@@ -68,6 +70,9 @@ async def test_the_steps_make_the_tables_that_the_program_uses(opened: Database)
 WRONG_ADDRESSES = {
     "no address": ("postgres", "storage_address"),
     "another kind": ("mysql://127.0.0.1/parlour", "storage_address"),
+    "a list that ends too early": ("postgresql://postgres@{server},/parlour", "storage_address"),
+    "a list with a word for a port": ("postgresql://postgres@{server},127.0.0.1:port/parlour", "storage_address"),
+    "more ports than servers": ("postgresql://postgres@/parlour?host=a,b&port=1,2,3", "storage_address"),
     "nobody listens": ("postgresql://parlour@127.0.0.1:1/parlour", "storage_gone"),
     "no such database": ("postgresql://postgres@{server}/nowhere", "storage_missing"),
     "no such name": ("postgresql://nobody@{server}/postgres", "storage_password"),
@@ -86,6 +91,29 @@ async def test_a_database_that_cannot_be_used_is_one_sentence(
         await Database.open(address.format(server=f"127.0.0.1:{postgres_server.port}"))
     assert caught.value.words_key == key
     assert "\n" not in str(caught.value).partition("\nMore about it")[0]
+
+
+SEVERAL = {
+    "one": ("postgresql://p:a,b@one:7/parlour", "one", "7", "one:7"),
+    "several": ("postgresql://p:a,b@one:7,two:8/parlour?sslmode=require", "one,two", "7,8", "one:7 or two:8"),
+    "ports unsaid": ("postgres://one,two:8/parlour", "one,two", "5432,8", "one:5432 or two:8"),
+    "by number": ("postgresql://p@[::1]:7,[::2]/parlour", "::1,::2", "7,5432", "::1:7 or ::2:5432"),
+    "beside the place": ("postgresql://p@/parlour?host=one,two&port=7,8", "one,two", "7,8", "one:7 or two:8"),
+    "one by one": ("postgresql://p@/parlour?host=one:7&host=two:8", "one,two", "7,8", "one:7 or two:8"),
+    "unsaid": ("postgresql:///parlour", None, None, "this machine"),
+}
+
+
+@pytest.mark.parametrize(("address", "host", "port", "told"), SEVERAL.values(), ids=SEVERAL)
+def test_an_address_may_name_several_servers_and_all_that_connect_read_it_alike(
+    address: str, host: str | None, port: str | None, told: str
+) -> None:
+    engine = engine_of(address, 1)
+    for read in (conninfo_to_dict(conninfo_of(address)), *engine.dialect.create_connect_args(engine.url)[1:]):
+        assert (read.get("host"), str(read["port"]) if "port" in read else None) == (host, port)
+    assert named(address) == f"the database parlour at {told}"
+    wanted = "read-write" if "or" in told.split() else None
+    assert conninfo_to_dict(conninfo_of(address)).get("target_session_attrs") == wanted
 
 
 async def test_who_is_let_in_no_more_meets_a_storage_error_and_goes_on_when_that_is_over(
