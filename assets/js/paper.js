@@ -10,7 +10,7 @@ const MARKS = ['.p-strong', '.p-m3', '.p-hl.p-on', '.p-m2'];
 const AGAIN = 1500;  // milliseconds
 const SELDOM = 15000;
 const PASSAGE = '.p-hl.p-on';
-let shown = { place: '', desk: null, at: null };
+let shown = { place: '', desk: null, at: null, put: '', mark: '' };
 let listed = '';
 let stayed = 0;
 
@@ -57,10 +57,15 @@ export function unfold(button) {
   button.setAttribute('aria-expanded', String(open));
 }
 
+const strongest = (desk) => MARKS.find((one) => desk?.querySelector(one)) ?? '';
+
+const placeOf = (desk) => [desk.scrollLeft, desk.scrollTop];
+
 function toMark(page) {
   shown.at = null;
   const desk = page?.querySelector('.p-desk');
-  const kind = desk && MARKS.find((one) => desk.querySelector(one));
+  const kind = strongest(desk);
+  shown.mark = kind;
   if (!kind) return;
   const here = desk.getBoundingClientRect();
   const leftOf = (selector) => Math.min(...[...desk.querySelectorAll(selector)].map((one) => one.getBoundingClientRect().left - here.left));
@@ -70,6 +75,7 @@ function toMark(page) {
   const [mark, passage] = [leftOf(kind), leftOf(`${kind}, ${PASSAGE}`)];
   const left = mark - passage > desk.clientWidth - 92 ? mark : passage;
   if (left < 0 || mark > desk.clientWidth - 60) desk.scrollLeft += left - 32;
+  shown.put = placeOf(desk).join();
 }
 
 // The list of all passages comes into sight when it is unfolded or turned; else what is open in it, or above it.
@@ -139,7 +145,9 @@ function showMark() {
   if (!page) return;
   page.querySelectorAll('.p-sheet img').forEach(arrived);
   sharpen();
-  if (isSame && shown.at) desk?.scrollTo(...shown.at);  // drawn anew because a list was unfolded
+  const isPut = !shown.at || shown.at.join() === shown.put;  // nobody has scrolled it since
+  const isFound = isPut && strongest(desk) !== shown.mark;  // what is cited is known now that the page was read
+  if (isSame && shown.at && !isFound) desk?.scrollTo(...shown.at);  // drawn anew because a list was unfolded, say
   else toMark(page);
   toListed(page)?.scrollIntoView({ block: 'nearest' });
   if (isSame || wide.matches || root.dataset.evidence !== 'open' || Date.now() - stayed < 3000) return;
@@ -148,7 +156,7 @@ function showMark() {
 
 function scrolled({ target }) {
   if (target.matches?.(ROLLS) && rolled.name) rolled.at = [target.scrollLeft, target.scrollTop];
-  if (target === shown.desk) shown.at = [target.scrollLeft, target.scrollTop];
+  if (target === shown.desk) shown.at = placeOf(target);
 }
 
 // A button that was pressed is drawn anew with its page: the keyboard stays on it.

@@ -80,13 +80,16 @@ class EmbeddedShelf:
             _keep_pages(db, piece)
             return records.get(db, document.id)
 
-    def half_read(self, document_id: str) -> list[KeptPages]:
+    def half_read(self, document_id: str, page: int | None = None) -> list[KeptPages]:
         """As of `Shelf`."""
         with self.file.reading() as db:
             if db.execute(_KEEPS_PAGES).fetchone() is None:
                 return []
-            asked = "SELECT last, made_by, data FROM half_read WHERE document_id = ? ORDER BY last"
-            return [KeptPages(*row) for row in db.execute(asked, (document_id,))]
+            asked = (
+                "SELECT last, made_by, data FROM half_read WHERE document_id = ? AND last >= ? ORDER BY last LIMIT ?"
+            )
+            some = (0, -1) if page is None else (page, 1)  # they follow each other
+            return [KeptPages(*row) for row in db.execute(asked, (document_id, *some))]
 
     def rename(self, document_id: str, name: str) -> None:
         """As of `Shelf`."""

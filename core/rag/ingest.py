@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 # Kinds of content that another parser makes when they are shown.
 _SHOWN_VERBATIM = frozenset({"sheet", "lines"})
-_RESUMABLE = "application/pdf"  # the one format whose parser can start at any page
+_RESUMABLE = frozenset({"application/pdf", "image/tiff"})  # formats whose parsers can start at any page
 
 _log = logging.getLogger(__name__)
 
@@ -342,7 +342,7 @@ class Ingestor:
             return self._index(draft, blocks, job, at_once=at_once)
         with path.open("rb") as stream:
             parser, media_type = parser_for(info.name, stream.read(HEAD), self._config.pdf_reader)
-        can_resume = media_type == _RESUMABLE and not at_once
+        can_resume = media_type in _RESUMABLE and not at_once
         kept, last = self._kept(document_id) if before and can_resume else ([], 0)
         there: Iterable[Found] = found_on(kept)
         if before and not last:

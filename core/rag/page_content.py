@@ -25,7 +25,7 @@ from core.rag.parsers.process import Limits, stream
 from core.rag.places import Places, units_of
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator, Sequence
+    from collections.abc import Generator, Iterable, Iterator, Sequence
     from pathlib import Path
     from typing import BinaryIO
 
@@ -103,6 +103,17 @@ class PageContent:
     def is_undrawn(self) -> bool:
         """Whether what it says stands nowhere in the picture of the page: the fields of a form that is XML alone."""
         return self.kind == "page" and bool(self.blocks) and not any(block.lines for block in self.blocks)
+
+
+def content_among(found: Iterable[Found], page: int) -> PageContent | None:
+    """A page among what a parser found, as `Contents.get` tells it; `None` where it is not there."""
+    shape, blocks = None, list[Block]()
+    for one in found:
+        if isinstance(one, PageShape) and one.page == page:
+            shape = one
+        elif isinstance(one, Block) and one.page == page:
+            blocks.append(one)
+    return PageContent("page", page, 1, 1, 1, 1, tuple(blocks), shape) if shape is not None else None
 
 
 @dataclass(slots=True)

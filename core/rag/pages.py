@@ -7,11 +7,13 @@ import json
 import logging
 import secrets
 import shutil
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from core.errors import DocumentError, NotFoundError
 from core.rag.document import required
-from core.rag.page_content import Contents
+from core.rag.half_read import found_on
+from core.rag.page_content import Contents, content_among, kind_of
 from core.rag.parsers import process
 from core.rag.parsers.catalog import PICTURES, renderer_of
 from core.rag.row_numbers import read
@@ -46,7 +48,7 @@ class Pages:
     def content(
         self, document_id: str, page: int | None = None, part: int | None = None, *, passage: Passage | None = None
     ) -> PageContent:
-        """The content of a page: its blocks with their places.
+        """The content of a page: its blocks with their places; of a PDF or TIFF as soon as the page was read.
 
         Args:
             page: From 1; `None` where it has none.
@@ -58,11 +60,21 @@ class Pages:
             StorageError: It cannot be kept.
         """
         document = self._require(document_id)
+        if page is not None and (found := self._read_so_far(document, page)) is not None:
+            return found
         near = self._shelf.height(passage) if passage and part is None else 0.0
         quote, runs = (passage.text, read(passage.rows)) if passage else ("", ())
         row = runs[0][0] if runs else None
         original = self._originals.path(document_id)
         return self._contents.get(document, original, page, part, quote=quote, near=near, row=row)
+
+    def _read_so_far(self, document: Document, page: int) -> PageContent | None:
+        """A page of a document that is being read, or was stopped: all of it is written down only at the end."""
+        if document.status == "ready" or kind_of(document.media_type) != "page":
+            return None
+        with suppress(DocumentError):  # damaged: the page comes at the end
+            return content_among(found_on(self._shelf.half_read(document.id, page)), page)
+        return None
 
     def writer(self, document_id: str, media_type: str) -> ContentWriter:
         """A writer for the content of a document that is being read, so that showing it needs no second reading.

@@ -242,8 +242,12 @@ class Shelf(Found, Protocol):
         """
         ...
 
-    def half_read(self, document_id: str) -> list[KeptPages]:
-        """The pages that are kept of a document whose reading has not come to its end, in their order."""
+    def half_read(self, document_id: str, page: int | None = None) -> list[KeptPages]:
+        """The pages that are kept of a document whose reading has not come to its end, in their order.
+
+        Args:
+            page: Only those that were kept together with this one.
+        """
         ...
 
     def rename(self, document_id: str, name: str) -> None:

@@ -23,6 +23,7 @@ from core.storage.people import KEEPERS, note_act
 from core.storage.statements import LENT_LIBRARIES, lent_to
 from core.storage.tables import (
     documents,
+    files,
     group_members,
     groups,
     lent,
@@ -350,6 +351,21 @@ class Lent:
             .limit(1)
         )
         return await self._database.read(lambda c: c.execute(query).scalar())
+
+    async def is_being_read(self, digest: str) -> bool:
+        """Whether a document with this content (SHA-256) is being read into a library lent to the owner, or waits.
+
+        Raises:
+            StorageError: The database failed.
+        """
+        reading = (
+            select(documents.c.id)
+            .join(libraries, libraries.c.id == documents.c.collection_id)
+            .where(documents.c.status == "reading", lent_to(self._owner))
+        )
+        known = reading.where(documents.c.library_id == digest)
+        fresh = reading.join(files, files.c.id == documents.c.file_id).where(files.c.sha256 == digest)
+        return await self._database.read(lambda c: any(c.execute(query).first() for query in (known, fresh)))
 
     def still(self, library_ids: Sequence[str]) -> bool:
         """Whether these libraries are all lent to the owner at this moment; it blocks this thread.

@@ -197,6 +197,14 @@ class Workspace:
         """The index that has a text of the owner's, or of a library that is lent to the owner; as `LentIndices`."""
         return self.services.lent.holding(document_id)
 
+    async def is_being_read(self, document_id: str) -> bool:
+        """Whether a document with this text is being read: the owner's, or of a library that is lent to the owner.
+
+        Args:
+            document_id: The text's id in the index, the SHA-256 of the file.
+        """
+        return await self.documents.is_being_read(document_id) or await self.stores.lent.is_being_read(document_id)
+
     async def shelf(self, library_id: str) -> Libraries | LentShelf:
         """What has a library: the owner's own, or one that is lent to the owner. Raises NotFoundError."""
         try:

@@ -5,53 +5,37 @@ from __future__ import annotations
 import asyncio
 import time
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from anyio import to_thread
 
-from core.errors import DocumentError, NotFoundError, ParlourError, StorageError
+from core.errors import NotFoundError, ParlourError
 from core.messages.computed import COMPUTED
 from core.rag.attribution import words_of
-from core.rag.citations import BETWEEN, claim_around, sentence_of, supporting_spans
-from core.rag.document import Passage
-from core.rag.page_content import kind_of
-from core.rag.places import letters_of, proof_on_page
-from core.rag.row_numbers import read
 from core.reading.senses import is_heard
 from core.runs.untold import untold
 from core.storage.kept_pages import kept_pages
-from webui.panels.evidence import UNREAD, Listing, Lists, ShownPage, ShownText, evidence_html
-from webui.panels.evidence_text import Found, form_rows
-from webui.panels.player import player_html, second_of
+from webui.handlers.evidence_drawn import FOUND, INSIDE, TRIED, Known, files_in, first_of, panel_of
+from webui.panels.evidence import UNREAD
 from webui.render.citations import BESIDE, claimed_sentences, marked_text
 from webui.views import EVIDENCE, Place, ShownReply
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Mapping, Sequence
+    from collections.abc import AsyncGenerator, Sequence
 
-    from core.rag.document import Document, Rectangle
+    from core.rag.document import Passage
     from core.rag.library import Library
-    from core.rag.page_content import PageContent
     from core.runs.reply import Reply
     from core.storage.base import FileRecord, StoredMessage
-    from core.storage.kept_pages import PagePlace
     from core.workspace.workspace import Workspace
     from webui.handlers.desk import Desk
-    from webui.panels.evidence import Shown
+    from webui.handlers.evidence_drawn import Drawn, KeptPages
     from webui.views import Panel, View
-    from webui.words import Words
 
-    KeptPages = Mapping[tuple[str, int], PagePlace]
-
-_TRIED = "try"  # what belongs to no reply, but to a question that was tried in a library: `try.<library>`
-_FOUND = "look"  # and to words that the palette found in a document: `look.<document>`
-_INSIDE = "inside"  # and to the files in a document: `inside.<document>`
 _DIGITS = 4  # of the number of a sentence
-_STEP = 50  # chunks of a document that are listed at once
 _READ_WITHIN = 1.0  # seconds for which a page that is still being read is waited for; then the script asks `again`
 _LOOKS_EVERY = 0.25
-_NOWHERE = (NotFoundError, DocumentError, StorageError)
 
 
 async def cited(desk: Desk, view: View, message_id: str, number: int, occurrence: int = 0) -> None:
@@ -90,7 +74,7 @@ async def tried(desk: Desk, view: View, library_id: str, question: str, number: 
         opened = next((passage for passage in reply.passages if passage["number"] == number), None)
         if opened is None:
             raise NotFoundError("There is no such passage.")
-        place = Place(f"{_TRIED}.{library_id}", str(opened["document_id"]), opened["page"], None, number)
+        place = Place(f"{TRIED}.{library_id}", str(opened["document_id"]), opened["page"], None, number)
         await _show(workspace, view, reply, place, look)
 
 
@@ -110,7 +94,7 @@ async def found(desk: Desk, view: View, document_id: str, chunk: int, text: str)
         async with workspace.holding(document_id) as library:
             passage = await to_thread.run_sync(library.pages.chunk, document_id, chunk)
         reply = _found(text or passage.text, [passage])
-        place = Place(f"{_FOUND}.{document_id}", document_id, passage.page, None, 1)
+        place = Place(f"{FOUND}.{document_id}", document_id, passage.page, None, 1)
         await _show(workspace, view, reply, place, look)
 
 
@@ -130,11 +114,11 @@ async def inside(desk: Desk, view: View, record_id: str) -> None:
         if record.conversation_id != view.shown_id or document_id is None:
             raise NotFoundError("There is no such document.")
         async with _holding(workspace, document_id) as library:
-            files = await to_thread.run_sync(_files_in, library, document_id)
+            files = await to_thread.run_sync(files_in, library, document_id)
         if not files:
             raise NotFoundError("There is no such document.")
         reply = replace(_found(record.name, files), doubted=(record.name,))  # no words of it are cited
-        await _show(workspace, view, reply, Place(f"{_INSIDE}.{document_id}", document_id, None, None, 1), look)
+        await _show(workspace, view, reply, Place(f"{INSIDE}.{document_id}", document_id, None, None, 1), look)
 
 
 async def again(desk: Desk, view: View) -> None:
@@ -144,7 +128,7 @@ async def again(desk: Desk, view: View) -> None:
         return
     try:
         async with desk.reading(view) as workspace:
-            is_read = not await workspace.documents.is_being_read(place.document_id)
+            is_read = not await workspace.is_being_read(place.document_id)
             reply = place.found or await _reply(desk, workspace, view, place.message_id)
             drawn = await _draw(workspace, view, reply, place, is_read=is_read)
     except ParlourError:  # deleted meanwhile, say: what stands there stays, and is not asked for again
@@ -184,7 +168,7 @@ async def listed(desk: Desk, view: View, start: int) -> None:
     async with desk.reading(view) as workspace:
         if start == 0 and place.listing is None:
             async with _holding(workspace, place.document_id) as library:
-                start = await to_thread.run_sync(_first_of, library, place)
+                start = await to_thread.run_sync(first_of, library, place)
         reply = await _reply(desk, workspace, view, place.message_id)
         await _show(workspace, view, reply, replace(place, listing=max(start, -1)), look)
 
@@ -237,7 +221,7 @@ async def _reply(desk: Desk, workspace: Workspace, view: View, message_id: str) 
     in it.
     """
     replied, _, claim = message_id.partition(".")
-    if replied in {_TRIED, _FOUND, _INSIDE}:
+    if replied in {TRIED, FOUND, INSIDE}:
         place = _open_place(view)
         if place.message_id != message_id or place.found is None:
             raise NotFoundError("This is not shown any more.")
@@ -322,7 +306,7 @@ async def _show(
     workspace: Workspace, view: View, reply: ShownReply, place: Place, look: _Look, *, only_if_there: bool = False
 ) -> None:
     drawn = await _draw(workspace, view, reply, place)
-    if not drawn.is_there and place.document_id:
+    if not drawn.is_whole and place.document_id:
         drawn = await _once_read(workspace, view, reply, place, look)
     if view.looks != look.number or (only_if_there and not drawn.is_there):
         return
@@ -330,10 +314,10 @@ async def _show(
     view.place, view.evidence = drawn.place, drawn.markup
 
 
-async def _once_read(workspace: Workspace, view: View, reply: ShownReply, place: Place, look: _Look) -> _Drawn:
+async def _once_read(workspace: Workspace, view: View, reply: ShownReply, place: Place, look: _Look) -> Drawn:
     """The panel once its page was read, or after a second; what was brought in has replies before documents."""
     ends = time.monotonic() + _READ_WITHIN
-    while await workspace.documents.is_being_read(place.document_id):
+    while await workspace.is_being_read(place.document_id):
         drawn = await _draw(workspace, view, reply, place, is_read=False)
         if drawn.is_there or time.monotonic() > ends or view.looks != look.number:
             return drawn
@@ -341,11 +325,11 @@ async def _once_read(workspace: Workspace, view: View, reply: ShownReply, place:
     return await _draw(workspace, view, reply, place)
 
 
-async def _draw(workspace: Workspace, view: View, reply: ShownReply, place: Place, *, is_read: bool = True) -> _Drawn:
+async def _draw(workspace: Workspace, view: View, reply: ShownReply, place: Place, *, is_read: bool = True) -> Drawn:
     sound = await _sound(workspace, view.shown_id, place.document_id)
-    known = _Known(await _kept_pages(workspace, view.shown_id), sound, is_read=is_read)
+    known = Known(await _kept_pages(workspace, view.shown_id), sound, is_read=is_read)
     async with _holding(workspace, place.document_id) as library:
-        return await to_thread.run_sync(_drawn, library, reply, place, view.words, known)
+        return await to_thread.run_sync(panel_of, library, reply, place, view.words, known)
 
 
 @asynccontextmanager
@@ -376,223 +360,3 @@ async def _kept_pages(workspace: Workspace, conversation_id: str) -> KeptPages:
         return kept_pages(await workspace.conversations.settings(conversation_id))
     except NotFoundError:  # a library is looked at, and no conversation is open
         return {}
-
-
-# ---- in a thread
-
-
-class _Known(NamedTuple):
-    """What is known of the document beside the index.
-
-    Args:
-        pages: Pictures that came along without their documents.
-        sound: The recording whose transcript it is.
-        is_read: Whether it is no longer being read.
-    """
-
-    pages: KeptPages
-    sound: FileRecord | None
-    is_read: bool
-
-
-@dataclass(frozen=True, slots=True)
-class _Drawn:
-    """The panel, and whether the document has what it shows."""
-
-    place: Place
-    markup: str
-    is_there: bool
-
-
-def _drawn(library: Library, reply: ShownReply, place: Place, words: Words, known: _Known) -> _Drawn:
-    shown, cited_in_text = _shown(library, reply, place)
-    if shown is None:
-        shown = _kept_page(reply, place, known.pages)
-    listing = _listing(library, place, shown)
-    start = listing.start if listing and listing.chunks else None
-    state = _state(library, place.document_id)
-    nothing = "gone" if known.is_read else "unread"
-    if state == "ready" or (state and known.is_read):
-        nothing = "no_picture"
-    opened, sound = _opened(library, reply, place), known.sound
-    player = _player(sound, reply, place, opened, words) if sound is not None else ""
-    markup = evidence_html(
-        reply.passages,
-        place.number,
-        words,
-        message_id=place.message_id,
-        page=shown,
-        lists=Lists(reply.uncited, cited_in_text, listing, _why(reply, place, words), nothing, player),
-    )
-    return _Drawn(replace(place, listing=start, found=reply if reply.sought else None), markup, shown is not None)
-
-
-def _shown(library: Library, reply: ShownReply, place: Place) -> tuple[Shown | None, tuple[tuple[int, int], ...]]:
-    """What is shown of the page, and what is cited of the open passage; `None` where the document is gone."""
-    opened = _opened(library, reply, place)
-    has_mark = opened is not None and place.number is not None and not _is_doubted(reply, place)
-    said = sentence_of(reply.text, place.number or 0, place.occurrence) if has_mark else ""
-    cited_in_text = tuple(supporting_spans(said, opened.text)) if opened and said else ()
-    try:
-        document = library.document(place.document_id)
-        if kind_of(document.media_type) == "page":
-            content = _content(library, place)
-            if content is None or not content.is_undrawn:
-                return _page(library, document, place, opened, said, content), cited_in_text
-        return _text(library, document, reply, place, opened, cited_in_text), cited_in_text
-    except _NOWHERE:
-        return None, cited_in_text
-
-
-def _player(sound: FileRecord, reply: ShownReply, place: Place, opened: Passage | None, words: Words) -> str:
-    """The recording at the second at which what is cited is said."""
-    said = sentence_of(reply.text, place.number, place.occurrence) if place.number is not None else ""
-    second = second_of(said, opened.text) if opened is not None else 0
-    return player_html(sound.id, second, sound.name, words, moving=sound.media_type.startswith("video/"))
-
-
-def _kept_page(reply: ShownReply, place: Place, kept: KeptPages) -> ShownPage | None:
-    """The picture of the page that came along with the conversation, without its document."""
-    there = kept.get((place.document_id, place.page)) if place.page is not None else None
-    if there is None:
-        return None
-    named = (str(one.get("document") or "") for one in reply.passages if one.get("document_id") == there.document_id)
-    size = (there.width, there.height)
-    return ShownPage(there.document_id, next(named, ""), there.page, None, size, file=there.file)
-
-
-def _is_doubted(reply: ShownReply, place: Place) -> bool:
-    """Whether the sentence that the open passage is shown for is marked as unproved: nothing is its proof then."""
-    if reply.sought or not reply.doubted or place.number is None:
-        return bool(reply.doubted)
-    said = words_of(claim_around(reply.text, place.number, place.occurrence))
-    return any(words_of(one) == said for one in reply.doubted)
-
-
-def _why(reply: ShownReply, place: Place, words: Words) -> str:
-    """What the passages were searched for, where it is not the reply that found them."""
-    if not reply.sought:
-        return ""
-    if place.message_id.startswith(f"{_FOUND}."):
-        return words("evidence.looked_for", words=reply.sought)
-    if place.message_id.startswith(f"{_INSIDE}."):
-        return words("evidence.inside", name=reply.sought, n=len(reply.passages))
-    if place.message_id.startswith(f"{_TRIED}."):
-        return words("evidence.tried", question=reply.sought)
-    return words("claims.closest" if reply.doubted else "claims.again", claim=reply.sought)
-
-
-def _files_in(library: Library, document_id: str) -> list[Passage]:
-    """How each file within a document begins, under its own name: files are its outermost headings."""
-    first: dict[str, Passage] = {}
-    for one in library.context.whole([document_id]):
-        if one.heading:
-            first.setdefault(one.heading.split(BETWEEN)[0], one)
-    return [replace(one, document=name) for name, one in first.items()]
-
-
-def _state(library: Library, document_id: str) -> str | None:
-    """How far a document is in the index; `None` where it is not there."""
-    try:
-        return library.document(document_id).status
-    except _NOWHERE:
-        return None
-
-
-def _opened(library: Library, reply: ShownReply, place: Place) -> Passage | None:
-    """The passage that is open: one of the reply's, or one chosen from the list."""
-    try:
-        if place.chunk is not None:
-            return library.pages.chunk(place.document_id, place.chunk)
-        found = next((one for one in reply.passages if one["number"] == place.number), None)
-        return Passage.from_dict({"score": 0.0, **found}) if found else None
-    except (KeyError, TypeError, ValueError, *_NOWHERE):
-        return None
-
-
-def _content(library: Library, place: Place) -> PageContent | None:
-    """What stands on a page; `None` where that cannot be known."""
-    try:
-        return library.pages.content(place.document_id, place.page)
-    except _NOWHERE:
-        return None
-
-
-def _page(
-    library: Library, document: Document, place: Place, opened: Passage | None, said: str, content: PageContent | None
-) -> ShownPage | None:
-    if place.page is None:
-        return None
-    return ShownPage(
-        document_id=document.id,
-        document=document.name,
-        page=place.page,
-        pages=document.pages,
-        size=library.page_size(document.id, place.page),
-        text_box=library.text_box(document.id, place.page),
-        cited=_printed(opened, said, content) if opened and said else (),
-        opened=opened.rectangles if opened and place.chunk is not None else (),
-        letters=letters_of(content.blocks) if content else 0.0,
-        figures=tuple(one.lines[0][1] for one in content.blocks if one.kind == "figure" and one.lines)
-        if content
-        else (),
-    )
-
-
-def _printed(opened: Passage, said: str, content: PageContent | None) -> tuple[Rectangle, ...]:
-    """Where what bears the sentence out stands on the page; nothing where that cannot be known."""
-    if opened.rows:  # computed from rows whose places are known: the sentence is nowhere on the page
-        return opened.rectangles
-    return proof_on_page([said], opened.text, content.blocks) if content else ()
-
-
-def _text(
-    library: Library,
-    document: Document,
-    reply: ShownReply,
-    place: Place,
-    opened: Passage | None,
-    cited_in_text: Sequence[tuple[int, int]],
-) -> ShownText:
-    passage = opened if opened and place.part is None else None
-    content = library.pages.content(document.id, place.page, place.part, passage=passage)
-    if content.is_undrawn:
-        content = replace(content, blocks=form_rows(content.blocks))
-    found = [
-        Found(
-            one["number"],
-            str(one.get("text") or ""),
-            is_open,
-            tuple(cited_in_text) if is_open else (),
-            read(str(one.get("rows") or "")),
-        )
-        for one in reply.passages
-        for is_open in (one["number"] == place.number,)
-        if one.get("document_id") == document.id and (content.page is None or one.get("page") == content.page)
-    ]
-    if opened and place.chunk is not None:
-        found.append(Found(None, opened.text, is_open=True))
-    pictured = any(block.source for block in content.blocks)
-    figures = {one.source: one.number for one in library.figures.of([document.id])} if pictured else {}
-    return ShownText(document.id, document.name, document.pages, content, tuple(found), figures)
-
-
-def _first_of(library: Library, place: Place) -> int:
-    """Where to begin listing: a little before the chunks of the page that is shown."""
-    if place.page is None:
-        return 0
-    return max(0, library.pages.position(place.document_id, page=place.page) - 2)
-
-
-def _listing(library: Library, place: Place, shown: Shown | None) -> Listing | None:
-    if shown is None:
-        return None
-    try:
-        total = library.document(place.document_id).chunks
-        if place.listing is None or place.listing < 0:
-            return Listing(place.document_id, total)
-        start = min(place.listing, max(0, total - 1))
-        chunks = library.pages.chunks(place.document_id, start, _STEP)
-    except _NOWHERE:
-        return None
-    return Listing(place.document_id, total, start, chunks, _STEP, place.page, place.chunk)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from core.llm.wire.cited import host_of
 from core.rag.document import numbered_as
-from webui.panels.evidence_page import ShownPage, picture
+from webui.panels.evidence_page import UNREAD, ShownPage, picture
 from webui.panels.evidence_text import ShownText, text_page
 from webui.render.citations import one_line, passage_label, passage_lines
 from webui.render.markup import escaped
@@ -18,13 +18,9 @@ if TYPE_CHECKING:
     from core.rag.document import Passage
     from webui.words import Words
 
-__all__ = ["Listing", "Lists", "Shown", "ShownPage", "ShownText", "evidence_html"]
+__all__ = ["UNREAD", "Listing", "Lists", "Shown", "ShownPage", "ShownText", "evidence_html"]
 
 Shown: TypeAlias = ShownPage | ShownText
-
-
-UNREAD = " data-unread"
-"""Where a page is still being read; `assets/js/paper.js` asks for it again."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
 Box: TypeAlias = tuple[float, float, float, float]
 
+UNREAD = " data-unread"
+"""Where a page, or what is cited on it, is still being read; `assets/js/paper.js` asks for it again."""
+
 _MARGIN = 16.0  # points around the text that the page is cropped to
 _LETTERS = 11.2  # pixels of letters, so that rounding leaves 11
 _ROOM = 376.0  # pixels of a page in the usual column on a laptop
@@ -37,6 +40,7 @@ class ShownPage:
         letters: The usual font size, in points; 0 where unknown.
         figures: Places of its figures, which are framed: under a marker their colours would be others.
         file: The id of its picture, where that is kept without its document: no other page of it can be shown.
+        is_unread: Whether it is not known yet where on it the cited sentence stands, for it is still being read.
     """
 
     document_id: str
@@ -50,6 +54,7 @@ class ShownPage:
     letters: float = 0.0
     figures: tuple[Box, ...] = ()
     file: str = ""
+    is_unread: bool = False
 
     @property
     def fine(self) -> bool:
@@ -109,7 +114,8 @@ def paper(page: ShownPage, inside: str, tabs_html: str, *, below: str = "", form
     fine = " p-fine" if page.fine else ""
     place = f"left:{-left / across:.4%};top:{-top / down:.4%};width:{width / across:.4%}"
     return (
-        f'<div class="p-desk" tabindex="0" role="region" aria-label="{escaped(page.document)}">'
+        f'<div class="p-desk" tabindex="0" role="region" aria-label="{escaped(page.document)}"'
+        f"{UNREAD if page.is_unread else ''}>"
         f'<div class="p-page{fine}" style="--crop:{across:.1f}/{down:.1f};--full:{width:.1f}/{height:.1f}">'
         f'<div class="p-paper"><div class="p-sheet{form}" style="{place}">{inside}</div></div>'
         f'<div class="p-tabs">{tabs_html}</div></div>{below}</div>'

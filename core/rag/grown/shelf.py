@@ -165,10 +165,12 @@ class PgShelf:
             row = [self._shelf, document, kept.last, kept.by, kept.data]
             db.execute(_KEEP_PAGES, row)
 
-    def half_read(self, document_id: str) -> list[KeptPages]:
+    def half_read(self, document_id: str, page: int | None = None) -> list[KeptPages]:
         """As of `Shelf`."""
         query = "SELECT last, made_by, data FROM shelf_half_read WHERE shelf = %(shelf)s AND document_id = %(document)s"
-        rows = self._rows(f"{query} ORDER BY last", document=writable(document_id))
+        query = f"{query} AND last >= %(page)s ORDER BY last LIMIT %(most)s"
+        most = None if page is None else 1  # they follow each other
+        rows = self._rows(query, document=writable(document_id), page=page or 0, most=most)
         return [KeptPages(last, by, bytes(data)) for last, by, data in rows]
 
     def _prepared(self, document: Document, chunks: Sequence[Chunk], first: int) -> list[list[Any]]:

@@ -71,7 +71,7 @@ class ParseOptions:
     Args:
         password: Opens it, if it is encrypted.
         pictures: Whether to use OCR, where the extra `ocr` is installed.
-        first_page: The page of a PDF to start from; those before it were read already.
+        first_page: The page of a PDF or TIFF to start from; those before it were read already.
         depth: In how many other documents it stands.
     """
 

@@ -41,8 +41,8 @@ class PictureParser:
         """Known by its first bytes."""
         return next((kind for mark, at, kind in _KINDS if head.startswith(mark, at)), "")
 
-    def parse(self, path: Path, name: str, options: ParseOptions = PLAIN) -> Iterator[Found]:  # noqa: ARG002 - all are asked alike
-        """A page for each picture in the file; lines that stand together are a paragraph.
+    def parse(self, path: Path, name: str, options: ParseOptions = PLAIN) -> Iterator[Found]:  # noqa: ARG002 - its bytes say all
+        """A page for each picture in the file, from the one asked for; lines that stand together are a paragraph.
 
         Raises:
             MissingExtraError: The extra `ocr` is not installed.
@@ -53,7 +53,7 @@ class PictureParser:
         with _opened(path) as image:
             count = _count(image)
             yield About(pages=count)
-            for number in range(1, count + 1):
+            for number in range(options.first_page, count + 1):
                 yield Scanned(number)
                 pixels, points = _pixels(_frame(image, number))
                 zoom = pixels.width / points[0]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import threading
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
@@ -12,13 +14,14 @@ from typing import Any
 
 import pytest
 
-from core.errors import DocumentError
+from core.errors import DocumentError, NotFoundError
 from core.rag import half_read
 from core.rag.document import About, Block, Document, PageShape, ReadingProgress, table
 from core.rag.draft import Piece
 from core.rag.half_read import KeptPages, found_on
 from core.rag.ingest import Ingestor
 from core.rag.library import Library
+from core.rag.page_content import PageContent
 from core.rag.parsers import process
 from core.rag.parsers.base import Invisible, ParseOptions, Scanned
 from core.rag.shelf import Shelf
@@ -88,6 +91,13 @@ def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[
     yield open_one
     for one in made:
         one.close()
+
+
+@pytest.fixture
+def tiff(tmp_path: Path) -> Path:
+    path = tmp_path / "scan.tiff"
+    path.write_bytes(b"II*\0 as far as anybody looks")
+    return path
 
 
 def shelf_of(library: Library) -> Shelf:
@@ -296,3 +306,56 @@ def test_no_more_is_kept_than_fits_and_what_follows_is_read_again(
     assert scan.read == list(range(kept[-1].last + 1, PAGES + 1))
     opened("whole").add(file)
     assert content_of(library) == content_of(opened("whole"))
+
+
+@pytest.mark.parametrize("kind", ["file", "tiff"])
+def test_a_page_that_was_read_is_there_with_its_places_while_the_next_ones_are_read(
+    kind: str, scan: Scan, opened: Callable[[str], Library], request: pytest.FixtureRequest
+) -> None:
+    path: Path = request.getfixturevalue(kind)
+    library, other = opened("read"), opened("read")
+    document_id = hashlib.sha256(path.read_bytes()).hexdigest()
+    seen: dict[int, tuple[int, PageContent]] = {}
+
+    def told(_: ReadingProgress) -> None:
+        for page in range(1, PAGES + 1):
+            with suppress(NotFoundError):
+                seen.setdefault(page, (len(scan.read), other.pages.content(document_id, page)))
+
+    assert library.add(path, progress=told).status == "ready"
+    for page in range(1, PAGES):
+        reached, content = seen[page]
+        assert reached == page + 1, "as soon as the next one is begun"
+        assert content == library.pages.content(document_id, page)
+        assert any(block.lines for block in content.blocks)
+
+
+def test_damaged_pages_are_shown_once_all_is_read(
+    scan: Scan, file: Path, opened: Callable[[str], Library], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert killed_after(opened("torn"), file, 20, monkeypatch)
+    library = opened("torn")
+    shelf = shelf_of(library)
+    (left,) = library.documents()
+    assert library.pages.content(left.id, 1).blocks
+    torn = [replace(one, data=one.data[:-5]) for one in shelf.half_read(left.id)]
+    with monkeypatch.context() as patch:
+        patch.setattr(shelf, "half_read", lambda *_: torn)
+        with pytest.raises(NotFoundError):
+            library.pages.content(left.id, 1)
+    library.add(file)
+    assert library.pages.content(left.id, 1).blocks
+    assert scan.read
+
+
+def test_a_picture_of_many_pages_is_read_on_behind_the_last_whole_one(
+    scan: Scan, tiff: Path, opened: Callable[[str], Library], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened("whole").add(tiff)
+    assert killed_after(opened("killed"), tiff, 20, monkeypatch)
+    before = max(scan.read[PAGES:])
+    assert before > 2
+    scan.read.clear()
+    opened("killed").add(tiff)
+    assert scan.read[0] in {before - 1, before}
+    assert content_of(opened("killed")) == content_of(opened("whole"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from playwright.sync_api import Page, Route, expect
 
 from tests.e2e.chat_steps import focus, switch_theme, until, wait_for_script
 from tests.webui.screen.stage import HOSTILE, PASSAGE, Stage
-from webui.panels.evidence import Lists, evidence_html
+from webui.panels.evidence import Lists, ShownPage, evidence_html
 
 Show = Callable[..., Page]
 
@@ -157,6 +158,33 @@ def test_a_page_that_is_still_being_read_comes_by_itself(show: Show, stage: Stag
     stage.until(lambda: stage.asked.count({"do": "again"}) > 1)
     stage.evidence = None
     expect(page.locator("#page .p-hl.p-on")).to_be_visible()
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_what_is_cited_is_marked_and_comes_into_sight_once_its_page_was_read_unless_somebody_reads_elsewhere(
+    show: Show, stage: Stage, turned: bool
+) -> None:
+    lines = tuple((72.0, 80.0 + 18.0 * line, 523.0, 92.0 + 18.0 * line) for line in range(38))
+    passages = [{**PASSAGE, "number": 1, "rectangles": lines}]
+    sheet = ShownPage("doc", "policy.pdf", 2, 3, (595.0, 842.0), (72.0, 80.0, 523.0, 790.0))
+    unread, known = replace(sheet, is_unread=True), replace(sheet, cited=lines[-2:])
+    stage.evidence = lambda words: evidence_html(passages, 1, words, message_id="r-1", page=unread)
+    page = show("answered", width=1280, height=560)
+    page.locator("#chat sup > a.cite").first.click()
+    expect(page.locator("#page .p-hl.p-on").first).to_be_visible()
+    expect(page.locator("#page .p-strong")).to_have_count(0)
+    desk = page.locator("#page .p-desk")
+    if turned:
+        desk.evaluate("desk => desk.scrollTo(0, 60)")
+        desk.evaluate(STANDS_STILL)
+    stage.until(lambda: stage.asked.count({"do": "again"}) > 1)
+    stage.evidence = lambda words: evidence_html(passages, 1, words, message_id="r-1", page=known)
+    expect(page.locator("#page .p-strong")).to_have_count(2)
+    if turned:
+        assert desk.evaluate("desk => desk.scrollTop") == 60
+    else:
+        expect(page.locator("#page .p-strong").first).to_be_in_viewport()
+    expect(page.locator("#page [data-unread]")).to_have_count(0)
 
 
 @pytest.mark.parametrize(("width", "height"), [(1024, 768), (390, 780)])

@@ -138,6 +138,14 @@ def test_a_picture_of_any_kind_is_accepted(tmp_path: Path, kind: str) -> None:
     assert picture.picture(path, 1, 1.0, [(10, 10, 50, 50)]).startswith(b"\x89PNG")
 
 
+def test_of_a_picture_of_many_pages_those_are_read_that_are_missing(tmp_path: Path) -> None:
+    path = tmp_path / "scan.tiff"
+    pages = [Image.new("RGB", (400, 300), "white") for _ in range(3)]
+    pages[0].save(path, save_all=True, append_images=pages[1:])
+    parsed = process.parse(path, "scan.tiff", "picture", Limits(), ParseOptions(first_page=3))
+    assert ([shape.page for shape in parsed.shapes], parsed.scanned) == ([3], [3])
+
+
 def test_the_words_of_a_photo_are_read_as_it_is_shown(tmp_path: Path) -> None:
     """Cameras store the picture as they were held, and say how to turn it."""
     exif = Image.Exif()
