@@ -519,11 +519,13 @@ class Runs:
 
     async def _watch(self, resume: Resume | None, every: float) -> None:
         while True:
-            self.elsewhere.answered.clear()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(every):  # `wait_for` would lose a cancelling that comes with the news
+                    await self.elsewhere.answered.wait()
+            is_asked = self.elsewhere.answered.is_set()
+            self.elsewhere.answered.clear()  # before the look: what is asked during it is looked at once more
             try:
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(self.elsewhere.answered.wait(), every)
-                if self.elsewhere.answered.is_set():
+                if is_asked:
                     await self._pick_up(await self._answered(await self._stores.runs.running()), resume)
                 else:
                     await self.recover(resume)

@@ -23,7 +23,7 @@ from core.runs.manager import Runs
 from core.runs.picking_up import begin, pick_up
 from core.runs.resumable import ResumableRun
 from core.runs.rows import rows_of
-from core.storage.base import QUEUED, EventRow, Lease, RunRecord
+from core.storage.base import QUEUED, WAITING, EventRow, Lease, RunRecord
 from core.storage.conversations import ConversationStore
 from core.storage.database import Database
 from core.storage.runs import RunStore
@@ -345,3 +345,40 @@ async def test_a_process_that_does_not_answer_is_said_to_be_so_and_what_was_aske
     with pytest.raises(ConflictError) as late:
         await talk.runs.of("alice").decide(talk.id, "call", Decision(allowed=True))
     assert late.value.words_key == "already_decided"
+
+
+async def test_what_is_asked_of_a_resting_run_during_a_look_is_looked_at_once_more(
+    talk: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await talk.store.create(talk.id, user=[], parent_id=None, worker=WAITING)
+    here, looks, again = Runs(talk.stores, worker="here"), list[str](), asyncio.Event()
+
+    async def asked(worker: str) -> list[Any]:
+        looks.append(worker)
+        if len(looks) == 1:
+            here.elsewhere.answered.set()  # too late for this look
+        else:
+            again.set()
+        return []
+
+    await here.watch(every=3600)
+    try:
+        monkeypatch.setattr(talk.stores.run_requests, "open", asked)
+        here.elsewhere.answered.set()
+        async with asyncio.timeout(60):
+            await again.wait()
+    finally:
+        await here.aclose()
+
+
+@pytest.mark.parametrize("turns", range(6))
+async def test_watching_ends_whatever_comes_at_the_same_moment(talk: Any, turns: int) -> None:
+    here = Runs(talk.stores, worker="here")
+    await here.watch(every=3600)
+    for _ in range(3):
+        await asyncio.sleep(0)  # it waits by now
+    here.elsewhere.answered.set()
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    async with asyncio.timeout(60):
+        await here.aclose()
