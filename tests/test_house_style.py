@@ -221,6 +221,13 @@ def test_what_becomes_a_number_is_looked_at_with_isdecimal() -> None:
     assert found == []
 
 
+def test_nothing_waits_by_what_loses_a_cancelling() -> None:
+    # Up to Python 3.11, `asyncio.wait_for` goes on as if nothing were where the task is cancelled at the moment when
+    # what it waits for comes: a task in a loop then never ends. `asyncio.timeout` does not.
+    loses = re.compile(r"asyncio\.wait_for\(|import wait_for\b")
+    assert not [str(path) for path in OURS if loses.search((ROOT / path).read_text(encoding="utf-8"))]
+
+
 def test_the_repository_holds_nothing_that_a_run_wrote_into_it() -> None:
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True).stdout.decode()
     tops = {name.partition("/")[0] for name in listed.split("\0") if "/" in name}

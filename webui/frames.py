@@ -525,14 +525,11 @@ async def _until_next(view: View, apart: float, latest: float) -> None:
     Ends after `latest` seconds, a second or less: Gradio notices that a page is gone only when it is given a frame.
     """
     began = time.monotonic()
-    try:
-        await asyncio.wait_for(view.wake.wait(), latest)
-    except TimeoutError:
-        return
-    rest = apart - (time.monotonic() - began)
-    if rest > 0:
-        with suppress(TimeoutError):
-            await asyncio.wait_for(view.urgent.wait(), rest)
+    with suppress(TimeoutError):
+        async with asyncio.timeout(latest):
+            await view.wake.wait()
+        async with asyncio.timeout(apart - (time.monotonic() - began)):
+            await view.urgent.wait()
 
 
 REFRESH: Final = 2.0

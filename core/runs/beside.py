@@ -119,7 +119,8 @@ class Beside:
             while True:
                 moved.clear()
                 try:
-                    await asyncio.wait_for(moved.wait(), None if self._runs.table.live else self._idle)
+                    async with asyncio.timeout(None if self._runs.table.live else self._idle):
+                        await moved.wait()
                 except TimeoutError:
                     return
 

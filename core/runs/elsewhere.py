@@ -254,7 +254,8 @@ class OwnersElsewhere:
         if found is not None:
             self._call(found[1])
         try:
-            await asyncio.wait_for(run.wait(), self._every.patience)
+            async with asyncio.timeout(self._every.patience):
+                await run.wait()
         except TimeoutError as error:
             raise _left_alone() from error
 

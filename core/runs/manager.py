@@ -520,7 +520,7 @@ class Runs:
     async def _watch(self, resume: Resume | None, every: float) -> None:
         while True:
             with suppress(TimeoutError):
-                async with asyncio.timeout(every):  # `wait_for` would lose a cancelling that comes with the news
+                async with asyncio.timeout(every):
                     await self.elsewhere.answered.wait()
             is_asked = self.elsewhere.answered.is_set()
             self.elsewhere.answered.clear()  # before the look: what is asked during it is looked at once more

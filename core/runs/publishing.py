@@ -73,7 +73,8 @@ class Publishing:
         while self._told:
             await self._new.wait()
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._urgent.wait(), self._pause)
+                async with asyncio.timeout(self._pause):
+                    await self._urgent.wait()
             self._new.clear()
             self._urgent.clear()
             began = time.perf_counter()

@@ -310,7 +310,8 @@ class Checkpoint:
             while not self._closing:
                 await self._new.wait()
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(self._now.wait(), _until_tick() if is_well else _AFTER_TROUBLE)
+                    async with asyncio.timeout(_until_tick() if is_well else _AFTER_TROUBLE):
+                        await self._now.wait()
                 self._new.clear()
                 self._now.clear()
                 is_well = await self._write()

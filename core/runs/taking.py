@@ -109,7 +109,7 @@ class Taking(Generic[Waits]):
             except Exception:  # noqa: BLE001 - logged below, and the next look may do better
                 _LOG.exception("What waits could not be taken up; this is tried again.")
             with suppress(TimeoutError):
-                async with asyncio.timeout(_EVERY):  # `wait_for` would lose a cancelling that comes with the news
+                async with asyncio.timeout(_EVERY):
                     await self.woken.wait()
                 # All hear of it at the same moment: who has less to do is a little quicker.
                 await asyncio.sleep(_SPREAD * (random() + self._busy() / self._sharing.most))  # noqa: S311 - no secret

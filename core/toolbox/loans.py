@@ -89,7 +89,8 @@ class Loan:
                 except StorageError as error:
                     _LOG.info("It is not known whether something is shared still: %s", error)
                 try:
-                    await asyncio.wait_for(look.wait(), _LOOKS if every is None else every)
+                    async with asyncio.timeout(_LOOKS if every is None else every):
+                        await look.wait()
                 except TimeoutError:
                     continue
                 look.clear()

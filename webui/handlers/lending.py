@@ -98,7 +98,8 @@ class LendingRoutes:
             looked, now = database.others(), await lent.standing()
             while now == seen and (rest := until - time.monotonic()) > 0 and not await request.is_disconnected():
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(changed.wait(), min(rest, _LOOKS))
+                    async with asyncio.timeout(min(rest, _LOOKS)):
+                        await changed.wait()
                 await database.look_for_others()
                 before, looked = looked, database.others()
                 if changed.is_set() or looked != before:

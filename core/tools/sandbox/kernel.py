@@ -364,7 +364,8 @@ class Kernel:
             if taken.entries > self._limits.entries:
                 return self._end(f"it made more than {self._limits.entries:,} files and folders")
             with suppress(TimeoutError):
-                await asyncio.wait_for(self.process.ended.wait(), _WATCH if self.busy else 4 * _WATCH)
+                async with asyncio.timeout(_WATCH if self.busy else 4 * _WATCH):
+                    await self.process.ended.wait()
         return None
 
     def _taken(self) -> Taken:

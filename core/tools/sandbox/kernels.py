@@ -285,7 +285,8 @@ class Kernels:
 
     async def _tested(self) -> Choice:
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._asked.wait(), self._patience)
+            async with asyncio.timeout(self._patience):
+                await self._asked.wait()
         self._trying = True
         try:
             if self._wanted == "off":

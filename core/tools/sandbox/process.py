@@ -113,7 +113,8 @@ class SandboxProcess:
         """End it, wait for that, and remove its folders."""
         self.kill()
         try:
-            await asyncio.wait_for(self.ended.wait(), _ENDING)
+            async with asyncio.timeout(_ENDING):
+                await self.ended.wait()
         except TimeoutError:
             _LOG.warning("A sandbox did not end when it was killed.")
         self.tidy()
