@@ -52,7 +52,7 @@ class Snapshots:
         swap to here, so that updates that fail again and again leave one snapshot, and push out no older ones.
 
         Returns:
-            Where it is; `None` where there was no draft.
+            Where it is; `None` where there was no draft, or another process gave it its name.
 
         Raises:
             sqlite3.Error: The snapshot cannot be read.
@@ -60,12 +60,22 @@ class Snapshots:
         """
         target = None
         if self._draft.exists():
-            with closing(sqlite3.connect(self._draft)) as connection:
-                (revision,) = connection.execute("SELECT version_num FROM alembic_version").fetchone()
-            target = self._free_name(f"{self._stem}-{revision}-{time.strftime('%Y%m%d-%H%M%S')}")
-            put_in_place(self._draft, target)
+            try:
+                target = self._named()
+            except (sqlite3.OperationalError, FileNotFoundError):
+                if self._draft.exists():
+                    raise
+        if target is not None:
             self._thin_out(target)
         self.clear()
+        return target
+
+    def _named(self) -> Path:
+        # It may be gone by now, and is not to be made anew as an empty file.
+        with closing(sqlite3.connect(f"{self._draft.absolute().as_uri()}?mode=ro", uri=True)) as connection:
+            (revision,) = connection.execute("SELECT version_num FROM alembic_version").fetchone()
+        target = self._free_name(f"{self._stem}-{revision}-{time.strftime('%Y%m%d-%H%M%S')}")
+        put_in_place(self._draft, target)
         return target
 
     def _free_name(self, beginning: str) -> Path:

@@ -97,7 +97,8 @@ def swap(copy: Path, live: sqlite3.Connection) -> None:
     """Put the content of `copy` into the database as one transaction. Raises sqlite3.Error."""
     live.execute("PRAGMA journal_mode=WAL")
     live.execute("PRAGMA synchronous=FULL")
-    with closing(sqlite3.connect(copy)) as source:
+    # A copy that is gone is an error: it would be made anew, and nothing be put in the place of everything.
+    with closing(sqlite3.connect(f"{copy.absolute().as_uri()}?mode=rw", uri=True)) as source:
         source.backup(live, pages=_PAGES)
     live.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 

@@ -35,12 +35,14 @@ def bring_up_to_date(path: Path) -> None:
             revision = _checked_revision(connection, path, scan=unclean)
             if revision in {None, HEAD} and connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
                 connection.execute("PRAGMA journal_mode=WAL")
+            if revision == HEAD:
+                # Of an update that was cut short when all but this was done; as long as the database is open here, no
+                # newer Parlour begins another one.
+                Snapshots(path).keep()
         if revision is None:
             run_steps(path)
         elif revision != HEAD:
             update(path)
-        else:
-            Snapshots(path).keep()  # of an update that was cut short when all but this was done
     except (sqlite3.Error, OSError) as error:
         raise translated(error, path) from error
 

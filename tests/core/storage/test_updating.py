@@ -12,6 +12,7 @@ from collections import namedtuple
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -268,3 +269,51 @@ def test_a_database_that_does_not_write_ahead_does_so_from_now_on(path: Path) ->
         connection.execute("PRAGMA journal_mode=DELETE")
     bring_up_to_date(path)
     assert rows(path, "PRAGMA journal_mode") == [("wal",)]
+
+
+@pytest.mark.parametrize("moment", ["looked at", "named"])
+def test_of_two_that_find_the_snapshot_of_a_killed_update_one_keeps_it(
+    path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    bring_up_to_date(path)
+    (snapshot,) = snapshots_of(path)
+    snapshot.rename(snapshot.with_name(".parlour-snapshot.part"))
+    other: list[object] = []
+
+    def after_the_other(real: Callable[..., Any]) -> Callable[..., Any]:
+        def called(*args: Any, **options: Any) -> Any:
+            if not other:
+                other.append("begins")
+                other.append(snapshots.Snapshots(path).keep())
+            return real(*args, **options)
+
+        return called
+
+    if moment == "named":
+        monkeypatch.setattr(snapshots, "put_in_place", after_the_other(snapshots.put_in_place))
+    else:
+        monkeypatch.setattr(snapshots.sqlite3, "connect", after_the_other(sqlite3.connect))
+    assert snapshots.Snapshots(path).keep() is None
+    monkeypatch.undo()
+    assert snapshots_of(path) == other[1:]
+    bring_up_to_date(path)
+
+
+def test_nobody_begins_an_update_while_another_opens_the_database(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bring_up_to_date(path)
+    kept: list[object] = []
+
+    def keep(one: snapshots.Snapshots) -> None:
+        with pytest.raises(ConflictError), updating.alone_with(path, 0.01):
+            pass
+        kept.append(one)
+
+    monkeypatch.setattr(snapshots.Snapshots, "keep", keep)
+    bring_up_to_date(path)
+    assert kept
+
+
+def test_a_copy_that_is_gone_takes_the_place_of_nothing(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as live, pytest.raises(sqlite3.OperationalError):
+        updating.swap(path.with_name("gone.db"), live)
+    assert rows(path, "SELECT title FROM conversations") == [("A trip",)]
