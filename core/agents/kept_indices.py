@@ -76,17 +76,22 @@ def kept_index(files: Sequence[str], config: RAGConfig) -> KeptIndex | None:
     name = hashlib.sha256(json.dumps(about).encode()).hexdigest()[:32]
     try:
         root = place()
-        folder = root / name
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        root.mkdir(parents=True, exist_ok=True)
         with FileLock(root / _GATE):
             lock = FileLock(root / f"{name}.{token_hex(8)}.lock", thread_local=False)
             lock.acquire()
-            (folder / _USED).touch()
-            remove_unused(root)
+            made = KeptIndex(root / name, lock)
+            try:
+                made.folder.mkdir(exist_ok=True, mode=0o700)  # not before: whoever holds the gate may remove it
+                (made.folder / _USED).touch()
+                remove_unused(root)
+            except OSError:
+                made.close()
+                raise
     except (OSError, RuntimeError) as error:
         _log.info("No index of files is kept: %s", error)
         return None
-    return KeptIndex(folder, lock)
+    return made
 
 
 def remove_unused(root: Path, *, now: float | None = None) -> list[Path]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from core.errors import BrokenDocumentError, DocumentError, NotFoundError
 from core.rag.index_file import translated
-from core.storage.data_folder import put_in_place
+from core.storage.data_folder import oldest_first, put_in_place
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -199,7 +199,7 @@ class Originals:
 
     def infos(self) -> Iterator[tuple[str, FileInfo]]:
         """The id and info of every stored document, the oldest first."""
-        for note in sorted(self._folder.glob("*.json"), key=lambda path: path.stat().st_mtime_ns):
+        for note in oldest_first(self._folder.glob("*.json")):
             try:
                 values = json.loads(note.read_text(encoding="utf-8"))
                 yield note.stem, FileInfo(str(values["name"]), values.get("page"), bool(values.get("is_text")))

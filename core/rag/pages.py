@@ -17,6 +17,7 @@ from core.rag.page_content import Contents, content_among, kind_of
 from core.rag.parsers import process
 from core.rag.parsers.catalog import PICTURES, renderer_of
 from core.rag.row_numbers import read
+from core.storage.data_folder import oldest_first
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
@@ -211,8 +212,7 @@ class Pictures:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             waiting.write_bytes(picture)
             waiting.replace(path)
-            old = sorted(path.parent.glob(f"*{path.suffix}"), key=lambda one: one.stat().st_mtime_ns)[:-_MOST]
-            for one in old:
+            for one in oldest_first(path.parent.glob(f"*{path.suffix}"))[:-_MOST]:
                 one.unlink(missing_ok=True)
         except OSError:
             waiting.unlink(missing_ok=True)

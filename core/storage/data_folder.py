@@ -7,13 +7,13 @@ import json
 import os
 import shutil
 import sqlite3
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from core.errors import ConflictError, NoSpaceError, StorageError
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Sequence
+    from collections.abc import Generator, Iterable, Sequence
     from pathlib import Path
 
     from sqlalchemy.exc import DBAPIError
@@ -54,6 +54,15 @@ def put_in_place(draft: Path, target: Path) -> None:
     sync_file(draft)
     draft.replace(target)
     sync_folder(target.parent)
+
+
+def oldest_first(paths: Iterable[Path]) -> list[Path]:
+    """Files by the time of their last change; one that is gone by the time it is looked at is left out."""
+    found: list[tuple[int, Path]] = []
+    for path in paths:
+        with suppress(FileNotFoundError):
+            found.append((path.stat().st_mtime_ns, path))
+    return [path for _, path in sorted(found, key=lambda one: one[0])]
 
 
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}

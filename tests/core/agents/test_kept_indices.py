@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from filelock import FileLock
 
 from core import Assistant, Message
 from core.agents import kept_indices
@@ -168,3 +169,34 @@ def test_a_model_is_told_which_documents_a_program_gave(place: Path, tmp_path: P
     assert "guide.md (MD, read)" in system
     assert "- Water" in system
     assert place.is_dir()
+
+
+def test_an_index_that_others_remove_before_it_is_held_is_made_anew(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = kept_index(["/a.txt"], RAGConfig())
+    assert first is not None
+    first.close()
+    used(first.folder, 31)
+    enter, removed = FileLock.__enter__, list[Path]()
+
+    def after_others(lock: FileLock) -> object:
+        if Path(lock.lock_file).name == "indices.lock" and not removed:
+            removed.extend(remove_unused(place))
+        return enter(lock)
+
+    monkeypatch.setattr(FileLock, "__enter__", after_others)
+    again = kept_index(["/a.txt"], RAGConfig())
+    assert removed == [first.folder]
+    assert again is not None
+    assert (again.folder, again.folder.is_dir()) == (first.folder, True)
+    again.close()
+
+
+def test_where_an_index_cannot_be_kept_no_lock_of_it_stays(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: object, **__: object) -> None:
+        raise PermissionError("not here")
+
+    monkeypatch.setattr(Path, "touch", refused)
+    assert kept_index(["/a.txt"], RAGConfig()) is None
+    assert list(place.glob("*.*.lock")) == []

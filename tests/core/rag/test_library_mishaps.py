@@ -162,6 +162,22 @@ def test_a_page_that_is_drawn_while_its_document_is_taken_out_is_not_kept(
     assert not (tmp_path / "library" / "pictures" / document.id).exists()
 
 
+def test_what_others_take_out_while_it_is_listed_keeps_nothing_from_being_opened_or_shown(
+    tmp_path: Path, long_pdf: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("core.rag.pages.process.picture", lambda *_: b"a picture")
+    originals = tmp_path / "library" / "originals"
+    originals.mkdir(parents=True)
+    (originals / f"{'0' * 64}.json").symlink_to("gone")  # a name that leads nowhere by the time it is looked at
+    with Library.open(tmp_path / "library") as library:
+        document = library.add(long_pdf)
+        pictures = tmp_path / "library" / "pictures" / document.id
+        (pictures / "1-50.png").symlink_to("gone")
+        assert library.page_image(document.id, 1) == b"a picture"
+        assert sorted(one.name for one in pictures.glob("*.png") if one.is_file()) == ["1-200.png"]
+    assert "not kept" not in caplog.text
+
+
 def test_copies_that_a_killed_process_left_are_deleted_after_a_day(tmp_path: Path) -> None:
     folder = tmp_path / "library" / "originals"
     folder.mkdir(parents=True)
