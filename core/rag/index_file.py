@@ -109,9 +109,7 @@ class IndexFile:
         self._idle: list[sqlite3.Connection] = []
         self._guard = threading.Lock()
         self._closed = False
-        self._given_up = path.with_name(f"{path.name}-given-up")
-        if self._given_up.exists():
-            self._given_up.unlink()
+        if _given_up(path).exists():
             raise DamagedIndexError("The library's file was found damaged.")
         try:
             with self.reading() as db:
@@ -187,7 +185,7 @@ class IndexFile:
 
     def give_up(self) -> None:
         """Record that the file is damaged beyond repair, so that the next opening starts anew."""
-        self._given_up.touch()
+        _given_up(self.path).touch()
 
     def close(self) -> None:
         """Close all connections; those in use close after use."""
@@ -274,8 +272,13 @@ def translated(error: sqlite3.DatabaseError | OSError) -> ParlourError:
     return StorageError(f"The library cannot be used: {why}.")
 
 
+def _given_up(path: Path) -> Path:
+    """Exists from when a file was found damaged beyond repair until it is moved aside."""
+    return path.with_name(f"{path.name}-given-up")
+
+
 def move_aside(path: Path) -> Path:
-    """Rename a damaged file and its companions; nothing is deleted."""
+    """Rename a damaged file and its companions; nothing of it is deleted. Raises OSError."""
     number = 1
     while (kept := path.with_name(f"{path.stem}.damaged-{number}{path.suffix}")).exists():
         number += 1
@@ -283,5 +286,6 @@ def move_aside(path: Path) -> Path:
         part = path.with_name(path.name + ending)
         if part.exists():
             part.replace(kept.with_name(kept.name + ending))
+    _given_up(path).unlink(missing_ok=True)
     _log.error("The library's file was damaged; it is kept as %s.", kept.name)
     return kept

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 # Kinds of content that another parser makes when they are shown.
 _SHOWN_VERBATIM = frozenset({"sheet", "lines"})
 _RESUMABLE = frozenset({"application/pdf", "image/tiff"})  # formats whose parsers can start at any page
+_PATIENCE = 30.0  # seconds for another process to begin a damaged index anew
 
 _log = logging.getLogger(__name__)
 
@@ -488,12 +489,22 @@ def open_index(path: Path) -> IndexFile:
     try:
         return IndexFile(path)
     except DamagedIndexError:
-        try:
-            restore_mark(path).touch()
-            move_aside(path)
-        except OSError as error:
-            raise translated(error) from error
-        return IndexFile(path)
+        return _begun_anew(path)
+
+
+def _begun_anew(path: Path) -> IndexFile:
+    from filelock import FileLock
+
+    try:
+        with FileLock(path.with_name(f"{path.name}.lock"), timeout=_PATIENCE):
+            try:
+                return IndexFile(path)  # another was quicker, and works with the new one
+            except DamagedIndexError:
+                restore_mark(path).touch()
+                move_aside(path)
+            return IndexFile(path)
+    except OSError as error:
+        raise translated(error) from error
 
 
 def restore_mark(path: Path) -> Path:

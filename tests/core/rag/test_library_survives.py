@@ -11,8 +11,10 @@ from pathlib import Path
 import pytest
 
 from core.errors import NoSpaceError, StorageError
+from core.rag import ingest
 from core.rag.document import Document
 from core.rag.document_locks import Job
+from core.rag.index_file import DamagedIndexError, IndexFile
 from core.rag.ingest import Ingestor
 from core.rag.library import Library
 from core.rag.originals import FileInfo
@@ -92,6 +94,41 @@ def test_a_damaged_file_is_moved_aside_and_everything_read_again(tmp_path: Path,
         assert {passage.text: (passage.document, passage.page) for passage in library.find("lamp")} == before
         assert library.page_picture(library.find("green")[0]).startswith(b"\x89PNG")
     assert (folder / "library.damaged-1.sqlite").read_bytes() == bad
+
+
+@pytest.mark.parametrize("damage", ["rubbish", "given up"])
+def test_of_several_that_find_the_file_damaged_one_moves_it_aside(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: str
+) -> None:
+    folder = tmp_path / "library"
+    with Library.open(folder) as library:
+        library.add_text("The lamp is green.", name="a.txt")
+    if damage == "rubbish":
+        (folder / "library.sqlite").write_bytes(b"rubbish" * 2000)
+    else:
+        (folder / "library.sqlite-given-up").touch()
+    quicker: list[Library] = []
+
+    class Slow(IndexFile):
+        """Another one has opened the library when this one has found that its file is damaged."""
+
+        def __init__(self, path: Path) -> None:
+            try:
+                super().__init__(path)
+            except DamagedIndexError:
+                monkeypatch.undo()
+                quicker.append(Library.open(folder))
+                raise
+
+    monkeypatch.setattr(ingest, "IndexFile", Slow)
+    with Library.open(folder) as library:
+        (other,) = quicker
+        with other:
+            assert other.is_intact()
+            other.add_text("The lamp was red.", name="b.txt")
+            assert {one.text for one in library.find("lamp")} == {"The lamp is green.", "The lamp was red."}
+    assert [one.name for one in folder.glob("library.damaged-*")] == ["library.damaged-1.sqlite"]
+    assert not (folder / "library.sqlite-given-up").exists()
 
 
 @pytest.mark.parametrize("end", [NoSpaceError("The disk is full."), KeyboardInterrupt()], ids=["full disk", "killed"])
