@@ -20,7 +20,8 @@ Rectangle: TypeAlias = tuple[float, float, float, float]
 _SAME_EDGE = 3.0  # points
 _CLOSE = 0.2  # of a line's height: the white between lines further apart is not marked
 _SLIDES = frozenset({".pptx", ".pptm", ".ppsx", ".ppt", ".pps"})
-_SHEETS = frozenset({".xlsx", ".xlsm", ".xlsb", ".xls", ".ods"})
+# Of a table in a text no part is numbered: one whose parts are is a workbook under another name.
+_SHEETS = frozenset({".xlsx", ".xlsm", ".xlsb", ".xls", ".ods", ".csv", ".tsv"})
 BlockKind: TypeAlias = Literal["heading", "paragraph", "table", "code", "figure"]
 
 

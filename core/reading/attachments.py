@@ -11,6 +11,7 @@ from core.errors import ModelRefusedError, ParlourError
 from core.messages.content import ContentItem
 from core.messages.invisible import Cleaned, noted, plain_line, without_invisible
 from core.messages.message import ASSISTANT, USER, Message
+from core.rag.parsers.archives import zip_kind
 from core.reading.senses import can_be_read, told_without
 from core.storage.base import FILE_ADDRESS
 from core.storage.files import suffix_for
@@ -103,17 +104,23 @@ def kind_of(file: Named) -> Kind:
             return "document"
 
 
-def true_name(name: str, media_type: str) -> str:
-    """What a picture, a recording or a film is called by what it is, where its name promises a document.
+def true_name(name: str, media_type: str, head: bytes = b"") -> str:
+    """What a file is called by what it is, where its name promises a document that it is not.
 
-    Its own name, where that promises none, or where nothing is known to call it instead.
+    Of pictures, recordings and films, and with `head` of office files and books, too, which are read under any name.
+    Its own name, where that promises no document, or where nothing is known to call it instead.
 
     Args:
         media_type: As `media_type_of` finds it.
+        head: Its first bytes.
     """
-    really = suffix_for(media_type) if media_type.startswith(("image/", "audio/", "video/")) else ""
     promised = PurePosixPath(name).suffix
-    return name.removesuffix(promised) + really if really and promised.lower() in _PROMISES_A_DOCUMENT else name
+    is_for_the_model = media_type.startswith(("image/", "audio/", "video/"))
+    really = suffix_for(media_type) if is_for_the_model else zip_kind(name, head)
+    # A newer form of what it promises (.xls, .xlsx) is what it says.
+    if not really or promised.lower() not in _PROMISES_A_DOCUMENT or really.startswith(promised.lower()):
+        return name
+    return name.removesuffix(promised) + really
 
 
 def user_message(text: str, files: Sequence[FileRecord], note: str = "", invisible: int = 0) -> Message:

@@ -116,31 +116,36 @@ class AttachingRoutes:
             return JSONResponse({}, 401, _PRIVATE)
         asked = await json_body(request, _LARGEST_REQUEST) or {}
         files, model = _offered(asked), ModelName.read(asked.get("model"))
+        words = self._words(request.headers.get("accept-language", ""))
         if files is None:
             return JSONResponse({}, 400, _PRIVATE)
         refused: dict[int, ParlourError] = {}
         renamed: dict[int, str] = {}
+        meant: list[str] = []
         before, taken = self._uploads.size_held(owner), list[_Offered]()
         async with self._engine.workspaces.open(owner) as workspace:
             for index, offered in enumerate(files):
-                file = replace(offered, name=true_name(offered.name, offered.media_type))
+                file = replace(offered, name=true_name(offered.name, offered.media_type, offered.head))
                 error = await self._advice(workspace, file, before, model)
                 error = error or await _no_turn(workspace, [*taken, file])
                 if error is not None:
                     refused[index] = error
+                    if file.name != offered.name:  # else nobody would know which file is meant
+                        meant.append(_by_content("attach.is_really", offered.name, file.name, words))
                     continue
                 before += file.size
                 taken.append(file)
                 if file.name != offered.name:
                     renamed[index] = file.name
-        words = self._words(request.headers.get("accept-language", ""))
         return JSONResponse(
             {
                 "refused": list(refused),
-                "said": refusal_text(list(refused.values()), words),
+                "said": "\n".join([*meant, *filter(None, [refusal_text(list(refused.values()), words)])]),
                 "later": any(error.words_key == _LEFT_OUT for error in refused.values()),
                 "renamed": {index: [name, files[index].media_type] for index, name in renamed.items()},
-                "noted": "\n".join(_read_as(files[index].name, name, words) for index, name in renamed.items()),
+                "noted": "\n".join(
+                    _by_content("attach.read_as", files[index].name, name, words) for index, name in renamed.items()
+                ),
             },
             headers=_PRIVATE,
         )
@@ -179,9 +184,9 @@ async def _no_turn(workspace: Workspace, files: Sequence[_Offered]) -> TooManyRe
     return None
 
 
-def _read_as(name: str, really: str, words: Words) -> str:
+def _by_content(key: str, name: str, really: str, words: Words) -> str:
     promised, kind = (PurePosixPath(one).suffix.removeprefix(".").upper() for one in (name, really))
-    return words("attach.read_as", name=name, promised=promised, really=kind)
+    return words(key, name=name, promised=promised, really=kind)
 
 
 def _offered(given: dict[str, Any]) -> list[_Offered] | None:

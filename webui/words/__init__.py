@@ -100,6 +100,8 @@ class Words:
             key, details = str(error.get("key", "")), cast("dict[str, Any]", error.get("details") or {})
         if key == "model_unavailable" and details.get("code"):
             key = "model_said_error"
+        if key == "document_not_what_it_says" and details.get("kind") and details.get("promised"):
+            key = "document_is_another_kind"
         if f"error.{key}" not in self:
             key = "unexpected"
         blanks = {name: str(value) for name, value in details.items()}

@@ -96,6 +96,8 @@ def test_a_document_that_was_stopped_says_how_far_and_its_rest_can_be_read_or_it
 def test_slides_and_sheets_are_called_so() -> None:
     assert "slide 12 of 40" in card(replace(LONG, name="talk.pptx"), HALF)
     assert "sheet 12 of 40" in card(replace(LONG, name="sums.xlsx"), HALF)
+    called_otherwise = replace(LONG, name="sums.csv", status="ready", library_id="hash", pages=2, facts=None)
+    assert "2 sheets" in card(called_otherwise)
 
 
 def test_a_document_that_was_read_tells_what_was_found() -> None:

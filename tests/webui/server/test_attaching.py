@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+import io
 import json
+import zipfile
 from base64 import b64encode
 from typing import Any
 
 import httpx
 import pytest
 
-from core.errors import DocumentError, UnsupportedFormatError
+from core.errors import BrokenDocumentError, DocumentError, UnsupportedFormatError
+from core.rag.parsers.catalog import parser_for
 from tests.webui.server.raw_page import RawPage
 from webui.render.refused import refusal_text
 from webui.words import Words
 
 PROGRAM = b"MZ\x90\x00" + bytes(99)
+
+
+def zipped(*entries: str) -> bytes:
+    """An archive of files that are called so."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        for entry in entries:
+            archive.writestr(entry, "<x/>")
+    return out.getvalue()
 
 
 def described(name: str, content: bytes, size: int | None = None) -> dict[str, Any]:
@@ -58,9 +70,11 @@ def test_a_file_that_is_not_what_its_name_says_is_refused_before_it_is_sent(page
         ("picture.pdf", b"\x89PNG\r\n\x1a\n" + bytes(60), ["picture.png", "image/png"]),
         ("Scan.v2.DOCX", b"\xff\xd8\xff\xe0" + bytes(60), ["Scan.v2.jpg", "image/jpeg"]),
         ("notes.txt", b"RIFF\x00\x00\x00\x00WEBP" + bytes(60), ["notes.webp", "image/webp"]),
+        ("prices.csv", zipped("xl/workbook.xml"), ["prices.xlsx", "application/zip"]),
+        ("talk.pdf", zipped("ppt/presentation.xml"), ["talk.pptx", "application/zip"]),
     ],
 )
-def test_a_picture_that_is_called_a_document_is_read_as_what_it_is_and_a_line_says_so(
+def test_what_is_called_a_document_that_it_is_not_is_read_as_what_it_is_and_a_line_says_so(
     page: RawPage, name: str, content: bytes, really: list[str]
 ) -> None:
     asked = {"files": [described("b.txt", b"A lamp."), described(name, content)]}
@@ -70,8 +84,40 @@ def test_a_picture_that_is_called_a_document_is_read_as_what_it_is_and_a_line_sa
     assert answer["noted"] == f"{name} is no {promised}: by its content it is {kind}, and it is read as that."
 
 
+@pytest.mark.parametrize("name", ["prices.xls", "prices.xlsm", "prices.xlsx", "prices", "prices.data"])
+def test_a_workbook_that_is_called_one_or_promises_nothing_keeps_its_name(page: RawPage, name: str) -> None:
+    answer = check(page, {"files": [described(name, zipped("xl/workbook.xml"))]}).json()
+    assert (answer["refused"], answer["renamed"]) == ([], {})
+
+
+def test_of_a_picture_that_is_called_a_document_and_refused_it_is_said_what_it_is_and_what_to_do(page: RawPage) -> None:
+    files = [described("scan.docx", b"\x89PNG\r\n\x1a\n" + bytes(60), 99 * 2**20)]
+    answer = check(page, {"files": files}).json()
+    meant, why = answer["said"].split("\n")
+    assert meant == "scan.docx is no DOCX: by its content it is PNG."
+    assert why.startswith("scan.png is 99 MB; the limit is 50 MB.")
+
+
+@pytest.mark.parametrize(
+    ("lang", "said", "done"),
+    [
+        ("en", "scan.docx is called DOCX, but by its content it is PNG.", "Give it the ending of what it is"),
+        ("zh", "scan.docx 的扩展名是 DOCX，但内容是 PNG。", "请把扩展名改成"),
+    ],
+)
+def test_a_file_of_another_kind_than_its_name_says_has_one_sentence_on_that_and_one_on_what_to_do(
+    lang: str, said: str, done: str
+) -> None:
+    with pytest.raises(BrokenDocumentError) as caught:
+        parser_for("scan.docx", b"\x89PNG\r\n\x1a\n" + bytes(60))
+    caught.value.details["name"] = "scan.docx"
+    told = Words(lang).error(caught.value)
+    assert told.startswith(said)
+    assert done in told.removeprefix(said)
+
+
 def test_what_was_not_asked_about_is_refused_as_it_arrives_where_it_is_not_what_its_name_says(page: RawPage) -> None:
-    with pytest.raises(AssertionError, match=r"The content of picture\.pdf does not match its file name"):
+    with pytest.raises(AssertionError, match=r"picture\.pdf is called PDF, but by its content it is PNG"):
         page.upload("picture.pdf", b"\x89PNG\r\n\x1a\n" + bytes(60))
 
 
