@@ -31,12 +31,12 @@ CACHE = ROOT / ".cache"
 STAMP = VENV / "parlour-set-up"
 LOCKS = {"run": "requirements.lock", "test": "requirements-dev.lock"}
 LOCAL_MODELS = "requirements-local.txt"
-# Real MCP servers for the tests, by their environment; `mcp-server-sqlite` asks for an older `mcp` than the others.
-# The client of A2A is beside them.
-MCP_SERVERS = {
+# Real servers for the tests, by their environment, and A2A's client; `mcp-server-sqlite` asks for an older `mcp`.
+SERVERS_OF_PYPI = {
     "a2a-sdk": "requirements-a2a.txt",
     "mcp-server-sqlite": "requirements-sqlite-server.txt",
     "mcp-servers": "requirements-mcp-servers.txt",
+    "shared-servers": "requirements-shared-servers.txt",
 }
 NPM_SERVERS = [
     "@modelcontextprotocol/server-everything@2026.8.31",
@@ -131,8 +131,8 @@ def main(purpose: str) -> None:
         add_servers(GATE_SERVERS, "of several Parlours", "make test")
     if purpose == "test-all":
         add_local_models()
-        for name, requirements in MCP_SERVERS.items():
-            add_mcp_servers(name, requirements)
+        for name, requirements in SERVERS_OF_PYPI.items():
+            add_servers_of_pypi(name, requirements)
         add_npm_servers()
         add_servers(PROXY_NAMES, "of proxies", "make test-all")
         add_other_browsers()
@@ -360,8 +360,8 @@ def add_local_models() -> None:
     shutil.rmtree(CACHE / "pip", ignore_errors=True)
 
 
-def add_mcp_servers(name: str, requirements: str) -> None:
-    """Add real MCP servers for the tests, in an environment of their own."""
+def add_servers_of_pypi(name: str, requirements: str) -> None:
+    """Add real servers for the tests, in an environment of their own."""
     place = VENV / name
     stamp = place / "parlour-set-up"
     wanted = wanted_stamp("test") + hashlib.sha256((ROOT / requirements).read_bytes()).hexdigest()

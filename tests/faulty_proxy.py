@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
+from contextlib import closing
 from http.client import HTTPConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
@@ -75,10 +76,10 @@ class FaultyProxy:
             asked.send_header("content-length", "0")
             asked.end_headers()
             return
-        behind = HTTPConnection("127.0.0.1", self.to, timeout=30)
-        behind.request(asked.command, asked.path, body, dict(asked.headers.items()))
-        answer = behind.getresponse()
-        data = answer.read()
+        with closing(HTTPConnection("127.0.0.1", self.to, timeout=30)) as behind:
+            behind.request(asked.command, asked.path, body, dict(asked.headers.items()))
+            answer = behind.getresponse()
+            data = answer.read()
         asked.send_response(answer.status)
         for name, value in answer.getheaders():
             if name.lower() not in {"connection", "content-length", "date", "server", "transfer-encoding"}:
@@ -91,4 +92,3 @@ class FaultyProxy:
             asked.wfile.flush()
         if fault == "cut":
             asked.close_connection = True
-        behind.close()

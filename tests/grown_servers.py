@@ -31,7 +31,7 @@ class Served:
     """A server's program in a process of its own.
 
     Args:
-        name: The program.
+        name: The program, or where it is.
         arguments: What it is started with.
         port: Where it listens.
         folder: Where it writes, its log too.
@@ -47,7 +47,7 @@ class Served:
         """Start it, and wait until it listens."""
         from set_up import find_server, server_environment  # beside a Parlour that is installed there is none
 
-        program = find_server(self.name)
+        program = self.name if Path(self.name).is_absolute() else find_server(self.name)
         assert program, f"{self.name} is not here; `python set_up.py test` fetches it."
         self.folder.mkdir(parents=True, exist_ok=True)
         with (self.folder / "log").open("ab") as log:
@@ -78,11 +78,11 @@ class Served:
             self.process = None
 
 
-def redis_server(folder: Path, port: int | None = None) -> Served:
-    """A Redis that keeps nothing on disk, not started yet."""
+def redis_server(folder: Path, port: int | None = None, program: str = "redis-server") -> Served:
+    """A Redis, or another that speaks as it does, that keeps nothing on disk, not started yet."""
     at = port or port_of_nobody()
     kept_nowhere = ["--save", "", "--appendonly", "no"]
-    return Served("redis-server", ["--port", str(at), "--bind", "127.0.0.1", *kept_nowhere], at, folder)
+    return Served(program, ["--port", str(at), "--bind", "127.0.0.1", *kept_nowhere], at, folder)
 
 
 @pytest.fixture(scope="session")

@@ -102,7 +102,7 @@ def test_the_real_server_gets_an_environment_of_its_own_once(project: Path, monk
     monkeypatch.setattr(set_up, "run", pretended)
     for text, runs in (("a==1\n", 2), ("a==1\n", 2), ("a==2\n", 4)):
         asked.write_text(text, encoding="utf-8")
-        set_up.add_mcp_servers("mcp-server-sqlite", "requirements-sqlite-server.txt")
+        set_up.add_servers_of_pypi("mcp-server-sqlite", "requirements-sqlite-server.txt")
         assert len(commands) == runs
     assert commands[0][-1] == str(place)
     assert commands[1][-1] == str(asked)

@@ -267,4 +267,5 @@ async def test_a_fault_of_who_reads_a_copy_is_not_one_of_the_copies(s3: S3Server
 
 
 def opened_store(s3: S3Server, folder: Path) -> ObjectBlobs:
-    return ObjectBlobs(Bucket(s3.make_bucket(), "p", s3.address, access_key="k", secret_key="s"), folder, _MB)
+    keys = {"access_key": "AKIDTEST", "secret_key": SECRET}
+    return ObjectBlobs(Bucket(s3.make_bucket(), "p", s3.address, **keys), folder, _MB)
