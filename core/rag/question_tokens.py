@@ -128,7 +128,7 @@ count_rows|多少行, 多少条, 几行, 几条, 多少条记录, 几条记录, 
 count|有多少个, 多少个, 有多少, 多少, 几个, 有几个, 多少笔, 多少张, 多少份, 多少位, \
 多少名, 多少项, 多少家, 几笔, 几张, 几份, 几位, \
 几名, 几项, 几家, 的数量, 数量
-figure sum|总和, 合计, 总计, 之和, 求和, 加起来, 总, 总额
+figure sum|总和, 合计, 总计, 之和, 求和, 加起来, 汇总, 总, 总额
 figure average|平均值, 平均数, 均值, 平均
 figure median|中位数
 figure highest|最大值, 最高值, 最大, 最高, 最多
@@ -205,15 +205,16 @@ _MONTHS: Final = (
     "january|february|march|april|may|june|july|august|september|october|november|december"
     "|jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec"
 )
+_ENDS: Final = r"(?![^\W\u2e80-\U0010ffff])"  # no letter or figure follows, but for those of Chinese
 _DATE: Final = re.compile(
     r"\d{4}-\d{1,2}-\d{1,2}(?![\d-])|\d{4}/\d{1,2}/\d{1,2}(?![\d/])|\d{4}\s?年\s?\d{1,2}\s?月\s?\d{1,2}\s?日"
     r"|\d{1,2}\.\d{1,2}\.\d{4}(?![\d.])"
-    rf"|(?:{_MONTHS})\.? \d{{1,2}}(?:st|nd|rd|th)?,? \d{{4}}(?!\w)"
-    rf"|\d{{1,2}}-(?:{_MONTHS})-(?:\d{{4}}|\d\d)(?![\w-])"
-    rf"|\d{{1,2}}(?:st|nd|rd|th|\.)? (?:{_MONTHS})\.?,? \d{{4}}(?!\w)"
+    rf"|(?:{_MONTHS})\.? \d{{1,2}}(?:st|nd|rd|th)?,? \d{{4}}{_ENDS}"
+    rf"|\d{{1,2}}-(?:{_MONTHS})-(?:\d{{4}}|\d\d)(?!-){_ENDS}"
+    rf"|\d{{1,2}}(?:st|nd|rd|th|\.)? (?:{_MONTHS})\.?,? \d{{4}}{_ENDS}"
 )
 _MONTH: Final = re.compile(
-    rf"(?P<name>{_MONTHS}),? (?P<year>\d{{4}})(?!\w)|(?P<iso>\d{{4}}-(?:0[1-9]|1[0-2]))(?![\d-])"
+    rf"(?P<name>{_MONTHS}),? (?P<year>\d{{4}}){_ENDS}|(?P<iso>\d{{4}}-(?:0[1-9]|1[0-2]))(?![\d-])"
     r"|(?P<y>\d{4})\s?年\s?(?P<m>1[0-2]|0?[1-9])\s?月(?:份)?(?!\s?\d)"
 )
 _YEAR: Final = re.compile(r"(?P<year>(?:19|20)\d\d)\s?年")

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from core.rag.count_questions import plain_name
 from core.rag.question_tokens import AND, LONGEST, NAMES_A_ROW, Token, tokens_of
+from core.rag.tables.subjects import PERIOD, forms_of, without_key
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -26,7 +27,7 @@ Operator: TypeAlias = Literal["=", "<>", "<", ">", "<=", ">=", "between", "conta
 _MAY: Final = re.compile(
     r"\b(?:how many|number|count|sum|total|average|mean|median|highest|largest|biggest|greatest|maximum|max|most"
     r"|lowest|smallest|minimum|min|least|fewest|latest|earliest)\b|add up"
-    r"|多少|几|数量|总|合计|之和|求和|加起来|平均|均值|最[大小高低多少早晚]|中位",
+    r"|多少|几|数量|总|合计|之和|求和|加起来|汇总|平均|均值|最[大小高低多少早晚]|中位",
     re.IGNORECASE,
 )
 _FIGURES: Final[dict[str, Asked]] = {
@@ -34,6 +35,13 @@ _FIGURES: Final[dict[str, Asked]] = {
 }  # fmt: skip
 _EXTREMES: Final[dict[str, Asked]] = {"highest": "row_highest", "lowest": "row_lowest"}
 _SIGNS: Final[dict[str, Operator]] = {"<": "<", ">": ">", "<=": "<=", ">=": ">="}
+_BY: Final = frozenset({"per", "each", "of each"})  # after which a number, or one average over all, may be meant
+_VAGUE: Final = frozenset({"largest", "biggest", "greatest", "smallest"})  # "the largest sales by region" may be sums
+_COUNTED_ONE_BY_ONE: Final = re.compile(
+    r"\b(?:customer|client|buyer|user|member|person|people|employee|worker|staff|student|pupil|patient|guest|visitor"
+    r"|household|head|capita|author|player|driver|order|invoice|bill|ticket|sale|purchase|transaction|trip|visit|unit"
+    r"|item|piece|hour|day|date|week|month|quarter|year|period)s?\b"
+)
 _COMPARED: Final = frozenset({"is", "not", "compare", "value", "number", "date", "quoted", "contains", "between"})
 _NAME_IT: Final = re.compile(
     r"\W*(?:please |(?:can|could) you )*(?:what(?:'s|’s| is| was)|show|give|find|tell|the)\b", re.IGNORECASE
@@ -71,7 +79,7 @@ class RowQuestion:
         thing: The number of the column that the word for what is counted names; `None` where it means rows.
         subject: The word that means rows because the table is called so, else "".
         conditions: All of them hold.
-        each: The number of the column for each of whose values is counted; `None` where it is counted once.
+        each: The number of the column for each of whose values it is asked; `None` where it is asked once.
         bare: Whether no word says what is counted: "how many per region".
     """
 
@@ -111,7 +119,7 @@ def row_question(question: str, known: Vocabulary) -> RowQuestion | None:
         return None  # without a condition it is another kind of question
     if len({one.column for one in conditions}) < len(conditions):
         return None  # two conditions on one column may be meant as either of them
-    if each is not None and each in {asked.thing, *(one.column for one in conditions)}:
+    if each is not None and each in {asked.thing, column, *(one.column for one in conditions)}:
         return None
     if any(known.kinds[one.column] == "date" and not _are_of_full_years(one) for one in conditions):
         return None
@@ -167,6 +175,8 @@ def _asked(question: str, tokens: list[Token], known: Vocabulary) -> _Ask | None
     figure = tokens[figures[0]]
     if which:
         return _which(tokens, which[0], figures[0], known)
+    if each and (found := _figure_by_values(tokens, each, figures[0], known)) is not None:
+        return found
     if figure.owned or each:  # "is the order with the highest amount open?" asks for no row
         return _which(tokens, None, figures[0], known) if _NAME_IT.match(question) else None
     return None if figure.kind == "most" else _figure(_without_loose(tokens), figures[0], known)
@@ -314,6 +324,39 @@ def _by_values(tokens: list[Token], each: list[int]) -> _Ask | None:
         return _Ask("count", None, [], each=column, bare=not counts[0].unit)
     found = _count(left)
     return None if found is None else replace(found, each=column)
+
+
+def _figure_by_values(tokens: list[Token], each: list[int], at: int, known: Vocabulary) -> _Ask | None:
+    """A figure for each value of a column: "average amount per status", "各地区的总金额"."""
+    by, figure = each[0], tokens[at]
+    if len(each) > 1 or by + 1 >= len(tokens) or tokens[by + 1].kind != "column" or by == at + 1:
+        return None  # "平均每个客户的金额" is one number
+    if figure.kind != "figure" or figure.owned or not _is_for_each(tokens[by], tokens[by + 1], figure, known):
+        return None
+    left = _without_loose(_without(tokens, {by, by + 1}))
+    found = _figure(left, at - 2 * (by < at), known)
+    if found is None or found.column is None or known.kinds[found.column] != "number":
+        return None  # "the largest ticket by amount" is a row
+    called = [one.text for one in found.left if one.kind == "subject" and _has_key(one.text, known)]
+    subject = found.subject or (called[0] if called else "")
+    return replace(found, each=tokens[by + 1].column, subject=subject)
+
+
+def _has_key(subject: str, known: Vocabulary) -> bool:
+    """Whether a column tells what rows are called from one another: "Order ID" those that are called orders."""
+    return not forms_of(subject).isdisjoint(form for name in known.columns for form in forms_of(without_key(name)))
+
+
+def _is_for_each(by: Token, column: Token, figure: Token, known: Vocabulary) -> bool:
+    """Whether a figure is sure to be meant for each value of a column, and not once, or in relation to a number."""
+    if figure.text in _VAGUE and by.text == "by":
+        return False
+    if by.text not in _BY:
+        return True
+    if column.column is not None and known.kinds[column.column] == "number" and not PERIOD.fullmatch(column.text):
+        return False  # "cost per hour"
+    # "The average amount per customer" may be what all customers pay, by their number.
+    return figure.said not in {"average", "median"} or not _COUNTED_ONE_BY_ONE.search(column.text)
 
 
 def _count(tokens: list[Token]) -> _Ask | None:

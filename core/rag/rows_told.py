@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 import unicodedata
 from dataclasses import dataclass, replace
-from datetime import date, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from core.errors import BadArgumentsError, ToolError
@@ -19,6 +18,7 @@ from core.rag.count_questions import plain_name
 from core.rag.question_tokens import Vocabulary
 from core.rag.row_numbers import joined
 from core.rag.row_questions import row_question
+from core.rag.row_values import are_apart, are_groups, cells_in_words, labelled, literal, of_dates, quoted_text, valued
 from core.rag.tables.cited import passage_of
 from core.rag.tables.query import FOLD, folded
 from core.rag.tables.store import quoted
@@ -54,7 +54,6 @@ _MOST_CELLS: Final = 8  # of a row that are told
 _LONGEST_VALUE: Final = 80  # letters of a cell that a question may name
 _AT_ONCE: Final = 18  # columns of texts that one query looks through
 _MOST_VALUES: Final = 12  # by which rows are counted
-_PARTS: Final = re.compile(r"[,;|/+&\n，；、]| and ")  # between several values in one cell
 _AGAIN: Final = re.compile(r"(.+)_\d+", re.DOTALL)  # the second column of one head has a number behind it
 _AGGREGATES: Final[Mapping[str, str]] = {
     "sum": "sum", "average": "avg", "median": "median", "highest": "max", "lowest": "min",
@@ -150,7 +149,7 @@ def _spoken(name: str) -> set[str]:
 def _values(named: Named, question: str, ask: Callable[[str], Answer]) -> dict[str, dict[int, tuple[str, ...]]]:
     """The texts of cells that stand in the question: each with its columns, and there with its spellings."""
     texts = [(at, one) for at, one in enumerate(named.table.columns) if one.kind == "text"]
-    said = _text(folded(question))
+    said = quoted_text(folded(question))
     found: dict[str, dict[int, tuple[str, ...]]] = {}
     for first in range(0, len(texts), _AT_ONCE):
         each = [
@@ -166,11 +165,6 @@ def _values(named: Named, question: str, ask: Callable[[str], Answer]) -> dict[s
             spelled = found.setdefault(name, {})
             spelled[at] = (*spelled.get(at, ()), str(value))
     return found
-
-
-def _text(said: str) -> str:
-    """A text in a query."""
-    return "'" + said.replace("'", "''") + "'"
 
 
 # ---- what is computed
@@ -197,16 +191,15 @@ class _Told:
         if not all(self._is_sure(one) for one in asked.conditions):
             return None
         where = " AND ".join(["NOT _total", *(self._held(one) for one in asked.conditions)])
-        if asked.each is not None:
-            return self._by_values(asked, self.named.table.columns[asked.each], where)
+        by = None if asked.each is None else self.named.table.columns[asked.each]
         if asked.asks == "count":
-            return self._counted(asked, where)
+            return self._counted(asked, where) if by is None else self._by_values(asked, by, where)
         column = self.named.table.columns[asked.column or 0]
-        if asked.column is None or column.strays or "/" in column.unit or not self._is_of_one_unit(column, where):
+        if asked.column is None or column.strays or "/" in column.unit or not self._is_of_one_unit(column, where, by):
             return None
         if asked.asks.startswith("row"):
             return self._row(asked, column, where)
-        return self._figure(asked, column, where)
+        return self._figure(asked, column, where) if by is None else self._figures(asked, column, by, where)
 
     # ---- whether it is sure
 
@@ -231,12 +224,12 @@ class _Told:
         rows, filled = self._one(f"SELECT count(*), count({quoted(column.name)}) FROM {self._source} WHERE NOT _total")
         return filled == rows
 
-    def _is_of_one_unit(self, column: Column, where: str) -> bool:
-        """Whether no column beside says that amounts are in several currencies."""
+    def _is_of_one_unit(self, column: Column, where: str, by: Column | None) -> bool:
+        """Whether no column beside says that amounts are in several currencies; `by` which they are told is clear."""
         if column.kind != "number":
             return True
         for one in self.named.table.columns:
-            if CURRENCY.fullmatch(plain_name(one.name)) and one.kind == "text":
+            if one != by and CURRENCY.fullmatch(plain_name(one.name)) and one.kind == "text":
                 (different,) = self._one(f"SELECT count(DISTINCT {quoted(one.name)}) FROM {self._source} WHERE {where}")
                 if different > 1:
                     return False
@@ -256,18 +249,18 @@ class _Told:
         column = self.named.table.columns[condition.column]
         name, values = quoted(column.name), condition.values
         if column.kind == "date":
-            return _of_dates(name, condition)
+            return of_dates(name, condition)
         match condition.operator:
             case "between":
-                return f"{name} BETWEEN {_literal(values[0])} AND {_literal(values[1])}"
+                return f"{name} BETWEEN {literal(values[0])} AND {literal(values[1])}"
             case "contains":
-                return f"instr({FOLD}({name}), {_text(folded(values[0]))})"
+                return f"instr({FOLD}({name}), {quoted_text(folded(values[0]))})"
             case "=":
-                return f"{name} IN ({', '.join(map(_literal, values))})"
+                return f"{name} IN ({', '.join(map(literal, values))})"
             case "<>":
-                return f"{name} NOT IN ({', '.join(map(_literal, values))})"
+                return f"{name} NOT IN ({', '.join(map(literal, values))})"
             case sign:
-                return f"{name} {sign} {_literal(values[0])}"
+                return f"{name} {sign} {literal(values[0])}"
 
     # ---- sentences
 
@@ -314,22 +307,14 @@ class _Told:
     def _by_values(self, asked: RowQuestion, column: Column, where: str) -> Passage | None:
         """How many rows there are for each value of a column."""
         table, words = self.named.table, WORDS[self.lang]
-        if column.strays or not self._is_filled(column):
-            return None
         if asked.bare and not all(map(is_name, table.columns)):
             return None  # "how many per region" may mean what a column of numbers says
         if not self._is_each_a_row(asked, where):
             return None
-        name = quoted(column.name)
-        answer = self.ask(
-            f"SELECT {name} AS said, count(*) AS n FROM {self._source} WHERE {where} "
-            f"GROUP BY {name} ORDER BY count(*) DESC, {name}"
-        )
-        if not 0 < answer.total <= _MOST_VALUES or len(answer.sources) != answer.total:
+        answer = self._in_groups(column, "count(*)", where)
+        if answer is None:
             return None
-        if not _are_apart([str(value) for value, _ in answer.rows]):
-            return None
-        each = [words["value"].format(value=_labelled(value, column), n=f"{n:,}") for value, n in answer.rows]
+        each = [words["value"].format(value=labelled(value, column), n=f"{n:,}") for value, n in answer.rows]
         text = words["held_each_value" if asked.conditions else "each_value"].format(
             table=called_in(self.named, self.lang).strip(),
             rows=number_of("row", body(table), self.lang),
@@ -340,6 +325,63 @@ class _Told:
         )
         return self._cited(answer, text, ", ".join(f"{n:,}" for _, n in answer.rows))
 
+    def _in_groups(self, by: Column, told: str, where: str) -> Answer | None:
+        """What is told of the rows of each value of a column; `None` where these leave a doubt, or are too many."""
+        if by.strays or not self._is_filled(by):
+            return None
+        name = quoted(by.name)
+        answer = self.ask(
+            f"SELECT {name} AS said, {told} FROM {self._source} WHERE {where} GROUP BY {name} ORDER BY 2 DESC, {name}"
+        )
+        if not 0 < answer.total <= _MOST_VALUES or len(answer.sources) != answer.total:
+            return None
+        return answer if are_apart([str(value) for value, *_ in answer.rows]) else None
+
+    def _figures(self, asked: RowQuestion, column: Column, by: Column, where: str) -> Passage | None:
+        """A figure of a column for each value of another one."""
+        if not self._has_figure(asked, column, where) or is_name(column):
+            return None
+        name = quoted(column.name)
+        answer = self._in_groups(by, f"{_AGGREGATES[asked.asks]}({name}), count({name}), count(*)", where)
+        if answer is None or not any(some for _, _, some, _ in answer.rows):
+            return None
+        if not are_groups(by, [value for value, *_ in answer.rows]):
+            return None
+        if asked.asks != "sum" and all(rows == 1 for *_, rows in answer.rows):
+            return None  # each value is that of one row: the figure of all of them may be meant
+        table, words = self.named.table, WORDS[self.lang]
+        rows = number_of("row", body(table), self.lang)
+        held = sum(n for *_, n in answer.rows)
+        each = [
+            words["value_blank" if some < n else "value"].format(
+                value=labelled(value, by),
+                n=valued(figure, column) if some else words["no_number"],
+                blank=f"{n - some:,}",
+            )
+            for value, figure, some, n in answer.rows
+        ]
+        text = words["each_figure"].format(
+            table=called_in(self.named, self.lang).strip(),
+            figure=words[asked.asks],
+            column=line(column.name),
+            by=line(by.name),
+            each=words["between"].join(each),
+            rows=self._those(f"{held:,}", rows, asked) if asked.conditions else rows,
+        )
+        return self._cited(answer, text, ", ".join(written(figure) for _, figure, some, _ in answer.rows if some))
+
+    def _those(self, some: str, rows: str, asked: RowQuestion) -> str:
+        """The rows that fulfil the conditions, in words."""
+        return WORDS[self.lang]["those"].format(some=some, rows=rows, where=self._where(asked.conditions))
+
+    def _has_figure(self, asked: RowQuestion, column: Column, where: str) -> bool:
+        """Whether a figure of a column says something: shares are not added up, and each thing is one row."""
+        if asked.asks == "sum" and column.unit == "%":
+            return False
+        if asked.asks != "sum" and not self._is_each_a_row(asked, where):
+            return False
+        return asked.thing is None or self._is_filled(self.named.table.columns[asked.thing])
+
     def _is_each_a_row(self, asked: RowQuestion, where: str) -> bool:
         """Whether each thing that is asked for is one row: of what stands in several rows the sum may be meant."""
         if asked.subject and self._is_no_row(asked.subject):
@@ -348,11 +390,7 @@ class _Told:
         return thing is None or self._names_rows(thing, where)
 
     def _figure(self, asked: RowQuestion, column: Column, where: str) -> Passage | None:
-        if asked.asks == "sum" and column.unit == "%":
-            return None
-        if asked.asks != "sum" and not self._is_each_a_row(asked, where):
-            return None
-        if asked.thing is not None and not self._is_filled(self.named.table.columns[asked.thing]):
+        if not self._has_figure(asked, column, where):
             return None
         name = quoted(column.name)
         answer = self.ask(
@@ -366,13 +404,11 @@ class _Told:
             table=called_in(self.named, self.lang).strip(),
             figure=words[asked.asks],
             column=line(column.name),
-            value=_valued(value, column),
-            some=f"{rows:,}",
-            rows=number_of("row", body(self.named.table), self.lang),
-            where=self._where(asked.conditions),
+            value=valued(value, column),
+            rows=self._those(f"{rows:,}", number_of("row", body(self.named.table), self.lang), asked),
             blank=words["blank"].format(n=f"{rows - some:,}") if some < rows else "",
         )
-        return self._cited(answer, text, _valued(value, column))
+        return self._cited(answer, text, valued(value, column))
 
     def _row(self, asked: RowQuestion, column: Column, where: str) -> Passage | None:
         """Which row has the highest or the lowest value."""
@@ -384,12 +420,12 @@ class _Told:
             return None
         shown = self.named.table.columns[:_MOST_CELLS]
         cells = ", ".join(quoted(one.name) for one in shown)
-        answer = self.ask(f"SELECT _row, {cells} FROM {self._source} WHERE {where} AND {name} = {_literal(value)}")
+        answer = self.ask(f"SELECT _row, {cells} FROM {self._source} WHERE {where} AND {name} = {literal(value)}")
         if not 0 < answer.total <= _MOST_ALIKE or len(answer.sources) != answer.total:
             return None
         words = WORDS[self.lang]
         each = [
-            words["each_row"].format(row=row, cells=words["between"].join(_cells(shown, values)))
+            words["each_row"].format(row=row, cells=words["between"].join(cells_in_words(shown, values)))
             for row, *values in answer.rows
         ]
         text = words["extreme" if len(each) == 1 else "extremes"].format(
@@ -397,15 +433,15 @@ class _Told:
             figure=words[asked.asks.removeprefix("row_")],
             column=line(column.name),
             where=words["extreme_where"].format(where=self._where(asked.conditions)) if asked.conditions else "",
-            value=_valued(value, column),
+            value=valued(value, column),
             row=answer.rows[0][0],
-            cells=words["between"].join(_cells(shown, answer.rows[0][1:])),
+            cells=words["between"].join(cells_in_words(shown, answer.rows[0][1:])),
             n=f"{len(each):,}",
             each="; ".join(each) if self.lang == "en" else "；".join(each),
         )
-        thing, figure = self._thing(asked), _valued(value, column)
+        thing, figure = self._thing(asked), valued(value, column)
         if len(each) == 1 and thing in shown and (name := answer.rows[0][1 + shown.index(thing)]) is not None:
-            figure = _valued(name, thing)
+            figure = valued(name, thing)
         return self._cited(answer, text, figure)
 
     def _names_rows(self, column: Column, where: str) -> bool:
@@ -420,7 +456,7 @@ class _Told:
 
     def _worded(self, condition: Condition) -> str:
         column = self.named.table.columns[condition.column]
-        said = [_valued(one, column) for one in condition.values]
+        said = [valued(one, column) for one in condition.values]
         name = line(column.name)
         if condition.operator == "between":
             return f"{said[0]} ≤ {name} ≤ {said[1]}"
@@ -438,66 +474,3 @@ class _Told:
             runs = joined(run for one in sources for run in one.runs)
             source = replace(source, runs=runs, rows=tuple(row for one in sources for row in one.rows))
         return replace(passage_of(source, text), computed=Computed(figure))
-
-
-def _cells(columns: Sequence[Column], values: Sequence[Any]) -> list[str]:
-    return [
-        f"{line(one.name)}: {_valued(value, one)}"
-        for one, value in zip(columns, values, strict=True)
-        if value is not None
-    ]
-
-
-def _valued(value: object, column: Column) -> str:
-    """A value with its unit."""
-    if isinstance(value, int | float) and column.kind == "number":
-        return " ".join(one for one in (written(value), column.unit) if one and "/" not in one)
-    return line(str(value))
-
-
-def _labelled(value: object, column: Column) -> str:
-    """A value by which rows are counted; a whole number may be a year, and has no separators."""
-    return str(value) if isinstance(value, int) and not column.unit else _valued(value, column)
-
-
-def _are_apart(values: Sequence[str]) -> bool:
-    """Whether no value is another in other letters, or has a part in common with another: "open, paid"."""
-    parts = [{plain_name(folded(part)) for part in _PARTS.split(value)} for value in values]
-    return sum(map(len, parts)) == len(set[str]().union(*parts))
-
-
-def _literal(value: str | float) -> str:
-    return _text(value) if isinstance(value, str) else repr(value)
-
-
-def _of_dates(name: str, condition: Condition) -> str:
-    """A condition on dates, which are texts such as 2024-03-01, some with a time; a month or a year is all its days."""
-    first, end = _span(str(condition.values[0]))
-    match condition.operator:
-        case "<":
-            return f"{name} < '{first}'"
-        case ">":
-            return f"{name} >= '{end}'"
-        case "<=":
-            return f"{name} < '{end}'"
-        case ">=":
-            return f"{name} >= '{first}'"
-        case "<>":
-            return f"({name} < '{first}' OR {name} >= '{end}')"
-        case _:
-            last = max(_span(str(one))[1] for one in condition.values)
-            return f"({name} >= '{min(_span(str(one))[0] for one in condition.values)}' AND {name} < '{last}')"
-
-
-def _span(said: str) -> tuple[str, str]:
-    """The first day of a day, a month or a year, and the day after its last."""
-    year, month, day = (int(one) for one in (*said[:10].split("-"), "1", "1")[:3])
-    first = date(year, month, day)
-    match said.count("-"):
-        case 0:
-            end = date(year + 1, 1, 1)
-        case 1:
-            end = date(year + month // 12, month % 12 + 1, 1)
-        case _:
-            end = first + timedelta(days=1)
-    return first.isoformat(), end.isoformat()

@@ -30,7 +30,7 @@ _NOISE: Final = re.compile(
 _AMOUNT: Final = re.compile(
     r"(?:count|counts|number|quantity|qty|n|headcount|frequency|number of .+|.+ count)|数量|人数|件数|个数|次数|.*数"
 )
-_PERIOD: Final = re.compile(r"months?|years?|quarters?|weeks?|days?|period|fiscal year|年|月|日|年份|月份|季度|周|期间")
+PERIOD: Final = re.compile(r"months?|years?|quarters?|weeks?|days?|period|fiscal year|年|月|日|年份|月份|季度|周|期间")
 CURRENCY: Final = re.compile(r"currency|curr\.?|units?|währung|einheit|币种|货币|单位|uom", re.IGNORECASE)
 _IRREGULAR: Final[Mapping[str, str]] = {
     "people": "person",
@@ -96,7 +96,7 @@ def adds_up(named: Named, ask: Callable[[str], Answer]) -> bool:
     if any(_NAME.fullmatch(plain_name(one.name)) for one in columns):
         return False
     first = columns[0]
-    if _PERIOD.fullmatch(plain_name(first.name)):
+    if PERIOD.fullmatch(plain_name(first.name)):
         return True
     return first.kind == "text" and _body(named.table) > 1 and different(named, first, ask) == _body(named.table)
 
