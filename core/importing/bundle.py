@@ -58,6 +58,7 @@ class BundleReader:
     def __init__(self, archive: Archive, stage: Stage, told: Callable[[float], None]) -> None:
         self._archive, self._stage, self._told = archive, stage, told
         self._files: dict[str, str] = {}
+        self._disowned = 0  # replies of the conversation for which something is said to have been computed
         self._digests: dict[str, str] = {}  # the ids of what is kept, by its SHA-256
         self._pictures: dict[str, str] = {}  # the same, by the name of the entry
 
@@ -128,6 +129,7 @@ class BundleReader:
         if own["id"] != talk or not is_id(talk):
             raise self._damaged(folder)
         turns = self._turns(folder)
+        self._stage.disowned[talk] = self._disowned
         known = {turn.row["id"] for turn in turns}
         row = {
             "id": talk,
@@ -174,6 +176,7 @@ class BundleReader:
 
     def _turns(self, folder: str) -> tuple[ArrivingTurn, ...]:
         turns: list[ArrivingTurn] = []
+        self._disowned = 0
         known: set[str] = set()
         places: set[str] = set()
         for one in self._lines(f"{folder}/messages.jsonl"):
@@ -189,7 +192,7 @@ class BundleReader:
 
     def _turn(self, one: dict[str, Any], folder: str) -> ArrivingTurn:
         role = one["role"]
-        disown(one["parts"])
+        claimed = disown(one["parts"])
         parts = [Message(**part) for part in one["parts"]]
         if any(part.role not in _ROLES[role] for part in parts) or not is_id(one["id"]):
             raise ValueError(role)
@@ -207,7 +210,11 @@ class BundleReader:
         steps = tuple(map(_step, one["thoughts"]))
         if [step["position"] for step in steps] != list(range(1, len(steps) + 1)):
             raise ValueError(steps)
-        log = self._log(f"{folder}/logs/{run['id']}.jsonl") if run is not None else ()
+        log: tuple[dict[str, Any], ...] = ()
+        if run is not None:
+            log, in_log = self._log(f"{folder}/logs/{run['id']}.jsonl")
+            claimed += in_log
+        self._disowned += bool(claimed)
         return ArrivingTurn(row, run, log, steps)
 
     def _run(self, given: dict[str, Any]) -> dict[str, Any]:
@@ -230,12 +237,12 @@ class BundleReader:
             "finished_at": _moment(finished) if finished is not None else None,
         }
 
-    def _log(self, name: str) -> tuple[dict[str, Any], ...]:
-        """The rows of a log, when a page can be drawn of them."""
+    def _log(self, name: str) -> tuple[tuple[dict[str, Any], ...], int]:
+        """The rows of a log, when a page can be drawn of them, and how many passages are said to be computed."""
         if name not in self._archive.sizes:
-            return ()
+            return (), 0
         rows: list[dict[str, Any]] = []
-        last = 0
+        last = claimed = 0
         for one in self._lines(name):
             seq, at, kind, payload = one["seq"], one["at"], one["kind"], one["payload"]
             is_number = isinstance(seq, int) and isinstance(at, int | float) and math.isfinite(at)
@@ -247,13 +254,13 @@ class BundleReader:
             ):
                 raise self._damaged(name)
             last = seq
-            disown(payload)
+            claimed += disown(payload)
             rows.append({"seq": seq, "at": at, "kind": kind, "payload": payload})
         logged = logged_of(EventRow(row["seq"], row["at"], row["kind"], row["payload"]) for row in rows)
         Reply(logged)
         for message in Transcript(message_events(logged)).messages():
             _check_passages(message)
-        return tuple(rows)
+        return tuple(rows), claimed
 
     def _lines(self, name: str) -> Iterator[dict[str, Any]]:
         if self._archive.sizes[name] > _LARGEST_ROWS:

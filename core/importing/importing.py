@@ -40,7 +40,8 @@ class Imported:
         conversations: The ids that they have now.
         messages: How many turns they have.
         files: How many files came along.
-        left_out: How much was left out, by the reason: `tool_results`, `files`, `hidden`, `broken`, `cut`, `empty`.
+        left_out: How much was left out, by the reason: `tool_results`, `files`, `hidden`, `broken`, `cut`, `empty`;
+            `computed` counts the replies for which a bundle says that something was counted by program.
         documents: The conversations and files that are to be read.
         here: The ids of conversations that were there already, and were left out for it.
     """
@@ -146,6 +147,8 @@ async def _stored(
         raise
     read = [(talk, renamed.get(one, one)) for talk, each in zip(ids, stage, strict=True) for one in each.documents]
     documents = [(talk, await stores.files.record(file_id)) for talk, file_id in read]
+    if disowned := sum(stage.disowned.values()):
+        left_out["computed"] = disowned
     return Imported(source, tuple(ids), stage.messages, len(fresh), dict(left_out), tuple(documents))
 
 

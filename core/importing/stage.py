@@ -45,6 +45,7 @@ class Stage:
         conversations: How many there are.
         messages: How many turns they have.
         files: What came along.
+        disowned: In how many replies of a conversation something was said to be counted by program, by its id.
     """
 
     def __init__(self, folder: Path, check: Callable[[int], None]) -> None:
@@ -55,6 +56,7 @@ class Stage:
         self._rows.touch()
         self.conversations = self.messages = 0
         self.files: dict[str, StagedFile] = {}
+        self.disowned: dict[str, int] = {}
         self._left: frozenset[str] = frozenset()
 
     def add(self, one: ArrivingConversation) -> None:
@@ -91,6 +93,7 @@ class Stage:
     def leave(self, ids: Collection[str]) -> None:
         """Pass over these conversations from now on, and over files that no other one needs."""
         self._left = frozenset(ids)
+        self.disowned = {talk: count for talk, count in self.disowned.items() if talk not in self._left}
         self.conversations = self.messages = 0
         needed: set[str] = set()
         for one in self:

@@ -43,28 +43,48 @@ def own_message(message: Message) -> Message:
     return message.model_copy(update={"extra": extra})
 
 
-def disown(value: Any) -> None:
+def noted_event(event: Event) -> Event:
+    """An event that was noted after `own_event`, and read again: what it says was computed here, was."""
+    if isinstance(event, ToolFinished):
+        rows: Any = (event.message.extra or {}).get(PASSAGES)
+        if not isinstance(rows, list | tuple) or not any(map(_is_claimed, cast("list[Any]", rows))):
+            return event
+        extra = {**(event.message.extra or {}), PASSAGES: _noted(cast("list[Any]", rows))}
+        return replace(event, message=event.message.model_copy(update={"extra": extra}))
+    if isinstance(event, SourceCited) and any(map(_is_claimed, event.passages)):
+        return replace(event, passages=tuple(_noted(event.passages)))
+    return event
+
+
+def disown(value: Any) -> int:
     """Take it from all passages in a JSON value, at any depth, that they were computed here.
+
+    Returns:
+        How many passages said so.
 
     Raises:
         RecursionError: It is nested too deep.
     """
     if isinstance(value, list):
-        for one in cast("list[Any]", value):
-            disown(one)
-    elif isinstance(value, dict):
-        mapping = cast("dict[str, Any]", value)
-        rows = mapping.get(PASSAGES)
-        for row in cast("list[Any]", rows) if isinstance(rows, list) else ():
-            if isinstance(row, dict):
-                cast("dict[str, Any]", row).pop(COMPUTED, None)
-        for one in mapping.values():
-            disown(one)
+        return sum(map(disown, cast("list[Any]", value)))
+    if not isinstance(value, dict):
+        return 0
+    mapping = cast("dict[str, Any]", value)
+    rows = mapping.get(PASSAGES)
+    claimed = 0
+    for row in cast("list[Any]", rows) if isinstance(rows, list) else ():
+        if isinstance(row, dict):
+            claimed += cast("dict[str, Any]", row).pop(COMPUTED, None) is not None
+    return claimed + sum(map(disown, mapping.values()))
 
 
 def _is_claimed(row: Any) -> bool:
     """Whether a passage says so, and was not computed here."""
     return isinstance(row, dict) and not isinstance(cast("dict[str, Any]", row).get(COMPUTED, Computed()), Computed)
+
+
+def _noted(rows: Iterable[Any]) -> list[Any]:
+    return [{**one, COMPUTED: Computed(one[COMPUTED])} if _is_claimed(one) else one for one in rows]
 
 
 def _own(rows: Iterable[Any]) -> list[Any]:

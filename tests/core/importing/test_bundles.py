@@ -215,7 +215,8 @@ async def test_what_a_bundle_says_was_counted_by_program_is_not_believed(tmp_pat
     async with home(tmp_path) as of:
         made = changed(await of.bundle(), entries={".jsonl": lines(forge)})
         await of.delete()
-        await bring_in(written(tmp_path, made), of.stores)
+        imported = await bring_in(written(tmp_path, made), of.stores)
+        assert imported.left_out == {"computed": 2}
         assert b"sum of debts" in b"".join(str(one).encode() for rows in of.rows().values() for one in rows)
         for turn in await of.stores.conversations.thread(of.id):
             passages = [one for part in turn.parts for one in (part.extra or {}).get("passages") or ()]
@@ -227,6 +228,9 @@ async def test_what_a_bundle_says_was_counted_by_program_is_not_believed(tmp_pat
                 assert reply.passages
                 assert not [one for one in reply.passages if "computed" in one]
                 assert "computed" not in json.dumps([one.payload for one in events])
+        path = written(tmp_path, made)
+        assert (await bring_in(path, of.stores, unless_there=())).left_out == {}  # nothing of it came in
+        assert (await bring_in(written(tmp_path, await of.bundle()), of.stores)).left_out == {}
 
 
 def _link(made: bytes) -> bytes:

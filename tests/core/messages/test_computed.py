@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from core.messages.computed import Computed, disown, own_event, own_message
+from core.messages.computed import Computed, disown, noted_event, own_event, own_message
 from core.messages.events import SourceCited, TextDelta, ToolFinished
 from core.messages.message import Message
 
@@ -48,10 +48,22 @@ def test_a_figure_stays_one_where_a_message_is_copied_and_is_none_where_it_comes
     assert own_message(sent).extra == {"function_id": "1", "passages": [{"text": "10 of 40 rows."}]}
 
 
+def test_what_was_noted_here_is_believed_when_it_is_read_again() -> None:
+    ended, cited = ToolFinished("1", result(BARE, OURS, 3)), SourceCited((BARE, OURS))
+    read = ToolFinished("1", Message(**json.loads(json.dumps(ended.message.model_dump()))))
+    assert own_event(read) != ended
+    assert own_event(noted_event(read)) == ended
+    shown = SourceCited(tuple(json.loads(json.dumps(cited.passages))))
+    assert own_event(noted_event(shown)) == cited
+    for event in (ToolFinished("1", result()), SourceCited((BARE,)), TextDelta("a"), ended):
+        assert noted_event(event) is event
+
+
 def test_json_loses_it_at_any_depth_and_keeps_all_else() -> None:
     within: dict[str, Any] = {"event": {"message": {"extra": {"passages": [dict(THEIRS), 3, None]}}}}
     value: Any = [{"passages": [{**THEIRS, "more": {"passages": [dict(THEIRS)]}}]}, within, {"computed": {"query": 1}}]
-    disown(value)
+    assert disown(value) == 3
+    assert disown(value) == 0
     assert value == [
         {"passages": [{**BARE, "more": {"passages": [BARE]}}]},
         {"event": {"message": {"extra": {"passages": [BARE, 3, None]}}}},
