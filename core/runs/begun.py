@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from core.agents.going_on import Begun, open_calls, settled
+from core.messages.computed import noted_event
 from core.messages.events import CallStarted, ToolStarted
 from core.runs.log import ApprovalAsked, ApprovalGiven, NestedEvent
 
@@ -29,6 +31,16 @@ def begun_in(logged: Sequence[LoggedEvent], calls: Collection[str], *, parked: b
     logs = _logs(logged, calls)
     waits = waiting_within(logged)
     return {one: _begun(logs, (one,), (one, *waits.get(one, ())), parked=parked) for one in calls if (one,) in logs}
+
+
+def noted_before(logged: Iterable[LoggedEvent]) -> list[LoggedEvent]:
+    """The log of a run that goes on: what agents within it found that was computed by program stays so."""
+    return [
+        replace(one, event=replace(one.event, event=noted_event(one.event.event)))
+        if isinstance(one.event, NestedEvent)
+        else one
+        for one in logged
+    ]
 
 
 def without_broken(logged: Sequence[LoggedEvent], calls: Collection[str]) -> list[LoggedEvent]:

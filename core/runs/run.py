@@ -24,7 +24,7 @@ from core.messages.transcript import Transcript
 from core.observing import span
 from core.rag.claims.omission import LeftOut
 from core.runs.approvals import ASKED_FOR, Inputs, Questions, Resting, RunGuard
-from core.runs.begun import begun_in
+from core.runs.begun import begun_in, noted_before
 from core.runs.ledger import Length, RunLedger, observed
 from core.runs.log import (
     Checked,
@@ -220,7 +220,7 @@ class Run:
         if self._may_have_run is not None:
             open_calls = [str((call.extra or {})["function_id"]) for call in self._transcript.unanswered()]
             self.questions.restore(self.log.since(), open_calls, lasting=self._terms.rules is None)
-            self._begun = begun_in(self.log.since(), open_calls)
+            self._begun = begun_in(noted_before(self.log.since()), open_calls)
         self._note_steps()
         self.ledger.when_late(partial(done, self))
         live = partial(self._live, agent, list(history), done)
