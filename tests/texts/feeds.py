@@ -50,6 +50,7 @@ from core.rag.parsers.parts import File
 from core.rag.parsers.pdf_page import Field, Line
 from core.rag.places import units_of
 from core.rag.question_tokens import Vocabulary
+from core.rag.row_questions import Condition
 from core.rag.scope import Part
 from core.rag.tables.query import Named, Source
 from core.rag.tables.store import Column, Table
@@ -240,6 +241,7 @@ VALUES: Mapping[str, Callable[[], Any]] = {
     "Vocabulary": lambda: Vocabulary(
         {"amount": (0,), "a a": (1,)}, ["number", "text"], ["", ""], {"north": {1: ("North",)}}, frozenset({"orders"})
     ),
+    "Condition": lambda: Condition(0, "=", ("2024-03",)),
     "Column": lambda: Column("Amount", "number"),
     "Table": lambda: Table(1, "Orders", 1, 2, (Column("Amount", "number"), Column("Region", "text")), sheet=True),
     "Named": lambda: Named("orders", "a.xlsx", "d", Path("a"), VALUES["Table"]()),
