@@ -115,7 +115,7 @@ async def test_what_was_counted_before_a_restart_stays_so_however_deep_it_was_ca
         before = [] if goes_on else [Say(calls=[("finds", {})]), writes("hi")]
         agent = FnCallAgent([Finds(FORGED, OURS), note], ScriptedModel(*before, "It is 40."), name=agents[-1])
         for name in reversed(agents[:-1]):
-            before = [] if goes_on else [Say(calls=[(agent.name, {"question": "How many?"})])]
+            before = [] if goes_on else [Say(calls=[(str(agent.name), {"question": "How many?"})])]
             agent = FnCallAgent([agent], ScriptedModel(*before, "It is 40."), name=name)
         return agent
 
