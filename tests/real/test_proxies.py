@@ -111,9 +111,13 @@ def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AppProcess]:
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with `chat.pem` (certificate and key) and `chat.key`."""
-    folder = tmp_path_factory.mktemp("certificate")
+    return certificate_for(NAME, tmp_path_factory.mktemp("certificate"))
+
+
+def certificate_for(host: str, folder: Path) -> Path:
+    """Put a host's `chat.pem` (certificate and key) and `chat.key` into a folder, and return it."""
     key = ec.generate_private_key(ec.SECP256R1())
-    name, now = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, NAME)]), datetime.now(UTC)
+    name, now = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, host)]), datetime.now(UTC)
     made = (
         x509.CertificateBuilder()
         .subject_name(name)
@@ -122,7 +126,7 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - timedelta(days=1))
         .not_valid_after(now + timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName(NAME)]), critical=False)
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName(host)]), critical=False)
         .sign(key, hashes.SHA256())
     )
     private = key.private_bytes(
