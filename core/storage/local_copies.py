@@ -92,7 +92,9 @@ class LocalCopies:
         finally:
             copy.users -= 1
             if not copy.users and place not in self._kept:
-                await self._remove(copy)  # it was deleted meanwhile, and nobody fetched another to its place
+                async with lock:  # it was deleted meanwhile; somebody may be fetching another to its place
+                    if place not in self._kept:
+                        await self._remove(copy)
             await self._bound()
 
     async def forget(self, key: str) -> None:
