@@ -75,11 +75,12 @@ class WeightStore:
         if not weights.sha256:
             return None
         own = self.folder / weights.file
+        seen = _seen(own)
         if self._is_right(own, weights):
             return own
-        if own.exists():
+        if seen is not None and seen == _seen(own):  # hashing takes a while, and others may have fetched it anew
             logger.warning("%s is damaged and was deleted.", own.name)
-            own.unlink()
+            own.unlink(missing_ok=True)
         kept = (place.found(weights) for place in self._places)
         return next((path for path in kept if path is not None and self._is_right(path, weights)), None)
 
@@ -227,7 +228,10 @@ class WeightStore:
                 return True
         except (OSError, ValueError):
             pass  # an unreadable note counts as none
-        if not path.is_file() or _sha256(path, weights) != weights.sha256:
+        try:
+            if not path.is_file() or _sha256(path, weights) != weights.sha256:
+                return False
+        except FileNotFoundError:  # another process has deleted it
             return False
         self._remember(path, weights)
         return True
@@ -291,6 +295,15 @@ class _FetchLock:
 def _state(path: Path) -> dict[str, object]:
     facts = path.stat()
     return {"path": str(path), "size": facts.st_size, "modified": facts.st_mtime_ns}
+
+
+def _seen(path: Path) -> tuple[int, int, int] | None:
+    """What tells a file from another one that takes its place; `None` where there is none."""
+    try:
+        facts = path.stat()
+    except OSError:
+        return None
+    return facts.st_ino, facts.st_size, facts.st_mtime_ns
 
 
 def _sha256(path: Path, weights: Weights) -> str:

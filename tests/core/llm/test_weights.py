@@ -181,6 +181,28 @@ def test_a_file_that_changed_since_is_hashed_again_and_deleted(tmp_path: Path) -
     assert not path.exists()
 
 
+@pytest.mark.parametrize("meanwhile", ["another comes", "it goes"])
+def test_a_damaged_file_is_deleted_and_none_that_others_put_in_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, meanwhile: str
+) -> None:
+    path, fresh, real = tmp_path / "test.gguf", tmp_path / "fresh", weights_module._sha256
+    path.write_bytes(bytes(len(BODY)))
+    fresh.write_bytes(BODY)
+
+    def hashed_beside_others(file: Path, weights: Weights) -> str:
+        if meanwhile == "it goes":
+            file.unlink()
+        found = real(file, weights)
+        fresh.replace(file)
+        return found
+
+    store = WeightStore(tmp_path, [])
+    monkeypatch.setattr(weights_module, "_sha256", hashed_beside_others)
+    assert store.find(MODEL) is None
+    monkeypatch.undo()
+    assert store.find(MODEL) == (path if meanwhile == "another comes" else None)
+
+
 def test_a_file_of_the_users_own_hub_cache_is_used_where_it_lies(tmp_path: Path) -> None:
     elsewhere = tmp_path / "cache" / "blob"
     elsewhere.parent.mkdir()
