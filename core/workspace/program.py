@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import shutil
 import tempfile
 from collections.abc import Sequence
@@ -11,6 +10,7 @@ from contextlib import aclosing, asynccontextmanager, nullcontext, suppress
 from copy import copy
 from functools import partial
 from pathlib import Path
+from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Self, cast
 
 from core.agents.base import Agent
@@ -326,7 +326,7 @@ def _named_copy(source: Path, folder: Path, name: str) -> Path:
     target = folder / name
     if not target.is_file():
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        draft = folder / f".{os.getpid()}"
+        draft = folder / f".{token_hex(8)}"
         shutil.copyfile(source, draft)
         draft.replace(target)
     return target

@@ -65,14 +65,15 @@ def drop_root(folder: Path, lock: int) -> None:
 
 def _remove_abandoned(place: Path) -> None:
     for folder in place.glob(f"{_BEGINNING}*"):
-        about = folder.lstat() if folder.exists() else None
-        if about is None or not stat.S_ISDIR(about.st_mode) or about.st_uid != os.getuid():
-            continue
-        if not (folder / _LOCK).exists():
-            continue  # somebody is just making it
-        lock = _locked(folder)
-        if lock is not None:
-            drop_root(folder, lock)
+        with suppress(FileNotFoundError):  # another process is removing it
+            about = folder.lstat()
+            if not stat.S_ISDIR(about.st_mode) or about.st_uid != os.getuid():
+                continue
+            if not (folder / _LOCK).exists():
+                continue  # somebody is just making it
+            lock = _locked(folder)
+            if lock is not None:
+                drop_root(folder, lock)
 
 
 def _locked(folder: Path) -> int | None:

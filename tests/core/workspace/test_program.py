@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from core.settings import Settings
 from core.testing.script import Reply
 from core.testing.scripted_model import ScriptedModel
 from core.tools.base import BaseTool
+from core.workspace import program
 from core.workspace.program import Program
 from tests.core.talks import talk_of
 
@@ -163,3 +165,22 @@ async def test_a_new_conversation_begins_with_what_was_given(tmp_path: Path) -> 
 def test_what_cannot_be_served_is_said_in_one_sentence(agents: list[Any], said: str) -> None:
     with pytest.raises(SettingsError, match=said):
         Program(agents)
+
+
+def test_a_file_that_two_conversations_want_at_once_is_whole_for_both(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "kept").write_bytes(b"all of it")
+    real, others = shutil.copyfile, list[Path]()
+
+    def beside_another(source: Path, draft: Path) -> object:
+        made = real(source, draft)
+        if not others:
+            others.append(draft)
+            others.append(program._named_copy(source, tmp_path / "a", "plan.txt"))
+        return made
+
+    monkeypatch.setattr(shutil, "copyfile", beside_another)
+    path = program._named_copy(tmp_path / "kept", tmp_path / "a", "plan.txt")
+    assert others[1:] == [path]
+    assert [(one.name, one.read_bytes()) for one in path.parent.iterdir()] == [("plan.txt", b"all of it")]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -102,3 +103,28 @@ def test_sandboxes_that_are_made_at_the_same_time_have_users_of_their_own(
     (tmp_path / "share").mkdir()
     users = [Box.make(tmp_path, tmp_path / "share", Limits()).user for _ in range(3)]
     assert len(set(users)) == 3 if os.geteuid() == 0 else set(users) == {None}
+
+
+@pytest.mark.parametrize("moment", ["looked at", "locked"])
+def test_what_a_killed_process_left_may_go_while_it_is_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    left = tmp_path / "parlour-code-left"
+    left.mkdir()
+    (left / "in-use").touch()
+
+    def after_another(real: Callable[[Path], Any]) -> Callable[[Path], Any]:
+        def called(folder: Path) -> Any:
+            if folder == left:
+                shutil.rmtree(left, ignore_errors=True)
+            return real(folder)
+
+        return called
+
+    if moment == "locked":
+        monkeypatch.setattr(module, "_locked", after_another(module._locked))
+    else:
+        monkeypatch.setattr(Path, "lstat", after_another(Path.lstat))
+    module._remove_abandoned(tmp_path)
+    monkeypatch.undo()
+    assert list(tmp_path.iterdir()) == []
