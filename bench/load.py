@@ -19,7 +19,8 @@ from bench.figures import Figure, report
 from bench.pages import QUESTION, Functions, RawPage
 from core.testing.model_server import ModelServer
 from core.testing.script import Reply, Request
-from tests.e2e.app_process import ROOT, AppProcess, free_port
+from tests.e2e.app_process import ROOT, AppProcess
+from tests.ports import free_port
 
 SETTINGS = {
     "HOST": "0.0.0.0",

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from core.agents import kept_indices
+from tests import ports
 from tests.late_certificates import read_when_needed
 from tests.tries import register_profiles
 from tests.warm_readers import Origin
@@ -165,7 +166,5 @@ def _guarded(connect: Any, reached: list[str]) -> Any:
 
 @pytest.fixture
 def free_port() -> int:
-    """A port of 127.0.0.1 that nobody listened on a moment ago."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """A port of 127.0.0.1 that nobody listens on."""
+    return ports.free_port()

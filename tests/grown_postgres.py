@@ -7,7 +7,6 @@ import os
 import pwd
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -23,6 +22,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from filelock import FileLock
+
+from tests.ports import free_port
 
 if TYPE_CHECKING:
     from core.storage.database import Database
@@ -175,7 +176,7 @@ def standby_of(primary: PostgresServer) -> Iterator[PostgresServer]:
     """Another PostgreSQL that follows one, which is started anew for that, to the end of a `with` block."""
     primary.stop(signal.SIGINT)
     primary.start(*_FOLLOWED)
-    standby = PostgresServer(_free_port(), primary.folder.with_name("standby"), primary.binaries)
+    standby = PostgresServer(free_port(), primary.folder.with_name("standby"), primary.binaries)
     copying = ("-D", str(standby.folder), "-d", primary.address("postgres"), "-R", "-c", "fast", "--no-sync")
     _run(str(primary.binaries / "pg_basebackup"), *copying, **_account())
     standby.start(*_FOLLOWED)
@@ -195,7 +196,7 @@ def running_postgres() -> Iterator[PostgresServer]:
         _run("cp", "-a", "--reflink=auto", str(cluster), str(folder / "data"))
         if account := _account():
             shutil.chown(folder, account["user"], account["group"])
-        server = PostgresServer(_free_port(), folder / "data", binaries)
+        server = PostgresServer(free_port(), folder / "data", binaries)
         server.start()
         try:
             yield server
@@ -264,9 +265,3 @@ def _listen(process: subprocess.Popen[bytes], said: deque[str], ready: threading
             if b"ready to accept" in line:  # "connections", or "read-only connections" as a standby
                 ready.set()
     ready.set()  # it has ended
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

@@ -16,14 +16,9 @@ from typing import Self
 
 import pytest
 
+from tests.ports import free_port
+
 _START_SECONDS = 60  # a machine that does other things as well takes its time
-
-
-def port_of_nobody() -> int:
-    """A port of 127.0.0.1 that nobody listened on a moment ago."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @dataclass
@@ -80,7 +75,7 @@ class Served:
 
 def redis_server(folder: Path, port: int | None = None, program: str = "redis-server") -> Served:
     """A Redis, or another that speaks as it does, that keeps nothing on disk, not started yet."""
-    at = port or port_of_nobody()
+    at = port or free_port()
     kept_nowhere = ["--save", "", "--appendonly", "no"]
     return Served(program, ["--port", str(at), "--bind", "127.0.0.1", *kept_nowhere], at, folder)
 
@@ -166,7 +161,7 @@ class S3Server:
 @pytest.fixture(scope="session")
 def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
     """One S3 store for all tests of this process; each makes a bucket of its own."""
-    port, folder = port_of_nobody(), tmp_path_factory.mktemp("s3")
+    port, folder = free_port(), tmp_path_factory.mktemp("s3")
     with (folder / "log").open("ab") as log:
         process = subprocess.Popen(
             [sys.executable, "-m", "tests.s3_server", str(port)], stdout=log, stderr=log, cwd=Path(__file__).parents[1]

@@ -8,7 +8,8 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from tests.grown_servers import Served, port_of_nobody
+from tests.grown_servers import Served
+from tests.ports import free_port
 
 
 def told(address: str, command: str) -> bytes:
@@ -34,7 +35,7 @@ def test_a_redis_that_was_killed_may_begin_again_at_its_place(own_redis: Served)
 
 
 def test_haproxy_does_as_its_configuration_says(proxy: Callable[[str, str, int], Served]) -> None:
-    port = port_of_nobody()
+    port = free_port()
     proxy(
         "haproxy",
         "defaults\n mode http\n timeout connect 5s\n timeout client 5s\n timeout server 5s\n"

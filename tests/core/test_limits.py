@@ -43,7 +43,7 @@ async def test_a_key_has_so_many_places_and_further_ones_have_their_turn_in_orde
     assert [slot.granted for slot in (one, two, three, four)] == [True, True, False, False]
     two.release()
     assert (three.granted, four.granted) == (True, False)
-    await asyncio.wait_for(three.wait(), 1)
+    await asyncio.wait_for(three.wait(), 60)
     one.release()
     one.release()  # a second time gives nobody anything
     assert four.granted

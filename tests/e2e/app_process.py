@@ -6,7 +6,6 @@ import json
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -20,17 +19,11 @@ from urllib.parse import urlsplit
 import httpx
 
 from core.testing.model_server import ModelServer
+from tests.ports import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
 START_SECONDS = 240  # a machine that does other things as well takes its time
 _NOT_PASSED_ON = ("PARLOUR_", "OPENAI_", "AZURE_OPENAI_", "DASHSCOPE_", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
-
-
-def free_port() -> int:
-    """A port of 127.0.0.1 that nobody listened on a moment ago."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @dataclass

@@ -14,7 +14,8 @@ from playwright.sync_api import Page, expect
 from tests.e2e.app_process import ROOT, AppProcess
 from tests.e2e.chat_steps import NAMED, ask, ask_and_wait, chat, composer, until, wait_for_state, words_of
 from tests.e2e.test_restart import GONE
-from tests.grown_servers import S3Server, Served, port_of_nobody
+from tests.grown_servers import S3Server, Served
+from tests.ports import free_port
 
 GROWN = ROOT / "deploy" / "grown"
 SOON = 5.0  # seconds in which the page is there again, where nothing else keeps the machine
@@ -112,7 +113,7 @@ def all_shared(request: pytest.FixtureRequest) -> dict[str, str]:
 
 
 def paired(name: str, proxy: Callable[[str, str, int], Served], start: Callable[..., AppProcess]) -> Pair:
-    port = port_of_nobody()
+    port = free_port()
     settings = {"ALLOWED_HOSTS": f"127.0.0.1:{port}", "OWNERS": "cookie", "TRUSTED_PROXIES": "127.0.0.1"}
     both = [start(**settings, RETRIEVAL="keyword") for _ in range(2)]
     text, names = {"haproxy": by_haproxy, "caddy": by_caddy}[name]((both[0].port, both[1].port), port)

@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 
 import httpx
 
-from tests.e2e.app_process import free_port
+from tests.ports import free_port
 
 ENTER = "\ue007"
 T = TypeVar("T")

@@ -20,7 +20,8 @@ from typing import Any
 
 import httpx
 
-from tests.e2e.app_process import ROOT, free_port
+from tests.e2e.app_process import ROOT
+from tests.ports import free_port
 
 TOOLS = ("buildah", "mmdebstrap", "runc")
 BASE = "localhost/parlour-base"

@@ -29,7 +29,8 @@ from core.testing.behaviour import behave
 from core.testing.model_server import ModelServer
 from core.testing.script import Reply
 from set_up import find_server, server_environment
-from tests.e2e.app_process import ROOT, AppProcess, free_port
+from tests.e2e.app_process import ROOT, AppProcess
+from tests.ports import free_port
 from tests.webui.server.raw_page import RawPage
 
 pytestmark = pytest.mark.slow

@@ -18,7 +18,8 @@ from botocore.exceptions import BotoCoreError, ClientError
 from core.errors import StorageError
 from core.storage.object_blobs import Bucket, ObjectBlobs
 from tests.contract import test_blobs
-from tests.grown_servers import S3Server, Served, port_of_nobody
+from tests.grown_servers import S3Server, Served
+from tests.ports import free_port
 from tests.webui.server import test_files_in_s3
 
 _HERE_WITH_OTHER_KEYS = "test_what_is_wrong_with_the_store_is_one_sentence_without_secrets"
@@ -53,10 +54,10 @@ class SeaweedFS(S3Server):
 @pytest.fixture(scope="session")
 def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
     """A SeaweedFS of one process."""
-    folder, port = tmp_path_factory.mktemp("seaweedfs"), port_of_nobody()
+    folder, port = tmp_path_factory.mktemp("seaweedfs"), free_port()
     who = {"name": "parlour", "credentials": [_KEYS], "actions": ["Admin", "Read", "Write", "List", "Tagging"]}
     (folder / "keys.json").write_text(json.dumps({"identities": [who]}), "utf-8")
-    ports = {f"{part}.port{kind}": port_of_nobody() for part in (*_PARTS, "s3") for kind in ("", ".grpc")}
+    ports = {f"{part}.port{kind}": free_port() for part in (*_PARTS, "s3") for kind in ("", ".grpc")}
     options = {**ports, "s3.port": port, "s3.port.iceberg": 0, "s3.port.lance": 0, "s3.config": folder / "keys.json"}
     options |= {"dir": folder, "ip": "127.0.0.1", "ip.bind": "127.0.0.1", "master.telemetry": "false"}
     options |= {

@@ -70,7 +70,10 @@ async def test_sixty_people_who_only_chat_leave_no_descriptor_no_thread_and_no_f
 ) -> None:
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(4))
     async with house(tmp_path, retrieval) as engine:
-        await asyncio.gather(*(asyncio.to_thread(threading.active_count) for _ in range(8)))
+        # All threads that there may be are there, and each of those that read the database has its connection.
+        four, two = threading.Barrier(4), threading.Barrier(2)
+        await asyncio.gather(*(asyncio.to_thread(four.wait, 60) for _ in range(4)))
+        await asyncio.gather(*(engine.stores.database.read(lambda _: two.wait(60)) for _ in range(2)))
         for number in range(10):
             await chatted(engine, f"early {number}")
         descriptors, threads = costs()

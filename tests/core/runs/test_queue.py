@@ -126,17 +126,17 @@ async def test_what_waits_can_be_stopped_and_the_next_keeps_its_place(house: Hou
 
 
 async def test_waiting_takes_none_of_the_replys_time(house: House) -> None:
-    runs: Any = Runs(stores_over(house.database), limit=0.2, at_once=Slots(1))
+    runs: Any = Runs(stores_over(house.database), limit=2.0, at_once=Slots(1))
     house.runs = runs
     runs._limit = 30.0
     first = Held()
     run = await house.ask(first)
-    runs._limit = 0.2
+    runs._limit = 2.0
     agent = Held()
     agent.go.set()
     late = await house.ask(agent)
     await queued(late)
-    await asyncio.wait({asyncio.create_task(late.wait())}, timeout=0.4)
+    await asyncio.wait({asyncio.create_task(late.wait())}, timeout=2.5)
     first.go.set()
     assert (await run.wait(), await late.wait()) == ("complete", "complete")
 

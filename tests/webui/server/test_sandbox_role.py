@@ -25,7 +25,8 @@ from core.tools.sandbox import remote, wire
 from core.tools.sandbox.remote import RemoteKernels
 from core.tools.sandbox.results import FRESH, CodeResult
 from tests.core.talks import talk_of
-from tests.e2e.app_process import AppProcess, free_port
+from tests.e2e.app_process import AppProcess
+from tests.ports import free_port
 from webui.__main__ import main
 from webui.panels.tools import tools_data
 from webui.sandbox_role import given as given_here

@@ -427,6 +427,6 @@ async def test_nothing_is_read_ahead_any_more_where_that_is_cancelled(
         await asyncio.sleep(0)
     ahead.cancel()
     await asyncio.wait({ahead})
-    async with asyncio.timeout(2):
+    async with asyncio.timeout(60):
         while not Waiting.asked[0].unwanted.is_set():
             await asyncio.sleep(0)

@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from core.errors import ToolError
@@ -34,6 +35,12 @@ def known(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def watched_closely(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a kernel takes is looked at more often than outside of tests."""
     monkeypatch.setattr("core.tools.sandbox.kernel._WATCH", 0.1)
+
+
+@pytest.fixture
+def of_others() -> set[int]:
+    """The numbers of processes below this one before the test, which may be ending still."""
+    return {one.pid for one in psutil.Process().children(recursive=True)}
 
 
 @pytest.fixture(params=DRIVERS)

@@ -10,13 +10,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 
 from core.errors import ToolError
 from core.tools.sandbox.box import Box, Limits
 from core.tools.sandbox.kernel import Channels
 from core.tools.sandbox.work_folder import WorkFolder
+from tests.core.tools.sandbox.below import kernels_below
 
 pytestmark = pytest.mark.anyio
 
@@ -67,7 +67,7 @@ async def test_c21_a_process_whose_parent_ended_still_counts(opened: Callable[..
 
 
 async def test_a_call_that_waited_while_the_one_before_ended_the_kernel_runs_in_the_next(
-    opened: Callable[..., Any],
+    opened: Callable[..., Any], of_others: set[int]
 ) -> None:
     async with opened("auto") as kernels:
         if kernels is None:
@@ -81,7 +81,7 @@ async def test_a_call_that_waited_while_the_one_before_ended_the_kernel_runs_in_
         assert "fresh interpreter" in said[0]
         after = await kernels.run("a", "n")
         assert (after.text, after.failed) == ("2", False)  # the kernel that they used was closed by nobody
-        assert len([one for one in psutil.Process().children(recursive=True) if "kernel.py" in str(one.cmdline())]) == 1
+        assert len(kernels_below(of_others)) == 1
 
 
 async def test_a_call_that_waited_while_the_one_before_was_stopped_does_not_wait_for_it(
