@@ -209,7 +209,7 @@ class Program:
         """A file of the conversation's owner under its own name; `None` where it is gone."""
         try:
             async with conversation.stores.files.local(file_id) as (_, path):
-                return await asyncio.to_thread(_named_copy, path, self._folder / file_id, name)
+                return await asyncio.to_thread(named_copy, path, self._folder / file_id, name)
         except NotFoundError:
             return None
 
@@ -321,7 +321,7 @@ def _meant(messages: Sequence[Message], names: Sequence[str], chosen: int, *, me
     return names.index(found[0]) if found else chosen
 
 
-def _named_copy(source: Path, folder: Path, name: str) -> Path:
+def named_copy(source: Path, folder: Path, name: str) -> Path:
     """The file under the name it came with; made once."""
     target = folder / name
     if not target.is_file():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -30,7 +31,8 @@ async def test_a_copy_that_was_fetched_anew_outlives_who_still_reads_the_deleted
 async def test_a_copy_that_has_come_at_this_moment_is_not_taken_for_the_deleted_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    copies, put, loop = LocalCopies(tmp_path, 1000), local_copies._put, asyncio.get_running_loop()
+    inside: Any = local_copies
+    copies, put, loop = LocalCopies(tmp_path, 1000), inside._put, asyncio.get_running_loop()
     reads, leaves = asyncio.Event(), asyncio.Event()
 
     async def fill(draft: Path) -> None:

@@ -17,8 +17,7 @@ from core.settings import Settings
 from core.testing.script import Reply
 from core.testing.scripted_model import ScriptedModel
 from core.tools.base import BaseTool
-from core.workspace import program
-from core.workspace.program import Program
+from core.workspace.program import Program, named_copy
 from tests.core.talks import talk_of
 
 pytestmark = pytest.mark.anyio
@@ -177,10 +176,10 @@ def test_a_file_that_two_conversations_want_at_once_is_whole_for_both(
         made = real(source, draft)
         if not others:
             others.append(draft)
-            others.append(program._named_copy(source, tmp_path / "a", "plan.txt"))
+            others.append(named_copy(source, tmp_path / "a", "plan.txt"))
         return made
 
     monkeypatch.setattr(shutil, "copyfile", beside_another)
-    path = program._named_copy(tmp_path / "kept", tmp_path / "a", "plan.txt")
+    path = named_copy(tmp_path / "kept", tmp_path / "a", "plan.txt")
     assert others[1:] == [path]
     assert [(one.name, one.read_bytes()) for one in path.parent.iterdir()] == [("plan.txt", b"all of it")]

@@ -109,6 +109,7 @@ def test_sandboxes_that_are_made_at_the_same_time_have_users_of_their_own(
 def test_what_a_killed_process_left_may_go_while_it_is_looked_at(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
 ) -> None:
+    inside: Any = module
     left = tmp_path / "parlour-code-left"
     left.mkdir()
     (left / "in-use").touch()
@@ -122,9 +123,9 @@ def test_what_a_killed_process_left_may_go_while_it_is_looked_at(
         return called
 
     if moment == "locked":
-        monkeypatch.setattr(module, "_locked", after_another(module._locked))
+        monkeypatch.setattr(module, "_locked", after_another(inside._locked))
     else:
         monkeypatch.setattr(Path, "lstat", after_another(Path.lstat))
-    module._remove_abandoned(tmp_path)
+    inside._remove_abandoned(tmp_path)
     monkeypatch.undo()
     assert list(tmp_path.iterdir()) == []
