@@ -13,6 +13,7 @@ from core.rag.tables.values import iso_date, read_number, unit_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+YEARS: Final = range(1900, 2100)
 LONGEST: Final = 240  # letters of a question that is looked at
 AND: Final = "&"
 NAMES_A_ROW: Final = frozenset({"thing", "subject", "column"})
@@ -25,7 +26,7 @@ class Token:
     Args:
         text: As names are compared, in lower case.
         raw: As it was written.
-        said: Which figure, or which comparison.
+        said: Which figure, or which comparison; of a number "year" where it may be one, "in 2024".
         column: The number of the column.
         number: Its number.
         unit: The unit of a number; of "how many" the word for rows in it.
@@ -86,7 +87,9 @@ class Vocabulary:
 
 
 _ENGLISH: Final = """
-count|how many, how many of the, number of, the number of, count of, count, count the, count all
+count|how many, how many of the, number of, the number of, total number of, the total number of, count of, count, \
+count the, count all
+share|percentage of, percent of, share of, proportion of, % of, which percentage of, which share of, which proportion of
 figure sum|sum of, total of, sum, total, add up, sum up, total up
 figure average|average of, average, mean, mean of, average value of
 figure median|median of, median
@@ -128,6 +131,7 @@ count_rows|多少行, 多少条, 几行, 几条, 多少条记录, 几条记录, 
 count|有多少个, 多少个, 有多少, 多少, 几个, 有几个, 多少笔, 多少张, 多少份, 多少位, \
 多少名, 多少项, 多少家, 几笔, 几张, 几份, 几位, \
 几名, 几项, 几家, 的数量, 数量
+share|比例, 占比, 百分比, 所占比例, 所占百分比, 占多少百分比, 占百分之几, 占百分之多少, 占多大比例
 figure sum|总和, 合计, 总计, 之和, 求和, 加起来, 汇总, 总, 总额
 figure average|平均值, 平均数, 均值, 平均
 figure median|中位数
@@ -217,6 +221,7 @@ _MONTH: Final = re.compile(
     rf"(?P<name>{_MONTHS}),? (?P<year>\d{{4}}){_ENDS}|(?P<iso>\d{{4}}-(?:0[1-9]|1[0-2]))(?![\d-])"
     r"|(?P<y>\d{4})\s?年\s?(?P<m>1[0-2]|0?[1-9])\s?月(?:份)?(?!\s?\d)"
 )
+_IN: Final = re.compile(r"(?<![^\W_])(?:in|during) $")
 _YEAR: Final = re.compile(r"(?P<year>(?:19|20)\d\d)\s?年")
 _NUMBER: Final = re.compile(
     r"(?P<before>[$€£¥￥]\s?)?(?P<digits>-?(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?))"
@@ -245,7 +250,8 @@ def _number_at(text: str, at: int) -> tuple[int, Token] | None:
         return None
     said = (match["before"] or match["after"] or "").strip()
     unit = _UNITS.get(said) or (unit_of(f"1 {said}") if said else "")
-    return end, Token("number", match[0], digits, number=value * (times or 1), unit=unit)
+    is_year = match[0].isdecimal() and value in YEARS and _IN.search(text, 0, at) is not None
+    return end, Token("number", match[0], digits, "year" if is_year else "", number=value * (times or 1), unit=unit)
 
 
 def _is_sure(said: str) -> bool:

@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from core.rag.count_questions import plain_name
-from core.rag.question_tokens import AND, LONGEST, NAMES_A_ROW, Token, tokens_of
+from core.rag.question_tokens import AND, LONGEST, NAMES_A_ROW, YEARS, Token, tokens_of
 from core.rag.tables.subjects import PERIOD, forms_of, without_key
 
 if TYPE_CHECKING:
@@ -21,13 +21,16 @@ if TYPE_CHECKING:
 
     from core.rag.question_tokens import Vocabulary
 
-Asked: TypeAlias = Literal["count", "sum", "average", "median", "highest", "lowest", "row_highest", "row_lowest"]
+Asked: TypeAlias = Literal[
+    "count", "share", "sum", "average", "median", "highest", "lowest", "row_highest", "row_lowest"
+]
 Operator: TypeAlias = Literal["=", "<>", "<", ">", "<=", ">=", "between", "contains"]
 
 _MAY: Final = re.compile(
     r"\b(?:how many|number|count|sum|total|average|mean|median|highest|largest|biggest|greatest|maximum|max|most"
-    r"|lowest|smallest|minimum|min|least|fewest|latest|earliest)\b|add up"
-    r"|多少|几|数量|总|合计|之和|求和|加起来|汇总|平均|均值|最[大小高低多少早晚]|中位",
+    r"|lowest|smallest|minimum|min|least|fewest|latest|earliest)\b|add up|% of"
+    r"|\b(?:percent|percentage|share|proportion) of\b"
+    r"|多少|几|数量|总|合计|之和|求和|加起来|汇总|平均|均值|最[大小高低多少早晚]|中位|比例|占比|百分比|百分之",
     re.IGNORECASE,
 )
 _FIGURES: Final[dict[str, Asked]] = {
@@ -46,8 +49,8 @@ _COMPARED: Final = frozenset({"is", "not", "compare", "value", "number", "date",
 _NAME_IT: Final = re.compile(
     r"\W*(?:please |(?:can|could) you )*(?:what(?:'s|’s| is| was)|show|give|find|tell|the)\b", re.IGNORECASE
 )
-_YEARS: Final = range(1900, 2100)
 _FULL_YEARS: Final = range(1, 9999)  # those with a year before and one after
+_YEAR: Final = re.compile(r"\byears?\b|年")
 _SCALED: Final = re.compile(
     r"\b(?:hundreds?|thousands?|millions?|billions?|trillions?|tsd|mio|mrd|mn|mln|bn|tn|k|teur|tausend|millionen"
     r"|milliarden)\b|[€$£¥](?:k|m|b)\b|\b[kmt][€$£¥]|\b(?:usd|eur|gbp|chf|rmb|cny)(?:k|m)\b|\b[kmt](?:usd|eur|gbp)\b"
@@ -117,6 +120,8 @@ def row_question(question: str, known: Vocabulary) -> RowQuestion | None:
     conditions = _conditions(asked.left, known)
     if conditions is None or (not conditions and not asks.startswith("row") and each is None):
         return None  # without a condition it is another kind of question
+    if asks == "share" and len(conditions) != 1:
+        return None  # "the share of closed orders that are from Rome" is one of closed orders alone
     if len({one.column for one in conditions}) < len(conditions):
         return None  # two conditions on one column may be meant as either of them
     if each is not None and each in {asked.thing, column, *(one.column for one in conditions)}:
@@ -170,6 +175,8 @@ def _asked(question: str, tokens: list[Token], known: Vocabulary) -> _Ask | None
     each = [at for at, one in enumerate(tokens) if one.kind == "each"]
     if len(which) > 1 or len(figures) > 1:
         return None
+    if shares := [at for at, one in enumerate(tokens) if one.kind == "share"]:
+        return _share(_without_loose(tokens), shares[0], known) if len(shares) == 1 else None
     if not figures:
         return None if which else _by_values(tokens, each) if each else _count(tokens)
     figure = tokens[figures[0]]
@@ -180,6 +187,21 @@ def _asked(question: str, tokens: list[Token], known: Vocabulary) -> _Ask | None
     if figure.owned or each:  # "is the order with the highest amount open?" asks for no row
         return _which(tokens, None, figures[0], known) if _NAME_IT.match(question) else None
     return None if figure.kind == "most" else _figure(_without_loose(tokens), figures[0], known)
+
+
+def _share(tokens: list[Token], at: int, known: Vocabulary) -> _Ask | None:
+    """Which part of the rows fulfils a condition; what they are called stands behind, in Chinese anywhere."""
+    left = _without(tokens, {at})
+    places = range(len(left)) if tokens[at].wide else [_after_values(tokens, at) - 1]
+    things = [
+        place
+        for place in places
+        if place < len(left) and (left[place].kind in {"thing", "subject"} or _means_rows(left, place, known))
+    ]
+    if len(things) != 1:
+        return None
+    thing = left[things[0]]
+    return _Ask("share", None, _without(left, things), thing.column, thing.text if thing.kind == "subject" else "")
 
 
 def _without_loose(tokens: list[Token]) -> list[Token]:
@@ -226,9 +248,10 @@ def _means_rows(tokens: list[Token], at: int, known: Vocabulary) -> bool:
         return False
     if not after or after[0].kind not in _COMPARED:
         return True
-    if after[0].kind == "is":
-        return len(after) > 1 and is_other(after[1])
-    return is_other(after[0])
+    said = after[-1] if after[0].kind == "is" else after[0]
+    if said.kind in {"between", "compare", "date"} or said.said == "year":
+        return True  # no text is: "tickets since March 2026"
+    return said.kind != "is" and is_other(said)
 
 
 def _column_beside(tokens: list[Token], at: int, known: Vocabulary) -> int | None:
@@ -402,7 +425,10 @@ _SHAPES: Final[tuple[tuple[str, re.Pattern[str]], ...]] = (
     ("is", re.compile(r"ci?[vndq]")),
     ("value_of", re.compile(r"vc(?=&|$)")),
     ("value", re.compile(r"v")),
+    ("days", re.compile(r"b(d)&(d)|(d)t(d)b?")),
+    ("day_compare", re.compile(r"o(d)|(d)w")),
     ("day", re.compile(r"d")),
+    ("year", re.compile(r"n")),
 )
 _LETTERS: Final = {
     "column": "c", "value": "v", "number": "n", "date": "d", "quoted": "q", "is": "i", "not": "x", "compare": "o",
@@ -411,6 +437,10 @@ _LETTERS: Final = {
 
 
 _IS: Final = "i"
+_IN_TIME: Final = frozenset({
+    "before", "after", "since", "on or before", "on or after", "earlier than", "later than",
+    "之前", "之后", "早于", "晚于", "不早于", "不晚于",
+})  # fmt: skip
 
 
 def _conditions(tokens: list[Token], known: Vocabulary) -> tuple[Condition, ...] | None:
@@ -435,9 +465,8 @@ def _conditions(tokens: list[Token], known: Vocabulary) -> tuple[Condition, ...]
 
 def _condition(shape: str, tokens: list[Token], known: Vocabulary) -> Condition | None:
     said = [one for one in tokens if one.kind in {"value", "number", "date", "quoted"}]
-    if shape == "day":
-        days = [at for at, kind in enumerate(known.kinds) if kind == "date"]
-        return Condition(days[0], "=", (said[0].date,)) if len(days) == 1 else None
+    if shape in {"day", "days", "day_compare", "year"}:
+        return _of_time(shape, tokens, said, known)
     if shape == "value":
         columns = [one for one in known.holds(said[0].text) if known.kinds[one] == "text"]
         if len(columns) != 1:  # it stands in two columns: which of them is meant nobody knows
@@ -449,6 +478,24 @@ def _condition(shape: str, tokens: list[Token], known: Vocabulary) -> Condition 
     if known.kinds[column] == "text":
         return _of_text(shape, column, said[0], known)
     return _of_numbers(shape, column, tokens, [_compared(one, column, known) for one in said])
+
+
+def _of_time(shape: str, tokens: Sequence[Token], said: Sequence[Token], known: Vocabulary) -> Condition | None:
+    """A condition on the only column of dates, which is not named: "in March 2024", "since 2024-03-01", "in 2024"."""
+    days = [at for at, kind in enumerate(known.kinds) if kind == "date"]
+    if len(days) != 1:
+        return None
+    match shape:
+        case "day":
+            return Condition(days[0], "=", (said[0].date,))
+        case "days":
+            return Condition(days[0], "between", _ordered([one.date for one in said]))
+        case "day_compare":
+            sign = next(one for one in tokens if one.kind in {"compare", "or_more"})
+            return Condition(days[0], _SIGNS[sign.said], (said[0].date,)) if sign.text in _IN_TIME else None
+        case _:
+            is_there = any(_YEAR.search(name) for name in known.columns)  # a column of years may be meant
+            return Condition(days[0], "=", (said[0].raw,)) if said[0].said == "year" and not is_there else None
 
 
 def _of_numbers(
@@ -470,7 +517,7 @@ def _of_numbers(
             return None
 
 
-def _ordered(values: tuple[str | int | float, ...]) -> tuple[str | int | float, ...]:
+def _ordered(values: Sequence[str | int | float]) -> tuple[str | int | float, ...]:
     """The lesser one first: "between 9 and 5" is meant as well. All are numbers, or all are dates."""
     numbers = sorted(one for one in values if isinstance(one, int | float))
     return (*numbers, *sorted(one for one in values if isinstance(one, str)))
@@ -492,10 +539,13 @@ def _compared(token: Token, column: int, known: Vocabulary) -> str | int | float
         if token.kind == "date":
             return token.date
         year = token.number
-        return str(year) if isinstance(year, int) and year in _YEARS and token.raw.isdecimal() else None
+        return str(year) if isinstance(year, int) and year in YEARS and token.raw.isdecimal() else None
     if token.kind != "number" or token.number is None:
         return None
-    if any(_SCALED.search(name) for name, columns in known.columns.items() if column in columns):
+    names = [name for name, columns in known.columns.items() if column in columns]
+    if token.said == "year" and not any(map(_YEAR.search, names)):
+        return None  # "orders with an amount in 2024"
+    if any(map(_SCALED.search, names)):
         return None  # of "Revenue (thousands)" 6 is 6,000: what a number in the question counts is not sure
     unit, own = token.unit, known.units[column]
     if "/" in own or (own == "%") != (unit == "%"):

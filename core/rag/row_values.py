@@ -41,6 +41,14 @@ def labelled(value: object, column: Column) -> str:
     return str(value) if isinstance(value, int) and not column.unit else valued(value, column)
 
 
+def percent(some: int, of: int) -> str:
+    """A share in percent, to a tenth; to more places where it would look like none or all."""
+    share, places = 100 * some / of, 1
+    while 0 < some < of and round(share, places) in {0, 100}:
+        places += 1
+    return written(round(share, places))
+
+
 def are_apart(values: Sequence[str]) -> bool:
     """Whether no value is another in other letters, or has a part in common with another: "open, paid"."""
     parts = [{plain_name(folded(part)) for part in _PARTS.split(value)} for value in values]

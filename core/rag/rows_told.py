@@ -18,7 +18,17 @@ from core.rag.count_questions import plain_name
 from core.rag.question_tokens import Vocabulary
 from core.rag.row_numbers import joined
 from core.rag.row_questions import row_question
-from core.rag.row_values import are_apart, are_groups, cells_in_words, labelled, literal, of_dates, quoted_text, valued
+from core.rag.row_values import (
+    are_apart,
+    are_groups,
+    cells_in_words,
+    labelled,
+    literal,
+    of_dates,
+    percent,
+    quoted_text,
+    valued,
+)
 from core.rag.tables.cited import passage_of
 from core.rag.tables.query import FOLD, folded
 from core.rag.tables.store import quoted
@@ -194,6 +204,8 @@ class _Told:
         by = None if asked.each is None else self.named.table.columns[asked.each]
         if asked.asks == "count":
             return self._counted(asked, where) if by is None else self._by_values(asked, by, where)
+        if asked.asks == "share":
+            return self._share(asked, where)
         column = self.named.table.columns[asked.column or 0]
         if asked.column is None or column.strays or "/" in column.unit or not self._is_of_one_unit(column, where, by):
             return None
@@ -289,6 +301,25 @@ class _Told:
                 text = words["held_different"].format(n=n, column=line(column.name), **said)
                 return self._cited(answer, text, f"{different:,}")
         return self._cited(answer, words["held"].format(**said), said["some"])
+
+    def _share(self, asked: RowQuestion, where: str) -> Passage | None:
+        """Which part of all rows fulfils a condition."""
+        table, rows = self.named.table, body(self.named.table)
+        if not all(self._is_filled(table.columns[one.column]) for one in asked.conditions):
+            return None  # whether rows without a value count for the whole is not sure
+        if not rows or not self._is_each_a_row(asked, "NOT _total"):
+            return None
+        answer = self.ask(f"SELECT count(*) FROM {self._source} WHERE {where}")
+        some = int(answer.rows[0][0])
+        share = f"{percent(some, rows)} %"
+        text = WORDS[self.lang]["held_share"].format(
+            table=called_in(self.named, self.lang).strip(),
+            rows=number_of("row", rows, self.lang),
+            where=self._where(asked.conditions),
+            some=f"{some:,}",
+            share=share,
+        )
+        return self._cited(answer, text, share)
 
     def _thing(self, asked: RowQuestion) -> Column | None:
         """The column that names what the rows stand for; `None` where rows are meant, or none names them."""
