@@ -1,12 +1,26 @@
-"""Chinese numerals as numbers."""
+"""Chinese and Roman numerals as numbers."""
 
 from __future__ import annotations
+
+import re
+from itertools import pairwise
 
 HAN_NUMERALS = "零〇一二三四五六七八九十百千万亿两兩萬億"
 LONGEST = 40  # characters of a numeral; longer ones are none
 
 _DIGITS = {letter: at for at, letter in enumerate("零一二三四五六七八九")} | {"〇": 0, "两": 2, "兩": 2}
 _SCALES = {"十": 10.0, "百": 1e2, "千": 1e3, "万": 1e4, "萬": 1e4, "亿": 1e8, "億": 1e8}
+
+_ROMAN = re.compile(r"M{0,3}(?:CM|CD|D?C{0,3})(?:XC|XL|L?X{0,3})(?:IX|IV|V?I{0,3})")
+_ROMANS = {"I": 1, "V": 5, "X": 10, "L": 50, "C": 100, "D": 500, "M": 1000, "": 0}
+
+
+def number_of_roman(numeral: str) -> int | None:
+    """A Roman numeral in capitals, up to 3,999: XXXVII is 37; `None` where it is none, or not written as usual."""
+    if not numeral or not _ROMAN.fullmatch(numeral):
+        return None
+    values = [_ROMANS[letter] for letter in (*numeral, "")]
+    return sum(-one if one < other else one for one, other in pairwise(values))
 
 
 def number_of_han(numeral: str) -> float | None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from core.rag.claims.lists import in_order
+from core.rag.claims.romans import PARTS, parts_of
 from core.rag.numerals import HAN_NUMERALS, LONGEST, number_of_han
 
 if TYPE_CHECKING:
@@ -23,7 +24,8 @@ class Figure:
     Args:
         words: As it stands there.
         number: What is written, magnitudes included: "1.2 million" is 1,200,000.
-        unit: What it measures, such as `%`, `$`, `s` or `month`; "" where nothing known follows.
+        unit: What it measures, such as `%`, `$`, `s` or `month`; `roman` for the numeral of a chapter; "" where
+            nothing known follows.
         value: In the unit: an hour is 3,600 `s`, a year 12 `months`.
         exact: How far a true value may be away, so that it is still rounded to this one.
         start: Where it begins in the text.
@@ -60,6 +62,7 @@ class Figure:
 
 _FIRST_YEAR, _LAST_YEAR = 1000, 2200
 _MILLION = 1e6
+ROMAN: Final = "roman"
 OF_DATES = frozenset({"month", "weekday", "clock", "decade", "century"})
 
 
@@ -169,6 +172,7 @@ _HAN_NUMBER = re.compile(
 )
 _AFTER_HAN = re.compile(rf"\s?(?P<unit>{_HAN_UNIT}|月|日|号|世纪|年代)")
 _MEASURE = frozenset("个人名位次项条家所座台辆本册份页种只头户件层届岁套篇章场间架艘倍成级门")
+_DECADE = re.compile(r"['’]s\b")
 _CENTURY = re.compile(r"\s?-?century\b", re.IGNORECASE)
 _IDIOMS = re.compile(r"[一二三四五六七八九十百千万]{1,2}(?:些|般|样|直|起|切|定|旦|致|律|共|时|方面|面|步|边|概)")
 MOST_TEXT = 60_000  # characters of one text that are looked through; passages have some thousands
@@ -214,6 +218,11 @@ def _made(match: re.Match[str], words: str, number: float, unit: str = "", value
     return Figure(words, number, unit, number if value is None else value, 1e-6, match.start())
 
 
+def _parts(match: re.Match[str], _: str) -> Iterator[Figure]:
+    for one in parts_of(match):
+        yield Figure(one.words, float(one.number), ROMAN, float(one.number), 1e-6, one.start)
+
+
 def _dates(match: re.Match[str], _: str) -> Iterator[Figure]:
     if match["y"]:
         year, month, day = match["y"], int(match["m"]), match["d"]
@@ -256,7 +265,9 @@ def _numbers(match: re.Match[str], text: str) -> Iterator[Figure]:
     if len(digits) > LONGEST:
         return
     number = float(digits)
-    if word == "s" and not match["gap"] and digits.endswith("0"):
+    if digits.endswith("0") and number >= _FIRST_YEAR and (decade := _DECADE.match(text, end)):  # the 2000's
+        yield Figure(text[start : decade.end()], number, "decade", number, 1e-6, start)
+    elif word == "s" and not match["gap"] and digits.endswith("0"):
         yield Figure(text[start : end + 1], number, "decade" if number >= _FIRST_YEAR else "", number, 1e-6, start)
     elif match["suffix"] and (century := _CENTURY.match(text, match.end("suffix"))):
         yield Figure(text[start : century.end()], number, "century", number, 1e-6, start)
@@ -416,6 +427,7 @@ def _han_numbers(match: re.Match[str], text: str) -> Iterator[Figure]:
 
 
 _READERS = (
+    (PARTS, _parts),
     (_DATE, _dates),
     (_YEARS, _years),
     (_CLOCK, _clocks),

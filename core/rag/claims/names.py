@@ -10,16 +10,19 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from core.rag.claims.lists import listed
+from core.rag.claims.romans import parts_in
+from core.rag.numerals import number_of_roman
 from core.rag.search.terms import STOP_WORDS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
 _DOTTED = re.compile(r"\b(?:[A-Z]\.){2,}")
 _LATIN_WORD = re.compile(r"[A-Za-z\u00c0-\u024f]+(?:['’-][A-Za-z\u00c0-\u024f]+)*")
 _JOINS = re.compile(
     r" (?:of (?:the )?|and |& |the |de (?:la )?|van (?:der )?|von |der |la |le |du |di |da |al-)?|-|\.? "
 )
+_JOINING: Final = listed("of and the")
 _NO_NAMES: Final = listed("""
     january february march april may june july august september october november december jan feb mar apr jun jul aug
     sep sept oct nov dec monday tuesday wednesday thursday friday saturday sunday mr mrs ms dr prof sir lady lord no
@@ -153,8 +156,9 @@ def _latin_names(text: str) -> list[Name]:
     if len(long) > 3 and sum(word[0][0].isupper() for word in long) > 0.8 * len(long) and not _HAN.search(text):
         return []  # a title
     runs: list[list[re.Match[str]]] = []
+    counted = {one.start for one in parts_in(text)}  # these are figures
     for word in capital:
-        if len(word[0]) < 2:
+        if len(word[0]) < 2 or word.start() in counted:
             continue
         small = folded(word[0])
         if small in _NO_NAMES or (small in STOP_WORDS and not word[0].isupper()):
@@ -225,12 +229,15 @@ class KnownNames:
             for length in range(_LEAST_PREFIX, min(len(word), _LONGEST_PREFIX) + 1)
         }
         self._initials = _initials_in(whole)
+        self._numbered = _numbered_in(whole)
         self._capitals = {folded(word) for word in words if len(word) > 1 and word.isupper()}
         self._han = "".join(_HAN.findall(whole)) if _HAN.search(whole) else ""
         self._pairs = {first + second for first, second in pairwise(self._han)}
 
     def has(self, name: Name) -> bool:
         """Whether all parts of a name stand there, an abbreviation for the words or the other way round."""
+        if any(numeral not in self._numbered.get(word, (numeral,)) for word, numeral in _numerals_of(name)):
+            return False  # Louis XIV is no Louis XV
         there = sum(map(self.has_part, name.parts))
         ranks = len(_RANKS.intersection(name.parts))
         if there == len(name.parts) or (ranks and 2 * max(there, ranks) >= len(name.parts)):
@@ -239,6 +246,10 @@ class KnownNames:
             return True
         initials = "".join(part[0] for part in name.parts)
         return len(initials) > 1 and initials in self._capitals
+
+    def spells_out(self, name: Name) -> bool:
+        """Whether a name is an abbreviation whose words stand there: "National Air and Space Museum (NASM)"."""
+        return len(name.parts) == 1 and name.words.isupper() and name.parts[0] in self._initials
 
     def has_part(self, part: str) -> bool:
         """Whether a word of a name stands there, also as a form of it."""
@@ -249,8 +260,28 @@ class KnownNames:
         singular = part[:-1] if part.endswith("s") else f"{part}s"
         if singular in self._words:
             return True
+        if number_of_roman(part.upper()):
+            return False  # XXXVI is no form of XXXVII
         length = max(_LEAST_PREFIX, min(len(part) - 3, _LONGEST_PREFIX))
         return len(part) > _LEAST_PREFIX and part[:length] in self._prefixes
+
+
+_NUMBERED = re.compile(r"([^\W\d_]+) ([IVX]{2,7})(?!\w)")
+
+
+def _numbered_in(text: str) -> dict[str, set[str]]:
+    """By the word before them, the Roman numerals of kings, wars and games."""
+    found: dict[str, set[str]] = {}
+    for word, numeral in _NUMBERED.findall(text):
+        if word[0].isupper() and number_of_roman(numeral):
+            found.setdefault(folded(word), set()).add(numeral)
+    return found
+
+
+def _numerals_of(name: Name) -> Iterator[tuple[str, str]]:
+    """Each Roman numeral of a name, with the word before it."""
+    for word, numerals in _numbered_in(name.words).items():
+        yield from ((word, numeral) for numeral in numerals)
 
 
 def _initials_in(text: str) -> set[str]:
@@ -259,6 +290,8 @@ def _initials_in(text: str) -> set[str]:
     letters: list[str] = []
     end = 0
     for word in _LATIN_WORD.finditer(text):
+        if word[0] in _JOINING:
+            continue
         if word[0][0].isupper() and (not letters or _JOINS.fullmatch(text, end, word.start())):
             letters = [*letters[-5:], word[0][0].lower()]
         else:

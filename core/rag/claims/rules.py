@@ -11,15 +11,19 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, TypeVar
 
 from core.rag.attribution import words_of
 from core.rag.claims.asked import Places
-from core.rag.claims.figures import MOST_TEXT, OF_DATES, Figure, figures_of
+from core.rag.claims.bound import Tallies
+from core.rag.claims.figures import MOST_TEXT, OF_DATES, ROMAN, Figure, figures_of
 from core.rag.claims.makers import Clause, clauses_of, misattributed
 from core.rag.claims.names import SURNAMES, KnownNames, Name, is_person, names_of
 from core.rag.claims.provisos import compared
+from core.rag.claims.reckoned import Times, dates_of, times_of
+from core.rag.claims.romans import Part, parts_in
 from core.rag.claims.wording import denied, extents, is_conditional, opposites_in, turned_round, turns
 from core.rag.prose import ideographs, sentence_spans
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
+    from datetime import date
 
     from core.rag.document import Passage
 
@@ -106,6 +110,25 @@ class Said:
         return KnownNames([self.plain])
 
 
+@dataclass(frozen=True)
+class _Work:
+    """What stands above a passage, and its text: which chapters and articles they are of."""
+
+    about: str
+    text: str
+
+    @cached_property
+    def titles(self) -> list[Part]:
+        """The parts with Roman numerals that stand above it, or begin a line in it."""
+        begun = (one for one in parts_in(self.text) if not self.text[: one.begins].rpartition("\n")[2].strip(" \t#*_"))
+        return [*parts_in(self.about), *begun]
+
+    @cached_property
+    def numbers(self) -> set[float]:
+        """All numbers there that may be one of a part."""
+        return {one.number for text in (self.about, self.text) for one in figures_of(text) if one.unit in {"", ROMAN}}
+
+
 def passage_sentences(passages: Sequence[Passage]) -> list[list[str]]:
     """The sentences of each passage, as many as are compared in all; empty ones among them."""
     found: list[list[str]] = []
@@ -149,7 +172,12 @@ class Rules:
         abouts = [f"{one.heading}\n{one.document}\n{one.page or ''}" for one in passages]
         inside = sentences if sentences is not None else passage_sentences(passages)
         self._said = [Said(part, number) for number, each in enumerate(inside, 1) for part in each if part]
+        self._documents = [one.document for one in passages]
         self._proofs = [one.text for one in passages]
+        self._works = [
+            _Work(unicodedata.normalize("NFKC", about), unicodedata.normalize("NFKC", text[:MOST_TEXT]))
+            for about, text in zip(abouts, self._proofs, strict=True)
+        ]
         self._texts = [*self._proofs, *abouts, *also]
         self._compared: dict[str, Alike] = {}
 
@@ -182,19 +210,48 @@ class Rules:
         return [one for same in self._figures.values() for one in same][:2000]
 
     @cached_property
+    def _dates(self) -> dict[str, list[date]]:
+        """The days that each document gives for itself."""
+        texts: dict[str, list[str]] = {}
+        for work, document in zip(self._works, self._documents, strict=True):
+            texts.setdefault(document, []).extend((work.about, work.text))
+        return {document: dates_of(each) for document, each in texts.items()}
+
+    @cached_property
+    def _times(self) -> list[Times]:
+        """What words say of the days of each passage."""
+        both = zip(self._works, self._documents, strict=True)
+        return [times_of(work.text, days) for work, document in both if (days := self._dates[document])]
+
+    def _is_of_date(self, reason: Reason, claim: Said, near: Said) -> bool:
+        """Whether a sentence that is alike tells this year, or this day, by words."""
+        days = self._dates[self._documents[near.number - 1]]
+        if not days:
+            return False
+        meant, words = (one for one in claim.figures if one.words == reason.words), times_of(near.plain, days)
+        return any(words.have(one, claim.plain) for one in meant)
+
+    @cached_property
     def _clauses(self) -> list[Clause]:
         return clauses_of((one.plain, one.number) for one in self._said[:_MOST_ATTRIBUTED])
+
+    @cached_property
+    def _tallies(self) -> Tallies:
+        return Tallies(work.text for work in self._works)
 
     @cached_property
     def _places(self) -> Places:
         return Places((one.plain, one.number) for one in self._said[:_MOST_ATTRIBUTED])
 
-    def reasons(self, sentence: str, *, across: bool = False, alone: Collection[str] = ()) -> tuple[Reason, ...]:
+    def reasons(
+        self, sentence: str, *, across: bool = False, alone: Collection[str] = (), cited: Collection[int] = ()
+    ) -> tuple[Reason, ...]:
         """What speaks against a sentence, the first found first; nothing where no rule does.
 
         Args:
             across: The passages are in another script, so that figures alone can be compared, apart from their units.
             alone: Its words that only the question has; what passages have in their place speaks against it.
+            cited: The numbers of the passages that its marks name; the chapter that it names is looked for in these.
         """
         claim = Said(sentence)
         # What is the proof is never unproved; and so long a text is no sentence.
@@ -203,12 +260,33 @@ class Rules:
         if across:
             missing = (one for one in claim.figures if one.number not in self._figures and one.unit not in OF_DATES)
             return tuple(Reason(one.kind, one.words) for one in missing)[:_MOST_REASONS]
-        found = [*self._missing_figures(claim), *self._missing_names(claim)]
+        parts = self._other_parts(claim, cited)
+        told = {one.words for one in parts}
+        missing = [one for one in self._missing_figures(claim) if one.words not in told]
+        found = [*parts, *missing, *self._missing_names(claim)]
         if not found:
-            found = self._instead(claim, self._alike(claim)) or self._misattributed(claim)
+            found = self._of_another(claim) or self._instead(claim, self._alike(claim)) or self._misattributed(claim)
         if not found and alone:
             found = [Reason("name", *one) for one in self._places.instead(claim.plain, set(alone))]
         return tuple(dict.fromkeys(found))[:_MOST_REASONS]
+
+    def _other_parts(self, claim: Said, cited: Collection[int]) -> list[Reason]:
+        """A chapter that the passages beside the marks, or those that are alike, do not have, and another one."""
+        mine = list(parts_in(claim.plain))
+        if not mine:
+            return []
+        near = self._alike(claim).said
+        numbers = [one for one in cited if 0 < one <= len(self._works)] or list(
+            dict.fromkeys(one.number for one in near)
+        )
+        held = {part for number in numbers for part in self._works[number - 1].numbers}
+        there = [(part, number) for number in numbers for part in self._works[number - 1].titles]
+        there += [(part, one.number) for one in near if one.number in numbers for part in parts_in(one.plain)]
+        found: list[Reason] = []
+        for one in mine:
+            others = [Reason("amount", one.words, part.words, number) for part, number in there if part.of == one.of]
+            found += others[:1] if one.number not in held else []
+        return found
 
     # ---- what no passage has
 
@@ -224,7 +302,9 @@ class Rules:
     def _has(self, one: Figure, text: str) -> bool:
         if any(one.equals(other) for other in self._figures.get(one.number, ())):
             return True
-        return any(is_near(one, other, text) for other in self._all_figures) or self._is_derived(one)
+        if any(is_near(one, other, text) for other in self._all_figures) or self._is_derived(one):
+            return True
+        return any(times.have(one, text) for times in self._times)
 
     def _is_derived(self, one: Figure) -> bool:
         """Whether it may be worked out from years that are there."""
@@ -252,7 +332,7 @@ class Rules:
     def _missing_names(self, claim: Said) -> list[Reason]:
         found: list[Reason] = []
         for name in claim.names:
-            if name.begins or self._known.has(name):
+            if name.begins or self._known.has(name) or claim.known.spells_out(name):
                 continue
             found.append(Reason("name", name.words, *self._rival_name(name, claim)))
         return found
@@ -264,6 +344,10 @@ class Rules:
                     return other.words, near.number
         return "", 0
 
+    def _of_another(self, claim: Said) -> list[Reason]:
+        """A figure that a table, or a count of a part, gives for something else."""
+        return [Reason("amount", *found) for found in self._tallies.instead(claim.figures, claim.words, claim.plain)]
+
     def _misattributed(self, claim: Said) -> list[Reason]:
         return [Reason("name", *found) for found in misattributed(claim.plain, self._clauses)]
 
@@ -274,7 +358,7 @@ class Rules:
         if claim.text in self._compared:
             return self._compared[claim.text]
         total, shares = 0.0, dict[int, float]()
-        counts = any(one.kind == "amount" for one in claim.figures)
+        counts = any(one.kind == "amount" and one.unit != ROMAN for one in claim.figures)
         for word in claim.words:
             if turns(word) and not counts:  # it is what is compared
                 continue
@@ -298,7 +382,9 @@ class Rules:
         """What the sentence that is alike says otherwise; nothing where an equal one does not."""
         found: list[Reason] = []
         for near in alike.said:
-            found = _other_figure(claim, near, alike.around) or _condition(claim, near) or _role(claim, near)
+            others = _other_figure(claim, near, alike.around)
+            others = [one for one in others if not self._is_of_date(one, claim, near)]
+            found = others or _condition(claim, near) or _role(claim, near)
             if not found and alike.share >= (_SAME_HAN if claim.is_wide else _SAME):
                 found = _other_name(claim, near, alike.around) or _wording(claim, near)
             if not found:
@@ -357,6 +443,8 @@ def is_near(one: Figure, other: Figure, text: str) -> bool:
 
 
 def _is_same_kind(one: Figure, other: Figure) -> bool:
+    if ROMAN in {one.unit, other.unit}:  # the number of a chapter is none of loaves
+        return one.unit == other.unit
     return one.kind == other.kind and (
         one.unit == other.unit
         or {one.unit, other.unit} == _OF_DAYS

@@ -37,6 +37,7 @@ _ACROSS = (0.5, 0.0)  # cosines across scripts say less, and never that there is
 _WORDS = (0.6, 0.4)
 _MOST_COMPARED = 80  # sentences of passages that vectors are made of
 _NO_CLAIM = re.compile(r"[:：?？]\W*\Z")
+_MARK = re.compile(r"\[(\d{1,3})\]")
 _ENDING = 40  # letters in which the sign that ends a sentence is looked for
 
 
@@ -114,8 +115,12 @@ def claims_of(  # noqa: PLR0913 - two things, and by name how
     sentences = placed_sentences(text)
     # A model that loops writes the same again and again: each sentence is weighed once.
     weighed = {said: one for said in dict.fromkeys(said for said, *_ in sentences) if (one := checker.weighed(said))}
+    cited = {said: tuple(map(int, _MARK.findall(text[start:end]))) for said, start, end in reversed(sentences)}
     reasons = (
-        {said: rules.reasons(said, across=one.is_across, alone=one.alone) for said, one in weighed.items()}
+        {
+            said: rules.reasons(said, across=one.is_across, alone=one.alone, cited=cited[said])
+            for said, one in weighed.items()
+        }
         if rules
         else {}
     )

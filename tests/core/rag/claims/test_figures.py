@@ -133,6 +133,11 @@ def test_figures_of_other_size_or_kind_stay_others(one: str, other: str) -> None
     assert not a.equals(b)
 
 
+def test_a_decade_may_have_an_apostrophe() -> None:
+    assert same("the 2000's", "the 2000s")
+    assert not same("the 2000's", "the 1990s")
+
+
 @pytest.mark.parametrize(
     "text", ["5x", "3D film", "one of them", "you may go", "march on", "一些", "一般来说", "统一", "Q3", "[1]"]
 )

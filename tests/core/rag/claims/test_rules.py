@@ -93,6 +93,12 @@ def test_a_reason_has_the_words_and_what_the_passage_says_in_their_place() -> No
     assert absent == Reason("name", "Clara Novak")
 
 
+def test_an_abbreviation_that_the_sentence_spells_out_itself_needs_no_passage() -> None:
+    rules = Rules([Passage("It hangs in the National Air and Space Museum, as everybody sees.", 1.0, "", "")])
+    assert rules.reasons("It hangs in the National Air and Space Museum (NASM).") == ()
+    assert [one.words for one in rules.reasons("It hangs in the National Air and Space Museum (NAVM).")] == ["NAVM"]
+
+
 def test_across_languages_figures_alone_are_compared() -> None:
     english = Rules([Passage(TEXTS[0], 1.0, "shop.pdf", "a", 4)])
     assert english.reasons("面包房每天售出300个面包，由安娜·米勒管理。", across=True) == ()
