@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sqlite3
 from collections.abc import AsyncGenerator, Callable, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -41,6 +41,7 @@ from core.messages.content import ContentItem
 from core.messages.events import SourceCited, TextDelta
 from core.messages.message import FunctionCall, Message
 from core.models.menu import service_named
+from core.rag.claims.bound import Row
 from core.rag.claims.figures import figures_of
 from core.rag.claims.makers import clauses_of
 from core.rag.config import RAGConfig
@@ -176,6 +177,8 @@ VALUES: Mapping[str, Callable[[], Any]] = {
     "Sequence[Passage | Mapping[str, Any] | str]": _passages,
     "ClaimJudge | None": lambda: None,
     "Figure": lambda: figures_of("12 km")[0],
+    "Sequence[Figure]": lambda: figures_of("40 rows, 12 km"),
+    "Iterable[date]": lambda: [date(2026, 1, 1)],
     "Iterable[File]": lambda: [File("a.txt", 1, lambda: b"a")],
     "Message": lambda: Message("user", "a"),
     "Asked": lambda: Asked("parlour", [Message("assistant", "a")]),
@@ -265,6 +268,7 @@ VALUES: Mapping[str, Callable[[], Any]] = {
 # not say enough.
 MADE: Mapping[str, Callable[[], Any]] = {
     "core.rag.question_tokens:Vocabulary": VALUES["Vocabulary"],
+    "core.rag.claims.bound:Row": lambda: Row(frozenset(["open", "status"]), {0: figures_of("12")}, "rows"),
     "core.agents.small_title:Naming": lambda: naming("Where is it wet in Spain?", ""),
     "core.agents.small_title:_State": lambda: hidden("core.agents.small_title", "_State")(0, named=True),
     "core.messages.message:FunctionCall": lambda: FunctionCall("a", "{}"),
