@@ -26,6 +26,7 @@ from core.messages.transcript import call_message
 from core.testing.script import Reply
 from core.testing.scripted_model import ScriptedModel
 from core.tools.runner import ToolRunner
+from tests import ports
 
 pytestmark = pytest.mark.anyio
 
@@ -157,14 +158,12 @@ def shared(script: Path) -> Iterator[MCPClient]:
 
 @pytest.fixture(scope="module", params=["streamable-http", "sse"])
 def address(request: pytest.FixtureRequest, script: Path) -> Iterator[str]:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = int(probe.getsockname()[1])
+    port = ports.free_port()
     process = subprocess.Popen(
         [sys.executable, str(script), request.param, str(port)], stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL
     )
     try:
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 120
         while True:
             try:
                 socket.create_connection(("127.0.0.1", port), timeout=1).close()

@@ -99,7 +99,7 @@ async def flowing(connection: Connection, made: list[Listener]) -> None:
 
 
 async def test_nobody_is_woken_for_each_piece_that_is_gathered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(network, "GATHERED", 0.3)
+    monkeypatch.setattr(network, "GATHERED", 2.0)
     heard: list[bytes] = []
     hear = network._Bytes.data_received  # pyright: ignore[reportPrivateUsage]
     noted = lambda self, data: heard.append(data) or hear(self, data)  # noqa: E731 - as a method

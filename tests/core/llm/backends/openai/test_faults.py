@@ -58,7 +58,7 @@ def test_a_pause_within_the_limit_does_no_harm(server, opened):
 )  # fmt: skip
 def test_what_had_come_before_a_fault_is_kept(server, opened, fault, kind, key):
     server.add(Reply(text="one two three four", pace=0.01, **fault), Reply(text="fine"))
-    model = opened(generate_cfg={"request_timeout": 0.5})
+    model = opened(generate_cfg={"request_timeout": 2.0})
     seen = []
     with pytest.raises(ModelServiceError) as caught:
         seen.extend(model.chat([{"role": "user", "content": "q"}]))

@@ -214,7 +214,7 @@ def test_a_service_elsewhere_has_a_minute_and_one_on_this_machine_time_to_load_i
 def test_a_process_that_slept_reads_what_has_come_meanwhile(server, opened, monkeypatch):
     monkeypatch.setattr(awake, "_LATE", 0.05)
     server.add(Reply(text="one two three four", pace=0.02))
-    model = opened(generate_cfg={"request_timeout": 0.3})
+    model = opened(generate_cfg={"request_timeout": 2.0})
 
     async def ask():
         said = ""
@@ -223,7 +223,7 @@ def test_a_process_that_slept_reads_what_has_come_meanwhile(server, opened, monk
                 if isinstance(event, TextDelta):
                     said += event.text
                     if said == event.text:
-                        asyncio.get_running_loop().call_soon(time.sleep, 1.0)  # longer than it waits for more
+                        asyncio.get_running_loop().call_soon(time.sleep, 3.0)  # longer than it waits for more
         return said
 
     assert asyncio.run(ask()) == "one two three four"
