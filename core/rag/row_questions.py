@@ -44,6 +44,7 @@ _COUNTED_ONE_BY_ONE: Final = re.compile(
     r"\b(?:customer|client|buyer|user|member|person|people|employee|worker|staff|student|pupil|patient|guest|visitor"
     r"|household|head|capita|author|player|driver|order|invoice|bill|ticket|sale|purchase|transaction|trip|visit|unit"
     r"|item|piece|hour|day|date|week|month|quarter|year|period)s?\b"
+    r"|客户|顾客|用户|会员|员工|职工|人员|人$|学生|患者|病人|司机|订单|发票|账单|工单|小时|天|日|周|月|季度|年"
 )
 _COMPARED: Final = frozenset({"is", "not", "compare", "value", "number", "date", "quoted", "contains", "between"})
 _NAME_IT: Final = re.compile(
@@ -374,11 +375,11 @@ def _is_for_each(by: Token, column: Token, figure: Token, known: Vocabulary) -> 
     """Whether a figure is sure to be meant for each value of a column, and not once, or in relation to a number."""
     if figure.text in _VAGUE and by.text == "by":
         return False
-    if by.text not in _BY:
+    if by.text not in _BY and not by.text.startswith("每"):
         return True
     if column.column is not None and known.kinds[column.column] == "number" and not PERIOD.fullmatch(column.text):
         return False  # "cost per hour"
-    # "The average amount per customer" may be what all customers pay, by their number.
+    # "The average amount per customer", "每个客户平均" may be what all customers pay, by their number.
     return figure.said not in {"average", "median"} or not _COUNTED_ONE_BY_ONE.search(column.text)
 
 

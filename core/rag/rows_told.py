@@ -343,7 +343,7 @@ class _Told:
         if not self._is_each_a_row(asked, where):
             return None
         answer = self._in_groups(column, "count(*)", where)
-        if answer is None:
+        if answer is None or (column.kind == "date" and not are_groups(column, [value for value, _ in answer.rows])):
             return None
         each = [words["value"].format(value=labelled(value, column), n=f"{n:,}") for value, n in answer.rows]
         text = words["held_each_value" if asked.conditions else "each_value"].format(

@@ -121,6 +121,13 @@ def test_where_something_else_may_be_meant_it_is_left_to_the_model(tickets: Libr
 def test_one_average_over_all_customers_is_not_told_as_those_of_each(shop: Library, store: Library) -> None:
     assert told(shop, "What is the average amount per customer?") == []
     assert told(store, "平均每个客户的金额是多少？", "zh") == []
+    assert told(store, "每个客户平均金额是多少？", "zh") == []
+    assert told(store, "各客户的平均金额是多少？", "zh") == [
+        "工作表 订单：金额 的平均值按 客户 分：张三：1,850.25，王五：900，李四：800（4 行数据）。"
+    ]
+    assert told(store, "每个客户的总金额是多少？", "zh") == [
+        "工作表 订单：金额 的总和按 客户 分：张三：3,700.5，王五：900，李四：800（4 行数据）。"
+    ]
     assert told(shop, "What is the average amount for each customer?") == [
         "Sheet Orders: the average of Amount by Customer: Anna Meyer: 1,850.25, Jo Smith: 900, Li Wei: 900 (5 rows)."
     ]

@@ -269,6 +269,13 @@ def test_rows_are_counted_by_whole_numbers_and_days_as_they_are_written(library:
     assert told(library, "How many bills per day?") == ["Sheet Bills: 3 rows by Day: 2024-03-01: 2, 2025-01-02: 1."]
 
 
+def test_times_of_a_day_are_no_days(library: Library, tmp_path: Path) -> None:
+    (tmp_path / "bills.csv").write_text("Bill,Day,Cost\na,2024-03-01 10:00,2\nb,2024-03-01 11:30,4\n", "utf-8")
+    library.add(tmp_path / "bills.csv")
+    assert told(library, "How many bills per day?") == []
+    assert told(library, "What is the total cost per day?") == []
+
+
 def test_numbers_of_orders_name_them_and_numbers_of_visits_do_not(library: Library, tmp_path: Path) -> None:
     orders = [["Order ID", "State", "Cost"], [1001, "open", 2], [1002, "open", 4], [1003, "paid", 9]]
     visits = [["City", "No. of Visits", "Kind"], ["Ulm", 3, "day"], ["Bonn", 4, "day"], ["Kiel", 5, "night"]]
