@@ -24,7 +24,11 @@ _AMONG = re.compile(r"\s?(?P<noun>[\u4e00-\u9fff]{1,5}?)(?:之中|当中|中|里
 _MAY_PART = re.compile(r"\sof\s|[中里]")
 _NOUN = re.compile(r"\s(?P<noun>[A-Za-z][a-z-]*)(?:,? those)?\s(?P<rest>[^,.;:()]{2,80})")
 _HAN_REST = re.compile(r"\s?[\u4e00-\u9fff]?(?P<rest>[^，。；,;（）]{2,40})")
-_OF_WHOLE = re.compile(r"(?:\bof (?:(?:the|all|its|our|their|these|those)\s)?|\bof\s)\Z", re.IGNORECASE)
+_OF_WHOLE = re.compile(
+    r"(?:\bof (?:(?:the|all|its|our|their|these|those)\s)?|\bof\s"
+    r"|\b(?:than|over|above|below|under|exceed(?:s|ed|ing)?)\s|(?:超过|高于|低于|多于|少于|不到|不足|比)\s?)[$€£¥]?\Z",
+    re.IGNORECASE,
+)
 _WHOLE_OF = re.compile(r"\s?[\u4e00-\u9fff]{1,5}?(?:之中|当中|中|里|[，,]\s?其中)")
 _PAIR = re.compile(
     r"(?P<label>[^,;:.，；：。|]{1,40})[:：]\s?(?P<number>\d[\d,]*(?:\.\d+)?)(?=\s*(?:[,;，；。]|\.?\s*\Z|\.\s))"
@@ -140,7 +144,7 @@ def _has(figure: Figure, row: Row) -> bool:
 
 
 def _is_whole(one: Figure, plain: str) -> bool:
-    """Whether the sentence itself calls it the whole: "10 of 40"."""
+    """Whether the sentence itself calls it the whole, "10 of 40", or compares with it: "more than 40"."""
     before, after = plain[max(0, one.start - 16) : one.start], plain[one.start + len(one.words) :][:12]
     return bool(_OF_WHOLE.search(before) or _WHOLE_OF.match(after))
 
@@ -203,7 +207,7 @@ def _tables(lines: Sequence[str], number: int) -> Iterator[Tally]:
 def _table(rows: Sequence[Sequence[str]], number: int) -> Tally | None:
     tally = Tally(number)
     columns = set[int]()
-    is_headed = not all(map(figures_of, rows[0][1:]))
+    is_headed = not all(any(one.kind == "amount" for one in figures_of(cell)) for cell in rows[0][1:])
     for row in rows[is_headed:]:
         cells = {at: found for at, cell in enumerate(row) if at and (found := figures_of(cell)[:_MOST_FIGURES])}
         label = frozenset(word for word in words_of(row[0]) if not word.isdecimal())

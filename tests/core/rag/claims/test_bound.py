@@ -14,6 +14,7 @@ ROWS = "The table in orders.csv has 40 rows."
 BY_VALUE = "The table in orders.csv: 40 rows by status: open: 10, closed: 30."
 HAN = "orders.csv 中的表格：40 行数据中有 10 行满足 status = open。"
 TABLE = "item | sold | returned\nbread | 310 | 14\ncake | 120 | 25\nsum | 430 | 39"
+YEARS = "| Acme | 2020 | 2021 |\n|---|---|---|\n| Revenue | 100 | 120 |\n| Costs | 90 | 95 |"
 ONE_COLUMN = "| status | rows |\n|---|---|\n| open | 10 |\n| closed | 30 |\n| total | 40 |"
 
 
@@ -33,6 +34,7 @@ def reasons(answer: str, *passages: str) -> list[str]:
         ("40 行的 status 是 open。[1]", [HAN], "amount: “40”; passage 1: “10”"),
         ("Of bread 120 loaves were sold. [1]", [TABLE], "amount: “120”; passage 1: “310”"),
         ("25 of the bread were returned. [1]", [TABLE], "amount: “25”; passage 1: “14”"),
+        ("Costs were 120 in 2021 at Acme. [1]", [YEARS], "amount: “120”; passage 1: “95”"),
         (
             "Thirty members voted against the plan. [1]",
             ["Twelve of the thirty members voted against the plan."],
@@ -65,6 +67,10 @@ def test_the_figure_of_another_thing_is_told_with_the_one_of_its_own(
         ("With cake, bread makes up the 430 that were sold. [1]", [TABLE]),
         ("Bread, sold and returned, comes to 324. [1]", [f"{TABLE}\nwine | 324 | 20"]),
         ("120 loaves of bread were sold before noon. [2]", [TABLE, "Before noon 120 loaves of bread were sold."]),
+        ("Of bread more than 120 loaves were sold. [1]", [TABLE]),
+        ("超过 40 行的 status 不是 open。[1]", [HAN]),
+        ("Costs were 95 in 2021 at Acme. [1]", [YEARS]),
+        ("Revenue rose from 100 to 120 in 2021 at Acme. [1]", [YEARS]),
         ("Thirty members voted on the plan. [1]", ["Twelve of the thirty members voted against the plan."]),
     ],
 )
