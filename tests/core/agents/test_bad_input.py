@@ -120,7 +120,7 @@ async def test_one_that_never_comes_to_its_first_word_can_be_left_at_once(which:
         assert await asyncio.to_thread(stuck.begun.wait, 20)
         reading.cancel()
         with pytest.raises(asyncio.CancelledError):
-            await asyncio.wait_for(reading, 5)
+            await asyncio.wait_for(reading, 20)
     finally:
         stuck.let_go.set()
     assert await asyncio.to_thread(stuck.left.wait, 20), "its thread ends once it can"

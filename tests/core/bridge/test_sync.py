@@ -58,7 +58,7 @@ def test_forgetting_the_iterator_closes_the_source():
     items = iterate(source)
     next(items)
     del items
-    assert source.closed.wait(5)
+    assert source.closed.wait(60)
 
 
 def test_an_iterator_that_was_never_started_opens_nothing():

@@ -52,7 +52,7 @@ async def test_leaving_closes_the_iterator():
 
     async with aclosing(from_blocking(items)) as stream:
         assert await anext(stream) == 1
-    assert closed.wait(5)
+    assert closed.wait(60)
 
 
 async def test_ending_the_program_in_the_thread_does_not_end_the_loop_and_whoever_reads_knows_how():

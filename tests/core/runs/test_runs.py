@@ -313,7 +313,7 @@ async def test_a_reply_that_cannot_be_stored_ends_all_the_same_and_the_next_one_
     circle: dict[str, Any] = {}
     circle["again"] = circle
     run = await talk.ask(Untidy(circle))
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         await run.wait()
     assert (await talk.last()).status == "error"
     assert await (await talk.ask(Untidy({}))).wait() == "complete"

@@ -188,7 +188,7 @@ async def test_a_file_whose_sender_left_is_not_left_behind(
 
     def held() -> None:
         loop.call_soon_threadsafe(reached.set)
-        go_on.wait(5)
+        go_on.wait(60)
 
     steps: dict[str, Any] = dict(vars(files_module))
     copied, known = steps["_take_in"], steps["insert_owner"]

@@ -73,7 +73,7 @@ class Running:
 
     async def stop(self) -> None:
         await self._said.put({"type": "lifespan.shutdown"})
-        await asyncio.wait_for(self._task, 5)
+        await asyncio.wait_for(self._task, 60)
         await self.client.aclose()
 
 
@@ -92,7 +92,7 @@ async def running(house: House) -> AsyncIterator[Running]:
 
 
 async def opened(running: Running) -> None:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         while (await running.client.get("/readyz")).status_code != 200:
             await asyncio.sleep(0)
 
@@ -188,7 +188,7 @@ async def test_it_is_not_ready_while_the_model_failed_and_again_when_it_came(run
 async def test_a_house_that_cannot_be_opened_is_reported(running: Running, house: House) -> None:
     house.error = SettingsError("The data folder is gone.")
     house.go.set()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         while not running.failures:
             await asyncio.sleep(0)
     assert running.failures == [house.error]
@@ -202,12 +202,12 @@ async def test_closing_cuts_open_streams_and_closes_the_house(house: House) -> N
     await opened(running)
     stream = asyncio.create_task(running.client.get("/stream"))
     await asyncio.sleep(0)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         while not running.door.busy:
             await asyncio.sleep(0)
     running.door.close()
-    await asyncio.wait_for(house.cut.wait(), 5)
-    await asyncio.wait_for(house.closed.wait(), 5)
+    await asyncio.wait_for(house.cut.wait(), 60)
+    await asyncio.wait_for(house.closed.wait(), 60)
     await running.stop()
-    answered = await asyncio.wait_for(stream, 5)
+    answered = await asyncio.wait_for(stream, 60)
     assert (answered.status_code, answered.text) == (503, "Parlour is closing …")  # of which nothing had come yet

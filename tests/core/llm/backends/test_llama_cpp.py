@@ -343,7 +343,7 @@ async def test_models_of_several_agents_have_one_file_in_memory_once(
         await asyncio.sleep(0)
     await first.aclose()
     with pytest.raises(ModelServiceError):
-        await asyncio.wait_for(mine, 5)
+        await asyncio.wait_for(mine, 60)
     assert [question.unwanted.is_set() for question in loaded[0].asked] == [False, True]
     assert not loaded[0].closed
     for piece in (chunk("Yes."), chunk(reason="stop"), None):
@@ -408,7 +408,7 @@ async def test_a_question_of_another_loop_ends_what_is_read_ahead_on_the_loop_th
         while not Waiting.asked:
             await asyncio.sleep(0)
         (answer,) = await asyncio.to_thread(lambda: asyncio.run(model.achat([Message(USER, "Who are you?")])))
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             await ahead
     finally:
         loop.set_debug(False)

@@ -73,7 +73,7 @@ async def test_a_question_that_comes_after_the_model_was_closed_has_no_answer_an
     monkeypatch.setattr(llama_server, "_load", lambda path, shape: object())
     server = LlamaServer(Path("any.gguf"), Shape(context=512, threads=1, parallel=2))
     server.close()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         assert [chunk async for chunk in answers(server.ask, {})] == []
 
 
@@ -109,14 +109,14 @@ def test_nothing_of_a_question_is_kept_while_the_next_is_waited_for() -> None:
     thread = threading.Thread(target=work)
     thread.start()
     waiting.put(Question(body, lambda _: over.set()))
-    assert over.wait(5)
+    assert over.wait(60)
     del body
     last = threading.Event()
     waiting.put(Question(Body(), lambda _: last.set()))
-    assert last.wait(5)
+    assert last.wait(60)
     assert gone() is None
     waiting.close()
-    thread.join(5)
+    thread.join(60)
     assert not thread.is_alive()
 
 
@@ -132,7 +132,7 @@ async def test_a_transformers_model_answers_in_turn_and_ends_what_comes_too_late
     loaded: Any = SimpleNamespace(model=parts, torch=torch, tokenizer=SimpleNamespace(eos_token_id=1))
     monkeypatch.setattr(Writing, "write", lambda self, body, emit, is_unwanted: body)
     engine = TransformersEngine(loaded, cast("Any", None))
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         assert [[event async for event in answers(engine.ask, cast("Any", body))] for body in "ab"] == [["a"], ["b"]]
         engine.close()
         engine.close()
