@@ -73,7 +73,7 @@ async def bring_in(
         told: Called with the share of the work that is done, in another thread.
         used_at: When the conversations count as used last, in Unix seconds; as the file says if left out.
         unless_there: Given, what is there already is left out; conversations of these ids, which are about to be
-            deleted, do not count. Else it comes in once more, as a copy.
+            deleted, do not count, nor do files that only they need. Else it comes in once more, as a copy.
 
     Raises:
         NoSpaceError: The disk is full; nothing was taken in.
@@ -99,10 +99,17 @@ async def bring_in(
             here = await stores.arriving.there_already(lambda: stage, unless_there)
             await asyncio.to_thread(stage.leave, here)
         imported = await _stored(
-            stage, stores, source, left_out, used_at, lambda share: told(_READ + share * (1 - _READ))
+            stage,
+            stores,
+            source,
+            used_at,
+            lambda share: told(_READ + share * (1 - _READ)),
+            unless_there or (),
         )
+        if disowned := sum(stage.disowned.values()):
+            left_out["computed"] = disowned
     told(1.0)
-    return replace(imported, here=tuple(dict.fromkeys(here.values())))
+    return replace(imported, left_out=dict(left_out), here=tuple(dict.fromkeys(here.values())))
 
 
 def _read(path: Path, name: str, stage: Stage, left_out: Counter[str], told: Callable[[float], None]) -> str:
@@ -123,16 +130,16 @@ async def _stored(
     stage: Stage,
     stores: OwnerStores,
     source: str,
-    left_out: Counter[str],
     used_at: float | None,
     told: Callable[[float], None],
+    going: Collection[str],
 ) -> Imported:
     fresh: dict[str, FileRecord] = {}
     renamed: dict[str, str] = {}
     try:
         await stores.files.check_room(sum(one.path.stat().st_size for one in stage.files.values()))
         for one in stage.files.values():
-            is_taken, is_same = await stores.arriving.known_file(one.id, one.sha256)
+            is_taken, is_same = await stores.arriving.known_file(one.id, one.sha256, going)
             if is_same:
                 continue
             record = await stores.files.put(one.name, one.path, wanted="" if is_taken else one.id)
@@ -147,9 +154,7 @@ async def _stored(
         raise
     read = [(talk, renamed.get(one, one)) for talk, each in zip(ids, stage, strict=True) for one in each.documents]
     documents = [(talk, await stores.files.record(file_id)) for talk, file_id in read]
-    if disowned := sum(stage.disowned.values()):
-        left_out["computed"] = disowned
-    return Imported(source, tuple(ids), stage.messages, len(fresh), dict(left_out), tuple(documents))
+    return Imported(source, tuple(ids), stage.messages, len(fresh), documents=tuple(documents))
 
 
 async def _let_go(stores: OwnerStores, files: Iterable[FileRecord]) -> None:

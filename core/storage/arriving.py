@@ -21,7 +21,16 @@ from core.storage.base import new_id
 from core.storage.conversations import TEMPORARY, clean, insert_owner, stays, use_files
 from core.storage.kept_pages import PAGES, PagePlace
 from core.storage.message_texts import text_row, title_row
-from core.storage.tables import conversations, files, message_agent_thoughts, message_texts, messages, run_events, runs
+from core.storage.tables import (
+    conversations,
+    file_uses,
+    files,
+    message_agent_thoughts,
+    message_texts,
+    messages,
+    run_events,
+    runs,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -82,11 +91,23 @@ class ArrivingConversations:
         self._database = database
         self._owner = owner
 
-    async def known_file(self, file_id: str, digest: str) -> tuple[bool, bool]:
-        """Whether a file's id is taken, and whether it is this owner's and has this content."""
+    async def known_file(self, file_id: str, digest: str, going: Collection[str] = ()) -> tuple[bool, bool]:
+        """Whether a file's id is taken, and whether it is this owner's, has this content and stays.
+
+        One that only conversations in `going` need does not: it is deleted together with them, maybe before those that
+        arrive are stored.
+        """
         query = select(files.c.owner_id, files.c.sha256).where(files.c.id == file_id)
-        row = await self._database.read(lambda c: c.execute(query).first())
-        return row is not None, row is not None and (row.owner_id, row.sha256) == (self._owner, digest)
+        used = select(file_uses.c.conversation_id).where(file_uses.c.file_id == file_id)
+
+        def look(connection: Connection) -> tuple[bool, bool]:
+            row = connection.execute(query).first()
+            if row is None or (row.owner_id, row.sha256) != (self._owner, digest):
+                return row is not None, False
+            needing = {str(one) for one in connection.execute(used).scalars()} if going else set[str]()
+            return True, not needing or not needing.issubset(going)
+
+        return await self._database.read(look)
 
     async def there_already(
         self, arriving: Callable[[], Iterable[ArrivingConversation]], going: Collection[str] = ()

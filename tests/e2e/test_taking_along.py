@@ -66,7 +66,7 @@ def test_a_bundle_is_read_without_parlour_and_brings_the_reply_and_its_evidence_
     page.get_by_role("button", name="Delete").click()
     expect(page.locator("#history")).not_to_contain_text(QUESTION)
     page.keyboard.press("Control+k")
-    page.get_by_role("combobox").fill(">bring in")
+    page.get_by_role("combobox").fill(">import")
     with page.expect_file_chooser() as chooser:
         page.get_by_role("option", name="Import conversations").first.click()
     chooser.value.set_files(bundle)

@@ -116,6 +116,25 @@ async def test_what_is_there_with_all_its_turns_is_left_out_where_it_shall_not_c
         assert fresh != came, "one that is about to be deleted does not count"
 
 
+async def test_what_only_one_about_to_be_deleted_needs_comes_in_anew_and_is_there_when_that_one_is_gone(
+    tmp_path: Path,
+) -> None:
+    async with home(tmp_path) as of:
+        came = await bring_in(written(tmp_path, await of.bundle()), of.stores, unless_there=[of.id])
+        assert came.files == 1
+        await of.delete()
+        thread = await of.stores.conversations.thread(came.conversations[0])
+        named = re.findall(r"/files/([\w-]{22})", json.dumps([part.model_dump() for part in thread[0].parts]))
+        assert (await of.stores.files.record(named[0])).name == "notes.txt"
+
+
+async def test_what_another_one_needs_as_well_is_not_kept_twice(tmp_path: Path) -> None:
+    async with home(tmp_path) as of:
+        path = written(tmp_path, await of.bundle())
+        await bring_in(path, of.stores)
+        assert (await bring_in(path, of.stores, unless_there=[of.id])).files == 0
+
+
 async def test_a_conversation_that_lacks_a_turn_of_the_file_is_not_the_same(tmp_path: Path) -> None:
     async with home(tmp_path) as of:
         before = written(tmp_path, await of.bundle())
