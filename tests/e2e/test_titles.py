@@ -34,7 +34,7 @@ def script(may_name: threading.Event) -> Callable[[dict[str, Any]], Reply]:
             return Reply("Next year, by forty people.")
         may_name.wait(60)
         return Reply(
-            "**标题：**《港口重建》" if "港口" in said else "## Title: “Harbour <b>rebuilding</b>”\n\nIt fits."
+            "**标题：**《港口重建》" if "港口" in said else "## Title: “Harbour &lt;b&gt;rebuilding”\n\nIt fits."
         )
 
     return reply
@@ -52,11 +52,10 @@ def test_the_list_and_the_top_change_by_themselves_when_the_model_has_named_it(
     ask_and_wait(page, QUESTION, "forty people")
     expect(page.locator("#top h1")).to_have_text("When will the harbour be rebuilt, and who pays for it in…")
     may_name.set()
-    expect(page.locator("#top h1")).to_have_text("Harbour <b>rebuilding</b>")
-    expect(page.locator("#history a[data-open]")).to_have_text("Harbour <b>rebuilding</b>")
-    expect(page.locator("#history b, #top b")).to_have_count(0)
+    expect(page.locator("#top h1")).to_have_text("Harbour &lt;b&gt;rebuilding")
+    expect(page.locator("#history a[data-open]")).to_have_text("Harbour &lt;b&gt;rebuilding")
     second.reload(wait_until="domcontentloaded")
-    expect(second.locator("#history a[data-open]")).to_have_text("Harbour <b>rebuilding</b>")
+    expect(second.locator("#history a[data-open]")).to_have_text("Harbour &lt;b&gt;rebuilding")
 
 
 def test_a_chinese_conversation_has_a_chinese_name_and_a_person_s_name_stays(
@@ -75,10 +74,11 @@ def test_a_chinese_conversation_has_a_chinese_name_and_a_person_s_name_stays(
     page.get_by_role("button", name="新对话").click()
     ask_and_wait(page, "那么港口由谁出钱？", "forty people")
     page.locator("#history a[data-open]", has_text="由谁出钱").press("F2")
-    page.get_by_role("textbox", name="标题").fill("我的港口")
+    page.get_by_role("textbox", name="标题").fill("我的<b>港口</b>")
     page.get_by_role("textbox", name="标题").press("Enter")
-    expect(page.locator("#top h1")).to_have_text("我的港口")
+    expect(page.locator("#top h1")).to_have_text("我的<b>港口</b>")
     may_name.set()
     ask_and_wait(page, "还有呢？", "forty people")
-    expect(page.locator("#top h1")).to_have_text("我的港口")
-    expect(row).to_have_text(["我的港口", "港口重建"])
+    expect(page.locator("#top h1")).to_have_text("我的<b>港口</b>")
+    expect(row).to_have_text(["我的<b>港口</b>", "港口重建"])
+    expect(page.locator("#history b, #top b")).to_have_count(0)
