@@ -161,7 +161,12 @@ def fetching(files: FileStore, loop: asyncio.AbstractEventLoop) -> Fetch:
     thread = threading.get_ident()
 
     def awaited(work: Coroutine[Any, Any, T]) -> T:
-        return asyncio.run_coroutine_threadsafe(work, loop).result(_FETCHING)
+        begun = asyncio.run_coroutine_threadsafe(work, loop)
+        try:
+            return begun.result(_FETCHING)
+        except TimeoutError:
+            begun.cancel()  # nobody would use or close what it opens later on
+            raise
 
     async def entered(digest: str, held: AsyncExitStack) -> Path | None:
         record = await files.with_content(digest)

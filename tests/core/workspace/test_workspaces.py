@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, aclosing
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,6 +18,7 @@ from core.runs.manager import Runs
 from core.settings import Settings
 from core.storage.base import folder_name
 from core.storage.stores import Stores
+from core.workspace import workspaces
 from core.workspace.services import OwnerServices
 from core.workspace.workspace import Workspace
 from core.workspace.workspaces import Workspaces
@@ -106,3 +107,31 @@ async def test_an_index_that_could_not_be_opened_is_tried_again_by_the_next_who_
         assert await asyncio.to_thread(library.documents) == []
     with pytest.raises(StorageError):  # it was closed with its workspace
         await ann.index()
+
+
+async def test_a_file_that_is_waited_for_no_more_is_fetched_no_further(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workspaces, "_FETCHING", 0.05)
+    comes, opened = asyncio.Event(), list[str]()
+
+    class Files:
+        """Takes its time."""
+
+        async def with_content(self, _: str) -> Any:
+            return SimpleNamespace(id="file")
+
+        @asynccontextmanager
+        async def local(self, file_id: str) -> AsyncGenerator[tuple[None, Path]]:
+            await comes.wait()
+            opened.append(file_id)
+            yield None, tmp_path
+
+    files: Any = Files()
+    fetch = workspaces.fetching(files, asyncio.get_running_loop())
+    with pytest.raises(StorageError, match="in time"):
+        await asyncio.to_thread(fetch, "digest", tmp_path / "target")
+    comes.set()
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert opened == []
