@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 from core.rag.count_questions import plain_name
 from core.rag.question_tokens import AND, LONGEST, NAMES_A_ROW, YEARS, Token, tokens_of
 from core.rag.tables.subjects import PERIOD, forms_of, without_key
+from core.rag.top_questions import for_one
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -28,9 +29,9 @@ Operator: TypeAlias = Literal["=", "<>", "<", ">", "<=", ">=", "between", "conta
 
 _MAY: Final = re.compile(
     r"\b(?:how many|number|count|sum|total|average|mean|median|highest|largest|biggest|greatest|maximum|max|most"
-    r"|lowest|smallest|minimum|min|least|fewest|latest|earliest)\b|add up|% of"
+    r"|lowest|smallest|minimum|min|least|fewest|latest|earliest|top)\b|add up|% of"
     r"|\b(?:percent|percentage|share|proportion) of\b"
-    r"|多少|几|数量|总|合计|之和|求和|加起来|汇总|平均|均值|最[大小高低多少早晚]|中位|比例|占比|百分比|百分之",
+    r"|多少|几|数量|总|合计|之和|求和|加起来|汇总|平均|均值|前[2-9两二三四五六七八九十1]|最[大小高低多少早晚]|中位|比例|占比|百分比|百分之",
     re.IGNORECASE,
 )
 _FIGURES: Final[dict[str, Asked]] = {
@@ -85,6 +86,7 @@ class RowQuestion:
         conditions: All of them hold.
         each: The number of the column for each of whose values it is asked; `None` where it is asked once.
         bare: Whether no word says what is counted: "how many per region".
+        many: How many rows are asked for: "the three largest orders".
     """
 
     asks: Asked
@@ -94,6 +96,7 @@ class RowQuestion:
     subject: str = ""
     each: int | None = None
     bare: bool = False
+    many: int = 1
 
 
 def may_ask_rows(question: str) -> bool:
@@ -107,6 +110,7 @@ def row_question(question: str, known: Vocabulary) -> RowQuestion | None:
     Args:
         known: What the table is called, and what it holds.
     """
+    question, many = for_one(question)
     tokens = tokens_of(question, known)
     if tokens is None:
         return None
@@ -114,7 +118,7 @@ def row_question(question: str, known: Vocabulary) -> RowQuestion | None:
     if asked is None:
         return None
     asks, column, each = asked.asks, asked.column, asked.each
-    if column is not None and not _fits(asks, known.kinds[column]):
+    if not _fits(asks, "" if column is None else known.kinds[column], many):
         return None
     if any(one.dated for one in tokens) and (column is None or known.kinds[column] != "date"):
         return None  # "the latest price" is that of the latest day, not the highest
@@ -129,7 +133,7 @@ def row_question(question: str, known: Vocabulary) -> RowQuestion | None:
         return None
     if any(known.kinds[one.column] == "date" and not _are_of_full_years(one) for one in conditions):
         return None
-    return RowQuestion(asks, column, conditions, asked.thing, asked.subject, each, asked.bare)
+    return RowQuestion(asks, column, conditions, asked.thing, asked.subject, each, asked.bare, many)
 
 
 def _are_of_full_years(condition: Condition) -> bool:
@@ -137,8 +141,11 @@ def _are_of_full_years(condition: Condition) -> bool:
     return all(int(str(one)[:4]) in _FULL_YEARS for one in condition.values)
 
 
-def _fits(asks: Asked, kind: str) -> bool:
-    return kind == "number" or (kind == "date" and asks.startswith("row"))
+def _fits(asks: Asked, kind: str, many: int) -> bool:
+    """Whether a column of this kind, "" for none, can be asked so, for so many rows."""
+    if many > 1:
+        return kind == "number" and asks.startswith("row")
+    return kind in {"", "number"} or (kind == "date" and asks.startswith("row"))
 
 
 # ---- what is asked

@@ -210,7 +210,7 @@ class _Told:
         if asked.column is None or column.strays or "/" in column.unit or not self._is_of_one_unit(column, where, by):
             return None
         if asked.asks.startswith("row"):
-            return self._row(asked, column, where)
+            return self._row(asked, column, where) if asked.many == 1 else self._rows(asked, column, where)
         return self._figure(asked, column, where) if by is None else self._figures(asked, column, by, where)
 
     # ---- whether it is sure
@@ -474,6 +474,36 @@ class _Told:
         if len(each) == 1 and thing in shown and (name := answer.rows[0][1 + shown.index(thing)]) is not None:
             figure = valued(name, thing)
         return self._cited(answer, text, figure)
+
+    def _rows(self, asked: RowQuestion, column: Column, where: str) -> Passage | None:
+        """Which rows have the highest or the lowest values; `None` where one row more has the last of these, too."""
+        if not self._is_each_a_row(asked, where):
+            return None
+        name, words, many = quoted(column.name), WORDS[self.lang], asked.many
+        thing = self._thing(asked) or self.named.table.columns[0]
+        shown = [thing, column]
+        answer = self.ask(
+            f"SELECT _row, {quoted(thing.name)}, {name} FROM {self._source} WHERE {where} AND {name} IS NOT NULL "
+            f"ORDER BY {name} {'DESC' if asked.asks == 'row_highest' else 'ASC'}, _row LIMIT {many + 1}"
+        )
+        if len(answer.rows) < many or len(answer.sources) != len(answer.rows):
+            return None
+        if len(answer.rows) > many and answer.rows[many][-1] == answer.rows[many - 1][-1]:
+            return None
+        rows = answer.rows[:many]
+        each = [
+            words["each_row"].format(row=row, cells=words["between"].join(cells_in_words(shown, values)))
+            for row, *values in rows
+        ]
+        text = words["tops"].format(
+            table=called_in(self.named, self.lang).strip(),
+            figure=words[f"{asked.asks.removeprefix('row_')}_of"].format(n=many),
+            column=line(column.name),
+            where=words["extreme_where"].format(where=self._where(asked.conditions)) if asked.conditions else "",
+            each="; ".join(each) if self.lang == "en" else "；".join(each),
+        )
+        told = replace(answer, sources=answer.sources[:many])
+        return self._cited(told, text, ", ".join(written(value) for *_, value in rows))
 
     def _names_rows(self, column: Column, where: str) -> bool:
         """Whether a column has another value in each row."""
