@@ -1,5 +1,6 @@
 // Files of a question: asked about before they are sent, shown as chips, refused in a line that stops nothing.
 import { allCame, letWait, waitNoMore, waits } from './arriving.js';
+import { ask } from './bus.js';
 import { chooseFolder, dropOf, within } from './folders.js';
 import { hint } from './hint.js';
 import { inOurWords } from './in_front.js';
@@ -12,6 +13,7 @@ const HEAD = 64 * 1024;  // bytes of a file that tell its kind
 const MOST = 40;         // files at once
 const NAMED = 5;         // of those that are left out
 const LONGEST = 80;      // letters of such a name
+const KEPT = 500;        // of their names
 const LEFT = 'p-left-files';
 const INPUT = '#composer input[type="file"]';
 const checked = new WeakSet();  // events of files that may go on to Gradio
@@ -52,7 +54,10 @@ async function offer(drop, input) {
   try {
     const { files, hidden, isCut } = await within(drop);
     const some = await taken(files, hidden, isCut);
-    if (from === at) hand(some, input);
+    if (from === at) {
+      noteUntaken(files.slice(MOST));
+      hand(some, input);
+    }
     else for (const file of some) setAside({ file, at: from });
   } finally {
     setTimeout(() => { checking -= 1; draw(); }, 0);  // Gradio begins to send them in between
@@ -86,6 +91,22 @@ function leftOut(rest, isCut) {
   const names = rest.slice(0, NAMED).map((file) => file.name.replace(/\s+/g, ' ').slice(0, LONGEST));
   if (rest.length > NAMED) names.push('…');
   return say('attach_many_named', { most: MOST, n: rest.length, names: names.join(say('comma')) });
+}
+
+// A later question in the conversation is answered without them, and says so.
+let untaken = false;
+
+function noteUntaken(rest) {
+  if (!rest.length) return;
+  untaken = true;
+  const names = rest.slice(0, KEPT).map((file) => file.name.slice(0, LONGEST));
+  ask({ do: 'untaken', names, more: rest.length - names.length });
+}
+
+// Nothing of what was dropped is sent.
+function forgetUntaken() {
+  if (untaken) ask({ do: 'untaken', names: [] });
+  untaken = false;
 }
 
 // What is no document, whatever its name says, goes by the name of what it is.
@@ -258,6 +279,7 @@ function chip(name, picture, index) {
   cross.setAttribute('aria-label', say('remove', { name }));
   cross.addEventListener('click', () => {
     takeOut(index);
+    if (!attached().length && !mine(coming).length) forgetUntaken();
     document.querySelector('#composer textarea')?.focus();
   });
   element.append(cross);
@@ -300,6 +322,7 @@ function readLeft() {
 
 // A question is sent.
 export function forget() {
+  untaken = false;
   const line = document.querySelector('.p-left-out[data-later]');
   if (line) line.removeAttribute('data-later');
   else refuse('');

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from core.rag.document import Document, Heading
     from core.rag.library import Library
 
-Status: TypeAlias = Literal["ready", "reading", "stopped", "failed", "locked", "cancelled"]
+Status: TypeAlias = Literal["ready", "reading", "stopped", "failed", "locked", "cancelled", "untaken"]
 
 UNREAD: Final = "unread"
 """The key of `extra` of a search's result: a sentence for each document that holds no text."""
@@ -66,6 +66,10 @@ _STATES: Mapping[Lang, Mapping[str, str]] = {
         "heading": "{text}（第 {n} {part}）",
     },
 }
+_UNTAKEN: Mapping[Lang, str] = {
+    "en": "{n} more files were not added, as they were too many at once, so nothing is known of them: {names}",
+    "zh": "另有 {n} 个文件因一次添加过多而未添加，其内容未知：{names}",
+}
 _PARTS: Mapping[Lang, Mapping[str, str]] = {
     "en": {"page": "page", "slide": "slide", "sheet": "sheet"},
     "zh": {"page": "页", "slide": "张", "sheet": "个工作表"},
@@ -95,7 +99,8 @@ class Attached:
 
     Args:
         name: For display.
-        status: How its reading went; `locked` failed for lack of a password.
+        status: How its reading went; `locked` failed for lack of a password. `untaken` stands for files that were
+            too many to be added at once: `name` has the first of their names, `total` says how many there are.
         total: All of them; `None` if that is not known, or it has none.
         library_id: Its id in the index, if any of it can be found.
         made: The passages that have vectors, and all; `None` if all have.
@@ -178,11 +183,13 @@ def listed(
     if not files:
         return ""
     whole, line, more = _LISTS[lang]
-    first = files[:_LISTED]
+    here = [one for one in files if one.status != "untaken"]
+    first = here[:_LISTED]
     told = [_told(one, lang) for one in first]
-    rest = [more.format(n=len(files) - _LISTED)] if len(files) > _LISTED else []
+    rest = [more.format(n=len(here) - _LISTED)] if len(here) > _LISTED else []
+    rest += [_told(one, lang) for one in files if one.status == "untaken"]
     if brief:
-        n = _COUNT[lang].format(n=len(files)) if len(files) > 1 else ""
+        n = _COUNT[lang].format(n=len(here)) if len(here) > 1 else ""
         return line.format(n=n, files=("; " if lang == "en" else "；").join([*told, *rest]))
     outlines = {at: found for at, one in enumerate(first) if (found := (headings or {}).get(one.library_id or ""))}
     room = _HEADINGS // max(1, len(outlines))
@@ -230,6 +237,8 @@ def unfinished(files: Iterable[Attached], lang: Lang) -> str:
 
 def _told(file: Attached, lang: Lang) -> str:
     name = " ".join(file.name.split())
+    if file.status == "untaken":
+        return harmless(_UNTAKEN[lang].format(n=file.total, names=name))
     name = name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…"
     states, kind = _STATES[lang], PurePath(name).suffix.lstrip(".").upper()
     about = [kind, *_size(file, lang), states[file.status]]

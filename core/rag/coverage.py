@@ -220,6 +220,10 @@ _UNITS: Mapping[Lang, Mapping[str, str]] = {
 }
 
 
+_UNTAKEN: Mapping[Lang, str] = {
+    "en": "{n} files that were not added ({names})",
+    "zh": "{n} 个未添加的文件（{names}）",
+}
 _REST: Mapping[Lang, str] = {"en": "the rest of {name}", "zh": "{name} 的其余部分"}
 
 
@@ -228,8 +232,20 @@ def is_begun(unread: Mapping[str, Any]) -> bool:
     return bool(unread.get("begun"))
 
 
+def untaken_of(unread: Mapping[str, Any]) -> int:
+    """How many files an entry of `Coverage.unread` stands for that were too many to be added at once; 0 for others."""
+    total = unread.get("total")
+    return total if unread.get("status") == "untaken" and isinstance(total, int) else 0
+
+
 def _name(unread: Mapping[str, Any]) -> str:
     return str(unread.get("name", ""))
+
+
+def _unread_told(unread: Mapping[str, Any], lang: Lang) -> str:
+    if n := untaken_of(unread):
+        return _UNTAKEN[lang].format(n=n, names=_name(unread))
+    return _REST[lang].format(name=_name(unread)) if is_begun(unread) else _name(unread)
 
 
 def told(coverage: Coverage, lang: Lang) -> str:
@@ -243,7 +259,5 @@ def places_told(coverage: Coverage, lang: Lang) -> str:
     """What was meant and not read, in words; "" where all was."""
     lost = [(one, span) for one in coverage.documents for span in one.missed]
     each = [f"{one.name} ({_UNITS[lang][one.of]} {first}–{last})" for one, (first, last) in lost]
-    each += [
-        _REST[lang].format(name=name) if is_begun(one) else name for one in coverage.unread if (name := _name(one))
-    ]
+    each += [_unread_told(one, lang) for one in coverage.unread if _name(one)]
     return (", " if lang == "en" else "，").join(each)

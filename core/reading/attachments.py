@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias, cast
 from urllib.parse import unquote, urlsplit
 
 from core.agents.title import shortened_title
@@ -11,13 +11,14 @@ from core.errors import ModelRefusedError, ParlourError
 from core.messages.content import ContentItem
 from core.messages.invisible import Cleaned, noted, plain_line, without_invisible
 from core.messages.message import ASSISTANT, USER, Message
+from core.rag.attached import Attached
 from core.rag.parsers.archives import zip_kind
 from core.reading.senses import can_be_read, told_without
 from core.storage.base import FILE_ADDRESS
 from core.storage.files import suffix_for
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
     from pathlib import Path
 
     from core.languages import Lang
@@ -305,3 +306,55 @@ async def fetched(url: str, reach: Reach | None = None) -> tuple[bytes, str]:
     from core.rag.sources import page  # brings the readers of documents with it
 
     return await page(url, reach=reach)
+
+
+# ---- files that were too many to be added at once: kept with the conversation until they are added after all
+
+UNTAKEN: Final = "untaken"
+"""In a conversation's settings: `{"names": [...], "more": how many besides}`."""
+_NAMES_KEPT = 500
+_LONGEST_NAME_KEPT = 80
+_NAMES_TOLD = 3
+
+
+def with_untaken(settings: Mapping[str, Any], names: Sequence[str], more: int = 0) -> dict[str, Any]:
+    """The settings of a conversation when files were left out of what was added to it.
+
+    Args:
+        names: Of those files; none where what was added was taken back before it was sent.
+        more: How many there are besides.
+    """
+    known, before = _untaken_in(settings)
+    plain = [plain_line(one)[:_LONGEST_NAME_KEPT] for one in names]
+    each = list(dict.fromkeys([*known, *filter(None, plain)])) if names else []
+    more = max(more, before) if names else 0
+    return _with_left(settings, each[:_NAMES_KEPT], more + max(0, len(each) - _NAMES_KEPT))
+
+
+def without_added(settings: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
+    """The settings when files of these names were added."""
+    known, more = _untaken_in(settings)
+    return _with_left(settings, [one for one in known if one not in names], more)
+
+
+def untaken(settings: Mapping[str, Any]) -> Attached | None:
+    """What is left of them, as one entry among the files of the conversation; `None` where nothing is."""
+    known, more = _untaken_in(settings)
+    total = len(known) + more
+    if not total:
+        return None
+    told = [*known[:_NAMES_TOLD], *(["…"] if total > min(len(known), _NAMES_TOLD) else [])]
+    return Attached(", ".join(told), "untaken", total=total)
+
+
+def _untaken_in(settings: Mapping[str, Any]) -> tuple[list[str], int]:
+    kept: object = settings.get(UNTAKEN)
+    values = cast("dict[str, Any]", kept) if isinstance(kept, dict) else {}
+    names, more = values.get("names"), values.get("more")
+    listed = cast("list[Any]", names) if isinstance(names, list) else []
+    return [one for one in listed if isinstance(one, str)], more if isinstance(more, int) else 0
+
+
+def _with_left(settings: Mapping[str, Any], names: list[str], more: int) -> dict[str, Any]:
+    others = {name: value for name, value in settings.items() if name != UNTAKEN}
+    return {**others, UNTAKEN: {"names": names, "more": more}} if names else others

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from core.errors import NotFoundError, StorageError
 from core.rag.attached import Attached
-from core.reading.attachments import kind_of
+from core.reading.attachments import kind_of, untaken
 from core.reading.intake import is_locked, take_out
 from core.reading.job import patience
 from core.reading.senses import AGREED, asked_first
@@ -226,12 +226,16 @@ class OwnerIntake:
     async def attached(self, conversation_id: str) -> list[Attached]:
         """The files that a conversation may be answered from, as they stand now; the same text once.
 
+        Before them one entry stands for those that were too many to be added at once, where there are any.
+
         Raises:
             NotFoundError: The conversation is not the owner's.
         """
         records = await self._stores.documents.attached(conversation_id)
         once = {record.library_id or record.id: record for record in reversed(records)}
-        return [self._attached(record) for record in reversed(once.values())]
+        left = untaken(await self._stores.conversations.settings(conversation_id)) if once else None
+        files = [self._attached(record) for record in reversed(once.values())]
+        return [left, *files] if left is not None else files
 
     async def shelved(self, collection_id: str) -> list[Attached]:
         """The same of a named library."""

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from contextlib import nullcontext
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from core.errors import NotFoundError
 from core.models.model_name import ModelName
+from core.reading.attachments import with_untaken
 from core.storage.conversations import TEMPORARY
 from core.workspace.comparing import with_second_model
 from core.workspace.levels import Level
@@ -36,7 +38,7 @@ if TYPE_CHECKING:
 Asked = dict[str, Any]
 _TITLE = 200
 _MOST_AT_ONCE = 20_000  # a statement of SQLite takes 32,766 values
-_CHOICES = frozenset({*STEERING, "use", "model", "compare", "temporary"})
+_CHOICES = frozenset({*STEERING, "use", "model", "compare", "temporary", "untaken"})
 """What holds for the next question: one that is sent a moment later waits for it."""
 
 
@@ -279,6 +281,19 @@ async def _temporary(desk: Desk, view: View, asked: Asked) -> None:
     view.wake_up(stale=True)
 
 
+async def _untaken(desk: Desk, view: View, asked: Asked) -> None:
+    """Note which files were too many to be added at once; with no names, that none of them was added."""
+    found, more = asked.get("names"), asked.get("more")
+    names = [text_of(one) for one in cast("list[Any]", found)] if isinstance(found, list) else []
+    count = more if isinstance(more, int) and 0 <= more < _MOST_AT_ONCE else 0
+    change = partial(with_untaken, names=names[:_MOST_AT_ONCE], more=count)
+    if view.conversation_id:
+        async with desk.workspace(view) as workspace:
+            await workspace.conversations.configure(view.conversation_id, change)
+    else:
+        view.draft = change(view.draft)
+
+
 async def _rewrite(desk: Desk, view: View, asked: Asked) -> None:
     """A version of a reply as the reader wants it."""
     _attended(view)
@@ -501,6 +516,7 @@ ACTIONS: dict[str, Callable[[Desk, View, Asked], Awaitable[None]]] = {
     "folder": _folder,
     "cite": _cite,
     "again": _again,
+    "untaken": _untaken,
     "close": _close,
     "page": _page,
     "passages": _passages,

@@ -6,6 +6,7 @@ import binascii
 import re
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, TypedDict, cast
 
@@ -15,7 +16,7 @@ from starlette.routing import Route
 from core.errors import ConflictError, NotFoundError, QuotaError, TooManyRequestsError
 from core.models.model_name import ModelName
 from core.rag.parsers.catalog import HEAD
-from core.reading.attachments import LINK, kind_of, link_name, true_name
+from core.reading.attachments import LINK, UNTAKEN, kind_of, link_name, true_name, without_added
 from core.storage.files import media_type_of_head
 from core.workspace.levels import Level
 from webui.context import json_body, text_of
@@ -277,6 +278,7 @@ async def start(desk: Desk, view: View, text: str, files: Sequence[tuple[Path, s
                     raise
                 if not kept:
                     await _store(workspace, text, files, kept)
+                await _added(workspace, into.conversation_id, kept)
                 await queue_up(workspace, view, into.conversation_id, text, kept)
         except BaseException:
             for file in kept:
@@ -355,6 +357,8 @@ async def _ask(
             await conversation.choose_model(model)
         if fresh:
             await _begin_in(workspace, wanted, into.folder, into.libraries)
+        else:
+            await _added(workspace, wanted, files)  # first: the reply is told what is missing
         ask = conversation.ask_now if into.now else conversation.ask
         await ask(text, [file.id for file in files], view.words.spoken, held)
     except BaseException:
@@ -365,6 +369,13 @@ async def _ask(
         view.show(wanted)
     view.resting = False
     view.wake_up(stale=True)
+
+
+async def _added(workspace: Workspace, conversation_id: str, files: Sequence[FileRecord]) -> None:
+    """Of files that were too many at once, these are there now."""
+    if files and UNTAKEN in await workspace.conversations.settings(conversation_id):
+        change = partial(without_added, names={file.name for file in files})
+        await workspace.conversations.configure(conversation_id, change)
 
 
 async def stop(desk: Desk, view: View) -> None:

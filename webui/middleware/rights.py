@@ -115,7 +115,7 @@ _TALK_ACTIONS: Final = (
     *("forget", "asknow", "allow", "refuse", "answer", "decline", "rerun", "inspect", "steering", "steer"),
     *("switch", "persona", "persona-save", "persona-change", "persona-delete", "persona-restore"),
     *("persona-import", "prompt-save", "prompt-delete"),
-    *("watch", "demoplay", "demospeed", "demostep", "demotake", "again"),
+    *("watch", "demoplay", "demospeed", "demostep", "demotake", "again", "untaken"),
 )
 ACTIONS: Final[Mapping[str, Right]] = {**dict.fromkeys(_TALK_ACTIONS, "talk"), **dict.fromkeys(_OWN_ACTIONS, "own")}
 """By the name of an action of the page's bus."""

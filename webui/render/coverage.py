@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from core.rag.coverage import coverage_in, is_begun
+from core.rag.coverage import coverage_in, is_begun, untaken_of
 from core.runs.reply import CallBlock
 from webui.render.markup import escaped
 
@@ -56,7 +56,10 @@ def _left_out(coverage: Coverage, words: Words) -> str:
     ]
     for one in coverage.unread:
         name = str(one.get("name", ""))
-        places.append(words("coverage.rest_of", name=name) if is_begun(one) else name)
+        if n := untaken_of(one):
+            places.append(words("coverage.untaken" if n > 1 else "coverage.untaken_one", n=n, names=name))
+        else:
+            places.append(words("coverage.rest_of", name=name) if is_begun(one) else name)
     if not places:
         return ""
     return words(f"coverage.why_{coverage.why or 'unread'}", places=words("coverage.and").join(places))

@@ -230,6 +230,8 @@ def _read_part(part: Mapping[str, Any], words: Words) -> str:
 def _without(missing: Mapping[str, Any], words: Words) -> str:
     name, status = missing.get("name", ""), missing.get("status")
     pages, total = _number(missing, "pages"), _number(missing, "total")
+    if status == "untaken":
+        return words("reading.left_untaken" if total > 1 else "reading.left_untaken_one", n=total, names=name)
     if status == "failed" or (status == "cancelled" and not missing.get("found")):
         return words("reading.left_cancelled" if status == "cancelled" else "reading.left_failed", name=name)
     if status == "preparing":

@@ -133,3 +133,16 @@ def test_a_library_tells_the_headings_of_its_documents_in_their_order(tmp_path: 
     assert {name: [(level, words) for level, words, _ in there] for name, there in found.items()} == {
         one.id: [(1, "Lamps"), (2, "Of oil"), (2, "Of gas"), (1, "Chairs")]
     }
+
+
+@pytest.mark.parametrize("brief", [False, True])
+def test_files_that_were_too_many_at_once_are_counted_beside_those_that_are_here(brief: bool) -> None:
+    left = Attached("a.pdf, b.pdf, …", "untaken", total=210)
+    many = [Attached(f"{number}.txt", "ready") for number in range(30)]
+    told = listed([left, *many], "en", brief=brief)
+    assert "and 10 more" in told
+    assert told.removesuffix(".").endswith("so nothing is known of them: a.pdf, b.pdf, …")
+    assert "210 more files were not added" in told
+    assert ("The user's 30 files" in told) is brief
+    assert "另有 210 个文件" in listed([left, READ], "zh", brief=brief)
+    assert "210 more files were not added" in unfinished([left, READ], "en")

@@ -9,6 +9,8 @@ from typing import Any, TypeAlias
 import pytest
 from playwright.sync_api import Page, Route, expect
 
+from tests.webui.screen.stage import Stage
+
 Show: TypeAlias = Callable[..., Page]
 
 # A drop as a browser makes it of what stands in `tree`: texts are files, objects are folders. Only a real hand can drop
@@ -82,6 +84,20 @@ def test_of_a_folder_with_very_many_files_only_so_many_are_added(page: Page) -> 
     names = ", ".join(f"{number:03}.txt" for number in range(40, 45))
     said = f"Up to 40 files can be added at once; add the other 210 after these: {names}, …"
     expect(page.locator(".p-left-out")).to_have_text(said)
+
+
+def test_what_was_left_out_of_a_folder_is_told_to_the_conversation_unless_all_of_it_is_taken_back(
+    page: Page, stage: Stage
+) -> None:
+    drop(page, {"many": {f"{number:03}.txt": "x" for number in range(42)}})
+    expect(page.locator("#composer .p-chip .p-icon")).to_have_count(40)
+    stage.until(lambda: stage.asked)
+    assert stage.asked == [{"do": "untaken", "names": ["040.txt", "041.txt"], "more": 0}]
+    for number in range(40, 0, -1):
+        page.locator("#composer .p-chip .p-icon").first.click()
+        expect(page.locator("#composer .p-chip")).to_have_count(number - 1)
+    stage.until(lambda: len(stage.asked) > 1)
+    assert stage.asked[1:] == [{"do": "untaken", "names": []}]
 
 
 def test_folders_in_each_other_without_an_end_end(page: Page) -> None:
