@@ -175,7 +175,7 @@ _LISTED: Mapping[str, str] = {
         core.workspace.queue: ConversationQueue.*
         core.workspace.services: OwnerServices.later Services.shelves
         core.workspace.personas: Personas.*
-        core.workspace.program: _Guest.stream Program.path_of
+        core.workspace.program: _Guest.stream Program.path_of named_copy
         core.workspace.prompts: Prompts.*
         core.workspace.assistants: Steered.stream
         core.workspace.steering: OwnerSteering.*
