@@ -11,7 +11,8 @@ import pytest
 
 from core.errors import ToolError
 from tests.e2e.app_process import AppProcess
-from tests.grown_servers import Served, port_of_nobody, proxy
+from tests.grown_servers import Served, proxy
+from tests.ports import free_port
 from tests.real.test_proxies import certificate_for
 from tests.webui.server.test_sandbox_role import TALK, kernels, sandbox
 
@@ -56,7 +57,7 @@ def address(
     proxy: Callable[[str, str, int], Served],
 ) -> str:
     name, text = request.param
-    port = port_of_nobody()
+    port = free_port()
     proxy(name, text.format(port=port, folder=certificate, behind=sandbox.port), port)
     return f"https://localhost:{port}"
 
