@@ -54,6 +54,14 @@ async def test_it_answers_and_counts_its_tokens(model: LlamaCppModel) -> None:
     assert transcript.usage.completion_tokens > 0
 
 
+async def test_a_text_that_was_begun_goes_on_whether_or_not_there_are_tools(model: LlamaCppModel) -> None:
+    begun = [STORY, Message(ASSISTANT, "Once upon a time there was a fox who")]
+    for tools in ([], [CALCULATOR]):
+        reply = await model.achat(begun, tools, extra_generate_cfg={"max_tokens": 8})
+        assert reply[-1].get_text_content().strip()
+        assert not any(one.function_call for one in reply)
+
+
 async def test_leaving_a_reply_stops_it_and_the_next_question_is_answered_at_once(model: LlamaCppModel) -> None:
     async with aclosing(model.stream(ChatRequest((STORY,), generate={"max_tokens": 3000}))) as events:
         async for event in events:

@@ -294,6 +294,7 @@ _AGAINST_LOOPS: Final[Mapping[str, Any]] = {
     "dry_penalty_last_n": 512,
     "dry_sequence_breakers": ["\u241e"],
 }
+_REFUSED: Final = "built_in_refused"
 _HINT: Final = "Check generate_cfg and response_format."
 
 
@@ -415,7 +416,7 @@ def _broken(error: Exception, *, begun: bool) -> ModelServiceError:
         return ModelMisbehavedError(error, message=f"The built-in model failed: {error}", hint="Ask again.")
     # What fails before the first chunk is a bad request, mostly a faulty schema.
     message = f"The built-in model cannot do what was asked: {in_words(str(error)).rstrip('.')}."
-    return ModelRefusedError(error, code="400", message=message, hint=_HINT)
+    return ModelRefusedError(error, code="400", message=message, hint=_HINT, key=_REFUSED)
 
 
 def _failed(error: Mapping[str, Any]) -> ModelServiceError:
@@ -423,5 +424,5 @@ def _failed(error: Mapping[str, Any]) -> ModelServiceError:
     if error.get("type") == "exceed_context_size_error":
         return ContextTooLongError(code=code, message=message, hint="Ask less at once, or begin a new conversation.")
     if code.startswith("4"):
-        return ModelRefusedError(code=code, message=message, hint=_HINT)
+        return ModelRefusedError(code=code, message=message, hint=_HINT, key=_REFUSED)
     return ModelMisbehavedError(code=code, message=message, hint="Ask again, or start Parlour again.")

@@ -413,14 +413,18 @@ def _offered(request: ChatRequest) -> Sequence[Mapping[str, Any]]:
 
 
 def _routes(request: ChatRequest) -> bool:
-    """Whether the model chooses a tool: not once there are results after the last question, nor to write a text."""
+    """Whether the model chooses a tool: not once there are results after the last question, nor to write a text.
+
+    Nor to go on with a text of its own, which no choice begins with.
+    """
     after: list[Message] = []
     for message in reversed(request.messages):
         if message.role == USER:
             break
         after.append(message)
     has_results = any(message.role == FUNCTION for message in after)
-    return bool(request.functions) and not has_results and not _is_to_write(request)
+    goes_on = bool(after) and after[0].role == ASSISTANT and not after[0].function_call
+    return bool(request.functions) and not has_results and not goes_on and not _is_to_write(request)
 
 
 def _is_to_write(request: ChatRequest) -> bool:

@@ -251,7 +251,7 @@ async def test_a_thought_that_llama_cpp_tells_apart_is_reasoning(
     ("error", "key"),
     [
         ({"code": 400, "type": "exceed_context_size_error", "message": "too long"}, "context_too_long"),
-        ({"code": 400, "type": "invalid_request_error", "message": "bad"}, "model_refused"),
+        ({"code": 400, "type": "invalid_request_error", "message": "bad"}, "built_in_refused"),
         ({"code": 500, "type": "server_error", "message": "oh"}, "model_misbehaved"),
     ],
 )
@@ -290,7 +290,7 @@ async def test_a_setting_that_llama_cpp_refuses_is_told_in_a_sentence(
     assert "json.exception" not in str(caught.value)
 
 
-@pytest.mark.parametrize(("before", "key"), [((), "model_refused"), ((chunk("Good "),), "model_misbehaved")])
+@pytest.mark.parametrize(("before", "key"), [((), "built_in_refused"), ((chunk("Good "),), "model_misbehaved")])
 async def test_what_cannot_begin_was_asked_wrongly_and_what_breaks_off_is_a_failure(
     model: LlamaCppModel, monkeypatch: pytest.MonkeyPatch, before: tuple[Chunk, ...], key: str
 ) -> None:

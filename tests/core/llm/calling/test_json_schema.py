@@ -103,6 +103,14 @@ def test_a_text_is_asked_for_plainly_where_no_tool_is_needed_for_it() -> None:
     assert not is_plain("Write a story.", function_choice="calculator")
 
 
+def test_a_text_that_was_begun_goes_on_as_a_text_and_not_as_a_choice() -> None:
+    begun = request(Message("user", "How much is a tip?"), Message("assistant", "A tip is"))
+    prepared = JsonSchemaTemplate().prepare(begun)
+    assert prepared.messages == begun.messages
+    assert "response_format" not in prepared.generate
+    assert JsonSchemaTemplate().reader(begun).feed(" what you add.") == [TextDelta(" what you add.")]
+
+
 def test_after_a_result_the_model_is_asked_about_the_facts_without_any_tools() -> None:
     asked = request(
         Message("user", "What is 2+3?"),
