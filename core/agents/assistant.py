@@ -32,6 +32,7 @@ from core.messages.content import ContentItem
 from core.messages.message import ASSISTANT, FUNCTION, SYSTEM, USER, Message
 from core.rag.attached import Attached, in_library, listed, without_text
 from core.rag.config import RAGConfig
+from core.rag.in_stead import is_told_without
 from core.tools.base import files_of
 from core.tools.builtin.ask_documents import AskDocuments
 from core.tools.run_state import state_of
@@ -488,9 +489,10 @@ def _said(messages: Iterable[Message]) -> int:
 
 
 def last_question(messages: list[Message]) -> str:
-    """The text of the user's last message."""
+    """The text of the user's last message, without what stands in it for files that have none."""
     last = next((message for message in reversed(messages) if message.role == USER), None)
-    return last.get_text_content().strip() if last else ""
+    texts = [item.text for item in last.items if item.text] if last else []
+    return "\n".join(text for text in texts if not is_told_without(text)).strip()
 
 
 def _without_old_passages(messages: list[Message], found: int) -> list[Message]:

@@ -58,6 +58,9 @@ _WITHOUT: Final[Mapping[Lang, Mapping[Literal["nothing", "coming"], Mapping[Sens
         },
     },
 }
+_AROUND_NAMES: Final = [
+    told.partition("{name}")[::2] for of in _WITHOUT.values() for by_sense in of.values() for told in by_sense.values()
+]
 _COMMA: Final[Mapping[Lang, str]] = {"en": ", ", "zh": "、"}
 
 
@@ -77,6 +80,11 @@ def told_in_stead(files: Sequence[tuple[str, Sense]], lang: Lang) -> str:
 def told_without(name: str, sense: Sense, stead: Literal["nothing", "coming"], lang: Lang) -> str:
     """What stands in a message for a file of which there is no text, or none yet."""
     return _WITHOUT[lang][stead][sense].format(name=_plain(name))
+
+
+def is_told_without(text: str) -> bool:
+    """Whether a text is what `told_without` makes, and none of a person's question."""
+    return any(text.startswith(before) and text.endswith(after) for before, after in _AROUND_NAMES)
 
 
 def _plain(name: str) -> str:
