@@ -28,7 +28,7 @@ _FILE: Final = re.compile(r"[^\n/]{1,200}\.[A-Za-z0-9]{1,5}")
 _WORD: Final = re.compile(r"[^\W_]+(?:['’.,:/+*&-]+[^\W_]+)*[%+#]*")
 _ASKING: Final = """what which who whom whose where when how is are was were be been am do does did has have had can
 could would should will shall may might please tell me you your yours i my mine we our us it its this that these those
-there here explain give make show let hello hi hey thanks thank if then so as many much any some mean means don't
+there here explain give make show let say hello hi hey thanks thank if then so as many much any some mean means don't
 doesn't didn't i'm it's what's whats who's how's let's called named than but not no yes ok okay help want need know
 provides describes contains like just really"""
 _JOINING: Final = "of in on at for to from by with and or into about between against because"

@@ -209,3 +209,7 @@ def test_a_very_long_question_costs_little() -> None:
         found = naming(text, text)
         assert found is None or len(found.grammar) < 200_000
     assert LONGEST_TITLE == 60
+
+
+def test_a_greeting_that_is_asked_for_names_nothing() -> None:
+    assert naming("Say hello.", "Hello! How can I help you?") is None
