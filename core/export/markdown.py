@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from core.export.turns import MARK
 from core.messages.message import FUNCTION
+from core.rag.document import numbered_as
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -44,6 +45,8 @@ LABELS: Final[Mapping[Lang, Mapping[str, str]]] = {
         "video": "Video",
         "bytes": "{n} bytes",
         "page": "page {n}",
+        "slide": "slide {n}",
+        "sheet": "sheet {n}",
         "waiting": "not over yet",
         "asked": "waits to be allowed",
         "done": "done",
@@ -82,6 +85,8 @@ LABELS: Final[Mapping[Lang, Mapping[str, str]]] = {
         "video": "视频",
         "bytes": "{n} 字节",
         "page": "第 {n} 页",
+        "slide": "第 {n} 张幻灯片",
+        "sheet": "第 {n} 个工作表",
         "waiting": "尚未结束",
         "asked": "等待许可",
         "done": "完成",
@@ -364,7 +369,9 @@ class MarkdownWriter:
         return "".join(f"[^{notes[number]}]" for number in numbers)
 
     def _note(self, one: ExportedCitation, note: int) -> str:
-        page = f", {self._words['page'].format(n=one.page)}" if one.page is not None else ""
+        kind = numbered_as(one.document)
+        is_titled = kind == "sheet" and one.heading  # a sheet is known by its title, and nobody counts them
+        page = f", {self._words[kind].format(n=one.page)}" if one.page is not None and not is_titled else ""
         where = f", {_link(one.url)}" if one.url else ""
         heading = f", {plain(one.heading)}" if one.heading else ""
         text = one.text if len(one.text) <= _LONGEST_PASSAGE else f"{one.text[:_LONGEST_PASSAGE]}…"

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from core.rag.document import Passage
     from core.rag.library import Library
     from core.runs.reply import Reply
-    from core.storage.base import FileRecord, StoredMessage
+    from core.storage.base import DocumentRecord, FileRecord, StoredMessage
     from core.workspace.workspace import Workspace
     from webui.handlers.desk import Desk
     from webui.handlers.evidence_drawn import Drawn, KeptPages
@@ -326,8 +326,13 @@ async def _once_read(workspace: Workspace, view: View, reply: ShownReply, place:
 
 
 async def _draw(workspace: Workspace, view: View, reply: ShownReply, place: Place, *, is_read: bool = True) -> Drawn:
-    sound = await _sound(workspace, view.shown_id, place.document_id)
-    known = Known(await _kept_pages(workspace, view.shown_id), sound, is_read=is_read)
+    documents = await _documents(workspace, view.shown_id)
+    names = dict[str, list[str]]()
+    for one in documents:
+        if one.library_id is not None:
+            names.setdefault(one.library_id, []).append(one.name)
+    sound = await _sound(workspace, documents, place.document_id)
+    known = Known(await _kept_pages(workspace, view.shown_id), sound, is_read=is_read, names=names)
     async with _holding(workspace, place.document_id) as library:
         return await to_thread.run_sync(panel_of, library, reply, place, view.words, known)
 
@@ -343,11 +348,18 @@ async def _holding(workspace: Workspace, document_id: str) -> AsyncGenerator[Lib
         yield library
 
 
-async def _sound(workspace: Workspace, conversation_id: str, document_id: str) -> FileRecord | None:
-    """The recording whose transcript a document of the conversation is."""
+async def _documents(workspace: Workspace, conversation_id: str) -> Sequence[DocumentRecord]:
+    """The conversation's own documents."""
     try:
-        documents = await workspace.documents.list(conversation_id)
-        made = next((one for one in documents if one.library_id == document_id), None)
+        return await workspace.documents.list(conversation_id)
+    except NotFoundError:  # a library is looked at, and no conversation is open
+        return ()
+
+
+async def _sound(workspace: Workspace, documents: Sequence[DocumentRecord], document_id: str) -> FileRecord | None:
+    """The recording whose transcript a document of the conversation is."""
+    made = next((one for one in documents if one.library_id == document_id), None)
+    try:
         file = await workspace.files.record(made.file_id) if made is not None else None
     except NotFoundError:
         return None

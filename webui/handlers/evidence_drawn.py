@@ -47,11 +47,18 @@ class Known(NamedTuple):
         pages: Pictures that came along without their documents.
         sound: The recording whose transcript it is.
         is_read: Whether it is no longer being read.
+        names: What the conversation calls its documents, by their ids in the index; several where it has one twice.
     """
 
     pages: KeptPages
     sound: FileRecord | None
     is_read: bool
+    names: Mapping[str, Sequence[str]]
+
+    def called(self, document_id: str, name: str) -> str:
+        """What the conversation calls a document; `name` where that is one of its names, or it has none for it."""
+        own = self.names.get(document_id, ())
+        return own[0] if own and name not in own else name
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +78,8 @@ class Drawn:
 
 def panel_of(library: Library, reply: ShownReply, place: Place, words: Words, known: Known) -> Drawn:
     """The panel for a place, as far as the index has what it shows."""
-    shown, cited_in_text = _shown(library, reply, place)
+    found, reply = reply, _as_called(reply, place, known)
+    shown, cited_in_text = _shown(library, reply, place, known)
     if shown is None:
         shown = _kept_page(reply, place, known.pages)
     is_whole = shown is not None and not (isinstance(shown, ShownPage) and shown.is_unread)
@@ -93,11 +101,37 @@ def panel_of(library: Library, reply: ShownReply, place: Place, words: Words, kn
         page=shown,
         lists=Lists(reply.uncited, cited_in_text, listing, _why(reply, place, words), nothing, player),
     )
-    there = replace(place, listing=start, found=reply if reply.sought else None)
+    there = replace(place, listing=start, found=found if found.sought else None)
     return Drawn(there, markup, shown is not None, is_whole)
 
 
-def _shown(library: Library, reply: ShownReply, place: Place) -> tuple[Shown | None, tuple[tuple[int, int], ...]]:
+def _as_called(reply: ShownReply, place: Place, known: Known) -> ShownReply:
+    """The reply with its documents under the names that the conversation has for them."""
+    if _is_of_files(place):  # these have names of their own
+        return reply
+    passages = [
+        {**one, "document": known.called(one["document_id"], str(one.get("document") or ""))}
+        if one.get("document_id") in known.names
+        else one
+        for one in reply.passages
+    ]
+    return replace(reply, passages=passages)
+
+
+def _is_of_files(place: Place) -> bool:
+    return place.message_id.startswith(f"{INSIDE}.")
+
+
+def _name(document: Document, reply: ShownReply, place: Place, known: Known) -> str:
+    """What a document is called here: in the index the same bytes have the name that they came with last, anywhere."""
+    names = (str(one.get("document") or "") for one in reply.passages if one.get("document_id") == document.id)
+    cited_as = "" if _is_of_files(place) else next(names, "")
+    return cited_as or known.called(document.id, document.name)
+
+
+def _shown(
+    library: Library, reply: ShownReply, place: Place, known: Known
+) -> tuple[Shown | None, tuple[tuple[int, int], ...]]:
     """What is shown of the page, and what is cited of the open passage; `None` where the document is gone."""
     opened = _opened(library, reply, place)
     has_mark = opened is not None and place.number is not None and not _is_doubted(reply, place)
@@ -105,6 +139,7 @@ def _shown(library: Library, reply: ShownReply, place: Place) -> tuple[Shown | N
     cited_in_text = tuple(supporting_spans(said, opened.text)) if opened and said else ()
     try:
         document = library.document(place.document_id)
+        document = replace(document, name=_name(document, reply, place, known))
         if kind_of(document.media_type) == "page":
             content = _content(library, place)
             if content is None or not content.is_undrawn:
@@ -145,7 +180,7 @@ def _why(reply: ShownReply, place: Place, words: Words) -> str:
         return ""
     if place.message_id.startswith(f"{FOUND}."):
         return words("evidence.looked_for", words=reply.sought)
-    if place.message_id.startswith(f"{INSIDE}."):
+    if _is_of_files(place):
         return words("evidence.inside", name=reply.sought, n=len(reply.passages))
     if place.message_id.startswith(f"{TRIED}."):
         return words("evidence.tried", question=reply.sought)
@@ -264,6 +299,7 @@ def _listing(library: Library, place: Place, shown: Shown | None) -> Listing | N
             return Listing(place.document_id, total)
         start = min(place.listing, max(0, total - 1))
         chunks = library.pages.chunks(place.document_id, start, _STEP)
+        chunks = [replace(one, document=shown.document) for one in chunks]
     except _NOWHERE:
         return None
     return Listing(place.document_id, total, start, chunks, _STEP, place.page, place.chunk)

@@ -182,6 +182,19 @@ def test_citations_are_footnotes_numbered_through_the_whole_file() -> None:
     assert "**, 第 1 页: Passage 1." in written(first, lang="zh")
 
 
+def test_a_cited_sheet_is_named_by_its_title_and_counted_only_without_one_and_a_slide_is_no_page() -> None:
+    passages = (
+        ExportedCitation(number=1, document="orders.xlsx", page=1, heading="Orders", text="Ink"),
+        ExportedCitation(number=2, document="orders.xlsx", page=2, text="Paper"),
+        ExportedCitation(number=3, document="talk.pptx", page=3, heading="Plan", text="First"),
+    )
+    said = turn("assistant", Message("assistant", "So [1][2][3]."), citations=passages)
+    text = written(said)
+    assert "[^1]: **orders.xlsx**, Orders: Ink\n[^2]: **orders.xlsx**, sheet 2: Paper\n" in text
+    assert "[^3]: **talk.pptx**, slide 3, Plan: First" in text
+    assert "**orders.xlsx**, 第 2 个工作表: Paper" in written(said, lang="zh")
+
+
 def test_a_call_is_folded_and_speakers_have_their_names() -> None:
     call: Any = {"name": "calculator", "arguments": '{"expression": "1+1"}'}
     tied = {"function_id": "c"}

@@ -519,7 +519,7 @@ async def test_the_panel_is_drawn_beside_the_server(
         threads.append(threading.current_thread())
         return evidence_html(*given, **more)
 
-    monkeypatch.setattr("webui.handlers.evidence.evidence_html", drawn)
+    monkeypatch.setattr("webui.handlers.evidence_drawn.evidence_html", drawn)
     assert strongest(await house.cites()) == [WATER]
     (thread,) = threads
     assert thread is not threading.current_thread()
