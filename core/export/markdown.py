@@ -62,6 +62,7 @@ LABELS: Final[Mapping[Lang, Mapping[str, str]]] = {
         "judged": "sentences judged by {model}",
         "more": "the passage says more: {said}",
         "computed": "counted by program: {said}",
+        "uncounted": "no program counted this; figures of several rows may be wrong",
         "up": "marked as good",
         "down": "marked as bad",
         "down_for": "marked as bad: {why}",
@@ -102,6 +103,7 @@ LABELS: Final[Mapping[Lang, Mapping[str, str]]] = {
         "judged": "句子由 {model} 判断",
         "more": "段落还说：{said}",
         "computed": "由程序计算：{said}",
+        "uncounted": "没有程序统计过；涉及多行数据的数字可能有误",
         "up": "标记为好",
         "down": "标记为不好",
         "down_for": "标记为不好：{why}",
@@ -147,7 +149,8 @@ def about(turn: ExportedTurn, words: Mapping[str, str]) -> list[str]:
     judged = [words["judged"].format(model=turn.judged_by)] if turn.judged_by else []
     more = [words["more"].format(said=" / ".join(turn.left_out))] if turn.left_out else []
     computed = [words["computed"].format(said=" / ".join(turn.computed))] if turn.computed else []
-    return [*model, *edited, turn.created_at.strftime(_WHEN), *rated, *judged, *more, *computed]
+    uncounted = [words["uncounted"]] if turn.uncounted else []
+    return [*model, *edited, turn.created_at.strftime(_WHEN), *rated, *judged, *more, *computed, *uncounted]
 
 
 def html(text: str) -> str:

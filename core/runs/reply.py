@@ -239,7 +239,8 @@ class Reply:
     `"number"` from 1: what `[n]` in the text points to. The same passage found twice keeps both numbers.
     `model` is what the page calls the model that wrote it, where that is known. `claims` is what the passages say to
     its sentences, once it is whole and was checked, by rules and by the model that `judged` names; `hurried` what the
-    check had no time for; `left_out` what they say beside these and it does not mention. `rating` is what its reader
+    check had no time for; `uncounted` that it tells figures of several rows of a table that no program counted;
+    `left_out` what they say beside these and it does not mention. `rating` is what its reader
     thinks of it, `rated_for` why. `edited` says that its answer was written by its reader. `cut_short` says that its
     model reached its longest reply: it would have gone on. `is_said` says that the text so far is whole, though more
     may follow. `summary` is what its model was given in place of the oldest turns, where that was made for it.
@@ -259,6 +260,7 @@ class Reply:
         self.model = ""
         self.claims: tuple[Checked, ...] = ()
         self.hurried: Literal["", Hurried] = ""
+        self.uncounted = False
         self.judged: ClaimsJudged | None = None
         self.left_out: tuple[LeftOut, ...] = ()
         self.rating: Rating = ""
@@ -452,7 +454,7 @@ class Reply:
 
     def _claim(self, event: ClaimsChecked | ClaimsJudged) -> None:
         if isinstance(event, ClaimsChecked):
-            self.hurried = event.hurried
+            self.hurried, self.uncounted = event.hurried, event.uncounted
             self.judged = still_judged(self.judged, self._by_rules, event.claims)
             self._by_rules = event.claims
             self.claims = with_judgement(event.claims, self.judged)

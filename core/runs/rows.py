@@ -69,7 +69,10 @@ _Piece: TypeAlias = TextDelta | ReasoningDelta | CallDelta
 
 
 def _claims(
-    claims: list[tuple[int, int, Verdict, list[int], *tuple[list[Reason], ...]]], hurried: Literal["", Hurried] = ""
+    claims: list[tuple[int, int, Verdict, list[int], *tuple[list[Reason], ...]]],
+    hurried: Literal["", Hurried] = "",
+    *,
+    uncounted: bool = False,
 ) -> ClaimsChecked:
     """Rows of earlier versions tell no reasons."""
     return ClaimsChecked(
@@ -78,6 +81,7 @@ def _claims(
             for block, end, said, numbers, *more in claims
         ),
         hurried,
+        uncounted,
     )
 
 
@@ -262,7 +266,13 @@ def _payload(event: RunEvent) -> dict[str, Any]:
     values = {field.name: getattr(event, field.name) for field in fields(event) if field.name != "kind"}
     if not values.get("unthought", True):
         del values["unthought"]  # earlier versions read the rows, too
-    for name in ("proof", "within", "hurried", *(("model",) if isinstance(event, MessageFinished) else ())):
+    for name in (
+        "proof",
+        "within",
+        "hurried",
+        "uncounted",
+        *(("model",) if isinstance(event, MessageFinished) else ()),
+    ):
         if not values.get(name, True):
             del values[name]
     if isinstance(event, ClaimsChecked):

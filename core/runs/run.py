@@ -37,6 +37,7 @@ from core.runs.log import (
     RunLog,
     StepRecorded,
     TurnsSummarised,
+    Uncounted,
     message_events,
 )
 from core.runs.nested_events import NestedEvents, Progress
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
 
     from core.agents.going_on import Begun
     from core.limits import Slot
-    from core.runs.log import Hurried, RunEvent
+    from core.runs.log import Found, Hurried, RunEvent
     from core.storage.base import RunRecord, RunStatus
     from core.storage.runs import RunStore
 
@@ -127,9 +128,7 @@ class Answerer(Protocol):
 class Check(Protocol):
     """Holds the sentences of a whole reply against its passages."""
 
-    async def __call__(
-        self, reply: Reply, history: Sequence[Message], record: RunRecord
-    ) -> Sequence[Checked | LeftOut | Hurry]:
+    async def __call__(self, reply: Reply, history: Sequence[Message], record: RunRecord) -> Sequence[Found]:
         """What the passages say to each, and beside them; nothing where there are no passages."""
         ...
 
@@ -401,12 +400,12 @@ class Run:
     async def _checked(self, check: Check, history: Sequence[Message]) -> None:
         """Note what the passages say to the reply; Stop does not wait for it, and the reply is whole without it."""
 
-        async def checked() -> Sequence[Checked | LeftOut | Hurry]:
+        async def checked() -> Sequence[Found]:
             return await check(self.reply(), history, self._record)
 
         checking = asyncio.create_task(checked())
         stopping = asyncio.create_task(self._stopping.wait())
-        found: Sequence[Checked | LeftOut | Hurry] | None = None
+        found: Sequence[Found] | None = None
         try:
             await asyncio.wait(
                 {checking, stopping}, timeout=self._terms.checked_within, return_when=asyncio.FIRST_COMPLETED
@@ -420,7 +419,7 @@ class Run:
             checking.cancel()
         self._note_checked(found)
 
-    def _note_checked(self, found: Sequence[Checked | LeftOut | Hurry] | None) -> None:
+    def _note_checked(self, found: Sequence[Found] | None) -> None:
         """Note it in the log; `None` is told as well, of a reply that has something to check."""
         if found is None:
             if any(passage.get("text") for passage in self.reply().passages):
@@ -430,8 +429,9 @@ class Run:
         over: Literal["", Hurried] = ""
         for one in found:
             over = one.over if isinstance(one, Hurry) else over
-        if claims := tuple(one for one in found if isinstance(one, Checked)):
-            self.log.append(ClaimsChecked(claims, over))
+        claims, uncounted = tuple(one for one in found if isinstance(one, Checked)), Uncounted() in found
+        if claims or uncounted:
+            self.log.append(ClaimsChecked(claims, over, uncounted))
         if beside:
             self.log.append(MoreSaid(beside))
 

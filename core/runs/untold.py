@@ -30,7 +30,7 @@ def untold(reply: Reply) -> list[dict[str, Any]]:
         return []
     names = {str(one.get("document") or "") for one in reply.passages}
     said = "\n".join(block.text for block in reply.blocks if isinstance(block, TextBlock))
-    cleaned = _without(without_marks(said), names)
+    cleaned = without_names(without_marks(said), names)
     there, plain = figures_of(cleaned), _plain(cleaned)
 
     def is_told(figure: str) -> bool:
@@ -45,8 +45,8 @@ def untold(reply: Reply) -> list[dict[str, Any]]:
     return [one for one in computed if not is_told(one[COMPUTED])][:_MOST]
 
 
-def _without(text: str, names: Iterable[str]) -> str:
-    """The text without names of files, whole and without their endings."""
+def without_names(text: str, names: Iterable[str]) -> str:
+    """The text without names of files, whole and without their endings, however they are written."""
     stems = (name.rpartition(".")[0] for name in names)
     every = {name for name in (*names, *stems) if any(letter.isalpha() for letter in name)}
     for name in sorted(every, key=len, reverse=True):

@@ -38,11 +38,10 @@ if TYPE_CHECKING:
     from core.limits import ConcurrencyLimiter
     from core.messages.message import Message
     from core.models.pool import ActiveModel
-    from core.rag.claims.omission import LeftOut
     from core.rag.document import Passage
     from core.rag.library import Library
     from core.runs.followed import FollowedRun
-    from core.runs.log import Checked, Hurry
+    from core.runs.log import Found
     from core.runs.reply import Reply
     from core.settings import Settings
     from core.storage.base import DocumentRecord, FileRecord, RunRecord
@@ -185,9 +184,7 @@ class Answering:
         async with self.workspaces.open(run.owner_id) as workspace:
             return await workspace.conversation(run.conversation_id).find(sentence)
 
-    async def _checked(
-        self, reply: Reply, history: Sequence[Message], record: RunRecord
-    ) -> Sequence[Checked | LeftOut | Hurry]:
+    async def _checked(self, reply: Reply, history: Sequence[Message], record: RunRecord) -> Sequence[Found]:
         """The sentences of a reply, checked, and what is said beside them; none where its owner does without."""
         if not (await self._stores.of(record.owner_id).preferences.get()).check_claims:
             return ()

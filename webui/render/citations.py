@@ -143,9 +143,10 @@ def claimed_sentences(reply: Reply) -> list[str]:
 
 def claims_summary(reply: Reply, words: Words) -> str:
     """How many sentences resemble a passage; empty where none was checked."""
+    alone = words("claims.uncounted") if reply.uncounted else ""
     if not reply.claims:
-        said = escaped(words("claims.unchecked")) if reply.hurried == "none" else ""
-        return f' <span class="p-checked">{said}</span>' if said else ""
+        said = escaped(alone or (words("claims.unchecked") if reply.hurried == "none" else ""))
+        return f' <span class="p-checked{" p-doubt" if alone else ""}">{said}</span>' if said else ""
     total, weak, bare = len(reply.claims), _count(reply, "weak"), _count(reply, "unsupported")
     where = "_judged" if _is_all_judged(reply) else "_web" if _is_web(reply) else ""
     kind = f"claims.{'some' if weak + bare and _has_short(reply) else 'all'}{where}"
@@ -154,9 +155,11 @@ def claims_summary(reply: Reply, words: Words) -> str:
         said += words("claims.differing", n=differing)
     if reply.hurried:
         said += words(f"claims.hurried_{reply.hurried}")
+    if alone:  # in place of what would calm, but not of other doubts
+        said = f"{alone} {said}" if weak + bare else alone
     if differs := bool(untold(reply)):
         said += words("claims.untold")
-    return f' <span class="p-checked{" p-doubt" if weak + bare or differs else ""}">{escaped(said)}</span>'
+    return f' <span class="p-checked{" p-doubt" if weak + bare or differs or alone else ""}">{escaped(said)}</span>'
 
 
 def _has_short(reply: Reply) -> bool:

@@ -32,6 +32,12 @@ _NO_NAMES: Final = listed("""
     if page section chapter table figure part note please there these those this that such each every all any
     ok bce ce ad bc am pm
     """)
+_ARTICLES: Final = listed(
+    "der die das den dem des ein eine einen einem einer eines le la les un une des el los las una il lo gli"
+)
+# In German every noun has a capital, and a small model writes more of them. What English tells of "El Salvador" or
+# "Die Hard" is of a name.
+_ENGLISH: Final = re.compile(r"\b(?:the|is|are|were|has|had|of|and|by|with|from|to)\b")
 _PEOPLES: Final[Mapping[str, frozenset[str]]] = {
     name: frozenset(same)
     for name, *same in (
@@ -168,7 +174,7 @@ def _latin_names(text: str) -> list[Name]:
         else:
             runs.append([word])
     found: list[Name] = []
-    for run in runs:
+    for run in (one for one in runs if not _is_a_thing(text, one)):
         start, end = run[0].start(), run[-1].end()
         begins = (
             _is_beginning(text, start) and len(run) == 1 and run[0][0][1:].islower() and not run[0][0].endswith("s'")
@@ -177,6 +183,12 @@ def _latin_names(text: str) -> list[Name]:
         if parts:
             found.append(Name(text[start:end], parts, start, begins))
     return found
+
+
+def _is_a_thing(text: str, run: list[re.Match[str]]) -> bool:
+    """Whether a sentence of another language begins with an article, and an ordinary word with a capital."""
+    start, end = run[0].start(), run[-1].end()
+    return folded(run[0][0]) in _ARTICLES and _is_beginning(text, start) and not _ENGLISH.search(text, end)
 
 
 def _is_beginning(text: str, start: int) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -155,6 +156,16 @@ def test_what_was_counted_by_program_goes_along_where_the_reply_says_another_num
         assert ("counted by program: 10 of 40" in HtmlWriter({}, "en").turns([turn])) is bool(computed)
         copy = json.dumps(SharedTurns([turn], str).rows)
         assert "computed" not in copy, "a copy is no place where anything was counted"
+
+
+@pytest.mark.parametrize("uncounted", [True, False])
+def test_that_no_program_counted_the_figures_goes_along(uncounted: bool) -> None:
+    checked = tuple(rows_of([LoggedEvent(9, 0.1, ClaimsChecked((), "", uncounted))]))
+    stored = StoredMessage("m", "c", None, "assistant", (Message("assistant", "18 units"),), None, "complete", 1.0)
+    turn = turn_of(WholeTurn(stored, checked=checked), Redaction(), shown=True)
+    assert ExportedTurn.model_validate_json(turn.model_dump_json()) == turn
+    assert ("no program counted this" in MarkdownWriter({}).turn(turn)) is uncounted
+    assert ("没有程序统计过" in MarkdownWriter({}, "zh").turn(turn)) is uncounted
 
 
 def test_a_key_is_in_no_field_of_a_turn() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from html import unescape
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 
@@ -29,6 +29,7 @@ def shown(
     lang: str = "en",
     hurried: Literal["", Hurried] = "",
     ended: int = 2,
+    uncounted: bool = False,
     **more: str,
 ) -> str:
     """The page of a reply; the last `ended` events are those of the check and the end."""
@@ -49,7 +50,7 @@ def shown(
         MessageStarted(),
         TextDelta(text),
         MessageFinished("stop"),
-        *(ClaimsChecked(claims, hurried), RunFinished("complete"))[:ended],
+        *(ClaimsChecked(claims, hurried, uncounted), RunFinished("complete"))[:ended],
     ]
     reply = Reply(LoggedEvent(seq, seq * 2.0, event) for seq, event in enumerate(events, 1))
     turn = StoredMessage("m", "c", "q", "assistant", (), "r", "complete", 0.0)
@@ -115,7 +116,7 @@ def test_a_text_cannot_forge_a_sign_and_no_sign_stands_in_code() -> None:
 
 
 def test_what_is_from_the_web_is_called_so_and_is_not_searched_for_in_documents() -> None:
-    web = {"url": "https://insurer.example/policy"}
+    web: dict[str, Any] = {"url": "https://insurer.example/policy"}
     page = shown(Checked(1, ENDS[0], "supported", (1,)), Checked(1, ENDS[2], "unsupported", ()), **web)
     assert "do-again" not in page
     assert "Nothing that was found on the web resembles this" in page
@@ -143,12 +144,28 @@ def test_what_stands_in_no_passage_is_told_with_its_words() -> None:
     [
         ("words", "en", "1 of 1 sentences resemble a passage; by words and rules alone"),
         ("words", "zh", "只按词语和规则检查"),
-        ("searches", "en", "the other documents were not searched"),
-        ("searches", "zh", "未查找"),
+        ("searches", "en", "took too long and was not finished"),
+        ("searches", "zh", "查找用时过长，未完成"),
     ],
 )
 def test_what_a_check_had_no_time_for_is_told(hurried: Hurried, lang: str, said: str) -> None:
     assert said in shown(Checked(1, ENDS[0], "supported", (1,)), lang=lang, hurried=hurried)
+
+
+@pytest.mark.parametrize(
+    ("lang", "said", "calm"),
+    [("en", "No program counted this", "sentences resemble"), ("zh", "没有程序统计过", "句与文档段落相近")],
+)
+def test_figures_that_no_program_counted_are_told_in_place_of_what_would_calm(lang: str, said: str, calm: str) -> None:
+    supported, weak = Checked(1, ENDS[0], "supported", (1,)), Checked(1, ENDS[1], "weak", (2,))
+    for claims in ((), (supported,)):
+        page = shown(*claims, lang=lang, uncounted=True)
+        assert f'<span class="p-checked p-doubt">{said}' in page
+        assert calm not in page
+    doubted = shown(supported, weak, lang=lang, uncounted=True)
+    assert said in doubted
+    assert calm in doubted
+    assert said not in shown(supported, lang=lang)
 
 
 @pytest.mark.parametrize(("lang", "said"), [("en", "The sentences were not checked"), ("zh", "句子未检查")])

@@ -190,3 +190,21 @@ def test_the_same_term_and_a_figure_that_is_said_to_be_about_so_much_are_borne_o
 def test_the_number_of_a_section_is_not_told_instead_of_a_figure() -> None:
     (reason,) = OF_TERMS.reasons("Tell us within 15 days, by telephone or letter.")
     assert (reason.rival, reason.passage) == ("14 days", 1)
+
+
+ARTICLES = [
+    "Die Durchschnittliche Gehalt beträgt 4.200 Euro.",
+    "Der Umsatz stieg. Das Durchschnittliche Gehalt fiel.",
+    "Le Salaire Moyen est de 4 200.",
+    "La Media de ventas es 9.",
+]
+
+
+@pytest.mark.parametrize("sentence", ARTICLES)
+def test_an_article_of_another_language_and_the_word_behind_it_are_no_name(sentence: str) -> None:
+    assert [one.words for one in names_of(sentence) if one.words != "Euro"] == []
+
+
+@pytest.mark.parametrize("sentence", ["El Salvador is the smallest of them.", "We went there by La Paz."])
+def test_a_name_with_an_article_stays_one_in_english_and_within_a_sentence(sentence: str) -> None:
+    assert [one.words for one in names_of(sentence)] in (["El Salvador"], ["La Paz"])
