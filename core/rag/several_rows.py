@@ -7,6 +7,7 @@ alone decide, so only those count that hardly ever ask for one cell: not "number
 from __future__ import annotations
 
 import re
+from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from core.rag.claims.figures import figures_of
@@ -15,7 +16,7 @@ from core.rag.parsers.base import is_ideograph
 from core.rag.top_questions import for_one
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
 _ASKS: Final = re.compile(
     r"\bhow many\b|\b(?:the|total|what) number of\b|\bcount\b|\bsums?\b|\btotals?\b|\badds? up\b|\baltogether\b"
@@ -34,11 +35,13 @@ _SUMS: Final = re.compile(
     r"(?:grand |sub)?(?:totals?|sum|average|mean|median|count)\b|合计|总[计和]|小计|平均", re.IGNORECASE
 )
 _CELL: Final = " | "
+_LONGEST: Final = 2_000  # letters of a question that are looked at
 _SHORT: Final = 4  # digits of a number that names no row: it may count rows, or be one of the list
 
 
 def asks_of_several_rows(question: str) -> bool:
     """Whether it asks for a count, sum, average, share or extreme, the first few, or a figure for each value."""
+    question = question[:_LONGEST]
     return bool(_ASKS.search(question)) or for_one(question)[1] > 1
 
 
@@ -54,7 +57,7 @@ def rows_of(text: str, document: str) -> list[str]:
     return rows if len(rows) >= least and 2 * len(rows) >= len(lines) else []
 
 
-def is_told_by_a_row(question: str, said: str, tables: Iterable[Sequence[str]]) -> bool:
+def is_told_by_a_row(question: str, said: str, tables: Sequence[Sequence[str]]) -> bool:
     """Whether one row has all figures that are said, and is one that the question names or that sums up others.
 
     Args:
@@ -62,16 +65,18 @@ def is_told_by_a_row(question: str, said: str, tables: Iterable[Sequence[str]]) 
     """
     rows = dict.fromkeys(row for _, *rest in tables for row in rest)
     cells = {row: [cell.strip() for cell in row.split(_CELL)] for row in rows}
-    names = [_name_in(one) for one in cells.values()]
-    asked = {cell for one in cells.values() for cell in one if _names(cell) and _stands_in(cell, question)}
+    names = Counter(_name_in(one) for one in cells.values())
+    whole = question[:_LONGEST].casefold()
+    asked = {cell for one in cells.values() for cell in one if _names(cell) and _stands_in(cell, whole)}
     figures = figures_of(said)
     for row, own in cells.items():
         name = _name_in(own)
-        is_named = name in asked and names.count(name) == 1
+        is_named = name in asked and names[name] == 1
         sums_up = any(_SUMS.match(cell) for cell in own[:2])
-        there = figures_of(row)
-        if (is_named or sums_up) and asked <= set(own) and all(any(a.equals(b) for b in there) for a in figures):
-            return True
+        if (is_named or sums_up) and asked <= set(own):
+            there = figures_of(row)
+            if all(any(one.equals(other) for other in there) for one in figures):
+                return True
     return False
 
 
@@ -84,11 +89,9 @@ def _names(cell: str) -> bool:
     return len(cell) > 1 and not (len(cell) < _SHORT and cell.isdecimal())
 
 
-def _stands_in(cell: str, question: str) -> bool:
-    """Whether a question has the words of a cell; Chinese words have no ends that could be seen."""
-    own, whole = cell.casefold(), question.casefold()
-    return (
-        own in whole
-        if any(map(is_ideograph, own))
-        else bool(re.search(rf"(?<![^\W_]){re.escape(own)}(?![^\W_])", whole))
-    )
+def _stands_in(cell: str, whole: str) -> bool:
+    """Whether a text without capitals has the words of a cell; Chinese words have no ends that could be seen."""
+    own = cell.casefold()
+    if own not in whole:
+        return False
+    return any(map(is_ideograph, own)) or bool(re.search(rf"(?<![^\W_]){re.escape(own)}(?![^\W_])", whole))

@@ -47,7 +47,7 @@ def is_uncounted(reply: Reply, asked: str, claims: Iterable[Checked]) -> bool:
     tables = [_rows(one) for one in cited or reply.passages]
     # One cited passage of prose may tell the figure itself.
     rests_on_rows = all(tables) if cited else any(tables)
-    return rests_on_rows and not is_told_by_a_row(asked, said, filter(None, tables))
+    return rests_on_rows and not is_told_by_a_row(asked, said, [one for one in tables if one])
 
 
 def _rows(passage: dict[str, Any]) -> list[str]:

@@ -38,6 +38,7 @@ _ARTICLES: Final = listed(
 # In German every noun has a capital, and a small model writes more of them. What English tells of "El Salvador" or
 # "Die Hard" is of a name.
 _ENGLISH: Final = re.compile(r"\b(?:the|is|are|were|has|had|of|and|by|with|from|to)\b")
+_NEAR: Final = 200  # letters behind such a name in which English is looked for
 _PEOPLES: Final[Mapping[str, frozenset[str]]] = {
     name: frozenset(same)
     for name, *same in (
@@ -188,7 +189,7 @@ def _latin_names(text: str) -> list[Name]:
 def _is_a_thing(text: str, run: list[re.Match[str]]) -> bool:
     """Whether a sentence of another language begins with an article, and an ordinary word with a capital."""
     start, end = run[0].start(), run[-1].end()
-    return folded(run[0][0]) in _ARTICLES and _is_beginning(text, start) and not _ENGLISH.search(text, end)
+    return folded(run[0][0]) in _ARTICLES and _is_beginning(text, start) and not _ENGLISH.search(text, end, end + _NEAR)
 
 
 def _is_beginning(text: str, start: int) -> bool:
