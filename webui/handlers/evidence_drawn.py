@@ -55,11 +55,6 @@ class Known(NamedTuple):
     is_read: bool
     names: Mapping[str, Sequence[str]]
 
-    def called(self, document_id: str, name: str) -> str:
-        """What the conversation calls a document; `name` where that is one of its names, or it has none for it."""
-        own = self.names.get(document_id, ())
-        return own[0] if own and name not in own else name
-
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
@@ -105,12 +100,18 @@ def panel_of(library: Library, reply: ShownReply, place: Place, words: Words, kn
     return Drawn(there, markup, shown is not None, is_whole)
 
 
+def _called(known: Known, document_id: str, name: str) -> str:
+    """What the conversation calls a document; `name` where that is one of its names, or it has none for it."""
+    own = known.names.get(document_id, ())
+    return own[0] if own and name not in own else name
+
+
 def _as_called(reply: ShownReply, place: Place, known: Known) -> ShownReply:
     """The reply with its documents under the names that the conversation has for them."""
     if _is_of_files(place):  # these have names of their own
         return reply
     passages = [
-        {**one, "document": known.called(one["document_id"], str(one.get("document") or ""))}
+        {**one, "document": _called(known, one["document_id"], str(one.get("document") or ""))}
         if one.get("document_id") in known.names
         else one
         for one in reply.passages
@@ -126,7 +127,7 @@ def _name(document: Document, reply: ShownReply, place: Place, known: Known) -> 
     """What a document is called here: in the index the same bytes have the name that they came with last, anywhere."""
     names = (str(one.get("document") or "") for one in reply.passages if one.get("document_id") == document.id)
     cited_as = "" if _is_of_files(place) else next(names, "")
-    return cited_as or known.called(document.id, document.name)
+    return cited_as or _called(known, document.id, document.name)
 
 
 def _shown(
