@@ -12,12 +12,15 @@ from dataclasses import dataclass, field
 from http.client import HTTPConnection
 from pathlib import Path
 from secrets import token_hex
-from typing import Self
+from types import ModuleType
+from typing import Any, Self
 
 import pytest
 
 from tests.ports import free_port
 
+OF_PYPI = Path(sys.prefix) / "shared-servers"
+"""The environment that `make test-all` makes for servers from the package index."""
 _START_SECONDS = 60  # a machine that does other things as well takes its time
 
 
@@ -123,6 +126,11 @@ def proxy(tmp_path: Path) -> Iterator[Callable[[str, str, int], Served]]:
     yield start
     for one in begun:
         one.stop()
+
+
+def promises_of(*modules: ModuleType) -> dict[str, Any]:
+    """The tests of other files by their names, for a file that runs them with another server in the same place."""
+    return {name: test for one in modules for name, test in vars(one).items() if name.startswith("test_")}
 
 
 def _listens(port: int) -> bool:

@@ -18,23 +18,16 @@ from botocore.exceptions import BotoCoreError, ClientError
 from core.errors import StorageError
 from core.storage.object_blobs import Bucket, ObjectBlobs
 from tests.contract import test_blobs
-from tests.grown_servers import S3Server, Served
+from tests.grown_servers import OF_PYPI, S3Server, Served, promises_of
 from tests.ports import free_port
 from tests.webui.server import test_files_in_s3
 
-_HERE_WITH_OTHER_KEYS = "test_what_is_wrong_with_the_store_is_one_sentence_without_secrets"
-globals().update(
-    {
-        name: test
-        for module in (test_blobs, test_files_in_s3)
-        for name, test in vars(module).items()
-        if name.startswith("test_") and name != _HERE_WITH_OTHER_KEYS
-    }
-)
+globals().update(promises_of(test_blobs, test_files_in_s3))
+del globals()["test_what_is_wrong_with_the_store_is_one_sentence_without_secrets"]  # by keys that are wrong here
 database, faulty = test_blobs.database, test_blobs.faulty
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
-_WEED = Path(sys.prefix) / "shared-servers" / ("Scripts/weed.exe" if sys.platform == "win32" else "bin/weed")
+_WEED = OF_PYPI / ("Scripts/weed.exe" if sys.platform == "win32" else "bin/weed")
 _KEYS = {"accessKey": "AKIDTEST", "secretKey": "a secret of the store"}
 _PARTS = ("master", "volume", "filer")
 

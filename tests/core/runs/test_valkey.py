@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,25 +9,17 @@ import pytest
 
 from tests.contract import test_limits
 from tests.core.runs import test_feeds
-from tests.grown_servers import Served, redis_server
+from tests.grown_servers import OF_PYPI, Served, promises_of, redis_server
 
-globals().update(
-    {
-        name: test
-        for module in (test_limits, test_feeds)
-        for name, test in vars(module).items()
-        if name.startswith("test_")
-    }
-)
+globals().update(promises_of(test_limits, test_feeds))
 feed, limits, patient = test_feeds.feed, test_limits.limits, test_limits.patient
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
-_HERE = Path(sys.prefix) / "shared-servers"
 
 
 def valkey(folder: Path) -> Served:
     """A Valkey, not started yet, of the environment that `make test-all` makes for it."""
-    return redis_server(folder, program=str(next(_HERE.glob("**/valkey-server"))))
+    return redis_server(folder, program=str(next(OF_PYPI.glob("**/valkey-server"))))
 
 
 @pytest.fixture(scope="session")

@@ -68,10 +68,11 @@ class House:
         """Hand over files with the question, and wait for the reply."""
         await start(self.desk, self.view, question, [(file, file.name) for file in files])
         async with asyncio.timeout(180):
-            while not await self._ended():
+            while not await self.ended():
                 await asyncio.sleep(0.02)  # between two looks
 
-    async def _ended(self) -> bool:
+    async def ended(self) -> bool:
+        """Whether the last reply of the conversation has ended; it is `reply` from then on."""
         if self.engine.runs.live(self.view.conversation_id):
             return False
         thread = await self.engine.stores.of(self.view.owner).conversations.thread(self.view.conversation_id)

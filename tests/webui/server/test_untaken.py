@@ -29,7 +29,7 @@ async def asked(house: House, question: str, *files: Path) -> str:
     before, house.reply = house.reply, ""
     await start(house.desk, house.view, question, [(file, file.name) for file in files])
     async with asyncio.timeout(180):
-        while not await house._ended() or house.reply == before:  # pyright: ignore[reportPrivateUsage]
+        while not await house.ended() or house.reply == before:
             await asyncio.sleep(0.02)  # between two looks
     message = await house.engine.stores.of(house.view.owner).conversations.message(house.reply)
     return html.unescape(coverage_note(await house.engine.runs.of(house.view.owner).reply(message), Words("en")))
