@@ -27,6 +27,7 @@ _INLINE: Final = re.compile(
 _BLOCK: Final = {"$$": "$$", "\\[": "\\]"}
 _SENTENCES: Final = re.compile(r" {0,3}(?:[^\W\d_]|[,.;:?!()%])(?:[^\W_]|[ ,.;:?!()%-])*")
 """A line in which Markdown finds nothing and HTML escapes nothing: most short pieces of replies."""
+_PLAIN: Final = re.compile(r"(?:[^\n!$&*<\[\\\]_`~]++|!(?!\[))++")
 _WHITE: Final = re.compile(r"\s+")
 
 
@@ -40,6 +41,8 @@ class Prose:
     def __init__(self, picture: Callable[[str, str], str]) -> None:
         reader = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
         reader.disable("reference")  # or a line of the text says where the marks of others lead
+        reader.disable(["html_block", "html_inline"])  # which find nothing here, and are asked at every sign
+        reader.inline.ruler.at("text", _plain)
         reader.validateLink = _may_be_linked  # what a link says otherwise stays text
         reader.inline.ruler.before("escape", "formula", _formula)
         reader.block.ruler.before("fence", "formulas", _formulas, {"alt": ["paragraph", "blockquote", "list"]})
@@ -72,6 +75,20 @@ def _host(address: str) -> str:
         return urlsplit(address).hostname or ""
     except ValueError:
         return ""
+
+
+def _plain(state: StateInline, silent: bool) -> bool:  # noqa: FBT001 - as markdown-it calls it
+    """As markdown-it's own rule, which stops at every sign that means something in any of its extensions.
+
+    What it stops at is taken one by one, with all rules asked about each.
+    """
+    found = _PLAIN.match(state.src, state.pos, state.posMax)
+    if found is None:
+        return False
+    if not silent:
+        state.append_pending(found[0])
+    state.pos = found.end()
+    return True
 
 
 def _formula(state: StateInline, silent: bool) -> bool:  # noqa: FBT001 - as markdown-it calls it
