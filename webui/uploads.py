@@ -13,9 +13,9 @@ import secrets
 import shutil
 import time
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from secrets import token_hex
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, cast
 
 from anyio import to_thread
 from python_multipart.exceptions import MultipartParseError
@@ -23,12 +23,11 @@ from python_multipart.multipart import MultipartParser, parse_options_header
 from starlette.requests import ClientDisconnect
 
 from core.errors import DocumentError, NoSpaceError, NotFoundError, ParlourError, StorageError, UnsupportedFormatError
-from core.messages.invisible import plain_line
 from core.rag.parsers.catalog import HEAD, parser_for
 from core.reading.attachments import true_name
 from core.runs.lease import standing, this_worker
 from core.storage.base import LOCAL_OWNER
-from core.storage.files import media_type_of_head
+from core.storage.files import brief_name, harmless_name, media_type_of_head
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Sequence
@@ -40,10 +39,10 @@ if TYPE_CHECKING:
     from webui.shared_uploads import SharedUploads
 
 
-_NAME_BYTES = 150
 _PARTS = 50
 _WRITE_AT = 256 * 1024
-_RESERVED = frozenset({"con", "prn", "aux", "nul", *(f"{kind}{n}" for kind in ("com", "lpt") for n in range(1, 10))})
+# What browsers write in place of signs that would end a name in a form.
+_IN_FORMS = (("%22", '"'), ("%0D", " "), ("%0A", " "))
 
 
 class TooLargeError(ParlourError):
@@ -58,18 +57,12 @@ class BadUploadError(ParlourError):
     key = "upload_broken"
 
 
-def harmless_name(given: str) -> str:
-    """A name that every file system takes, close to the one given: the last part, no control signs, not too long."""
-    name = plain_line(given.replace("\\", "/").rpartition("/")[2], "")
-    name = "".join("_" if sign in '<>:"|?*' else sign for sign in name).strip(" .")
-    stem, dot, ending = name.rpartition(".")
-    if not dot or len(ending) > 12:
-        stem, ending = name, ""
-    if stem.lower() in _RESERVED:
-        stem = f"_{stem}"
-    room = _NAME_BYTES - len(ending.encode())
-    stem = stem.encode()[:room].decode(errors="ignore") or "file"
-    return f"{stem}.{ending}" if ending else stem
+class _Arrived(NamedTuple):
+    """A file of a request; `name` is as its owner wrote it, and no path."""
+
+    path: Path
+    name: str
+    size: int
 
 
 class Incoming:
@@ -82,7 +75,7 @@ class Incoming:
         self.name = ""
         self._folder = folder
         self._limit = limit
-        self._files: list[tuple[Path, int]] = []
+        self._files: list[_Arrived] = []
         self._open: Path | None = None
         self._size = 0
         self._parts = 0
@@ -112,8 +105,8 @@ class Incoming:
         if sum(len(data) for _, data in self._queue) >= _WRITE_AT:
             await self._write()
 
-    async def end(self) -> list[tuple[Path, int]]:
-        """Write the rest; the files and their sizes."""
+    async def end(self) -> list[_Arrived]:
+        """Write the rest; the files."""
         await self._write()
         if self._open is not None or not self._files:
             raise BadUploadError("The upload broke off, or holds no file.")
@@ -121,7 +114,7 @@ class Incoming:
 
     def discard(self) -> None:
         """Delete what was written."""
-        for path in [*(path for path, _ in self._files), *([self._open] if self._open else [])]:
+        for path in [*(one.path for one in self._files), *([self._open] if self._open else [])]:
             shutil.rmtree(path.parent, ignore_errors=True)
 
     async def _write(self) -> None:
@@ -147,7 +140,7 @@ class Incoming:
             return
         filename = parse_options_header(value)[1].get(b"filename")
         if filename is not None and self._open is None:  # a part has one name, however often it says so
-            self.name = filename.decode(errors="replace")
+            self.name = _as_written(filename.decode(errors="replace"))
             self._open = self._folder / secrets.token_hex(16) / harmless_name(self.name)
             self._size = 0
             self._queue.append((self._open, b""))
@@ -157,13 +150,20 @@ class Incoming:
             return
         self._size += end - start
         if self._size > self._limit:
-            raise TooLargeError("The file is too large.", name=self._open.name, limit=self._limit // 2**20)
+            raise TooLargeError("The file is too large.", name=self.name, limit=self._limit // 2**20)
         self._queue.append((self._open, data[start:end]))
 
     def _on_part_end(self) -> None:
         if self._open is not None:
-            self._files.append((self._open, self._size))
+            self._files.append(_Arrived(self._open, self.name, self._size))
             self._open = None
+
+
+def _as_written(name: str) -> str:
+    """The name of a file as its owner wrote it."""
+    for form, sign in _IN_FORMS:
+        name = name.replace(form, sign)
+    return brief_name(name)
 
 
 def _append(queue: list[tuple[Path, bytes]]) -> None:
@@ -187,7 +187,7 @@ _NOT_WHAT_IT_SAYS = "document_not_what_it_says"
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """A file that was sent up and not used yet; `name` is as its owner called it, made harmless.
+    """A file that was sent up and not used yet; `name` is what its owner calls it, `path` has a harmless one.
 
     `elsewhere` is where it is at the Parlour that took it in, if that is another one.
     """
@@ -317,7 +317,7 @@ class Uploads:
             arrived = await incoming.end()
             if not any_kind:
                 await to_thread.run_sync(self._check_kinds, arrived)
-            uploads = [Upload(owner, path, path.name, size, time.monotonic()) for path, size in arrived]
+            uploads = [Upload(owner, one.path, one.name, one.size, time.monotonic()) for one in arrived]
             if shared and self.shared is not None:
                 await asyncio.gather(*(self.shared.give(owner, upload.path) for upload in uploads))
         except BaseException as error:
@@ -371,8 +371,11 @@ class Uploads:
             raise NotFoundError("There is no such upload.", key="upload_gone")
         return upload
 
-    async def find(self, owner: str, path: str) -> Upload:
+    async def find(self, owner: str, path: str, name: str = "") -> Upload:
         """The upload at `path`, here or at another Parlour.
+
+        Args:
+            name: What its owner calls it, for one that is elsewhere.
 
         Raises:
             NotFoundError: There is none, or it is somebody else's.
@@ -385,12 +388,14 @@ class Uploads:
             return known
         here = await self.shared.fetch(owner, path, self.folder, harmless_name(path))
         size = await to_thread.run_sync(lambda: here.stat().st_size)
-        upload = Upload(owner, here, here.name, size, time.monotonic(), path)
+        upload = Upload(owner, here, brief_name(name) if name else here.name, size, time.monotonic(), path)
         self._held[str(here)] = upload
         return upload
 
     async def bring(self, owner: str, given: object) -> bool:
         """Make uploads of another Parlour, which a message of the page names, uploads of this one; change their paths.
+
+        The page knows exactly what a file is called, which a form does not tell: what is `%22` in it may be a quote.
 
         Args:
             given: What the page sends, as JSON has it.
@@ -398,14 +403,16 @@ class Uploads:
         Returns:
             Whether there were any.
         """
-        if self.shared is None:
-            return False
         brought = False
         for one in _named_files(given):
-            if one["path"] not in self._held:
+            name = one["orig_name"] if isinstance(one.get("orig_name"), str) else ""
+            held = self._held.get(one["path"])
+            if held is None and self.shared is not None:
                 with suppress(StorageError):  # whoever uses it says that it is gone
-                    one["path"] = str((await self.find(owner, one["path"])).path)
+                    one["path"] = str((await self.find(owner, one["path"], name)).path)
                     brought = True
+            elif held is not None and held.owner == owner and name:
+                self._held[one["path"]] = replace(held, name=brief_name(name))
         return brought
 
     async def drop(self, upload: Upload) -> None:
@@ -450,9 +457,9 @@ class Uploads:
         size = int(length) if length.isascii() and length.isdigit() else 0
         return max(round(size / _MIB), self.limit // _MIB + 1)
 
-    def _check_kinds(self, arrived: Sequence[tuple[Path, int]]) -> None:
+    def _check_kinds(self, arrived: Sequence[_Arrived]) -> None:
         """Raises DocumentError where none of the files can be read; an empty one is told about when it is."""
-        errors = [self.refusal(path.name, size, _head(path)) for path, size in arrived]
+        errors = [self.refusal(one.name, one.size, _head(one.path)) for one in arrived]
         unread = [
             error
             for error in errors

@@ -9,8 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
+import re
 import shutil
 import sqlite3
+import time
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
@@ -19,7 +22,7 @@ from typing import TYPE_CHECKING, Final
 from core.backup.contents import DATABASE, SECRETS, files_in, is_index
 from core.backup.writing import copy_database
 from core.errors import StorageError
-from core.storage.data_folder import translated
+from core.storage.data_folder import drafted, sync_file, translated
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -30,6 +33,8 @@ _LOG = logging.getLogger(__name__)
 FOLDER: Final = "parlour"
 """What it makes for itself in the bucket."""
 _EVERY: Final = 60.0
+_DRAFT: Final = re.compile(r"\..*\.part", re.DOTALL)
+_LEFT_AFTER: Final = 24 * 3600.0  # seconds after which nobody is at a copy any more
 _MOUNTS: Final = Path("/proc/mounts")
 _USUAL: Final = "/data"
 _KINDS: Final = ("fuse", "nfs", "9p")
@@ -76,6 +81,7 @@ class Bucket:
         self._home = home
         self._kept = place / FOLDER
         self._put: dict[str, tuple[int, int]] = {}  # of what is there: size, and the time of the original
+        self._is_swept = False
 
     def bring_back(self) -> bool:
         """Fill a data folder that has no database; returns whether there was anything.
@@ -105,6 +111,7 @@ class Bucket:
             return False
         try:
             self._kept.mkdir(parents=True, exist_ok=True)
+            self._sweep()
             with TemporaryDirectory(prefix="parlour-bucket-") as folder:
                 copy = Path(folder) / DATABASE
                 copy_database(self._home / DATABASE, copy)
@@ -153,11 +160,24 @@ class Bucket:
     @staticmethod
     def _copy(source: Path, target: Path) -> None:
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        draft = target.with_name(f".{target.name}.part")
-        shutil.copyfile(source, draft)
-        with suppress(OSError):  # a mount may know no modes
-            draft.chmod(0o600)
-        draft.replace(target)
+        with drafted(target, lasts=False) as draft:
+            shutil.copyfile(source, draft)
+            with suppress(OSError):  # a mount may know no modes
+                draft.chmod(0o600)
+            with suppress(OSError):  # nor how to sync
+                sync_file(draft)
+
+    def _sweep(self) -> None:
+        """Delete what processes that were killed had begun to copy."""
+        if self._is_swept:
+            return
+        long_ago = time.time() - _LEFT_AFTER
+        for folder, _, names in os.walk(self._kept):
+            for draft in (Path(folder, name) for name in names if _DRAFT.fullmatch(name)):
+                with suppress(OSError):
+                    if draft.stat().st_mtime < long_ago:
+                        draft.unlink()
+        self._is_swept = True
 
 
 @asynccontextmanager

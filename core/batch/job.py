@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 from typing import IO, TYPE_CHECKING, Any, Self, cast
 
 from core.agents.mapping import Answer, ask_agent
@@ -15,6 +13,7 @@ from core.batch.problems import BatchError
 from core.errors import ParlourError
 from core.llm.concurrency import in_order
 from core.messages.message import FUNCTION, Usage
+from core.storage.data_folder import drafted
 from core.tools.approval import Guard
 
 if TYPE_CHECKING:
@@ -120,17 +119,9 @@ class AnswerFile:
     def _replace(self, whole: bytes) -> None:
         """Put the rows in place of the file, so that there is never half of them."""
         home = self.path.resolve()  # a link stays one
-        with NamedTemporaryFile(dir=home.parent, prefix=f".{home.name}-", delete=False) as draft:
-            made = Path(draft.name)
-            try:
-                draft.write(whole)
-                draft.flush()
-                os.fsync(draft.fileno())
-                made.chmod(home.stat().st_mode & 0o777)
-            except OSError:
-                made.unlink()
-                raise
-        made.replace(home)
+        with drafted(home) as draft:
+            draft.write_bytes(whole)
+            draft.chmod(home.stat().st_mode & 0o777)
 
 
 def _row(line: bytes) -> Mapping[str, Any] | None:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 from contextlib import contextmanager, suppress
 from errno import ENOENT
 from os import strerror
 from pathlib import Path
-from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from core.agents.config.reading import read_file
@@ -18,6 +16,7 @@ from core.judging.checks import cited_places
 from core.judging.problems import suite_problem
 from core.judging.suite import Suite
 from core.messages.message import USER
+from core.storage.data_folder import drafted
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Sequence
@@ -143,18 +142,10 @@ def _alone(path: Path) -> Generator[None]:
 def _put(path: Path, whole: bytes) -> None:
     """Write beside the file, then put that in its place, so that there is never half of it. Raises OSError."""
     home = path.resolve()  # a link stays one
-    draft = home.with_name(f".{home.name}-{token_hex(4)}")
-    try:
-        with draft.open("xb") as file:
-            file.write(whole)
-            file.flush()
-            os.fsync(file.fileno())
+    with drafted(home) as draft:
+        draft.write_bytes(whole)
         if home.exists():
             draft.chmod(home.stat().st_mode & 0o777)
-        draft.replace(home)
-    except BaseException:
-        draft.unlink(missing_ok=True)
-        raise
 
 
 def _with(tasks: Any, cases: Iterable[dict[str, Any]]) -> Any:

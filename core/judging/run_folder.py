@@ -7,9 +7,11 @@ import logging
 from collections.abc import Mapping
 from dataclasses import replace
 from hashlib import sha256
+from itertools import count
 from typing import TYPE_CHECKING, Any, cast
 
 from core.judging.result import Row, SuiteRun
+from core.storage.data_folder import draft_of, put_unless_there
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -61,10 +63,7 @@ class Runs:
         """
         before = self._last()
         if tag is None:
-            path = self._free(run.began)
-            draft = path.with_suffix(".part")
-            draft.write_text(json.dumps(run.as_dict(), ensure_ascii=False, indent=1), encoding="utf-8")
-            draft.replace(path)
+            self._keep(run)
         elif before is not None:
             same = {row.id for row in run.rows}
             before = replace(before, rows=tuple(row for row in before.rows if row.id in same))
@@ -82,13 +81,16 @@ class Runs:
                 return run
         return None
 
-    def _free(self, began: str) -> Path:
-        stem = "".join(sign for sign in began.partition("+")[0] if sign.isdigit())
-        place, n = self._over / f"{stem}.json", 1
-        while place.exists():
-            n += 1
-            place = self._over / f"{stem}-{n}.json"
-        return place
+    def _keep(self, run: SuiteRun) -> None:
+        """Write a run down; of several that began in one second each gets a file, also of two programs at once."""
+        stem = "".join(sign for sign in run.began.partition("+")[0] if sign.isdigit())
+        draft = draft_of(self._over / stem)
+        try:
+            draft.write_text(json.dumps(run.as_dict(), ensure_ascii=False, indent=1), encoding="utf-8")
+            places = (self._over / f"{stem}{f'-{n}' if n > 1 else ''}.json" for n in count(1))
+            next(place for place in places if put_unless_there(draft, place))
+        finally:
+            draft.unlink(missing_ok=True)
 
 
 def _place(path: Path) -> tuple[str, int]:

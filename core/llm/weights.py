@@ -14,6 +14,7 @@ import sys
 import threading
 import time
 from dataclasses import replace
+from secrets import token_hex
 from typing import TYPE_CHECKING, Final
 
 from core.errors import ConflictError, ModelServiceError, NoSpaceError, ParlourError
@@ -169,9 +170,7 @@ class WeightStore:
 
     def _note_record(self, weights: Weights) -> None:
         told = {name: getattr(weights, name) for name in ("repository", "size", *_RECORDED)}
-        draft = self._record(weights).with_suffix(f".{threading.get_ident()}")
-        draft.write_text(json.dumps(told), "utf-8")
-        draft.replace(self._record(weights))
+        _put(self._record(weights), told)
 
     def _record(self, weights: Weights) -> Path:
         return self.folder / f"{weights.file}.record.json"
@@ -239,9 +238,7 @@ class WeightStore:
     def _remember(self, path: Path, weights: Weights) -> None:
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            draft = self._note(weights).with_suffix(f".{threading.get_ident()}")
-            draft.write_text(json.dumps(_state(path)), "utf-8")
-            draft.replace(self._note(weights))
+            _put(self._note(weights), _state(path))
         except OSError as error:
             logger.info("It could not be noted that %s was checked: %s", path.name, error)
 
@@ -295,6 +292,16 @@ class _FetchLock:
 def _state(path: Path) -> dict[str, object]:
     facts = path.stat()
     return {"path": str(path), "size": facts.st_size, "modified": facts.st_mtime_ns}
+
+
+def _put(path: Path, told: object) -> None:
+    """Write a note in one step: several processes may do so at the same moment. Raises OSError."""
+    draft = path.with_suffix(f".{token_hex(8)}")
+    try:
+        draft.write_text(json.dumps(told), "utf-8")
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
 
 
 def _seen(path: Path) -> tuple[int, int, int] | None:

@@ -8,6 +8,7 @@ import os
 import shutil
 import sqlite3
 from contextlib import contextmanager, suppress
+from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Final
 
 from core.errors import ConflictError, NoSpaceError, StorageError
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 
     from sqlalchemy.exc import DBAPIError
     from sqlalchemy.exc import TimeoutError as PoolTimeoutError
+
+
+_NAMED_BY: Final = 40  # letters of a file's name that its draft has: a longer name may be too long
 
 
 def sync_file(path: Path) -> None:
@@ -54,6 +58,54 @@ def put_in_place(draft: Path, target: Path) -> None:
     sync_file(draft)
     draft.replace(target)
     sync_folder(target.parent)
+
+
+def draft_of(target: Path) -> Path:
+    """Where a file is drafted: beside it, under a name that no other process or thread has."""
+    return target.with_name(f".{target.name[:_NAMED_BY]}-{token_hex(8)}.part")
+
+
+@contextmanager
+def drafted(target: Path, *, lasts: bool = True) -> Generator[Path]:
+    """The place to write a draft to, which takes the place of the file at the end of the block, in one step.
+
+    Of several who do so at the same time each puts a whole file there, and the last one's stays. Where the block fails
+    the file is as it was, and the draft is deleted.
+
+    Args:
+        lasts: Whether it is on the disk by then, so that a power failure leaves the old file or the new one.
+
+    Raises:
+        OSError: It cannot be put there.
+    """
+    draft = draft_of(target)
+    try:
+        yield draft
+        if lasts:
+            put_in_place(draft, target)
+        else:
+            draft.replace(target)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def put_unless_there(made: Path, target: Path) -> bool:
+    """Give a complete draft its name, unless something has that; whether it got it. Raises OSError.
+
+    Where the file system has no links, what is put there at the same moment may be lost.
+    """
+    sync_file(made)
+    try:
+        os.link(made, target)
+    except FileExistsError:
+        return False
+    except OSError:
+        if target.exists():
+            return False
+        made.replace(target)
+    made.unlink(missing_ok=True)
+    sync_folder(target.parent)
+    return True
 
 
 def oldest_first(paths: Iterable[Path]) -> list[Path]:
@@ -126,9 +178,9 @@ def put_restored(home: Path, fresh: str, aside: str, old: Sequence[str], new: Se
     Raises:
         OSError: Something could not be moved; the next opening tries again.
     """
-    draft = home / f"{_NOTE}.part"
-    draft.write_text(json.dumps({"fresh": fresh, "aside": aside, "old": list(old), "new": list(new)}), "utf-8")
-    put_in_place(draft, home / _NOTE)
+    told = json.dumps({"fresh": fresh, "aside": aside, "old": list(old), "new": list(new)})
+    with drafted(home / _NOTE) as draft:
+        draft.write_text(told, "utf-8")
     _move(home)
 
 

@@ -20,7 +20,7 @@ from core.bridge.cancellation import run_to_end
 from core.errors import StorageError, extra_for
 from core.observing import record
 from core.storage.addresses import check_kind
-from core.storage.data_folder import put_in_place, translated
+from core.storage.data_folder import drafted, translated
 from core.storage.message_texts import is_of_index, make_index_anew
 from core.storage.migrations.upgrade import bring_up_to_date
 from core.storage.transactions import DURATION, LINE, READ, WRITE, Transactions
@@ -330,10 +330,9 @@ def _read(note: Path) -> int:
 
 
 def _write(note: Path, number: int) -> None:
-    draft = note.with_name(f".{note.name}.part")
     try:
-        draft.write_text(f"{number}\n", "ascii")
-        put_in_place(draft, note)
+        with drafted(note) as draft:
+            draft.write_text(f"{number}\n", "ascii")
     except OSError as error:  # no reason not to open: the next opening counts again
         _LOG.debug("The generation is not noted: %s", error)
 

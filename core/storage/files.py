@@ -151,6 +151,8 @@ def _text_type(head: bytes, suffix: str) -> str:
 
 _BLOCK = 1024 * 1024
 _LONGEST_NAME = 120
+_NAME_BYTES = 150  # of a name on a disk: an encrypted one takes no more, and a draft has a longer one
+_RESERVED = frozenset({"con", "prn", "aux", "nul", *(f"{kind}{n}" for kind in ("com", "lpt") for n in range(1, 10))})
 _BATCH = 500  # files that are deleted in one transaction
 
 
@@ -443,6 +445,35 @@ def shown_name(name: str) -> str:
         tail = dot + suffix if stem and len(suffix) <= 10 else ""
         plain = plain[: _LONGEST_NAME - len(tail) - 1] + "…" + tail
     return plain or "file"
+
+
+def brief_name(given: str) -> str:
+    """A name as its owner wrote it, to be shown: the last part, no control signs, its stem cut to 150 bytes with it.
+
+    What it is called on a disk says `harmless_name`.
+    """
+    return _cut(_last_part(given).strip(" ."), "…")
+
+
+def harmless_name(given: str) -> str:
+    """A name that every file system takes, close to the one given: the last part, no control signs, not too long."""
+    name = "".join("_" if sign in '<>:"|?*' else sign for sign in _last_part(given)).strip(" .")
+    return _cut(f"_{name}" if name.partition(".")[0].lower() in _RESERVED else name, "")
+
+
+def _last_part(name: str) -> str:
+    return plain_line(re.split(r"[/\\]", name)[-1], "")
+
+
+def _cut(name: str, told: str) -> str:
+    stem, dot, ending = name.rpartition(".")
+    if not dot or len(ending) > 12:
+        stem, ending = name, ""
+    room = _NAME_BYTES - len(ending.encode())
+    if len(stem.encode()) > room:
+        stem = stem.encode()[: room - len(told.encode())].decode(errors="ignore") + told
+    stem = stem or "file"
+    return f"{stem}.{ending}" if ending else stem
 
 
 def _take_in(source: Path | bytes, draft: Path, name: str) -> tuple[int, str, str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from pathlib import Path
-from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Final
 
 from sqlalchemy import func, select
@@ -13,7 +12,7 @@ from sqlalchemy import func, select
 from core.errors import SettingsError
 from core.storage.base import folder_name, is_id, new_id
 from core.storage.blobs import copy_bytes
-from core.storage.data_folder import make_folder, put_in_place
+from core.storage.data_folder import drafted, make_folder
 from core.storage.files import suffix_for
 from core.storage.notes import FILES, MOVE, SECRET, keep_note, note_of, print_of, unfinished
 from core.storage.tables import files
@@ -128,7 +127,6 @@ def _id_of(folder: Path, *, makes: bool) -> str:
     from filelock import FileLock
 
     place = folder / _ID
-    draft = folder / f"{_ID}-{token_hex(4)}.part"
     try:
         if (known := _kept_in(place)) or not makes:
             return known
@@ -136,11 +134,8 @@ def _id_of(folder: Path, *, makes: bool) -> str:
         with FileLock(folder / f"{_ID}.lock", timeout=_PATIENCE):  # of several that find none, one makes it
             if known := _kept_in(place):
                 return known
-            try:
+            with drafted(place) as draft:
                 copy_bytes(new_id().encode("ascii"), draft)
-                put_in_place(draft, place)
-            finally:
-                draft.unlink(missing_ok=True)
             return _kept_in(place)
     except OSError as error:
         _LOG.debug("The folder of files has no id: %s", error)

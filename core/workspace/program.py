@@ -10,7 +10,6 @@ from contextlib import aclosing, asynccontextmanager, nullcontext, suppress
 from copy import copy
 from functools import partial
 from pathlib import Path
-from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Self, cast
 
 from core.agents.base import Agent
@@ -25,6 +24,8 @@ from core.mcp.settings import ServerSettings
 from core.messages.computed import own_message
 from core.messages.content import ContentItem
 from core.messages.message import USER
+from core.storage.data_folder import drafted
+from core.storage.files import harmless_name
 from core.storage.sealing import in_address, in_arguments, secrets_in_pairs
 from core.workspace.conversation import Conversation
 
@@ -322,11 +323,10 @@ def _meant(messages: Sequence[Message], names: Sequence[str], chosen: int, *, me
 
 
 def named_copy(source: Path, folder: Path, name: str) -> Path:
-    """The file under the name it came with; made once."""
-    target = folder / name
+    """The file under the name it came with, as far as a file system takes it; made once."""
+    target = folder / harmless_name(name)
     if not target.is_file():
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        draft = folder / f".{token_hex(8)}"
-        shutil.copyfile(source, draft)
-        draft.replace(target)
+        with drafted(target, lasts=False) as draft:
+            shutil.copyfile(source, draft)
     return target

@@ -27,6 +27,7 @@ from core.rag.parsers.process import Limits, parse
 from core.reading.attachments import link_name
 from core.runs.log import ApprovalAsked
 from core.settings import Settings
+from core.storage.files import brief_name, harmless_name
 from core.testing.scripted_model import ScriptedModel
 from core.toolbox.server_form import OfferedTool
 from core.tools.base import BaseTool, ToolResult
@@ -38,7 +39,6 @@ from tests.core.rag.parsers.test_epub import ONE, PARTS, book
 from tests.core.talks import libraries_of, talk_of
 from webui.panels.approval import ask_html
 from webui.render.conversation import question_entry
-from webui.uploads import harmless_name
 from webui.words import Words
 
 anyio = pytest.mark.anyio
@@ -191,7 +191,9 @@ async def test_of_names_and_titles(engine: Engine, model: ScriptedModel) -> None
     library = await libraries_of(engine, "alice").create(f"Mills{HIDDEN}")
     assert (await engine.stores.of("alice").conversations.get(talk.id)).title == "My trip"
     assert (file.name, document.name, library.name) == ("mill.md", "mill.md", "Mills")
-    assert {display_name(f"a{HIDDEN}.md"), harmless_name(f"a{HIDDEN}\u202e.md")} == {"a.md"}
+    assert {display_name(f"a{HIDDEN}.md"), harmless_name(f"a{HIDDEN}\u202e.md"), brief_name(f"a{HIDDEN}\u202e.md")} == {
+        "a.md"
+    }
     assert link_name("https://example.org/a%E2%80%AEb") == "example.org · ab"
 
 

@@ -16,6 +16,7 @@ from core.backup.writing import write_backup
 from core.errors import extra_for
 from core.storage.blobs import delete_all, files_beside
 from core.storage.carrying_files import carry_files
+from core.storage.data_folder import draft_of, put_in_place
 from core.storage.opening import opened_blobs
 from webui.commands.command_line import Parser, id_argument, on_data_folder
 from webui.commands.owners import add_owner
@@ -228,7 +229,7 @@ async def _write(made: AsyncGenerator[bytes], named: Path | None) -> None:
                 async for piece in pieces:
                     file.write(piece)
             if draft != out:
-                draft.replace(out)
+                await asyncio.to_thread(put_in_place, draft, out)
         finally:
             if draft != out:
                 draft.unlink(missing_ok=True)
@@ -238,7 +239,7 @@ def _places(named: Path) -> tuple[Path, Path]:
     """The file, and the draft that becomes it: links are followed, a pipe or terminal is written to directly."""
     out = named.resolve()
     is_other = out.exists() and not out.is_file()  # of a folder the system says that it is one
-    return out, out if is_other else out.with_name(f".{out.name}.part")
+    return out, out if is_other else draft_of(out)
 
 
 def _print(text: str) -> None:

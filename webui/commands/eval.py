@@ -23,6 +23,7 @@ from core.llm.local_files import BUILT_IN
 from core.llm.weights import WeightStore
 from core.llm.weights_catalog import named
 from core.settings import Settings
+from core.storage.data_folder import drafted
 from core.tools.approval import Policy
 from webui.bundles import assets_folder
 from webui.commands.command_line import (
@@ -286,12 +287,8 @@ def _told(run: SuiteRun, words: Words) -> SuiteRun:
 
 def _written(path: Path, text: str) -> None:
     """Write a report; there is never half of one."""
-    draft = path.with_name(f".{path.name}.part")
-    try:
+    with drafted(path) as draft:
         draft.write_text(text, encoding="utf-8")
-        draft.replace(path)
-    finally:
-        draft.unlink(missing_ok=True)
 
 
 def summary(run: SuiteRun, report: Path, words: Words, *, there: int = 0) -> list[str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 import os
-import shutil
 import socket
 import subprocess
 import sys
@@ -15,6 +14,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from core.storage.data_folder import drafted
 from core.tools.sandbox import surroundings
 from core.tools.sandbox.box import Box, Limits, environment
 from core.tools.sandbox.drivers import DRIVERS, ON_THEIR_OWN
@@ -252,10 +252,9 @@ def _kept(path: Path | None, mark: str) -> Choice | None:
 
 
 def _keep(path: Path, mark: str, choice: Choice) -> None:
-    draft = path.with_name(f".{path.name}-{os.getpid()}")
     try:
-        draft.touch(mode=0o600)
-        draft.write_text(json.dumps({"mark": mark, **asdict(choice)}), encoding="utf-8")
-        shutil.move(draft, path)
+        with drafted(path, lasts=False) as draft:
+            draft.touch(mode=0o600)
+            draft.write_text(json.dumps({"mark": mark, **asdict(choice)}), encoding="utf-8")
     except OSError as error:
         _LOG.warning("What the sandbox's test found is not kept: %s.", error)

@@ -216,7 +216,8 @@ async def test_what_was_sent_up_at_one_parlour_is_sent_at_another_by_its_owner_a
 
     (upload,) = await one.receive("ada", "multipart/form-data; boundary=b", body(), shared=True)
     one.close()  # its Parlour was killed
-    message = {"text": "How many?", "files": [{"path": str(upload.path), "meta": {"_type": "gradio.FileData"}}]}
+    file = {"path": str(upload.path), "orig_name": "a < 报.txt", "meta": {"_type": "gradio.FileData"}}
+    message = {"text": "How many?", "files": [file]}
     hostile = {"path": "/etc/passwd", "meta": {}}
     asked: list[Any] = [message, None, hostile]
     assert not await two.bring("bob", [message])
@@ -225,7 +226,7 @@ async def test_what_was_sent_up_at_one_parlour_is_sent_at_another_by_its_owner_a
     assert await two.bring("ada", asked)
     assert hostile["path"] == "/etc/passwd"
     found = await two.find("ada", asked[0]["files"][0]["path"])
-    assert (found.name, found.path.read_bytes(), found.size) == ("a 报.txt", b"950 stamps", 10)
+    assert (found.name, found.path.read_bytes(), found.size) == ("a < 报.txt", b"950 stamps", 10)
     assert found.path.is_relative_to(two.folder)
     await two.drop(found)
     assert [blob async for blob in blobs.list("o/")] == []

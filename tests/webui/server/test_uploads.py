@@ -15,8 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.errors import NoSpaceError, NotFoundError, UnsupportedFormatError
+from core.storage.files import brief_name, harmless_name
 from webui import uploads as multipart
-from webui.uploads import KEPT_SECONDS, BadUploadError, TooLargeError, Uploads, harmless_name
+from webui.uploads import KEPT_SECONDS, BadUploadError, TooLargeError, Uploads
 
 pytestmark = pytest.mark.anyio
 KIND = 'multipart/form-data; boundary="edge"'
@@ -238,6 +239,43 @@ async def test_progress_is_shown_to_nobody_else(uploads: Uploads, monkeypatch: p
 )
 def test_a_name_becomes_harmless_and_stays_readable(given_name: str, kept: str) -> None:
     assert harmless_name(given_name) == kept
+    assert brief_name(given_name).count("<") == given_name.count("<")
+
+
+@pytest.mark.parametrize(
+    ("sent", "called"),
+    [
+        ("<b>a & b</b>.txt", "b>.txt"),  # as of a path
+        ("a < b > c & d | e: f?*.txt", "a < b > c & d | e: f?*.txt"),
+        ("who said %22yes%22.txt", 'who said "yes".txt'),  # as browsers write quotes in forms
+        ('who said \\"yes\\".txt', 'who said "yes".txt'),  # as other programs do
+        ("100%.txt", "100%.txt"),
+        ("CON.txt", "CON.txt"),
+        ("عقد.txt", "عقد.txt"),
+        (f"{'x' * 250}.txt", f"{'x' * 144}….txt"),
+        (f"{'险' * 80}.md", f"{'险' * 48}….md"),
+    ],
+)
+async def test_a_file_is_called_as_its_owner_calls_it(uploads: Uploads, sent: str, called: str) -> None:
+    (upload,) = await uploads.receive("alice", KIND, pieces(form((sent, b"A lamp."))))
+    assert upload.name == called
+    assert not set(upload.path.name) & set('<>:"|?*')
+    assert upload.path.read_bytes() == b"A lamp."
+
+
+async def test_the_page_says_exactly_what_a_file_is_called(uploads: Uploads) -> None:
+    (upload,) = await uploads.receive("alice", KIND, pieces(form(("a%22b.txt", b"A lamp."))))
+    path = str(upload.path)
+
+    def message(name: object) -> dict[str, object]:
+        return {"files": [{"path": path, "orig_name": name, "meta": {"_type": "gradio.FileData"}}]}
+
+    assert not await uploads.bring("bob", message("stolen.txt"))
+    for nothing in (None, 7, ""):
+        assert not await uploads.bring("alice", message(nothing))
+    assert uploads.of("alice", path).name == 'a"b.txt'
+    assert not await uploads.bring("alice", message("../a%22b.txt"))
+    assert uploads.of("alice", path).name == "a%22b.txt"
 
 
 @given(st.text(max_size=400))
