@@ -82,6 +82,7 @@ async function taken(files, hidden, isCut) {
   const unsent = said && waitNoMore() ? say('attach_unsent') : '';
   const out = [said, many, left, unsent].filter(Boolean);
   refuse([...out, noted].filter(Boolean).join('\n'), { calm: !out.length, later });
+  noteNames(some, renamed);
   return some.map((file, index) => called(file, renamed[index])).filter((_, index) => !refused.includes(index));
 }
 
@@ -101,6 +102,12 @@ function noteUntaken(rest) {
   untaken = true;
   const names = rest.slice(0, KEPT).map((file) => file.name.slice(0, LONGEST));
   ask({ do: 'untaken', names, more: rest.length - names.length });
+}
+
+// What was left out before, and is added now by the name of what is in it, is found among what is left out.
+function noteNames(files, renamed) {
+  const called = Object.entries(renamed).map(([index, [name]]) => [files[index].name.slice(0, LONGEST), name.slice(0, LONGEST)]);
+  if (called.length) ask({ do: 'untaken', called: Object.fromEntries(called) });
 }
 
 // Nothing of what was dropped is sent.

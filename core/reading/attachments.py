@@ -325,7 +325,7 @@ def with_untaken(settings: Mapping[str, Any], names: Sequence[str], more: int = 
         more: How many there are besides.
     """
     known, before = _untaken_in(settings)
-    plain = [plain_line(one)[:_LONGEST_NAME_KEPT] for one in names]
+    plain = [_name_kept(one) for one in names]
     each = list(dict.fromkeys([*known, *filter(None, plain)])) if names else []
     more = max(more, before) if names else 0
     return _with_left(settings, each[:_NAMES_KEPT], more + max(0, len(each) - _NAMES_KEPT))
@@ -334,7 +334,19 @@ def with_untaken(settings: Mapping[str, Any], names: Sequence[str], more: int = 
 def without_added(settings: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
     """The settings when files of these names were added."""
     known, more = _untaken_in(settings)
-    return _with_left(settings, [one for one in known if one not in names], more)
+    added = {*map(_name_kept, names)}
+    return _with_left(settings, [one for one in known if one not in added], more)
+
+
+def with_true_names(settings: Mapping[str, Any], called: Mapping[str, str]) -> dict[str, Any]:
+    """The settings when files are called otherwise than they were, by what is in them: by these names they are added.
+
+    Args:
+        called: The new names, by the former ones.
+    """
+    known, more = _untaken_in(settings)
+    renamed = {_name_kept(was): _name_kept(now) for was, now in called.items()}
+    return _with_left(settings, list(dict.fromkeys(renamed.get(one, one) for one in known)), more)
 
 
 def untaken(settings: Mapping[str, Any]) -> Attached | None:
@@ -345,6 +357,10 @@ def untaken(settings: Mapping[str, Any]) -> Attached | None:
         return None
     told = [*known[:_NAMES_TOLD], *(["…"] if total > min(len(known), _NAMES_TOLD) else [])]
     return Attached(", ".join(told), "untaken", total=total)
+
+
+def _name_kept(name: str) -> str:
+    return plain_line(name)[:_LONGEST_NAME_KEPT]
 
 
 def _untaken_in(settings: Mapping[str, Any]) -> tuple[list[str], int]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from core.errors import NotFoundError
 from core.models.model_name import ModelName
-from core.reading.attachments import with_untaken
+from core.reading.attachments import with_true_names, with_untaken
 from core.storage.conversations import TEMPORARY
 from core.workspace.comparing import with_second_model
 from core.workspace.levels import Level
@@ -282,11 +282,17 @@ async def _temporary(desk: Desk, view: View, asked: Asked) -> None:
 
 
 async def _untaken(desk: Desk, view: View, asked: Asked) -> None:
-    """Note which files were too many to be added at once; with no names, that none of them was added."""
-    found, more = asked.get("names"), asked.get("more")
+    """Note which files were too many to be added at once; with no names, that none of them was added.
+
+    With `called` instead, that files which are being added now have other names than they had: `{former: new}`.
+    """
+    found, more, called = asked.get("names"), asked.get("more"), asked.get("called")
     names = [text_of(one) for one in cast("list[Any]", found)] if isinstance(found, list) else []
     count = more if isinstance(more, int) and 0 <= more < _MOST_AT_ONCE else 0
     change = partial(with_untaken, names=names[:_MOST_AT_ONCE], more=count)
+    if isinstance(called, dict):
+        pairs = list(cast("dict[Any, Any]", called).items())[:_MOST_AT_ONCE]
+        change = partial(with_true_names, called={text_of(was): text_of(now) for was, now in pairs})
     if view.conversation_id:
         async with desk.workspace(view) as workspace:
             await workspace.conversations.configure(view.conversation_id, change)

@@ -8,7 +8,7 @@ import pytest
 
 from core.rag.attached import Attached
 from core.rag.coverage import Coverage, places_told
-from core.reading.attachments import UNTAKEN, untaken, with_untaken, without_added
+from core.reading.attachments import UNTAKEN, untaken, with_true_names, with_untaken, without_added
 
 NAMES = [f"{number:03}.txt" for number in range(40, 250)]
 
@@ -29,6 +29,18 @@ def test_of_very_many_the_names_of_some_are_kept_and_all_are_counted() -> None:
     assert found is not None
     assert found.total == 1900
     assert len(kept[UNTAKEN]["names"]) == 500
+
+
+def test_a_file_that_is_added_by_the_name_of_what_is_in_it_is_left_out_no_more() -> None:
+    kept = with_true_names(with_untaken({}, NAMES[:3]), {"041.txt": "041.docx", "another.txt": "another.png"})
+    assert untaken(kept) == Attached("040.txt, 041.docx, 042.txt", "untaken", total=3)
+    assert untaken(without_added(kept, ["041.docx"])) == Attached("040.txt, 042.txt", "untaken", total=2)
+    assert with_true_names({"model": "m"}, {"041.txt": "041.docx"}) == {"model": "m"}
+
+
+def test_a_file_with_a_very_long_name_is_left_out_no_more_once_it_is_added() -> None:
+    name = f"{'long ' * 20}.txt"
+    assert without_added(with_untaken({}, [name]), [name]) == {}
 
 
 def test_what_was_taken_back_before_it_was_sent_is_forgotten() -> None:

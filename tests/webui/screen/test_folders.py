@@ -100,6 +100,17 @@ def test_what_was_left_out_of_a_folder_is_told_to_the_conversation_unless_all_of
     assert stage.asked[1:] == [{"do": "untaken", "names": []}]
 
 
+def test_a_file_that_gets_the_name_of_what_is_in_it_is_told_to_the_conversation_under_both(
+    page: Page, stage: Stage
+) -> None:
+    said = {"refused": [], "said": "", "renamed": {"0": ["041.docx", ""]}, "noted": "Read as DOCX."}
+    page.route("**/uploads/check", lambda route: route.fulfill(json=said))
+    drop(page, {"many": {"a.txt": "1", "041.txt": "2"}})
+    expect(page.locator("#composer .p-chip")).to_have_text(["041.docxDOCX", "a.txtTXT"])
+    stage.until(lambda: stage.asked)
+    assert stage.asked == [{"do": "untaken", "called": {"041.txt": "041.docx"}}]
+
+
 def test_folders_in_each_other_without_an_end_end(page: Page) -> None:
     tree: dict[str, Any] = {"a.txt": "deep"}
     for _ in range(60):

@@ -55,9 +55,18 @@ async def test_later_questions_are_answered_in_the_knowledge_that_files_are_miss
         assert "210 files that were not added" in note
         note = await asked(house, "And all of these?", text(tmp_path, "040.txt", "The lamp of the mill is out."))
         assert "209 more files were not added" in told[-1]
+        await house.does(do="untaken", called={"041.txt": "041.md", "042.txt": "040.txt"})
+        note = await asked(house, "And of these?", text(tmp_path, "041.md", "The lamp of the bridge is lit."))
+        assert "208 more files were not added" in told[-1]
         await house.does(do="untaken", names=[])
         note = await asked(house, "Summarize all of the documents again.")
         assert "not added" not in told[-1]
         assert not note
-        for wrong in ({"names": 1}, {"names": [1, {}], "more": -1}, {"names": ["a"], "more": "x"}, {}):
+        for wrong in (
+            {"names": 1},
+            {"names": [1, {}], "more": -1},
+            {"names": ["a"], "more": "x"},
+            {"called": {"a": 1}},
+            {},
+        ):
             await house.does(do="untaken", **wrong)
