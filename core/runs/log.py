@@ -403,6 +403,16 @@ class Unwritten:
 
 
 @dataclass(frozen=True, slots=True)
+class Outdated:
+    """What stands after the last result of a call was written by a process that is gone: never in a table.
+
+    It is shown until the one that goes on says something, which takes its place.
+    """
+
+    kind: Literal["outdated"] = "outdated"
+
+
+@dataclass(frozen=True, slots=True)
 class TakenOver:
     """The process that wrote the run died at work, and another one goes on with it."""
 
@@ -438,6 +448,7 @@ RunOwn: TypeAlias = (
     | AskedFor
     | TracedWithin
     | Unwritten
+    | Outdated
     | TakenOver
     | NestedEvent
     | ClaimsChecked

@@ -37,6 +37,7 @@ from core.runs.log import (
     ModelCalled,
     MoreSaid,
     NestedEvent,
+    Outdated,
     Queued,
     Rated,
     RunFinished,
@@ -225,6 +226,7 @@ _Note: TypeAlias = (
     | TurnsSummarised
     | Queued
     | Unwritten
+    | Outdated
     | InputAsked
     | InputGiven
     | SourceCited
@@ -248,7 +250,8 @@ class Reply:
     seconds at which it began. `speed` is about how many tokens a second are being written,
     told anew once a second. `speakers` are the names of those who have spoken in it, in order. `queued` says that it
     has not begun: other replies of its owner are being written. `unwritten` says that no process writes it at present:
-    `nobody` is there, or all are `busy`.
+    `nobody` is there, or all are `busy`. `outdated` says that its last text is of a process that is gone: another one
+    writes it anew, and has said nothing yet.
     """
 
     def __init__(self, events: Iterable[LoggedEvent] = (), *, status: RunStatus = "running", within: str = "") -> None:
@@ -271,6 +274,7 @@ class Reply:
         self.under_way: dict[str, tuple[float, ModelAsked]] = {}
         self.queued = False
         self.unwritten: Literal["", "nobody", "busy"] = ""
+        self.outdated = False
         self.speed = 0
         self.speakers: dict[str, None] = {}
         self.seen = 0
@@ -478,14 +482,16 @@ class Reply:
             self.edited = True
         elif isinstance(event, TurnsSummarised):
             self.summary = event.text
-        elif isinstance(event, Queued | Unwritten):
+        elif isinstance(event, Queued | Unwritten | Outdated):
             self._wait(event)
         elif event.call_id in self._calls:
             self._calls[event.call_id].position = event.position
 
-    def _wait(self, event: Queued | Unwritten) -> None:
+    def _wait(self, event: Queued | Unwritten | Outdated) -> None:
         if isinstance(event, Queued):
             self.queued = event.waiting
+        elif isinstance(event, Outdated):
+            self.outdated = True
         else:
             self.unwritten = event.why
 
@@ -521,7 +527,8 @@ class Reply:
         return all(there.get(name) == passage.get(name) for name in ("document_id", "chunk_id", "text"))
 
     def _finish(self, event: RunFinished) -> None:
-        self.status, self.error, self.queued, self.unwritten = event.status, event.error, False, ""
+        self.status, self.error = event.status, event.error
+        self.queued, self.unwritten, self.outdated = False, "", False
         for call in self._calls.values():
             if call.state in {"waiting", "asked", "running"}:
                 call.state = "stopped" if event.status in {"stopped", "paused"} else "failed"

@@ -131,7 +131,7 @@ class ResumableRun:
     @classmethod
     def _begun(cls, record: RunRecord, lease: Lease, kept: list[LoggedEvent], seen: int | None) -> Self | None:
         """A run whose model was asked; `None` where a call may have been made of which nothing else is known."""
-        if any(isinstance(one.event, _OF_CALLS) for one in kept[_after_calls(kept) :]):
+        if any(isinstance(one.event, _OF_CALLS) for one in kept[after_results(kept) :]):
             return None
         kept += _taken_over(kept, lease)
         kept += ended_calls(kept)
@@ -140,7 +140,7 @@ class ResumableRun:
 
     def anew(self) -> Self:
         """The same without what it has written since the last result of a call; what that cost stays."""
-        cut = _after_calls(self.logged)
+        cut = after_results(self.logged)
         kept = [left for one in self.logged[cut:] if (left := _left_of(one)) is not None]
         may_have_run = frozenset[str]() if cut else None
         logged = _numbered([*self.logged[:cut], *kept])
@@ -187,7 +187,7 @@ def _numbered(kept: Sequence[LoggedEvent]) -> list[LoggedEvent]:
     return [replace(one, seq=seq) for seq, one in enumerate(kept, start=1)]
 
 
-def _after_calls(logged: Sequence[LoggedEvent]) -> int:
+def after_results(logged: Sequence[LoggedEvent]) -> int:
     """Where that begins which comes after the last result of a call."""
     return next((at for at in range(len(logged), 0, -1) if isinstance(logged[at - 1].event, ToolFinished)), 0)
 

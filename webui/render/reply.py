@@ -152,6 +152,8 @@ def _waiting_entries(reply: Reply, words: Words, began: float) -> list[Entry]:
     """
     if waits := waits_for(reply):
         return [_ring(words(waits))]
+    if reply.outdated:
+        return [_reading(reply, words, began)]
     last = reply.blocks[-1] if reply.blocks else None
     growing = isinstance(last, TextBlock | ReasoningBlock) or (
         isinstance(last, CallBlock) and (last.state in {"waiting", "running"} or reply.asking)

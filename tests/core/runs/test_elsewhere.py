@@ -274,6 +274,29 @@ async def test_a_reply_that_another_process_goes_on_with_is_followed_anew(talk: 
         assert await seen.wait() == "complete"  # who waits for what it was is told the end
 
 
+async def test_what_there_was_of_a_text_that_is_written_anew_stays_until_there_is_some_of_the_new(
+    talk: Any, there: Runs
+) -> None:
+    says = Says()
+    run = await talk.ask(says)
+    says.given.put_nowait("as it was")
+    seen = await followed(there, talk.id)
+    await until(seen, "as it was")
+    (found,) = await talk.stores.runs.running()
+    taken = await talk.stores.runs.take_over(*found, "a third", [EventRow(1, 0.1, "taken_over", {})])
+    with anyio.fail_after(10):
+        while (now := await followed(there, talk.id)) is seen:
+            assert text_of(now) == "as it was"
+            await anyio.lowlevel.checkpoint()
+        assert text_of(now) == "as it was"
+        await talk.store.append(run.id, [EventRow(2, 0.2, "text_delta", {"text": "new"})], epoch=taken.epoch)
+        while text_of(await followed(there, talk.id)) == "as it was":
+            await anyio.lowlevel.checkpoint()
+        assert text_of(await followed(there, talk.id)) == "new"
+        await talk.store.finish(run.id, "complete", epoch=taken.epoch, parts=[Message("assistant", "new")])
+        assert await seen.wait() == "complete"
+
+
 async def test_with_a_redis_a_reply_is_followed_before_it_is_stored(
     talk: Any, redis: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
