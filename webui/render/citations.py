@@ -156,7 +156,7 @@ def claims_summary(reply: Reply, words: Words) -> str:
     if reply.hurried:
         said += words(f"claims.hurried_{reply.hurried}")
     if alone:  # in place of what would calm, but not of other doubts
-        said = f"{alone} {said}" if weak + bare else alone
+        said = words.line(alone, said) if weak + bare else alone
     if differs := bool(untold(reply)):
         said += words("claims.untold")
     return f' <span class="p-checked{" p-doubt" if weak + bare or differs or alone else ""}">{escaped(said)}</span>'

@@ -165,6 +165,7 @@ def test_figures_that_no_program_counted_are_told_in_place_of_what_would_calm(la
     doubted = shown(supported, weak, lang=lang, uncounted=True)
     assert said in doubted
     assert calm in doubted
+    assert "\N{IDEOGRAPHIC FULL STOP} " not in unescape(doubted)
     assert said not in shown(supported, lang=lang)
 
 
