@@ -23,6 +23,7 @@ from core.llm.ledger import recorded_by
 from core.mcp.app_addresses import APP_SCOPES, MCP_PATH, is_resource
 from core.messages.message import ASSISTANT, Message
 from core.messages.transcript import Transcript
+from core.reading.libraries import names_in
 from core.runs.account import Account
 from core.runs.approvals import RunGuard
 from core.storage.app_tokens import ACCESS_PREFIX
@@ -72,7 +73,7 @@ class McpAccess:
 
     Args:
         stores: Where the print of each owner's token is kept; the token itself is shown once and kept nowhere.
-        agent: Makes who answers: given what a workspace works with, and the documents within reach.
+        agent: Makes who answers: given what a workspace works with, and what each document within reach is called.
         seconds: How long an answer may take.
         people: Know whose programs may come in; left out, everybody's may.
         root: The path that Parlour is shown under; "" for the root of its site.
@@ -87,7 +88,7 @@ class McpAccess:
         stores: Stores,
         workspaces: Workspaces,
         *,
-        agent: Callable[[OwnerServices, list[str]], AbstractAsyncContextManager[Assistant]],
+        agent: Callable[[OwnerServices, dict[str, list[str]]], AbstractAsyncContextManager[Assistant]],
         seconds: float,
         people: People | None = None,
         root: str = "",
@@ -252,9 +253,10 @@ class OwnerMcpAccess:
         """
         async with self._shared.workspaces.open(self.owner) as workspace:
             documents = await _documents(workspace, library)
-            if not documents or not question.strip():
+            if not question.strip():
                 return []
-            found = await (await workspace.index()).afind(question, k, documents=documents)
+            async with workspace.services.index_for(documents, documents) as index:
+                found = await index.afind(question, k, documents=[*documents]) if index is not None else []
         if self.is_counted:
             self._shared.later(self._note(None, questions=0))
         return [passage.as_dict() for passage in found]
@@ -356,15 +358,16 @@ def _named(part: str) -> str:
         return ""
 
 
-async def _documents(workspace: Workspace, library: str | None) -> list[str]:
-    """The documents of one of the owner's libraries, or of all, as the index knows them. Raises NotFoundError."""
+async def _documents(workspace: Workspace, library: str | None) -> dict[str, list[str]]:
+    """The documents of one of the owner's libraries, or of all, by their ids in the index: what each is called.
+
+    Raises NotFoundError.
+    """
     known = await workspace.libraries.list()
     chosen = [one for one in known if library is None or one.name == library]
     if library is not None and not chosen:
         raise NotFoundError("There is no such library.", kind="library")
-    opened = [await workspace.libraries.opened(one.id) for one in chosen]
-    ids = [record.library_id for one in opened for record in one.documents if record.library_id is not None]
-    return list(dict.fromkeys(ids))
+    return names_in([await workspace.libraries.opened(one.id) for one in chosen])
 
 
 def _sources(reply: list[Message], text: str) -> str:

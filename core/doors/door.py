@@ -22,6 +22,7 @@ from core.messages.events import CallStarted, ItemAdded, MessageFinished, TextDe
 from core.messages.marks import appended
 from core.messages.message import FUNCTION, Message
 from core.messages.transcript import Transcript
+from core.reading.libraries import names_in
 from core.runs.account import Account
 from core.runs.begun import begun_in, without_broken
 from core.runs.log import LoggedEvent, NestedEvent
@@ -428,9 +429,9 @@ class Answer:
             more: dict[str, Any] = {}
             if not self._documents:
                 wanted = offered.persona.level.libraries if offered.persona is not None else ()
-                documents = await _documents(workspace, wanted) if steering.uses_documents else []
-                library = await opened.enter_async_context(services.index_for(documents))
-                more = {"library": library, "documents": documents}
+                documents = await _documents(workspace, wanted) if steering.uses_documents else {}
+                library = await opened.enter_async_context(services.index_for(documents, documents))
+                more = {"library": library, "documents": [*documents]}
             agent = Assistant(tools, model, max_iteration=most, **more)
             agent.extra_generate_cfg = generate_of(steering.parameters, model.efforts)
             await self._guarded(workspace)
@@ -452,13 +453,11 @@ def _outermost(one: LoggedEvent) -> str:
     return one.event.calls[0] if isinstance(one.event, NestedEvent) else ""
 
 
-async def _documents(workspace: Workspace, libraries: Sequence[str] = ()) -> list[str]:
-    """The documents of these of the owner's libraries, or of all, as the index knows them."""
+async def _documents(workspace: Workspace, libraries: Sequence[str] = ()) -> dict[str, list[str]]:
+    """The documents of these of the owner's libraries, or of all, by their ids in the index: what each is called."""
     known = {one.id for one in await workspace.libraries.list()}
     wanted = [one for one in libraries if one in known] or ([] if libraries else list(known))
-    opened = [await workspace.libraries.opened(one) for one in wanted]
-    ids = (record.library_id for one in opened for record in one.documents if record.library_id is not None)
-    return list(dict.fromkeys(ids))
+    return names_in([await workspace.libraries.opened(one) for one in wanted])
 
 
 async def _noted(work: Coroutine[Any, Any, None]) -> None:

@@ -1,4 +1,7 @@
-"""Several libraries as one, to be read alone: an owner's own, and what others share with her."""
+"""Several libraries as one, to be read alone: an owner's own, and what others share with her.
+
+Documents may have other names in it than in their indices.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from core.errors import NotFoundError
+from core.rag.called import name_here, passage_here, tables_here
 from core.rag.context_builder import ContextBuilder
 from core.rag.figures import Figures
 from core.rag.library import Library
@@ -18,9 +22,10 @@ from core.rag.tables.query import MOST_ROWS, SECONDS, ask
 from core.rag.tables.tables import Tables
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Generator, Iterator, Sequence
+    from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
     from pathlib import Path
 
+    from core.rag.called import Names
     from core.rag.config import RetrievalType
     from core.rag.document import Block, Document, Figure, Heading, Passage, Rectangle
     from core.rag.page_content import ContentWriter, PageContent
@@ -67,11 +72,15 @@ class Lots:
     """What a joined library is made of: the owner's own library, and lots of others' libraries.
 
     All that it gives raises as the lots' `check` where one may be used no more.
+
+    Args:
+        names: What documents are called; those without a name have that of their index.
     """
 
-    def __init__(self, own: Library, others: Sequence[Lot]) -> None:
+    def __init__(self, own: Library, others: Sequence[Lot], names: Names) -> None:
         self.own = own
         self._others = others
+        self.names = names
 
     def holding(self, document_id: str) -> Library:
         """The library that has a document; the owner's own for one that none has."""
@@ -87,6 +96,15 @@ class Lots:
             theirs = lot.of(documents)
             if theirs:
                 yield lot.library, theirs
+
+    def called(self, passages: Iterable[Passage]) -> list[Passage]:
+        """The passages, of documents by their names here."""
+        return [passage_here(self.names, one) for one in passages]
+
+    def document(self, document: Document) -> Document:
+        """The document by its name here."""
+        name = name_here(self.names, document.id, document.name)
+        return document if name == document.name else replace(document, name=name)
 
 
 class _JoinedPages(Pages):
@@ -109,10 +127,10 @@ class _JoinedPages(Pages):
         return self._lots.holding(document_id).pages.blocks(document_id)
 
     def chunks(self, document_id: str, start: int = 0, most: int = 50) -> list[Passage]:
-        return self._lots.holding(document_id).pages.chunks(document_id, start, most)
+        return self._lots.called(self._lots.holding(document_id).pages.chunks(document_id, start, most))
 
     def chunk(self, document_id: str, chunk_id: int) -> Passage:
-        return self._lots.holding(document_id).pages.chunk(document_id, chunk_id)
+        return passage_here(self._lots.names, self._lots.holding(document_id).pages.chunk(document_id, chunk_id))
 
     def position(self, document_id: str, *, chunk_id: int | None = None, page: int | None = None) -> int:
         return self._lots.holding(document_id).pages.position(document_id, chunk_id=chunk_id, page=page)
@@ -123,13 +141,14 @@ class _JoinedFigures(Figures):
         self._lots = lots
 
     def of(self, document_ids: Collection[str]) -> list[Figure]:
-        return [one for library, ids in self._lots.parts(document_ids) for one in library.figures.of(ids or ())]
+        found = [one for library, ids in self._lots.parts(document_ids) for one in library.figures.of(ids or ())]
+        return [replace(one, document=name_here(self._lots.names, one.document_id, one.document)) for one in found]
 
     def passages(self, figures: Sequence[Figure]) -> list[Passage]:
         found: list[Passage] = []
         for library, ids in self._lots.parts({one.document_id for one in figures}):
             found += library.figures.passages([one for one in figures if one.document_id in set(ids or ())])
-        return found
+        return self._lots.called(found)
 
     def picture(self, figure: Figure, pixels: int) -> Path:
         return self._lots.holding(figure.document_id).figures.picture(figure, pixels)
@@ -148,7 +167,7 @@ class _JoinedTables(Tables):
                 named = next(name for name in names if name not in taken)
                 taken.add(named)
                 found.append(replace(one, name=named))
-        return found
+        return tables_here(self._lots.names, found)
 
     def ask(
         self, document_ids: Collection[str], query: str, *, seconds: float = SECONDS, most: int = MOST_ROWS
@@ -165,13 +184,15 @@ class _JoinedContext(ContextBuilder):
         found: list[Passage] = []
         for library, ids in self._lots.parts({one.document_id for one in passages}):
             found += library.context.merged([one for one in passages if one.document_id in set(ids or ())])
-        return sorted(found, key=lambda one: rank.get((one.document_id, one.chunk_id), len(rank)))
+        return self._lots.called(sorted(found, key=lambda one: rank.get((one.document_id, one.chunk_id), len(rank))))
 
     def part(self, documents: Collection[str], part: Part) -> list[Passage]:
-        return [one for library, ids in self._lots.parts(documents) for one in library.context.part(ids or (), part)]
+        parts = self._lots.parts(documents)
+        return self._lots.called(one for library, ids in parts for one in library.context.part(ids or (), part))
 
     def whole(self, documents: Collection[str], part: Part | None = None) -> list[Passage]:
-        return [one for library, ids in self._lots.parts(documents) for one in library.context.whole(ids or (), part)]
+        parts = self._lots.parts(documents)
+        return self._lots.called(one for library, ids in parts for one in library.context.whole(ids or (), part))
 
     def letters(self, documents: Collection[str]) -> int:
         return sum(library.context.letters(ids or ()) for library, ids in self._lots.parts(documents))
@@ -183,7 +204,8 @@ class _JoinedContext(ContextBuilder):
             if some is None:
                 return None
             found += some
-        return found if found and sum(count_tokens(one.text) for one in found) <= most_tokens else None
+        fits = found and sum(count_tokens(one.text) for one in found) <= most_tokens
+        return self._lots.called(found) if fits else None
 
 
 class _JoinedRetriever(Retriever):
@@ -214,10 +236,11 @@ class JoinedLibrary(Library):
     Args:
         own: The owner's.
         others: Documents of others.
+        names: What documents are called here; those without a name have that of their index.
     """
 
-    def __init__(self, own: Library, others: Sequence[Lot]) -> None:
-        self._lots = lots = Lots(own, others)
+    def __init__(self, own: Library, others: Sequence[Lot] = (), names: Names | None = None) -> None:
+        self._lots = lots = Lots(own, others, names or {})
         self._config = own._config  # noqa: SLF001 - of its own class
         self._finders = own._finders  # noqa: SLF001 - the same
         self.pages = _JoinedPages(lots)
@@ -265,8 +288,9 @@ class JoinedLibrary(Library):
         """All of the owner's, and after them those of others that count."""
         found: list[Document] = []
         for library, ids in self._lots.parts(None):
-            found += [one for one in library.documents() if ids is None or one.id in set(ids)]
-        return list({one.id: one for one in reversed(found)}.values())[::-1]
+            wanted = None if ids is None else frozenset(ids)
+            found += [one for one in library.documents() if wanted is None or one.id in wanted]
+        return list({one.id: self._lots.document(one) for one in reversed(found)}.values())[::-1]
 
     def headings(self, document_ids: Collection[str]) -> dict[str, list[Heading]]:
         """As of `Library`."""
@@ -277,7 +301,7 @@ class JoinedLibrary(Library):
 
     def document(self, document_id: str) -> Document:
         """As of `Library`."""
-        return self._lots.holding(document_id).document(document_id)
+        return self._lots.document(self._lots.holding(document_id).document(document_id))
 
     def find(
         self,
@@ -290,18 +314,20 @@ class JoinedLibrary(Library):
         """As of `Library`: what each library finds, put into one order."""
         most = self._config.top_k if k is None else k
         each = [one.find(question, most, retrieval_type, documents=ids) for one, ids in self._lots.parts(documents)]
-        return each[0] if len(each) == 1 else _in_one_order(question, each)[: max(most, 0)]
+        return self._lots.called(each[0] if len(each) == 1 else _in_one_order(question, each)[: max(most, 0)])
 
     def holding(self, text: str, k: int, *, documents: Collection[str] | None = None) -> list[Passage]:
         """As of `Library`: of each library in turn."""
         each = [one.holding(text, k, documents=ids) for one, ids in self._lots.parts(documents)]
-        return [one for rank in zip_longest(*each) for one in rank if one is not None][: max(k, 0)]
+        found = [one for rank in zip_longest(*each) for one in rank if one is not None]
+        return self._lots.called(found[: max(k, 0)])
 
     def first_passages(self, k: int | None = None, *, documents: Collection[str] | None = None) -> list[Passage]:
         """As of `Library`."""
         most = self._config.top_k if k is None else k
         each = [one.first_passages(most, documents=ids) for one, ids in self._lots.parts(documents)]
-        return [one for rank in zip_longest(*each) for one in rank if one is not None][: max(most, 0)]
+        found = [one for rank in zip_longest(*each) for one in rank if one is not None]
+        return self._lots.called(found[: max(most, 0)])
 
     def wait_for_vectors(self, seconds: float | None = None) -> bool:
         """As of `Library`."""

@@ -13,7 +13,7 @@ from core.rag.attached import with_meaning
 from core.storage.conversations import clean
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from contextlib import AbstractAsyncContextManager
     from pathlib import Path
 
@@ -36,6 +36,15 @@ class OpenedLibrary:
 
     library: NamedLibrary
     documents: list[DocumentRecord]
+
+
+def names_in(libraries: Iterable[OpenedLibrary]) -> dict[str, list[str]]:
+    """What the documents of libraries are called there, by their ids in the index."""
+    names: dict[str, list[str]] = {}
+    for record in (record for one in libraries for record in one.documents):
+        if record.library_id is not None:
+            names.setdefault(record.library_id, []).append(record.name)
+    return names
 
 
 class Libraries:
@@ -163,13 +172,14 @@ class Libraries:
 
     async def tried(self, library_id: str, question: str) -> list[Passage]:
         """What a question finds in a library, the best first. Raises NotFoundError."""
-        opened = await self.opened(library_id)
-        ids = {record.library_id for record in opened.documents if record.library_id is not None}
+        names = names_in([await self.opened(library_id)])
         asked = " ".join(question.split())[:_LONGEST_QUESTION]
-        if not ids or not asked:
+        if not names or not asked:
             return []
+        from core.rag.joined import JoinedLibrary  # brings the document readers with it
+
         async with self._index() as index:
-            return await index.afind(asked, _TRIED, documents=ids)
+            return await JoinedLibrary(index, names=names).afind(asked, _TRIED, documents=[*names])
 
     async def unsearched(self, library_id: str) -> list[Attached]:
         """The documents of a library that no search looks through whole yet. Raises NotFoundError."""

@@ -34,7 +34,7 @@ from core.storage.statements import (
 from core.storage.tables import conversations, documents, files, libraries, readings
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from core.storage.base import DocumentStatus
     from core.storage.database import Database
@@ -63,15 +63,26 @@ class Reach:
     Args:
         own: Ids in the owner's index, each once.
         lent: What others share, by their ids; without what the owner has, too.
+        names: What the texts are called, by id: the names that the conversation has for them, and for those that it
+            has not the names that its libraries have.
     """
 
     own: list[str]
     lent: Mapping[str, LentTexts]
+    names: Mapping[str, Sequence[str]] = field(default_factory=dict[str, "Sequence[str]"])
 
     @property
     def documents(self) -> list[str]:
         """The ids of all texts, each once."""
         return list(dict.fromkeys([*self.own, *(one for held in self.lent.values() for one in held.documents)]))
+
+
+def _names(rows: Iterable[tuple[Any, Any]]) -> dict[str, Sequence[str]]:
+    """The names of texts, by id, each once."""
+    found: dict[str, dict[str, None]] = {}
+    for text, name in rows:
+        found.setdefault(str(text), {})[str(name)] = None
+    return {text: tuple(names) for text, names in found.items()}
 
 
 def libraries_used(connection: Connection, conversation_id: str) -> list[NamedLibrary]:
@@ -395,11 +406,12 @@ class DocumentStore:
 
         def load(connection: Connection) -> Reach:
             conversation_of(connection, self._owner, conversation_id)
-            own = list(map(str, connection.execute(OWN_READ, {"conversation": conversation_id}).scalars()))
+            here = connection.execute(OWN_READ, {"conversation": conversation_id}).all()
             shelves = shelves_of(connection, conversation_id)
             found = connection.execute(SHELVED_READ, {"shelves": shelves}).all() if shelves else ()
-            rows = [(str(text), str(whose), str(shelf)) for text, whose, shelf in found]
-            own = list(dict.fromkeys([*own, *(text for text, whose, _ in rows if whose == self._owner)]))
+            rows = [(str(text), str(whose), str(shelf)) for text, _, whose, shelf in found]
+            own = [*(str(text) for text, _ in here), *(text for text, whose, _ in rows if whose == self._owner)]
+            own = list(dict.fromkeys(own))
             others: dict[str, LentTexts] = {}
             for text, whose, shelf in rows:
                 if whose != self._owner:
@@ -407,7 +419,8 @@ class DocumentStore:
                     held.libraries[shelf] = None
                     if text not in own:
                         held.documents[text] = None
-            return Reach(own, others)
+            theirs = _names((text, name) for text, name, _, _ in found)
+            return Reach(own, others, {**theirs, **_names((text, name) for text, name in here)})
 
         return await self._database.read(load)
 

@@ -124,15 +124,15 @@ MCP_SERVERS: Final = (
 
 _is_own = documents.c.conversation_id == _conversation
 _is_shelved = documents.c.collection_id.in_(bindparam("shelves", expanding=True))
-_is_stopped = (documents.c.status == "cancelled") & documents.c.library_id.is_not(None)
+_is_read = documents.c.library_id.is_not(None)
+_is_stopped = (documents.c.status == "cancelled") & _is_read
 _oldest_first = documents.c.created_at, documents.c.id
-_read_ids = select(documents.c.library_id).where(documents.c.library_id.is_not(None)).distinct()
 OWN_DOCUMENTS: Final = select(documents).where(_is_own).order_by(*_oldest_first)
 SHELVED_DOCUMENTS: Final = select(documents).where(_is_shelved).order_by(*_oldest_first)
-OWN_READ: Final = _read_ids.where(_is_own)
+OWN_READ: Final = select(documents.c.library_id, documents.c.name).where(_is_read, _is_own).order_by(*_oldest_first)
 SHELVED_READ: Final = (
-    select(documents.c.library_id, documents.c.owner_id, documents.c.collection_id)
-    .where(documents.c.library_id.is_not(None), _is_shelved)
+    select(documents.c.library_id, documents.c.name, documents.c.owner_id, documents.c.collection_id)
+    .where(_is_read, _is_shelved)
     .distinct()
 )
 KNOWN_IN_PART: Final = (

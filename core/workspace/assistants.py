@@ -95,15 +95,21 @@ class Assistants:
             await model.read_ahead([over, asked, *found], (), lang)
 
     @asynccontextmanager
-    async def outside(self, services: OwnerServices, documents: Sequence[str]) -> AsyncGenerator[Assistant]:
-        """With the owner's tools but those that run code: without a conversation there is nothing to run it in."""
+    async def outside(
+        self, services: OwnerServices, documents: Mapping[str, Sequence[str]]
+    ) -> AsyncGenerator[Assistant]:
+        """With the owner's tools but those that run code: without a conversation there is nothing to run it in.
+
+        Args:
+            documents: What each is called, by its id in the index.
+        """
         from core.agents.assistant import Assistant
 
         model = await (await services.models.loader()).ready()
         offered = await services.tools.for_model("", small=model.small)
         tools = [tool for tool in offered if not tool.runs_code]
-        async with services.index_for(documents) as library:
-            yield Assistant(tools, model, library=library, documents=documents, max_iteration=self._max_iteration)
+        async with services.index_for(documents, documents) as library:
+            yield Assistant(tools, model, library=library, documents=[*documents], max_iteration=self._max_iteration)
 
 
 class Steered:

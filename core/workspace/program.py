@@ -126,15 +126,18 @@ class Program:
         """Nothing: what a program's agents tell their models is known when they are asked."""
 
     @asynccontextmanager
-    async def outside(self, services: OwnerServices, documents: Sequence[str], place: int = 0) -> AsyncGenerator[Any]:
+    async def outside(
+        self, services: OwnerServices, documents: Mapping[str, Sequence[str]], place: int = 0
+    ) -> AsyncGenerator[Any]:
         """Who answers an owner's other programs; what would be asked about is refused there.
 
         Args:
+            documents: What each is called, by its id in the index.
             place: Which agent, from 0.
         """
         model = await (await services.models.loader()).ready()
-        async with services.index_for(documents) as library:
-            yield _placed(self.agents[place], model, library, documents)
+        async with services.index_for(documents, documents) as library:
+            yield _placed(self.agents[place], model, library, [*documents])
 
     async def chosen(self, conversation: Conversation) -> int:
         """The place of the agent that answers a conversation, from 0."""

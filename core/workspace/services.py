@@ -21,7 +21,7 @@ from core.workspace.lent import Lenders, LentIndices
 from core.workspace.steering import OwnerSteering
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
+    from collections.abc import AsyncGenerator, Callable, Collection, Coroutine, Mapping, Sequence
     from contextlib import AbstractAsyncContextManager
 
     from core.languages import Lang
@@ -73,8 +73,14 @@ class Agents(Protocol):
         """Let a model of this process read what first questions begin with."""
         ...
 
-    def outside(self, services: OwnerServices, documents: Sequence[str]) -> AbstractAsyncContextManager[Any]:
-        """Who answers an owner's other programs from these documents, without a conversation."""
+    def outside(
+        self, services: OwnerServices, documents: Mapping[str, Sequence[str]]
+    ) -> AbstractAsyncContextManager[Any]:
+        """Who answers an owner's other programs from these documents, without a conversation.
+
+        Args:
+            documents: What each is called, by its id in the index.
+        """
         ...
 
 
@@ -259,13 +265,19 @@ class OwnerServices:
         return self._every.index(self.owner)
 
     @asynccontextmanager
-    async def index_for(self, documents: Sequence[str]) -> AsyncGenerator[Library | None]:
-        """The index; `None` where there are no documents to look into, so that nothing is opened for them."""
+    async def index_for(
+        self, documents: Collection[str], names: Mapping[str, Sequence[str]] | None = None
+    ) -> AsyncGenerator[Library | None]:
+        """The index; `None` where there are no documents to look into, so that nothing is opened for them.
+
+        Args:
+            names: What these documents are called, by id, where that may be something else than in the index.
+        """
         if not documents:
             yield None
             return
         async with self.index() as library:
-            yield library
+            yield _called(library, names or {})
 
     @asynccontextmanager
     async def within_reach(self, conversation_id: str) -> AsyncGenerator[tuple[Library | None, Sequence[str]]]:
@@ -277,8 +289,18 @@ class OwnerServices:
         reach = await self.stores.documents.reach(conversation_id)
         async with self.lent.joined(reach) if reach.lent else self.index_for(reach.own) as library:
             if await self.intake.restored(conversation_id, reach.own):
-                reach = replace(reach, own=(await self.stores.documents.reach(conversation_id)).own)
-            yield library, reach.documents
+                again = await self.stores.documents.reach(conversation_id)
+                reach = replace(reach, own=again.own, names=again.names)
+            yield _called(library, reach.names), reach.documents
+
+
+def _called(library: Library | None, names: Mapping[str, Sequence[str]]) -> Library | None:
+    """The index, to be read alone, with these names of documents, whatever others call the same bytes."""
+    if library is None or not names:
+        return library
+    from core.rag.joined import JoinedLibrary  # brings the document readers with it
+
+    return JoinedLibrary(library, names=names)
 
 
 def _load() -> None:

@@ -129,6 +129,7 @@ _LISTED: Mapping[str, str] = {
         core.people.people: People.* new_person
         core.people.groups: Groups.*
         core.rag.joined: Lot.* JoinedLibrary.* _JoinedPages.* _JoinedTables.* _JoinedContext.*
+        core.rag.called: name_here
         core.workspace.lent: LentShelf.*
         core.agents.seeing: Sight.beside
         core.agents.senses: Senses.*

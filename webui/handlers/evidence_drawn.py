@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from core.errors import DocumentError, NotFoundError, StorageError
 from core.rag.attribution import words_of
+from core.rag.called import name_here
 from core.rag.citations import BETWEEN, claim_around, sentence_of, supporting_spans
 from core.rag.document import Passage
 from core.rag.page_content import kind_of
@@ -100,18 +101,12 @@ def panel_of(library: Library, reply: ShownReply, place: Place, words: Words, kn
     return Drawn(there, markup, shown is not None, is_whole)
 
 
-def _called(known: Known, document_id: str, name: str) -> str:
-    """What the conversation calls a document; `name` where that is one of its names, or it has none for it."""
-    own = known.names.get(document_id, ())
-    return own[0] if own and name not in own else name
-
-
 def _as_called(reply: ShownReply, place: Place, known: Known) -> ShownReply:
     """The reply with its documents under the names that the conversation has for them."""
     if _is_of_files(place):  # these have names of their own
         return reply
     passages = [
-        {**one, "document": _called(known, one["document_id"], str(one.get("document") or ""))}
+        {**one, "document": name_here(known.names, one["document_id"], str(one.get("document") or ""))}
         if one.get("document_id") in known.names
         else one
         for one in reply.passages
@@ -127,7 +122,7 @@ def _name(document: Document, reply: ShownReply, place: Place, known: Known) -> 
     """What a document is called here: in the index the same bytes have the name that they came with last, anywhere."""
     names = (str(one.get("document") or "") for one in reply.passages if one.get("document_id") == document.id)
     cited_as = "" if _is_of_files(place) else next(names, "")
-    return cited_as or _called(known, document.id, document.name)
+    return cited_as or name_here(known.names, document.id, document.name)
 
 
 def _shown(

@@ -20,7 +20,13 @@ pytestmark = pytest.mark.anyio
 async def test_what_another_conversation_calls_the_same_bytes_is_nowhere_in_the_panel(
     tmp_path: Path, anyio_backend: str, made: Any
 ) -> None:
-    async with opened(tmp_path / "home", answering=answer) as house:
+    asked: list[Any] = []
+
+    def answering(request: Any) -> Reply:
+        asked.append(request)
+        return answer(request)
+
+    async with opened(tmp_path / "home", answering=answering) as house:
         mine = made(tmp_path)
         theirs = mine.with_name(f"private{mine.suffix}")
         shutil.copy(mine, theirs)
@@ -46,6 +52,18 @@ async def test_what_another_conversation_calls_the_same_bytes_is_nowhere_in_the_
 
         await house.asks(question="And once more: what is the deductible for water damage and for fire damage?")
         assert theirs.name not in ((await house.cites()).html or ""), "of a later reply neither"
+        owner = house.engine.stores.of(house.view.owner)
+        later = await house.engine.runs.of(house.view.owner).reply(await owner.conversations.message(house.reply))
+        assert {one["document"] for one in later.passages} == {mine.name}, "nor is it kept with that reply"
+        told = "\n".join(str(message) for message in asked[-1].messages)
+        assert mine.name in told
+        assert theirs.name not in told, "nor told to the model"
+        async with house.engine.workspaces.open(house.view.owner) as workspace:
+            for form in ("md", "html"):
+                exported = await workspace.conversation(house.view.conversation_id).export(form)
+                text = "".join([piece async for piece in exported.pieces])
+                assert mine.name in text
+                assert theirs.name not in text, form
 
 
 def answer(request: Any) -> Reply:
