@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from core.export.where_cited import where_cited
 from core.messages.content import ContentItem
 from core.messages.message import FUNCTION, USER
 from core.rag.citations import harmless
@@ -24,13 +25,11 @@ _SAID: Final[Mapping[Lang, Mapping[str, str]]] = {
         "one": "1 passage that the reply does not cite was left out.",
         "more": "{n} passages that the reply does not cite were left out.",
         "all": "What was read in documents was left out.",
-        "page": ", page {n}",
     },
     "zh": {
         "one": "回答未引用的 1 个段落已略去。",
         "more": "回答未引用的 {n} 个段落已略去。",
         "all": "从文档中读取的内容已略去。",
-        "page": "，第 {n} 页",
     },
 }
 
@@ -101,6 +100,5 @@ def _told(message: Message, text: str) -> Message:
 
 def _block(one: ExportedCitation, lang: Lang) -> str:
     """A passage as a search gives it to a model."""
-    page = _SAID[lang]["page"].format(n=one.page) if one.page is not None else ""
     heading = f"{harmless(one.heading)}\n" if one.heading else ""
-    return f"[{one.number}] ({harmless(one.document)}{page})\n{heading}{harmless(one.text)}"
+    return f"[{one.number}] ({harmless(where_cited(one, lang))})\n{heading}{harmless(one.text)}"

@@ -18,7 +18,9 @@ from core.export.html_style import PRINTED, SCREEN, hash_of
 from core.export.markdown import LABELS, about
 from core.export.prose_html import Prose
 from core.export.turns import MARK
+from core.export.where_cited import where_cited
 from core.messages.message import FUNCTION
+from core.rag.document import numbered_as
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -32,20 +34,22 @@ if TYPE_CHECKING:
 MORE: Final[Mapping[Lang, Mapping[str, str]]] = {
     "en": {
         "evidence": "Evidence",
-        "cited_from": "{document}, page {n}",
         "picture": "Picture",
         "from_web": "{alt} (a picture on {host})",
         "made": "Nothing is fetched from the network. Replies can be wrong.",
         "no_page": "The page itself is not here.",
+        "no_slide": "The slide itself is not here.",
+        "no_sheet": "The sheet itself is not here.",
         "list": "{n} conversations",
     },
     "zh": {
         "evidence": "依据",
-        "cited_from": "{document}，第 {n} 页",
         "picture": "图片",
         "from_web": "{alt}（{host} 上的图片）",
         "made": "不会从网络获取任何内容。回答可能有误。",
         "no_page": "此处没有这一页的图像。",
+        "no_slide": "此处没有这张幻灯片的图像。",
+        "no_sheet": "此处没有这个工作表的图像。",
         "list": "{n} 个对话",
     },
 }
@@ -244,11 +248,10 @@ class HtmlWriter:
             source: The address of that picture.
         """
         first, words = cited[0].citation, self._words
-        where = _text(first.document)
-        if first.page is not None:
-            where = _text(words["cited_from"].format(document=first.document, n=first.page))
+        where = _text(where_cited(first, self._lang))
         sheet = self._sheet(cited, pages, picture, source) if picture is not None else ""
-        told = "" if picture is not None or first.page is None else f'<p class="note">{_text(words["no_page"])}</p>'
+        missing = _text(words[f"no_{numbered_as(first.document)}"])
+        told = "" if picture is not None or first.page is None else f'<p class="note">{missing}</p>'
         items = "".join(map(self._passage, cited))
         return f'<section class="page"><h3>{where}</h3>{sheet}{told}<ol>{items}</ol></section>\n'
 

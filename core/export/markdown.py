@@ -7,8 +7,8 @@ import re
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from core.export.turns import MARK
+from core.export.where_cited import place_in_words
 from core.messages.message import FUNCTION
-from core.rag.document import numbered_as
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -44,9 +44,6 @@ LABELS: Final[Mapping[Lang, Mapping[str, str]]] = {
         "audio": "Sound",
         "video": "Video",
         "bytes": "{n} bytes",
-        "page": "page {n}",
-        "slide": "slide {n}",
-        "sheet": "sheet {n}",
         "waiting": "not over yet",
         "asked": "waits to be allowed",
         "done": "done",
@@ -85,9 +82,6 @@ LABELS: Final[Mapping[Lang, Mapping[str, str]]] = {
         "audio": "音频",
         "video": "视频",
         "bytes": "{n} 字节",
-        "page": "第 {n} 页",
-        "slide": "第 {n} 张幻灯片",
-        "sheet": "第 {n} 个工作表",
         "waiting": "尚未结束",
         "asked": "等待许可",
         "done": "完成",
@@ -301,6 +295,7 @@ class MarkdownWriter:
 
     def __init__(self, files: Mapping[str, ExportedFile], lang: Lang = "en") -> None:
         self._files = files
+        self._lang: Lang = lang
         self._words = LABELS[lang]
         self._notes = 0
 
@@ -372,9 +367,8 @@ class MarkdownWriter:
         return "".join(f"[^{notes[number]}]" for number in numbers)
 
     def _note(self, one: ExportedCitation, note: int) -> str:
-        kind = numbered_as(one.document)
-        is_titled = kind == "sheet" and one.heading  # a sheet is known by its title, and nobody counts them
-        page = f", {self._words[kind].format(n=one.page)}" if one.page is not None and not is_titled else ""
+        place = place_in_words(one, self._lang)
+        page = f", {place}" if place else ""
         where = f", {_link(one.url)}" if one.url else ""
         heading = f", {plain(one.heading)}" if one.heading else ""
         text = one.text if len(one.text) <= _LONGEST_PASSAGE else f"{one.text[:_LONGEST_PASSAGE]}…"

@@ -129,6 +129,25 @@ def test_where_the_document_is_gone_the_passage_is_there_all_the_same() -> None:
     assert "<img" not in text
 
 
+def test_a_sheet_and_a_slide_are_called_so_beside_their_passages_and_a_sheet_by_its_title() -> None:
+    def beside(lang: str, **about: Any) -> str:
+        passage = ExportedCitation(number=1, document_id="d1", text="Ink", cited=True, **about)
+        text = written(
+            turn("assistant", Message("assistant", "So [1]."), citations=(passage,)), lang=lang, picture=False
+        )
+        heading = re.search(r'<section class="page"><h3>(.*?)</h3><p class="note">(.*?)</p>', text)
+        assert heading is not None
+        return " | ".join(heading.groups())
+
+    orders, talk = {"document": "orders.xlsx", "page": 2}, {"document": "talk.pptx", "page": 3, "heading": "Plan"}
+    assert beside("en", **orders, heading="Paper") == "orders.xlsx, Paper | The sheet itself is not here."
+    assert beside("en", **orders) == "orders.xlsx, sheet 2 | The sheet itself is not here."
+    assert beside("en", **talk) == "talk.pptx, slide 3 | The slide itself is not here."
+    assert beside("zh", **orders, heading="Paper") == "orders.xlsx，Paper | 此处没有这个工作表的图像。"
+    assert beside("zh", **orders) == "orders.xlsx，第 2 个工作表 | 此处没有这个工作表的图像。"
+    assert beside("zh", **talk) == "talk.pptx，第 3 张幻灯片 | 此处没有这张幻灯片的图像。"
+
+
 def test_nothing_can_run_or_be_fetched() -> None:
     text = written(turn("user", Message("user", "Hello")))
     policy = re.findall(r'http-equiv="Content-Security-Policy" content="([^"]+)"', text)
