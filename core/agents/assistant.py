@@ -19,6 +19,7 @@ from urllib.parse import unquote, urlsplit
 from core.agents.basic import FnCallAgent
 from core.agents.conversation import append_system, this_turn
 from core.agents.file_library import FileLibrary, conversation_files, read_files
+from core.agents.named_files import within
 from core.agents.read_documents import ReadDocuments
 from core.agents.retrieval import Finder, Material, is_of_files, is_small_talk, is_sum, material, stands_alone
 from core.agents.search_query import KeywordQuery, standalone_question, with_earlier_questions
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Sequence
 
     from core.agents.file_library import Fates
+    from core.agents.named_files import Within
     from core.agents.tools import GivenTool
     from core.languages import Lang
     from core.llm.open_model import GivenModel
@@ -291,11 +293,12 @@ class Assistant(FnCallAgent):
             if lost:
                 attached = partial(_all_of, library, documents, lost)
         fits = self._fits_whole(messages)
-        finder = self._finder(messages, library, documents, lang, fits, attached)
+        place = await within(last_question(messages), library, documents, attached)
+        finder = self._finder(messages, library, place, lang, fits)
         ask = self._search(finder, unread)
-        queries = {} if small else await self._queries(library, documents)
+        queries = {} if small else await self._queries(library, place.documents)
         tools: dict[str, BaseTool] = {**queries, **self.function_map, ask.name: ask}
-        read = await self._reading(library, documents, fits, unread, attached)
+        read = await self._reading(library, place.documents, fits, unread, place.attached)
         if read is not None:
             tools[read.name] = read
         loop = self._loop(tools, list(self.function_map) if small else None)
@@ -362,19 +365,19 @@ class Assistant(FnCallAgent):
         self,
         messages: list[Message],
         library: Library,
-        documents: Collection[str],
+        place: Within,
         lang: Lang,
         fits: int,
-        attached: Callable[[], Awaitable[Sequence[Attached]]] | None,
     ) -> Finder:
         """What finds passages for this reply.
 
         Args:
+            place: What is searched.
             fits: Tokens of documents that are given whole where the question is about all of them.
-            attached: Tells of all files, where some are not in the library.
         """
         model, question = self._model(), last_question(messages)
-        return Finder(library, documents, model, self._rag, self._words, lang, question, attached, fits)
+        known = (self._words, lang, question, place.attached, fits)
+        return Finder(library, place.documents, model, self._rag, *known, only=place.only)
 
     def _search(self, finder: Finder, unread: Sequence[str] = ()) -> AskDocuments:
         """The tool that finds passages for this reply.
@@ -393,6 +396,7 @@ class Assistant(FnCallAgent):
             coverage=lambda: finder.coverage,
             whole=lambda: finder.whole,
             unread=unread,
+            only=finder.only,
             pictures=sight.beside if model.support_multimodal_input else None,
         )
 
@@ -427,7 +431,7 @@ class Assistant(FnCallAgent):
             return None
         query = await self._query(messages, lang)
         small, talk = self._model().small, is_small_talk(question)
-        search = OpeningCall(name, {"query": query}, quiet=talk, told_if_empty=not small)
+        search = OpeningCall(name, {"query": query}, quiet=talk, told_if_empty=not small or bool(finder.only))
         if read is None or talk or await finder.counts() or not await read.is_needed(question):
             return search
         return OpeningCall(read.name, {"question": question}, asks=True, otherwise=search)

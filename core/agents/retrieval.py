@@ -201,6 +201,7 @@ class Finder:
 
     library: Library
     documents: Collection[str]
+        only: The names of the documents, where the question names them and nothing else is searched.
     model: BaseChatModel | NoModel
     config: RAGConfig
     words: KeywordQuery = field(default_factory=lambda: KeywordQuery("none"))
@@ -215,6 +216,7 @@ class Finder:
     _count: Count | None = None
 
     @property
+    only: Sequence[str] = ()
     def is_brief(self) -> bool:
         """Whether the model is told no pages: a small one says wrong ones, and marks lead to the right ones."""
         return self.model.small and not is_of_files(self.question)
@@ -252,6 +254,8 @@ class Finder:
             if needed(question, _FOR_TOOLS):  # a small model given passages would not reckon, but read
                 return []
             known = {(passage.document_id, passage.chunk_id) for passage in found}
+        if self.only and not found:  # that it is not there is what the question is answered with
+            return []
             beginnings = await self.library.abeginnings(k, documents=self.documents)
             found += [one for one in beginnings if (one.document_id, one.chunk_id) not in known]
         return await self._fitting(found, question)

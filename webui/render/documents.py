@@ -221,6 +221,12 @@ def partly_read_notes(parts: Sequence[Mapping[str, Any]], words: Words) -> str:
     return "\n\n".join(lines)
 
 
+def named_note(names: Sequence[Any], words: Words) -> str:
+    """The note that an answer rests on the files alone that its question names."""
+    said = words("reading.named", names=words("lang.comma").join(map(str, names)))
+    return f'<p class="p-note">{escaped(said)}</p>'
+
+
 def _read_part(part: Mapping[str, Any], words: Words) -> str:
     first, last = _number(part, "first"), _number(part, "last")
     key = f"reading.read_{part.get('of', 'page')}" + ("" if last > first else "_one")

@@ -11,7 +11,7 @@ from core.runs.reply import CallBlock, ItemBlock, ReasoningBlock, TextBlock
 from webui.render.calls import CallDrawing, adjacent_calls
 from webui.render.citations import beyond_html, cite_marks, claim_notes, claims_summary, computed_html
 from webui.render.coverage import coverage_line, coverage_note
-from webui.render.documents import item_html, missing_notes, partly_read_notes, waiting_line
+from webui.render.documents import item_html, missing_notes, named_note, partly_read_notes, waiting_line
 from webui.render.entries import bubble, inside_bubble, message_entry, speaker, time_html
 from webui.render.judging import judging_html
 from webui.render.markdown import markdown
@@ -398,6 +398,9 @@ class _Drawing:
         parts = [part for one in together for part in _search_extra(one, "read")]
         if parts:
             entries.append(_placed(partly_read_notes(parts, self.words), parent))
+        named = next((names for one in together if (names := _search_extra(one, "only"))), None)
+        if named and not any(_search_extra(one, "only") for one in reply.blocks[:at]):
+            entries.append(_placed(named_note(named, self.words), parent))
         return after
 
     def _inner(self, call: CallBlock, parent: str) -> list[Entry]:
@@ -456,11 +459,11 @@ def _left_out(block: Block) -> list[dict[str, Any]]:
     return _search_extra(block, "left_out")
 
 
-def _search_extra(block: Block, what: str) -> list[dict[str, Any]]:
+def _search_extra(block: Block, what: str) -> list[Any]:
     """A list in the extra data of a search."""
     result = block.result if isinstance(block, CallBlock) and block.name == _SEARCH else None
     found: object = (result.extra or {}).get(what) if result is not None else None
-    return cast("list[dict[str, Any]]", found) if isinstance(found, list) else []
+    return cast("list[Any]", found) if isinstance(found, list) else []
 
 
 def _is_users_turn(text: str) -> bool:

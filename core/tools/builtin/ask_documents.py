@@ -24,6 +24,18 @@ _NOTHING = {
     "words.",
     "zh": "文档中没有匹配的段落。请说明文档中没有相关内容，或换个说法再查。",
 }
+_ONLY = {
+    "en": "The question names {names}, so nothing else was searched. If the answer is not there, say that it is not in "
+    "{names}.",
+    "zh": "问题点名了 {names}，因此没有搜索其他文件。如果其中没有答案，请说明 {names} 中没有相关内容。",
+}
+_NOTHING_IN = {
+    "en": "No passage of {names} matches. The question names {names}, so nothing else was searched. Say that it is not "
+    "in {names}, or search again with other words.",
+    "zh": "{names} 中没有匹配的段落。问题点名了 {names}，因此没有搜索其他文件。请说明 {names} 中没有相关内容，"
+    "或换个说法再查。",
+}
+_AND = {"en": (", ", " and "), "zh": ("、", "和")}
 _READ = {
     "en": ("Only the beginning was read: {parts}. Say so.", "{name}, {of}s {first}–{last} of {total}", "; "),
     "zh": ("只读了开头部分：{parts}。请在回答中说明。", "{name} 第 {first}–{last}{of}，共 {total}{of}", "；"),
@@ -70,6 +82,7 @@ class AskDocuments(BaseTool):
         coverage: How much the passages found last are of all that was asked about, where they are that.
         whole: Whether the passages found last are all of the documents.
         unread: A sentence for each document that holds no text, for `extra`.
+        only: The names of the documents, where the question names them and nothing else is searched.
         pictures: Chooses pictures that go with passages, for a model that sees: takes the passages, the query, the
             first number, the language and whether the passages are all of the documents; gives what is told of them,
             and the pictures for `extra`.
@@ -96,6 +109,7 @@ class AskDocuments(BaseTool):
         coverage: Callable[[], Coverage | None] | None = None,
         whole: Callable[[], bool] = bool,
         unread: Sequence[str] = (),
+        only: Sequence[str] = (),
         pictures: Callable[..., Awaitable[tuple[str, list[dict[str, Any]]]]] | None = None,
     ) -> None:
         super().__init__(cfg)
@@ -104,7 +118,9 @@ class AskDocuments(BaseTool):
         self._read = read
         self._coverage = coverage
         self._whole = whole
+        self._only = only
         self._unread: dict[str, Any] = {UNREAD: list(unread)} if unread else {}
+        self._always: dict[str, Any] = {**self._unread, **({"only": list(only)} if only else {})}
         self._pictures = pictures
         self._k = int(self.cfg.get("k", 5))
         self._notice = bool(self.cfg.get("notice", True))
@@ -116,8 +132,9 @@ class AskDocuments(BaseTool):
         """Search. Where nothing is found the result says so, and its `extra` has `nothing_found`.
 
         What could not be searched then is in `unsearched` of it, and what was read where only beginnings were in
-        `read`. `whole` is in it where the passages are all of the documents. `pictures` of it names those that go with
-        the passages, and a passage whose figure or page the model is shown has `seen`.
+        `read`. `only` has the names of the documents, where the question names them. `all_documents` is in it where the
+        passages are all that there is. `pictures` of it names those that go with the passages, and a passage whose
+        figure or page the model is shown has `seen`.
 
         Args:
             params: `{"query": ...}`.
@@ -148,20 +165,29 @@ class AskDocuments(BaseTool):
         parts = self._read() if self._read is not None else ()
         if parts and self._notice:
             text = f"{text}\n{_told(parts, language)}"
-        extra = {**self._unread, **({"read": [asdict(part) for part in parts]} if parts else {})}
+        if self._only:
+            text = f"{text}\n{_ONLY[language].format(names=_together(self._only, language))}"
+        extra = {**self._always, **({"read": [asdict(part) for part in parts]} if parts else {})}
         if shown:
             text, extra["pictures"] = f"{text}\n{told}", shown
         if self._coverage is not None and (coverage := self._coverage()) is not None:
             extra[EXTRA] = coverage.as_dict()
-        if whole:
+        if whole and not self._only:
             extra["all_documents"] = True  # the same for each question: `documents_first` looks for it
         return ToolResult(text, passages=rows, extra=extra)
 
     async def _nothing(self, lang: Lang) -> ToolResult:
         """That nothing was found; that there is nothing only where everything was searched."""
         files = [one for one in await self._unsearched() if not one.is_whole] if self._unsearched is not None else []
-        extra = {**self._unread, **({"unsearched": [one.as_dict() for one in files]} if files else {})}
-        return ToolResult(unfinished(files, lang) or _NOTHING[lang], extra={"nothing_found": True, **extra})
+        extra = {**self._always, **({"unsearched": [one.as_dict() for one in files]} if files else {})}
+        nothing = _NOTHING_IN[lang].format(names=_together(self._only, lang)) if self._only else _NOTHING[lang]
+        return ToolResult(unfinished(files, lang) or nothing, extra={"nothing_found": True, **extra})
+
+
+def _together(names: Sequence[str], lang: Lang) -> str:
+    between, last = _AND[lang]
+    *others, final = map(harmless, names)
+    return f"{between.join(others)}{last}{final}" if others else final
 
 
 def _told(parts: Sequence[ReadPart], lang: Lang) -> str:

@@ -279,6 +279,13 @@ def test_an_answer_says_what_was_read_of_long_documents() -> None:
     assert text.index("Read for this answer") < text.index("Herons.")
 
 
+def test_an_answer_says_once_that_it_rests_on_the_files_alone_that_its_question_names() -> None:
+    text = reply_after(only=["notes.md", "report.pdf"])
+    assert text.count("Searched in notes.md, report.pdf alone, which the question names.") == 1
+    assert text.index("Searched in notes.md") < text.index("Herons.")
+    assert "which the question names" not in reply_after()
+
+
 def test_an_answer_says_that_search_by_meaning_was_not_finished() -> None:
     text = reply_after(left_out=[{"name": "notes.md", "status": "preparing", "pages": 0, "total": 71}])
     assert "Search by meaning is not ready yet: it covered 0 of the 71 passages of notes.md." in text
