@@ -24,7 +24,7 @@ from core.rag.counted import Count, counted
 from core.rag.coverage import covered
 from core.rag.document import numbered_as
 from core.rag.row_questions import may_ask_rows
-from core.rag.scope import scope_of
+from core.rag.scope import is_of_topic, scope_of
 from core.rag.search.terms import terms
 from core.tools.builtin.ask_documents import ReadPart
 
@@ -108,7 +108,11 @@ def is_sum(question: str) -> bool:
 
 def stands_alone(question: str) -> bool:
     """Whether it is clear without earlier questions though it has few content words: a greeting, a summary, a sum."""
-    return is_small_talk(question) or bool(_OVERVIEW.search(question) or needed(question, _FOR_TOOLS))
+    return is_small_talk(question) or _is_overview(question) or bool(needed(question, _FOR_TOOLS))
+
+
+def _is_overview(question: str) -> bool:
+    return bool(_OVERVIEW.search(question)) or is_of_topic(question)
 
 
 class NoModel:
@@ -197,11 +201,11 @@ class Finder:
         read: After a search that returned only the beginnings of documents: which parts they are.
         coverage: After a search that returned all that the question is about: how much that was.
         whole: Whether the last search gave all of the documents.
+        only: The names of the documents, where the question names them and nothing else is searched.
     """
 
     library: Library
     documents: Collection[str]
-        only: The names of the documents, where the question names them and nothing else is searched.
     model: BaseChatModel | NoModel
     config: RAGConfig
     words: KeywordQuery = field(default_factory=lambda: KeywordQuery("none"))
@@ -212,11 +216,11 @@ class Finder:
     read: Sequence[ReadPart] = ()
     coverage: Coverage | None = None
     whole: bool = False
+    only: Sequence[str] = ()
     _searches: int = 0
     _count: Count | None = None
 
     @property
-    only: Sequence[str] = ()
     def is_brief(self) -> bool:
         """Whether the model is told no pages: a small one says wrong ones, and marks lead to the right ones."""
         return self.model.small and not is_of_files(self.question)
@@ -244,18 +248,18 @@ class Finder:
             return whole
         if is_first and (part := await self._part()):
             return part
-        if _OVERVIEW.search(question):
+        if _is_overview(question):
             return await self._beginnings(k)
         found = await self._found(question, k, is_first=is_first)
         if named := await asyncio.to_thread(self._named, question):
             known = {(one.document_id, one.chunk_id) for one in named}
             found = [*named, *(one for one in found if (one.document_id, one.chunk_id) not in known)]
+        if self.only and not found:  # that it is not there is what the question is answered with
+            return []
         if self.model.small and not _cover(question, found):
             if needed(question, _FOR_TOOLS):  # a small model given passages would not reckon, but read
                 return []
             known = {(passage.document_id, passage.chunk_id) for passage in found}
-        if self.only and not found:  # that it is not there is what the question is answered with
-            return []
             beginnings = await self.library.abeginnings(k, documents=self.documents)
             found += [one for one in beginnings if (one.document_id, one.chunk_id) not in known]
         return await self._fitting(found, question)

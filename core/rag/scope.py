@@ -62,14 +62,25 @@ class Scope:
 
 def scope_of(question: str) -> Scope:
     """What the question needs, by its words."""
-    text = " ".join((question if len(question) <= 2 * _SEEN else f"{question[:_SEEN]} {question[-_SEEN:]}").split())
+    text = _looked_at(question)
+    plain = _says("plain", text)
+    if _says("topic", text):
+        return Scope("whole", None, plain)
     if _says("files", text):
         return Scope("files")
-    plain = _says("plain", text)
     lists = not plain and _says("listing", text) and not _says("retells", text)
     if part := _part_in(text, asks_for_all=_is_whole(text)):
         return Scope("part", part, plain, lists)
     return Scope("whole", None, plain, lists) if _is_whole(text) else Scope(lists=lists)
+
+
+def is_of_topic(question: str) -> bool:
+    """Whether it asks what the documents are about altogether: how they begin says that, too."""
+    return _says("topic", _looked_at(question))
+
+
+def _looked_at(question: str) -> str:
+    return " ".join((question if len(question) <= 2 * _SEEN else f"{question[:_SEEN]} {question[-_SEEN:]}").split())
 
 
 def passages_in(part: Part, passages: Sequence[Passage]) -> list[Passage]:
@@ -252,7 +263,7 @@ def _says(name: str, text: str) -> bool:
 @cache
 def _rule(name: str) -> re.Pattern[str]:
     lines = "|".join(_lines()[name].split("\n"))
-    for word in ("things", "asking"):
+    for word in ("things", "asking", "sachen", "choses", "cosas"):
         lines = lines.replace(f"<{word}>", f"(?:{'|'.join(_lines()[word].split(chr(10)))})")
     return re.compile(lines, re.IGNORECASE)
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from bench.scopes import LEAST, accuracy, questions
 from core.rag.document import Passage
-from core.rag.scope import Part, passages_in, scope_of
+from core.rag.scope import Part, is_of_topic, passages_in, scope_of
 
 
 def passage(page: int | None, heading: str = "", document: str = "a.pdf") -> Passage:
@@ -113,3 +113,29 @@ def test_whatever_is_asked_it_needs_something(question: str) -> None:
 def test_what_is_pasted_into_a_question_does_not_hide_what_is_asked() -> None:
     assert scope_of(f"Summarise this document.\n\n{'The tide rises. ' * 40_000}").need == "whole"
     assert scope_of(f"{'The tide rises. ' * 40_000}\n\nList every deadline in the contract.").need == "whole"
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "What is the main topic of these documents?",
+        "worum geht es in diesen Dateien",
+        "Was ist das Hauptthema dieser Dokumente?",
+        "De quoi parlent ces documents ?",
+        "¿De qué tratan estos archivos?",
+        "这些文件的主题是什么",
+        "这几份文件主要讲的是什么？",
+    ],
+)
+def test_what_documents_are_about_altogether_needs_all_of_them(question: str) -> None:
+    assert scope_of(question).need == "whole"
+    assert is_of_topic(question)
+
+
+@pytest.mark.parametrize(
+    "question",
+    ["What is the main topic of the meeting on May 3?", "Worum geht es in Klausel 4?", "会议的主题是什么？"],
+)
+def test_what_something_in_them_is_about_does_not(question: str) -> None:
+    assert scope_of(question).need == "passage"
+    assert not is_of_topic(question)
