@@ -52,7 +52,7 @@ async def within(
     files = [one for one in await attached() if one.status != "untaken"] if attached is not None else []
     called = [(one.id, one.name) for one in there if one.id in wanted]
     called += [(one.library_id, one.name) for one in files if one.library_id in wanted]
-    names = {name for _, name in called} | {one.name for one in files}
+    names = frozenset([*(name for _, name in called), *(one.name for one in files)])
     named = files_named(question, names) if len(names) > 1 else frozenset[str]()
     if not named or named == names:
         return everything

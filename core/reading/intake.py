@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from core.rag.document import Document
     from core.rag.grown.making import VectorJobs
     from core.rag.library import Library
+    from core.rag.unread_parts import UnreadParts
     from core.runs.lease import Sharing
     from core.storage.base import DocumentRecord, FileRecord
     from core.storage.files import FileStore
@@ -403,7 +404,8 @@ class Intake:
             raise DocumentError(f"{record.name} has no text.", key=document.note or "document_no_text")
         if not known:
             self.preparing.watch(record.owner_id, record.id, document.id)
-        return outcome.read(document, record.name, job.progress, known=known)
+        unread = await self._unread_parts(record.owner_id, document)
+        return outcome.read(document, record.name, job.progress, known=known, unread=unread)
 
     async def _heard(self, job: ReadingJob, file: FileRecord, sound: Path) -> dict[str, Any]:
         """Take the transcript of a recording in, as what its document says. Others are read meanwhile."""
@@ -446,6 +448,18 @@ class Intake:
                 if error.details.get("asks"):
                     error.words_key = _ASKED
                 raise
+
+    async def _unread_parts(self, owner: str, document: Document) -> UnreadParts | None:
+        """The files in an archive or a letter that could not be read."""
+        from core.rag.unread_parts import PARTS_UNREAD, unread_parts  # brings the document readers with it
+
+        if document.note != PARTS_UNREAD:
+            return None
+        try:
+            async with self._index(owner) as library:
+                return await asyncio.to_thread(unread_parts, library, document.id)
+        except StorageError:  # that there are any is said all the same
+            return None
 
     async def _fetched(self, job: ReadingJob, link: Path) -> DocumentRecord:
         """What stands at the address that a link names; from now on the link's file is what was found there.

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from core.rag.document import Document
     from core.rag.library import Library
+    from core.rag.unread_parts import UnreadParts
     from core.storage.base import DocumentRecord, FileRecord
     from core.storage.readings import Unread
     from core.storage.stores import OwnerStores
@@ -31,7 +32,14 @@ FOUND = ("ready", "stopped")
 _PASSING = frozenset({"document_id", "fetching", "row", "rows"})  # of no interest afterwards
 
 
-def read(document: Document, name: str, progress: ReadingProgress | None, *, known: bool) -> dict[str, Any]:
+def read(
+    document: Document,
+    name: str,
+    progress: ReadingProgress | None,
+    *,
+    known: bool,
+    unread: UnreadParts | None = None,
+) -> dict[str, Any]:
     """Of a document that was read, to its end or until somebody stopped it.
 
     Args:
@@ -39,6 +47,7 @@ def read(document: Document, name: str, progress: ReadingProgress | None, *, kno
         name: What its owner calls it.
         progress: How far it came.
         known: Nothing had to be read: the same bytes were there.
+        unread: Files in it that could not be read, as far as they are known.
     """
     if document.status == "stopped":
         return {"status": "cancelled", "library_id": document.id, "facts": facts_of(progress)}
@@ -55,7 +64,10 @@ def read(document: Document, name: str, progress: ReadingProgress | None, *, kno
     facts = {**(facts_of(told) or {}), **({"known": True} if known else {})}
     ready: dict[str, Any] = {"status": "ready", "library_id": document.id, "pages": document.pages, "facts": facts}
     if document.note:
-        noted = DocumentError(f"{name}: {document.note}.", key=document.note, name=name)
+        parts: dict[str, Any] = {}
+        if unread is not None and unread.names:
+            parts = {"files": [*unread.names], "more": unread.more}
+        noted = DocumentError(f"{name}: {document.note}.", key=document.note, name=name, **parts)
         ready["error"] = as_dict(noted)
     return ready
 

@@ -107,11 +107,11 @@ def media_type_of_head(head: bytes, name: str) -> str:
         head: Its first 64 KiB.
     """
     suffix = PurePosixPath(name).suffix.lower()
+    if head.startswith(_ZIP):  # before what is in it: a PDF may be its first file
+        return "application/zip"
     # Readers accept a PDF that begins late; a text that only speaks of one does not start so early.
     if b"%PDF-" in head[:1024]:
         return "application/pdf"
-    if head.startswith(_ZIP):
-        return "application/zip"
     if head.startswith(b"\x1aE\xdf\xa3"):
         # A browser's recordings of sound and of pictures begin alike; the tracks' names tell them apart.
         return "audio/webm" if b"A_" in head and b"V_" not in head else "video/webm"

@@ -128,8 +128,9 @@ _LISTED: Mapping[str, str] = {
         core.workspace.joining: Belongings.*
         core.people.people: People.* new_person
         core.people.groups: Groups.*
-        core.rag.joined: Lot.* JoinedLibrary.* _JoinedPages.* _JoinedTables.* _JoinedContext.*
-        core.rag.called: name_here
+        core.rag.joined: Lot.* Lots.* JoinedLibrary.* _JoinedPages.* _JoinedTables.* _JoinedContext.*
+        core.rag.called: name_here passage_here
+        core.agents.named_files: within
         core.workspace.lent: LentShelf.*
         core.agents.seeing: Sight.beside
         core.agents.senses: Senses.*

@@ -30,6 +30,8 @@ _ACCEPTED: Final = re.compile(rf"\s*({'|'.join(LANGUAGES)})\b[^;]*(?:;\s*q=([^;]
 _DRIVER: Final = re.compile(r"(bubblewrap|landlock|docker|runsc|auto): (.*)", re.DOTALL)
 _BETWEEN_DRIVERS: Final = re.compile(r"; (?=(?:bubblewrap|landlock|docker|runsc|auto): )")
 
+_NAMED: Final = 3  # files that a sentence names; others are counted
+
 
 class _Table(NamedTuple):
     """A language as its file has it."""
@@ -102,14 +104,23 @@ class Words:
             key = "model_said_error"
         if key == "document_not_what_it_says" and details.get("kind") and details.get("promised"):
             key = "document_is_another_kind"
+        blanks = {name: str(value) for name, value in details.items()}
+        if key == "document_parts_unread" and details.get("files"):
+            key, blanks["files"], blanks["n"] = self._unread_parts(details)
         if f"error.{key}" not in self:
             key = "unexpected"
-        blanks = {name: str(value) for name, value in details.items()}
         blanks["install"] = self.install(blanks.get("extra") or ("ocr" if key == "document_scanned" else ""))
         if key == "sandbox_off":
             blanks["reason"] = self.sandbox(blanks.get("reason", ""))
         remedy = f"error.{key}.do"
         return self(f"error.{key}", **blanks), self(remedy, **blanks) if remedy in self else ""
+
+    def _unread_parts(self, details: Mapping[str, Any]) -> tuple[str, str, str]:
+        """The sentence on files within a document that were not read, the first of their names, and how many more."""
+        files, more = [str(one) for one in details["files"]], details.get("more")
+        n = max(0, len(files) - _NAMED) + (more if isinstance(more, int) else 0)
+        said = "document_parts_unread_more" if n else "document_parts_unread_named"
+        return said, self("lang.comma").join(files[:_NAMED]), str(n)
 
     def install(self, extra: str) -> str:
         """How an extra is installed, as a clause: in a checkout's folder, or anywhere."""

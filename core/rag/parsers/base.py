@@ -190,3 +190,8 @@ def is_ideograph(letter: str) -> bool:
         or 0xFF00 <= code <= 0xFFEF  # full-width forms
         or 0x20000 <= code <= 0x3FFFF
     )
+
+
+def is_pdf(head: bytes) -> bool:
+    """Whether a file begins as a PDF does; an archive may begin with one that is in it."""
+    return b"%PDF-" in head[:1024] and not head.startswith(b"PK\x03\x04")

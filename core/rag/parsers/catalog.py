@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from core.errors import BrokenDocumentError, LockedDocumentError, UnsupportedFormatError
-from core.rag.parsers.base import Parser, ending
+from core.rag.parsers.base import Parser, ending, is_pdf
 from core.rag.parsers.compound import SIGNATURE
 from core.registry import Entry, Registry
 
@@ -130,7 +130,7 @@ def parser_for(name: str, head: bytes, pdf_reader: str = "pymupdf") -> tuple[str
             "The file asks for a password.", hint="Give its password, or save a copy without one.", asks=True
         )
     promised = _PROMISES.get(ending(name), "")
-    for parser in PARSERS if kind in _READ or b"%PDF-" in head[:1024] else ():
+    for parser in PARSERS if kind in _READ or is_pdf(head) else ():
         media_type = PARSER_REGISTRY[parser]().accepts(name, head)
         if (media_type.startswith("text/") and promised in _NO_TEXT) or (media_type.startswith("image/") and promised):
             break
@@ -157,7 +157,7 @@ def decryptor_of(head: bytes, pdf_reader: str = "pymupdf") -> str:
     """The module that decrypts such a file, or "" if none does; `head` and `pdf_reader` as above."""
     if head.startswith(SIGNATURE):
         return "core.rag.parsers.office_encryption"
-    return PDF_READERS[pdf_reader][1] if b"%PDF-" in head[:1024] else ""
+    return PDF_READERS[pdf_reader][1] if is_pdf(head) else ""
 
 
 def _not_what_it_says(promised: str, kind: str) -> BrokenDocumentError:

@@ -22,8 +22,11 @@ MOST_BYTES = 50 * 1024 * 1024
 """Of one of them."""
 _DEEPEST = 2  # a letter in an archive in an archive is read, what is attached to it is not
 _LONGEST_NAME = 200
-# Why a file was not read: in both languages, since it stands in the document, and documents are read in either.
-_REASONS = {
+# In both languages, since it stands in the document, and documents are read in either.
+NOT_READ = "Not read: {}. 未读取：{}。"
+"""What stands in place of a file that was not read."""
+NOT_READ_BEYOND = "Not read: {rest} more files, beyond the first {most}. 未读取：其余 {rest} 个文件。"
+REASONS = {
     "locked": ("it is protected by a password", "有密码保护"),
     "unsupported": ("files of this kind are not read", "不支持这种格式"),
     "large": ("it is too large", "文件太大"),
@@ -32,6 +35,7 @@ _REASONS = {
     "broken": ("it is damaged", "文件已损坏"),
     "words": ("its words cannot be recognised here", "此处无法识别其中的文字"),
 }
+"""Why a file was not read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,11 +80,11 @@ def parts(files: Iterable[File], options: ParseOptions, title: str = "") -> Iter
             reason = _reason(error)
         if reason:
             left_out += 1
-            yield Block("paragraph", "Not read: {}. 未读取：{}。".format(*_REASONS[reason]))
+            yield Block("paragraph", NOT_READ.format(*REASONS[reason]))
     if rest:
         left_out += rest
         yield Block("heading", "…", level=1)
-        yield Block("paragraph", f"Not read: {rest} more files, beyond the first {MOST}. 未读取：其余 {rest} 个文件。")
+        yield Block("paragraph", NOT_READ_BEYOND.format(rest=rest, most=MOST))
     if left_out or is_damaged:
         yield About(title=title, damaged=is_damaged, left_out=left_out)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from core.errors import BrokenDocumentError
 from core.rag.document import About, Block, PageShape, union
 from core.rag.parsers import ocr, pdf_figures, pdf_mupdf, pdf_xfa
-from core.rag.parsers.base import PLAIN, Found, ParseOptions, Scanned, clean
+from core.rag.parsers.base import PLAIN, Found, ParseOptions, Scanned, clean, is_pdf
 from core.rag.parsers.figure_pictures import MOST_READ
 from core.rag.parsers.pdf_forms import with_fields
 from core.rag.parsers.pdf_layout import in_columns, top_down
@@ -42,7 +42,7 @@ class PdfParser:
 
     def accepts(self, name: str, head: bytes) -> str:  # noqa: ARG002 - the bytes say it all
         """The signature `%PDF-` is in the first kilobyte; mail programs put things before it."""
-        return "application/pdf" if b"%PDF-" in head[:1024] else ""
+        return "application/pdf" if is_pdf(head) else ""
 
     def parse(self, path: Path, name: str, options: ParseOptions = PLAIN) -> Iterator[Found]:  # noqa: ARG002 - all are asked alike
         """Every page's shape, then its blocks. A page that cannot be read counts, but has no text.
