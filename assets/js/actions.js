@@ -15,6 +15,7 @@ import { fold } from './keeping.js';
 import { lendFrom } from './lending.js';
 import { openLibraries } from './libraries.js';
 import { tryAgain } from './list.js';
+import { foldFiles } from './many_files.js';
 import { openModels } from './models.js';
 import { openPalette } from './palette.js';
 import { larger, occurrence, stay, unfold, whole } from './paper.js';
@@ -129,6 +130,7 @@ const LINKS = {
   footback: (id, link) => toFoot(link, 'foot', id),
   copy: (_, link) => copyMessage(link),
   pasted: showPasted,
+  files: (_, link) => foldFiles(link),
   long: (_, link) => link.closest('.prose').querySelector('.p-long').classList.toggle('p-folded'),
   cancel: (id) => ask({ do: 'cancel', id }),
   inside: (id) => { evidence(true); ask({ do: 'inside', id }); },

@@ -12,6 +12,7 @@ import { start as connection } from './connection.js';
 import { start as editing } from './editing.js';
 import { start as focus } from './focus.js';
 import { start as folds } from './folds.js';
+import { start as manyFiles } from './many_files.js';
 import { start as framed } from './framed.js';
 import { start as goingBack } from './going_back.js';
 import { start as history } from './history.js';
@@ -52,7 +53,7 @@ import { start as takingOver } from './taking_over.js';
 import { start as viewport } from './viewport.js';
 import { start as waiting } from './waiting.js';
 
-for (const start of [holding, bus, dictation, choices, selecting, takingOver, goingBack, places, demo, framed, paper, list, history, keeping, bringing, queue, pressing, actions, keys, folds, editing, pasting, approval, mentions, prompts, composer, connection, focus, meter, microphone, reading, rows, scrolling, selection, speech, tables, tabs, waiting, commands, jump, settings, code, side, viewport, notices, pictures, choosing, steering, standing, stopping, offline]) {
+for (const start of [holding, bus, dictation, choices, selecting, takingOver, goingBack, places, demo, framed, paper, list, history, keeping, bringing, queue, pressing, actions, keys, folds, manyFiles, editing, pasting, approval, mentions, prompts, composer, connection, focus, meter, microphone, reading, rows, scrolling, selection, speech, tables, tabs, waiting, commands, jump, settings, code, side, viewport, notices, pictures, choosing, steering, standing, stopping, offline]) {
   // What a browser refuses one part keeps no other from beginning.
   try { start(); } catch (error) { reportError(error); }
 }

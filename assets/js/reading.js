@@ -1,7 +1,7 @@
 // Cards of documents are drawn anew while these are read: a press and the keyboard's place outlive that.
 import { keepFocus } from './focus.js';
 
-const LINKS = '#chat :is(.p-doc, .p-wait-read) a.p-do';
+const LINKS = '#chat :is(.p-doc, .p-wait-read, .p-many) a.p-do';
 let held = '';      // the address of the link that the keyboard is on
 let leaving = 0;
 let pressed = null; // the link that the mouse went down on

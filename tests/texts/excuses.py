@@ -131,6 +131,7 @@ _LISTED: Mapping[str, str] = {
         core.rag.joined: Lot.* Lots.* JoinedLibrary.* _JoinedPages.* _JoinedTables.* _JoinedContext.*
         core.rag.called: name_here passage_here
         core.agents.named_files: within
+        webui.render.many_files: files_html
         core.workspace.lent: LentShelf.*
         core.agents.seeing: Sight.beside
         core.agents.senses: Senses.*

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, cast
 from core.runs.reply import CallBlock, ItemBlock
 from core.storage.base import file_ids
 from webui.render.comparing import between, column
-from webui.render.documents import DocumentState, Waiting, file_id, in_stead, item_html, state_line
+from webui.render.documents import DocumentState, Waiting, file_id, in_stead, state_line
 from webui.render.entries import message_entry, time_html
 from webui.render.judging import Judging
+from webui.render.many_files import files_html
 from webui.render.markdown import markdown
 from webui.render.markup import escaped, invisible_in, verbatim
 from webui.render.reply import reply_entries
@@ -246,7 +247,7 @@ def question_entry(
         versions: Markup of the links to its other versions.
         formatted: Whether its Markdown is shown as what it means.
     """
-    parts = [_files(part, words, documents) for part in message.parts]
+    parts = [_files(part, message.id, words, documents) for part in message.parts]
     text = "\n\n".join(part.get_text_content() for part in message.parts)
     text = text if text.strip() else ""
     acts = ["edit", "copy", "fork"] if len(text) <= LONGEST_QUESTION else ["copy", "fork"]
@@ -295,14 +296,13 @@ def _beside(act: str, message_id: str, words: Words) -> str:
     )
 
 
-def _files(part: Message, words: Words, documents: Mapping[str, DocumentState]) -> str:
+def _files(part: Message, message_id: str, words: Words, documents: Mapping[str, DocumentState]) -> str:
     items = [item for item in part.items if item.type != "text"]
     if not items:
         return ""
     known = cast("list[dict[str, Any]]", (part.extra or {}).get("files") or [])
     about = {str(file.get("id")): file for file in known}
-    chips = [item_html(item, about.get(file_id(item), {}), words, documents.get(file_id(item))) for item in items]
-    return f'<div class="p-files">{"".join(chips)}</div>'
+    return files_html(items, about, message_id, words, documents)
 
 
 def _troubles(message: StoredMessage, words: Words, documents: Mapping[str, DocumentState]) -> list[str]:

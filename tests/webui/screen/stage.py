@@ -40,7 +40,14 @@ from core.storage.space import UsedSpace
 from core.tools.owner_notes import Note
 from core.workspace.queue import Waiting
 from tests.webui.lists import listed
-from tests.webui.screen import agents_scenes, calls_scenes, page_scenes, prose_scenes, steering_scenes
+from tests.webui.screen import (
+    agents_scenes,
+    calls_scenes,
+    many_files_scenes,
+    page_scenes,
+    prose_scenes,
+    steering_scenes,
+)
 from webui.auth import Cookies
 from webui.bundles import assets_folder
 from webui.handlers.act import FORMER
@@ -200,7 +207,7 @@ SCENES["long-line"] = _answered  # a long title, a library and a long name of a 
 LONG_TITLE = "Notes on the deductible of the household insurance"
 LONG_MODEL = "Qwen2.5-Coder 14B Instruct, built in"
 SCENES |= {"passing": lambda: ([], {}), "passed": _answered}  # a temporary conversation, before and after a question
-SCENES |= agents_scenes.SCENES | prose_scenes.SCENES | page_scenes.SCENES
+SCENES |= agents_scenes.SCENES | prose_scenes.SCENES | page_scenes.SCENES | many_files_scenes.SCENES
 
 
 def service(name: str, label: str, place: str, about: str = "", **more: Any) -> dict[str, Any]:
@@ -330,9 +337,11 @@ class Stage:
         versions, two = VERSIONS if scene == "versions" else None, scene.startswith("compared")
         beside = page_scenes.second(over=scene == "compared-over") if two else None
         formatted = scene == "formatted"
+        documents = many_files_scenes.documents() if scene in many_files_scenes.SCENES else ()
         chat, _ = conversation_entries(
-            thread, replies, words=words, versions=versions, cast=cast, compared=beside, formatted=formatted
-        )
+            thread, replies, words=words, versions=versions, cast=cast, compared=beside, formatted=formatted,
+            documents=documents, readings=many_files_scenes.READINGS,
+        )  # fmt: skip
         now = time.time()
         conversations = [
             ConversationRecord("conv", "o", "About <b>it</b>", now, now),

@@ -1,0 +1,88 @@
+"""Many files of one question: one group of narrow rows that unfolds, and pictures as small ones."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Final
+
+from webui.render.documents import document_card, file_id, item_html
+from webui.render.markup import escaped
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from core.messages.content import ContentItem
+    from webui.render.documents import DocumentState
+    from webui.words import Words
+
+MOST: Final = 6
+"""Files of a question that are shown as cards; more of them become a group."""
+_FIRST: Final = 3  # rows of a group that are in sight while it is folded
+
+
+def files_html(
+    items: Sequence[ContentItem],
+    about: Mapping[str, Mapping[str, Any]],
+    message_id: str,
+    words: Words,
+    documents: Mapping[str, DocumentState],
+) -> str:
+    """Markup for the files of a question, pictures first where there are many.
+
+    Args:
+        about: `name` and `media_type` of each, by the id of the stored file.
+        documents: Documents of the conversation, by the file they come from.
+    """
+
+    def shown(item: ContentItem) -> str:
+        stored = file_id(item)
+        return item_html(item, about.get(stored, {}), words, documents.get(stored))
+
+    if len(items) <= MOST:
+        return f'<div class="p-files">{"".join(map(shown, items))}</div>'
+    pictures = [item for item in items if item.type == "image"]
+    are_small = len(pictures) > MOST
+    rows = [item for item in items if item.type == "file" or (are_small and file_id(item) in documents)]
+    others = [item for item in items if item.type != "file" and not (are_small and item.type == "image")]
+    small = "".join(item_html(item, about.get(file_id(item), {}), words) for item in pictures) if are_small else ""
+    if len(rows) <= MOST:
+        others, rows = [*others, *(item for item in rows if item.type == "file")], []
+    parts = [
+        f'<div class="p-files p-small-pics">{small}</div>' if small else "",
+        f'<div class="p-files">{"".join(map(shown, others))}</div>' if others else "",
+    ]
+    if rows:
+        states = [documents.get(file_id(item)) for item in rows]
+        each = [_row(item, about, words, state) for item, state in zip(rows, states, strict=True)]
+        parts.append(_group(each, [one for one in states if one is not None], message_id, words))
+    return "".join(parts)
+
+
+def _row(
+    item: ContentItem, about: Mapping[str, Mapping[str, Any]], words: Words, document: DocumentState | None
+) -> str:
+    stored = file_id(item)
+    if document is None:
+        return item_html(item, about.get(stored, {}), words)
+    return document_card(document, f".{item.value}", words)
+
+
+def _group(rows: Sequence[str], states: Sequence[DocumentState], message_id: str, words: Words) -> str:
+    to, rest = f"#do-files-{escaped(message_id)}", len(rows) - _FIRST
+    count, more = escaped(words("many.files", n=len(rows))), escaped(words("many.more", n=rest))
+    head = f'<a class="p-do p-many-fold" role="button" aria-expanded="false" href="{to}"><span>{count}</span></a>'
+    return (
+        f'<div class="p-files"><div class="p-many"><p class="p-many-head">{head}{_summary(states, words)}</p>'
+        f'<div class="p-rows">{"".join(rows[:_FIRST])}</div><div class="p-rows p-rest">{"".join(rows[_FIRST:])}</div>'
+        f'<p class="p-many-more"><a class="p-do" role="button" href="{to}">{more}</a></p></div></div>'
+    )
+
+
+def _summary(states: Sequence[DocumentState], words: Words) -> str:
+    """How many of them are still being read, and how many were not; empty where all were read."""
+    counted = Counter(state.record.status for state in states)
+    shapes = {"reading": "p-run", "failed": "p-bad", "cancelled": "p-off"}
+    told = [(shape, words(f"many.{status}", n=counted[status])) for status, shape in shapes.items() if counted[status]]
+    return "".join(
+        f'<span class="p-kind"><span class="p-st {shape}"></span>{escaped(text)}</span>' for shape, text in told
+    )
