@@ -33,7 +33,7 @@ from core.messages.content import ContentItem
 from core.messages.message import ASSISTANT, FUNCTION, SYSTEM, USER, Message
 from core.rag.attached import Attached, in_library, listed, without_text
 from core.rag.config import RAGConfig
-from core.rag.in_stead import is_told_without
+from core.rag.in_stead import question_in
 from core.tools.base import files_of
 from core.tools.builtin.ask_documents import AskDocuments
 from core.tools.run_state import state_of
@@ -495,8 +495,7 @@ def _said(messages: Iterable[Message]) -> int:
 def last_question(messages: list[Message]) -> str:
     """The text of the user's last message, without what stands in it for files that have none."""
     last = next((message for message in reversed(messages) if message.role == USER), None)
-    texts = [item.text for item in last.items if item.text] if last else []
-    return "\n".join(text for text in texts if not is_told_without(text)).strip()
+    return question_in("\n".join(item.text for item in last.items if item.text)).strip() if last else ""
 
 
 def _without_old_passages(messages: list[Message], found: int) -> list[Message]:

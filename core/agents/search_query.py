@@ -14,6 +14,7 @@ from core.errors import ParlourError
 from core.messages.json_text import read_object
 from core.messages.message import ASSISTANT, USER, Message
 from core.rag.citations import numbered
+from core.rag.in_stead import question_in
 from core.rag.prose import ideographs
 from core.rag.search.terms import terms
 
@@ -62,7 +63,8 @@ def with_earlier_questions(messages: Sequence[Message]) -> list[str]:
     Args:
         messages: The conversation, the question last.
     """
-    questions = [text for message in messages if message.role == USER and (text := message.get_text_content().strip())]
+    told = [question_in(message.get_text_content()).strip() for message in messages if message.role == USER]
+    questions = [text for text in told if text]
     if not questions:
         return []
     at = len(questions) - 1

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from core.languages import Lang
 
 Sense: TypeAlias = Literal["picture", "sound", "video"]
+NoText: TypeAlias = Literal["nothing", "coming", "unread"]
+"""Nothing was found in a file, its text is still being made, or nobody reads it."""
 
 _IN_STEAD: Final[Mapping[Lang, Mapping[Sense, str]]] = {
     "en": {
@@ -30,7 +32,7 @@ _IN_STEAD: Final[Mapping[Lang, Mapping[Sense, str]]] = {
         "没有画面和声音；必要时请说明。",
     },
 }
-_WITHOUT: Final[Mapping[Lang, Mapping[Literal["nothing", "coming"], Mapping[Sense, str]]]] = {
+_WITHOUT: Final[Mapping[Lang, Mapping[NoText, Mapping[Sense, str]]]] = {
     "en": {
         "nothing": {
             "picture": "[picture {name}: you do not see it, and no text was recognised in it; say so if it matters]",
@@ -44,6 +46,11 @@ _WITHOUT: Final[Mapping[Lang, Mapping[Literal["nothing", "coming"], Mapping[Sens
             "sound": "[recording {name}: you do not hear it, and its transcript is still being made; say so]",
             "video": "[video {name}: you do not watch it, and the transcript of its sound is still being made; say so]",
         },
+        "unread": {
+            "picture": "[picture {name}: you cannot take it in; say so if it matters]",
+            "sound": "[sound {name}: you cannot take it in; say so if it matters]",
+            "video": "[video {name}: you cannot take it in; say so if it matters]",
+        },
     },
     "zh": {
         "nothing": {
@@ -55,6 +62,11 @@ _WITHOUT: Final[Mapping[Lang, Mapping[Literal["nothing", "coming"], Mapping[Sens
             "picture": "[图片 {name}：你看不到它，其中的文字仍在识别；请说明]",
             "sound": "[录音 {name}：你听不到它，转写仍在进行；请说明]",
             "video": "[视频 {name}：你看不到它，其声音的转写仍在进行；请说明]",
+        },
+        "unread": {
+            "picture": "[图片 {name}：你无法接收它；必要时请说明]",
+            "sound": "[录音 {name}：你无法接收它；必要时请说明]",
+            "video": "[视频 {name}：你无法接收它；必要时请说明]",
         },
     },
 }
@@ -77,7 +89,7 @@ def told_in_stead(files: Sequence[tuple[str, Sense]], lang: Lang) -> str:
     return "\n".join(lines)
 
 
-def told_without(name: str, sense: Sense, stead: Literal["nothing", "coming"], lang: Lang) -> str:
+def told_without(name: str, sense: Sense, stead: NoText, lang: Lang) -> str:
     """What stands in a message for a file of which there is no text, or none yet."""
     return _WITHOUT[lang][stead][sense].format(name=_plain(name))
 
@@ -85,6 +97,13 @@ def told_without(name: str, sense: Sense, stead: Literal["nothing", "coming"], l
 def is_told_without(text: str) -> bool:
     """Whether a text is what `told_without` makes, and none of a person's question."""
     return any(text.startswith(before) and text.endswith(after) for before, after in _AROUND_NAMES)
+
+
+def question_in(text: str) -> str:
+    """The text of a question, without the lines that stand in it for files."""
+    if "[" not in text:  # nearly always
+        return text
+    return "\n".join(line for line in text.split("\n") if not is_told_without(line))
 
 
 def _plain(name: str) -> str:

@@ -253,8 +253,8 @@ def _local(
     kind = kind_of(file)
     if kind != "document" and stead is not None and stead != "text":
         return ContentItem(text=told_without(file.name, kind, stead, lang))
-    if not takes(model, kind):
-        return ContentItem(text=f"[{kind} {file.name}: you cannot take it in; say so if it matters]")
+    if kind != "document" and not takes(model, kind):
+        return ContentItem(text=told_without(file.name, kind, "unread", lang))
     return ContentItem(**{item.type: str(path)})
 
 

@@ -231,7 +231,8 @@ def test_a_reply_goes_on_when_the_worker_that_writes_it_is_killed_in_the_middle_
         (writes,) = [one for one in workers if one.process is not None and holds(postgres, one.process.pid)]
         writes.kill()
         began = time.monotonic()
-        until(lambda: any(one.process is not None and holds(postgres, one.process.pid) for one in workers))
+        while not any(one.process is not None and holds(postgres, one.process.pid) for one in workers):
+            assert words_of(page), "what there was stays in sight meanwhile"
         assert time.monotonic() - began < 15
         writes.start()
         words = words_of(page)
