@@ -19,7 +19,7 @@ export const isReplying = () => status()?.state === 'running' || performance.now
 // Whether there was one: it is stopped as by its button.
 export function stopReply() {
   if (!isReplying()) return false;
-  if (status().state === 'running') press();
+  if (status()?.state === 'running') press();  // nothing is known of it before the first frame
   else wished = true;
   return true;
 }

@@ -101,11 +101,17 @@ def test_a_reply_is_stopped_before_a_panel_that_nobody_is_in_is_closed(show: Sho
     assert stage.stops == 1
 
 
-def test_a_reply_that_has_not_begun_is_stopped_as_soon_as_it_is_there(show: Show, stage: Stage) -> None:
+@pytest.mark.parametrize("is_known", [True, False], ids=["", "before the page knows its state"])
+def test_a_reply_that_has_not_begun_is_stopped_as_soon_as_it_is_there(
+    show: Show, stage: Stage, *, is_known: bool
+) -> None:
     page = show("answered")
     steer(page)
+    if not is_known:
+        page.evaluate("delete document.querySelector('#status [data-state]').dataset.lang")
     begins = """() => {
         const status = document.querySelector('#status [data-state]');
+        status.dataset.lang = 'en';
         status.dataset.state = 'running';
         status.append('');
     }"""
