@@ -51,7 +51,7 @@ from core.rag.parsers.parts import File
 from core.rag.parsers.pdf_page import Field, Line
 from core.rag.places import units_of
 from core.rag.question_tokens import Vocabulary
-from core.rag.row_questions import Condition
+from core.rag.row_conditions import Condition
 from core.rag.scope import Part
 from core.rag.tables.query import Named, Source
 from core.rag.tables.store import Column, Table

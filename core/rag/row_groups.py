@@ -1,0 +1,90 @@
+# ruff: noqa: S608 - every name and text in a query is quoted, and the query is checked to be one SELECT
+"""Counts and figures for each value of a column: "6 rows by status: closed: 3, open: 2, pending: 1."."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from core.rag.row_computing import AGGREGATES
+from core.rag.row_values import are_apart, are_groups, labelled, valued
+from core.rag.tables.store import quoted
+from core.rag.tables.subjects import is_name
+from core.rag.tables.wording import WORDS, body, called_in, line, number_of, written
+
+if TYPE_CHECKING:
+    from core.rag.document import Passage
+    from core.rag.row_computing import Computing
+    from core.rag.row_questions import RowQuestion
+    from core.rag.tables.query import Answer
+    from core.rag.tables.store import Column
+
+_MOST_VALUES: Final = 12  # by which rows are counted
+
+
+def by_values(over: Computing, asked: RowQuestion, column: Column, where: str) -> Passage | None:
+    """How many rows there are for each value of a column."""
+    table, words = over.named.table, WORDS[over.lang]
+    if asked.bare and not all(map(is_name, table.columns)):
+        return None  # "how many per region" may mean what a column of numbers says
+    if not over.is_each_a_row(asked, where):
+        return None
+    answer = _in_groups(over, column, "count(*)", where)
+    if answer is None or (column.kind == "date" and not are_groups(column, [value for value, _ in answer.rows])):
+        return None
+    each = [words["value"].format(value=labelled(value, column), n=f"{n:,}") for value, n in answer.rows]
+    text = words["held_each_value" if asked.conditions else "each_value"].format(
+        table=called_in(over.named, over.lang).strip(),
+        rows=number_of("row", body(table), over.lang),
+        some=f"{sum(n for _, n in answer.rows):,}",
+        where=over.where(asked.conditions),
+        column=line(column.name),
+        each=words["between"].join(each),
+    )
+    return over.cited(answer, text, ", ".join(f"{n:,}" for _, n in answer.rows))
+
+
+def _in_groups(over: Computing, by: Column, told: str, where: str) -> Answer | None:
+    """What is told of the rows of each value of a column; `None` where these leave a doubt, or are too many."""
+    if by.strays or not over.is_filled(by):
+        return None
+    name = quoted(by.name)
+    answer = over.ask(
+        f"SELECT {name} AS said, {told} FROM {over.source} WHERE {where} GROUP BY {name} ORDER BY 2 DESC, {name}"
+    )
+    if not 0 < answer.total <= _MOST_VALUES or len(answer.sources) != answer.total:
+        return None
+    return answer if are_apart([str(value) for value, *_ in answer.rows]) else None
+
+
+def figures_by_values(over: Computing, asked: RowQuestion, column: Column, by: Column, where: str) -> Passage | None:
+    """A figure of a column for each value of another one."""
+    if not over.has_figure(asked, column, where) or is_name(column):
+        return None
+    name = quoted(column.name)
+    answer = _in_groups(over, by, f"{AGGREGATES[asked.asks]}({name}), count({name}), count(*)", where)
+    if answer is None or not any(some for _, _, some, _ in answer.rows):
+        return None
+    if not are_groups(by, [value for value, *_ in answer.rows]):
+        return None
+    if asked.asks != "sum" and all(rows == 1 for *_, rows in answer.rows):
+        return None  # each value is that of one row: the figure of all of them may be meant
+    table, words = over.named.table, WORDS[over.lang]
+    rows = number_of("row", body(table), over.lang)
+    held = sum(n for *_, n in answer.rows)
+    each = [
+        words["value_blank" if some < n else "value"].format(
+            value=labelled(value, by),
+            n=valued(figure, column) if some else words["no_number"],
+            blank=f"{n - some:,}",
+        )
+        for value, figure, some, n in answer.rows
+    ]
+    text = words["each_figure"].format(
+        table=called_in(over.named, over.lang).strip(),
+        figure=words[asked.asks],
+        column=line(column.name),
+        by=line(by.name),
+        each=words["between"].join(each),
+        rows=over.those(f"{held:,}", rows, asked) if asked.conditions else rows,
+    )
+    return over.cited(answer, text, ", ".join(written(figure) for _, figure, some, _ in answer.rows if some))

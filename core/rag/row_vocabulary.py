@@ -1,0 +1,89 @@
+# ruff: noqa: S608 - every name and text in a query is quoted, and the query is checked to be one SELECT
+"""What a table is called and holds, as far as it stands in a question."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from core.errors import ToolError
+from core.rag.count_questions import plain_name
+from core.rag.question_tokens import Vocabulary
+from core.rag.row_values import quoted_text
+from core.rag.tables.query import FOLD, folded
+from core.rag.tables.store import quoted
+from core.rag.tables.subjects import forms_of, names_of, subjects_of, titles_of, without_key
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from core.rag.tables.query import Answer, Named
+
+_LONGEST_VALUE: Final = 80  # letters of a cell that a question may name
+_AT_ONCE: Final = 18  # columns of texts that one query looks through
+_AGAIN: Final = re.compile(r"(.+)_\d+", re.DOTALL)  # the second column of one head has a number behind it
+
+
+def vocabulary(named: Named, tables: Sequence[Named], question: str, ask: Callable[[str], Answer]) -> Vocabulary:
+    """What a table is called and holds, as far as it stands in the question. Raises BadArgumentsError, ToolError."""
+    columns: dict[str, list[int]] = {}
+    heads = {column.name.casefold() for column in named.table.columns}
+    for at, column in enumerate(named.table.columns):
+        names = _spoken(plain_name(column.name))
+        if (again := _AGAIN.fullmatch(column.name)) and again[1].casefold() in heads:
+            names |= _spoken(plain_name(again[1]))  # two columns have this head: neither is meant by it alone
+        if column.letter:
+            letter = column.letter.casefold()
+            names |= {f"column {letter}", f"{letter}列", f"{letter} 列"}
+        for name in names:
+            columns.setdefault(name, []).append(at)
+    for at, column in enumerate(named.table.columns):
+        for name in _spoken(plain_name(column.name.rpartition(" / ")[2])) - set(columns):
+            columns.setdefault(name, []).append(at)
+    sheets = [one for one in tables if one.table.sheet]
+    called = titles_of(named.table) | names_of(named.document)
+    if named.table.sheet:
+        called |= subjects_of(named, sheets)
+    subjects = frozenset(form for name in called for form in _spoken(name))
+    exact = set(columns)
+    for at, column in enumerate(named.table.columns):
+        for name in _spoken(without_key(plain_name(column.name))) - subjects - exact:
+            columns.setdefault(name, []).append(at)
+    return Vocabulary(
+        {name: tuple(at) for name, at in columns.items() if name},
+        [column.kind for column in named.table.columns],
+        [column.unit for column in named.table.columns],
+        _values(named, question, ask),
+        subjects,
+    )
+
+
+def _spoken(name: str) -> set[str]:
+    """A name and its plural or singular."""
+    if not name:
+        return set()
+    found = {name, *forms_of(name)}
+    if name[-1].isascii() and name[-1].isalpha():
+        found |= {f"{name}s", f"{name[:-1]}ies"} if name.endswith("y") else {f"{name}s"}
+    return found
+
+
+def _values(named: Named, question: str, ask: Callable[[str], Answer]) -> dict[str, dict[int, tuple[str, ...]]]:
+    """The texts of cells that stand in the question: each with its columns, and there with its spellings."""
+    texts = [(at, one) for at, one in enumerate(named.table.columns) if one.kind == "text"]
+    said = quoted_text(folded(question))
+    found: dict[str, dict[int, tuple[str, ...]]] = {}
+    for first in range(0, len(texts), _AT_ONCE):
+        each = [
+            f"SELECT DISTINCT {at} AS at, {(name := quoted(column.name))} AS said FROM {quoted(named.name)} "
+            f"WHERE NOT _total AND length({name}) <= {_LONGEST_VALUE} AND instr({said}, {FOLD}({name}))"
+            for at, column in texts[first : first + _AT_ONCE]
+        ]
+        answer = ask(" UNION ALL ".join(each))
+        if answer.total > len(answer.rows):
+            raise ToolError("Too many cells stand in the question.")
+        for at, value in answer.rows:
+            name = plain_name(folded(str(value)))
+            spelled = found.setdefault(name, {})
+            spelled[at] = (*spelled.get(at, ()), str(value))
+    return found
