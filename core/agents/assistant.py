@@ -22,7 +22,7 @@ from core.agents.file_library import FileLibrary, conversation_files, read_files
 from core.agents.named_files import within
 from core.agents.read_documents import ReadDocuments
 from core.agents.retrieval import Finder, Material, is_of_files, is_small_talk, is_sum, material, stands_alone
-from core.agents.search_query import KeywordQuery, standalone_question, with_earlier_questions
+from core.agents.search_query import KeywordQuery, earlier_questions, standalone_question, with_earlier_questions
 from core.agents.seeing import SeeingModel, Sight
 from core.agents.senses import Senses, transcriber_of
 from core.agents.tool_loop import MOST_MODEL_CALLS, OpeningCall, ToolLoop
@@ -377,7 +377,8 @@ class Assistant(FnCallAgent):
         """
         model, question = self._model(), last_question(messages)
         known = (self._words, lang, question, place.attached, fits)
-        return Finder(library, place.documents, model, self._rag, *known, only=place.only)
+        earlier = earlier_questions(messages)
+        return Finder(library, place.documents, model, self._rag, *known, only=place.only, earlier=earlier)
 
     def _search(self, finder: Finder, unread: Sequence[str] = ()) -> AskDocuments:
         """The tool that finds passages for this reply.

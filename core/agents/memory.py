@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from core.agents.base import Agent
 from core.agents.file_library import FileLibrary, conversation_files, read_files
 from core.agents.retrieval import Finder, NoModel
-from core.agents.search_query import KeywordQuery, with_earlier_questions
+from core.agents.search_query import KeywordQuery, earlier_questions, with_earlier_questions
 from core.messages.events import MessageFinished, MessageStarted, TextDelta
 from core.rag.config import RAGConfig
 from core.tools.run_state import state_of
@@ -85,7 +85,8 @@ class Memory(Agent):
         if not questions or not documents:
             return []
         model = self.llm or NoModel()
-        finder = Finder(library, documents, model, self._rag, self._words, lang, questions[-1])
+        earlier = earlier_questions(messages)
+        finder = Finder(library, documents, model, self._rag, self._words, lang, questions[-1], earlier=earlier)
         return await finder.find(" ".join(questions), self._rag.top_k)
 
     def _by_document(self, passages: Sequence[Passage]) -> list[dict[str, Any]]:

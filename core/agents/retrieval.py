@@ -19,11 +19,9 @@ from core.llm.picture_tokens import picture_tokens
 from core.llm.tokens import estimate_tokens
 from core.rag.attached import in_library, with_meaning
 from core.rag.citations import numbered
-from core.rag.count_questions import may_count
-from core.rag.counted import Count, counted
+from core.rag.counted import Count, counted, may_be_counted
 from core.rag.coverage import covered
 from core.rag.document import numbered_as
-from core.rag.row_questions import may_ask_rows
 from core.rag.scope import is_of_topic, scope_of
 from core.rag.search.terms import terms
 from core.tools.builtin.ask_documents import ReadPart
@@ -196,6 +194,7 @@ class Finder:
         words: Asks the model for keywords, if the config says so.
         lang: The language of that prompt.
         question: The user's last question, unchanged; "" where it is unknown.
+        earlier: The questions before it, oldest first: "and in the West?" asks what the one before it asked.
         attached: Returns the conversation's files, with those that are not in the library yet.
         fits: Tokens of documents that the model surely sees whole: so many are given where the question is about all.
         read: After a search that returned only the beginnings of documents: which parts they are.
@@ -217,6 +216,7 @@ class Finder:
     coverage: Coverage | None = None
     whole: bool = False
     only: Sequence[str] = ()
+    earlier: Sequence[str] = ()
     _searches: int = 0
     _count: Count | None = None
 
@@ -271,14 +271,15 @@ class Finder:
     async def _counted(self) -> Count:
         """How many rows or pages there are, where the question asks for that; it is found out once."""
         if self._count is None:
-            may = may_count(self.question) or may_ask_rows(self.question)
+            may = may_be_counted(self.question, self.earlier)
             self._count = await self._counted_now() if may else Count()
         return self._count
 
     async def _counted_now(self) -> Count:
         gone = threading.Event()
         try:
-            return await asyncio.to_thread(counted, self.library, self.documents, self.question, self.lang, gone.is_set)
+            told = partial(counted, self.library, self.documents, self.question, self.lang, gone.is_set, self.earlier)
+            return await asyncio.to_thread(told)
         except (DocumentError, NoSpaceError, StorageError):  # what words find is an answer, or says what is wrong
             return Count()
         finally:

@@ -75,6 +75,15 @@ def with_earlier_questions(messages: Sequence[Message]) -> list[str]:
     return together
 
 
+def earlier_questions(messages: Sequence[Message]) -> list[str]:
+    """The questions before the last one, oldest first, each in full.
+
+    Args:
+        messages: The conversation, the question last.
+    """
+    return [text for message in messages if message.role == USER and (text := message.get_text_content().strip())][:-1]
+
+
 def is_follow_up(question: str) -> bool:
     """Whether the question has too few content words to be searched for alone."""
     if len(question) > _LONGEST:

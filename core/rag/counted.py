@@ -10,8 +10,9 @@ from core.errors import BadArgumentsError, ToolError
 from core.rag.count_questions import count_question, figure_question, may_count, plain_name
 from core.rag.document import Passage, numbered_as
 from core.rag.page_content import kind_of
+from core.rag.row_follow_ups import goes_on, gone_on, refers_back
 from core.rag.row_questions import may_ask_rows
-from core.rag.rows_told import rows_told
+from core.rag.rows_told import rows_told, whole_question
 from core.rag.tables.store import quoted
 from core.rag.tables.subjects import (
     adds_up,
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
 
 _MOST: Final = 6  # documents of which something is said: more would say what nobody asked for
 _MOST_VALUES: Final = 4_000  # cells of a table that may stand in a question
+_MOST_BEFORE: Final = 3  # questions of which a later one may speak
 _MOST_NAMED: Final = 20  # tables of a document that are told by their names
 
 
@@ -65,12 +67,26 @@ class Count:
     alone: bool = False
 
 
+def may_be_counted(question: str, earlier: Sequence[str] = ()) -> bool:
+    """Whether it is worth looking into documents for what a question counts or sums.
+
+    Args:
+        earlier: The questions before it, oldest first.
+    """
+    return _may_ask(question) or _may_ask(gone_on(question, earlier)[0])
+
+
+def _may_ask(question: str) -> bool:
+    return may_count(question) or may_ask_rows(question)
+
+
 def counted(
     library: Library,
     documents: Collection[str],
     question: str,
     lang: Lang = "en",
     stopped: Callable[[], bool] | None = None,
+    earlier: Sequence[str] = (),
 ) -> Count:
     """What a question counts or sums, under conditions or none; nothing where it asks otherwise, or it is not sure.
 
@@ -80,24 +96,34 @@ def counted(
         documents: Ids; what is not read to its end is left out.
         lang: The language of the sentences.
         stopped: As of `Tables.of`.
+        earlier: The questions before it, oldest first: "and in the West?" asks what the one before it asked.
 
     Raises:
         DocumentError: `stopped` said so.
         NoSpaceError: The disk is full.
         StorageError: The library cannot be read.
     """
-    if not may_count(question) and not may_ask_rows(question):
+    if not may_be_counted(question, earlier):
         return Count()
     wanted = set(documents)
     there = [one for one in library.documents() if one.id in wanted and one.status == "ready"]
     sheets = [one.id for one in there if one.tables]
+    ids = [one.id for one in there]
+    whole = ""
+    if goes_on(question):
+        tables = library.tables.of(sheets, stopped) if sheets else []
+        whole = whole_question(question, earlier, tables, partial(library.tables.ask, ids, most=_MOST_VALUES))
+    if whole:
+        question = whole
+    elif refers_back(question) and any(_may_ask(one) for one in earlier[-_MOST_BEFORE:]):
+        return Count()  # "how many of these orders are open?"
     headings = library.headings(sheets) if sheets else {}
     titles = [heading.text for found in headings.values() for heading in found]
     names = {*titles, *(name for one in there for name in names_of(one.name))}
     found = _all_counted(library, there, question, names, headings, lang, stopped)
     if found.passages or not sheets or not may_ask_rows(question):
         return found
-    tables, ids = library.tables.of(sheets, stopped), [one.id for one in there]
+    tables = library.tables.of(sheets, stopped)
     told = rows_told(question, tables, partial(library.tables.ask, ids, most=_MOST_VALUES), lang)
     return Count(tuple(told), alone=all(_is_sheet(one) for one in there))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from core.rag.count_questions import plain_name
 from core.rag.question_words import Token, lexicon, longest_word
@@ -13,6 +13,7 @@ from core.rag.tables.values import iso_date, read_number, unit_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+Spellings: TypeAlias = tuple[str | int | float, ...]
 YEARS: Final = range(1900, 2100)
 LONGEST: Final = 240  # letters of a question that is looked at
 AND: Final = "&"
@@ -30,6 +31,8 @@ class Vocabulary:
         values: The texts that stand in columns of texts, as names are compared, each with its columns and there with
             its spellings.
         subjects: What a row or the table is called.
+        flags: Columns that hold yes and no alone, each with the spellings of both.
+        flag_names: What is said of a row where such a column says yes, "returned".
     """
 
     columns: Mapping[str, tuple[int, ...]]
@@ -39,6 +42,8 @@ class Vocabulary:
         default_factory=dict[str, "Mapping[int, tuple[str, ...]]"]
     )
     subjects: frozenset[str] = frozenset()
+    flags: Mapping[int, tuple[Spellings, Spellings]] = field(default_factory=dict[int, "tuple[Spellings, Spellings]"])
+    flag_names: frozenset[str] = frozenset()
 
     def holds(self, value: str) -> tuple[int, ...]:
         """The columns in which a value stands."""

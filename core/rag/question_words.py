@@ -47,7 +47,8 @@ class Token:
 _ENGLISH: Final = """
 count|how many, how many of the, number of, the number of, total number of, the total number of, count of, count, \
 count the, count all
-share|percentage of, percent of, share of, proportion of, % of, which percentage of, which share of, which proportion of
+share|percentage, percent, percentage of, percent of, share of, proportion of, % of, which percentage of, \
+which share of, which proportion of
 figure sum|sum of, total of, sum, total, add up, sum up, total up
 figure average|average of, average, mean, mean of, average value of
 figure median|median of, median
@@ -67,8 +68,9 @@ compare >=|at least, >=, ≥, no less than, not less than, since, on or after, g
 compare <=|at most, <=, ≤, no more than, not more than, up to, on or before, less than or equal to
 or_more >=|or more, and more, or higher, or above
 or_more <=|or less, or fewer, or lower, or below
-not|is not, isn't, are not, aren't, was not, !=, ≠, <>, not equal to, is not equal to, other than, is other than
-is|is, are, was, were, =, ==, equals, equal to, is equal to, is set to
+not|is not, isn't, are not, aren't, was not, !=, ≠, <>, not equal to, is not equal to, other than, is other than, \
+not, were not, weren't, wasn't, aren't, have not been, haven't been, has not been, hasn't been, have not, has not
+is|is, are, was, were, have been, has been, =, ==, equals, equal to, is equal to, is set to
 between|between
 to|to
 each|per, by, for each, for each of the, for every, in each, in every, of each, each, grouped by, by each, split by, \
@@ -76,11 +78,12 @@ broken down by
 contains|contains, contain, containing, that contains, includes
 and|and, and also, and whose, ",", as well as
 filler|the, a, an, of, in, on, for, from, with, where, whose, that, which have, which has, having, have, has, had, \
-there, what, what's, what is, what are, do, does, did, \
+are there, is there, was there, were there, there are, there is, there were, there was, \
+what, what's, what is, what are, do, does, did, \
 all, my, our, this, these, please, tell me, tell me the, give me, \
 calculate, compute, find, value, values, column, table, sheet, file, spreadsheet, 's, at, by value, their, its, it, \
 show, how much, how high is, how large is, you, can you, could you, me, show me, within, among, data, altogether, \
-in total, in all, were there, recorded, listed, and the
+in total, in all, recorded, listed, and the
 owned highest|with the highest, with the largest, with the biggest, with the greatest, with the most, with the maximum
 owned lowest|with the lowest, with the smallest, with the least, with the fewest, with the minimum
 """
@@ -110,7 +113,7 @@ or_more >=|以上, 及以上, 或以上
 or_more <=|以下, 及以下, 或以下
 or_more >|之后
 or_more <|之前
-not|不是, 不为, 不等于, 并非
+not|不是, 不为, 不等于, 并非, 没有, 没, 未, 未被, 没有被
 is|是, 为, 等于, 属于
 to|到, 至
 between|之间

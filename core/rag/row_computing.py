@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,7 +14,7 @@ from core.rag.row_values import literal, of_dates, quoted_text, valued
 from core.rag.tables.cited import passage_of
 from core.rag.tables.query import FOLD, folded
 from core.rag.tables.store import quoted
-from core.rag.tables.subjects import CURRENCY, adds_up, forms_of, is_figure_of, is_name, key_of
+from core.rag.tables.subjects import CURRENCY, PERIOD, adds_up, forms_of, is_figure_of, is_name, key_of
 from core.rag.tables.wording import WORDS, line, passage_at
 
 if TYPE_CHECKING:
@@ -31,6 +32,10 @@ AGGREGATES: Final[Mapping[str, str]] = {
     "sum": "sum", "average": "avg", "median": "median", "highest": "max", "lowest": "min",
     "row_highest": "max", "row_lowest": "min",
 }  # fmt: skip
+_MONEY: Final = re.compile(  # nobody asks how many of these there are
+    r"\b(?:amounts?|prices?|costs?|revenues?|turnover|values?|fees?|tax|net|gross|discounts?|salary|budget|years?"
+    r"|betrag|preis|kosten|umsatz|wert|jahr)\b|金额|价|费用|成本|收入|销售额|营收|年份"
+)
 _SIGNS: Final[Mapping[str, str]] = {"=": "=", "<>": "≠", "<": "<", ">": ">", "<=": "≤", ">=": "≥"}
 
 
@@ -138,6 +143,17 @@ class Computing:
             return False
         thing = self.thing(asked)
         return thing is None or self.names_rows(thing, where)
+
+    def is_each_row_a_thing(self) -> bool:
+        """Whether "how many were returned" means rows: no column says how many of them there are, and none repeats."""
+        first = self.named.table.columns[0]
+        for at, one in enumerate(self.named.table.columns):
+            is_no_amount = one.kind != "number" or at in self.known.flags or is_name(one)
+            if not is_no_amount and not one.unit and not _MONEY.search(plain_name(one.name)):
+                return False
+        if PERIOD.fullmatch(plain_name(first.name)):
+            return False
+        return first.kind != "text" or self.names_rows(first, "NOT _total")
 
     def names_rows(self, column: Column, where: str) -> bool:
         """Whether a column has another value in each row."""

@@ -52,6 +52,7 @@ _SHAPES: Final[tuple[tuple[str, re.Pattern[str]], ...]] = (
     ("not", re.compile(r"cx[vnq]")),
     ("contains", re.compile(r"ck[vq]")),
     ("is", re.compile(r"ci?[vndq]")),
+    ("flag", re.compile(r"x?f")),
     ("value_of", re.compile(r"vc(?=&|$)")),
     ("value", re.compile(r"v")),
     ("days", re.compile(r"b(d)&(d)|(d)t(d)b?")),
@@ -61,7 +62,7 @@ _SHAPES: Final[tuple[tuple[str, re.Pattern[str]], ...]] = (
 )
 _LETTERS: Final = {
     "column": "c", "value": "v", "number": "n", "date": "d", "quoted": "q", "is": "i", "not": "x", "compare": "o",
-    "contains": "k", "between": "b", "to": "t", "or_more": "w", "and": "&", "subject": "", "thing": "",
+    "contains": "k", "flag": "f", "between": "b", "to": "t", "or_more": "w", "and": "&", "subject": "", "thing": "",
 }  # fmt: skip
 
 
@@ -96,6 +97,8 @@ def _condition(shape: str, tokens: list[Token], known: Vocabulary) -> Condition 
     said = [one for one in tokens if one.kind in {"value", "number", "date", "quoted"}]
     if shape in {"day", "days", "day_compare", "year"}:
         return _of_time(shape, tokens, said, known)
+    if shape == "flag":
+        return _of_flag(tokens[-1].column, is_said=len(tokens) == 1, known=known)
     if shape == "value":
         columns = [one for one in known.holds(said[0].text) if known.kinds[one] == "text"]
         if len(columns) != 1:  # it stands in two columns: which of them is meant nobody knows
@@ -107,6 +110,15 @@ def _condition(shape: str, tokens: list[Token], known: Vocabulary) -> Condition 
     if known.kinds[column] == "text":
         return _of_text(shape, column, said[0], known)
     return _of_numbers(shape, column, tokens, [_compared(one, column, known) for one in said])
+
+
+def _of_flag(column: int | None, *, is_said: bool, known: Vocabulary) -> Condition | None:
+    """A condition on a column of yes and no; where it holds one of them alone, the other one is what is not it."""
+    if column is None:
+        return None
+    yes, no = known.flags[column]
+    wanted, other = (yes, no) if is_said else (no, yes)
+    return Condition(column, "=", wanted) if wanted else Condition(column, "<>", other)
 
 
 def _of_time(shape: str, tokens: Sequence[Token], said: Sequence[Token], known: Vocabulary) -> Condition | None:

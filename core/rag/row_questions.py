@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from core.rag.question_tokens import LONGEST, NAMES_A_ROW, tokens_of
 from core.rag.row_conditions import are_of_full_years, conditions_of
+from core.rag.row_flags import with_flags
 from core.rag.tables.subjects import PERIOD, forms_of, without_key
 from core.rag.top_questions import for_one
 
@@ -31,7 +32,7 @@ Asked: TypeAlias = Literal[
 _MAY: Final = re.compile(
     r"\b(?:how many|number|count|sum|total|average|mean|median|highest|largest|biggest|greatest|maximum|max|most"
     r"|lowest|smallest|minimum|min|least|fewest|latest|earliest|top)\b|add up|% of"
-    r"|\b(?:percent|percentage|share|proportion) of\b"
+    r"|\b(?:percent|percentage)\b|\b(?:share|proportion) of\b"
     r"|多少|几|数量|总|合计|之和|求和|加起来|汇总|平均|均值|前[2-9两二三四五六七八九十1]|最[大小高低多少早晚]|中位|比例|占比|百分比|百分之",
     re.IGNORECASE,
 )
@@ -63,7 +64,8 @@ class RowQuestion:
         subject: The word that means rows because the table is called so, else "".
         conditions: All of them hold.
         each: The number of the column for each of whose values it is asked; `None` where it is asked once.
-        bare: Whether no word says what is counted: "how many per region".
+        bare: Whether no word says what is counted: "how many per region", "how many were returned".
+        flagged: Whether a column of yes and no sets a condition by its name.
         many: How many rows are asked for: "the three largest orders".
     """
 
@@ -75,6 +77,7 @@ class RowQuestion:
     each: int | None = None
     bare: bool = False
     many: int = 1
+    flagged: bool = False
 
 
 def may_ask_rows(question: str) -> bool:
@@ -90,28 +93,38 @@ def row_question(question: str, known: Vocabulary) -> RowQuestion | None:
     """
     question, many = for_one(question)
     tokens = tokens_of(question, known)
+    tokens = None if tokens is None else with_flags(tokens, known)
     if tokens is None:
         return None
     asked = _asked(question, _kept(tokens), known)
     if asked is None:
         return None
     asks, column, each = asked.asks, asked.column, asked.each
+    if asked.thing in known.flags:
+        return None  # "how many returned are open?" counts no yes and no
     if not _fits(asks, "" if column is None else known.kinds[column], many):
         return None
     if any(one.dated for one in tokens) and (column is None or known.kinds[column] != "date"):
         return None  # "the latest price" is that of the latest day, not the highest
     conditions = conditions_of(asked.left, known)
-    if conditions is None or (not conditions and not asks.startswith("row") and each is None):
-        return None  # without a condition it is another kind of question
-    if asks == "share" and len(conditions) != 1:
-        return None  # "the share of closed orders that are from Rome" is one of closed orders alone
-    if len({one.column for one in conditions}) < len(conditions):
-        return None  # two conditions on one column may be meant as either of them
-    if each is not None and each in {asked.thing, column, *(one.column for one in conditions)}:
+    if conditions is None or not _are_clear(asked, conditions, known):
         return None
-    if any(known.kinds[one.column] == "date" and not are_of_full_years(one) for one in conditions):
-        return None
-    return RowQuestion(asks, column, conditions, asked.thing, asked.subject, each, asked.bare, many)
+    flagged = any(one.kind == "flag" for one in tokens)
+    return RowQuestion(asks, column, conditions, asked.thing, asked.subject, each, asked.bare, many, flagged)
+
+
+def _are_clear(asked: _Ask, conditions: Sequence[Condition], known: Vocabulary) -> bool:
+    """Whether these conditions can be meant in one way alone."""
+    if not conditions and not asked.asks.startswith("row") and asked.each is None:
+        return False  # without a condition it is another kind of question
+    if asked.asks == "share" and len(conditions) != 1:
+        return False  # "the share of closed orders that are from Rome" is one of closed orders alone
+    columns = {one.column for one in conditions}
+    if len(columns) < len(conditions):
+        return False  # two conditions on one column may be meant as either of them
+    if asked.each is not None and asked.each in {asked.thing, asked.column, *columns}:
+        return False
+    return not any(known.kinds[one.column] == "date" and not are_of_full_years(one) for one in conditions)
 
 
 def _fits(asks: Asked, kind: str, many: int) -> bool:
@@ -179,10 +192,16 @@ def _share(tokens: list[Token], at: int, known: Vocabulary) -> _Ask | None:
         for place in places
         if place < len(left) and (left[place].kind in {"thing", "subject"} or _means_rows(left, place, known))
     ]
+    if not things and (_begins_with_flag(tokens, at + 1) or (tokens[at].wide and _ends_with_flag(tokens, at))):
+        return _Ask("share", None, left, bare=True)
     if len(things) != 1:
         return None
     thing = left[things[0]]
     return _Ask("share", None, _without(left, things), thing.column, thing.text if thing.kind == "subject" else "")
+
+
+def _ends_with_flag(tokens: Sequence[Token], at: int) -> bool:
+    return bool(at) and tokens[at - 1].kind == "flag"
 
 
 def _without_loose(tokens: list[Token]) -> list[Token]:
@@ -227,7 +246,7 @@ def _means_rows(tokens: list[Token], at: int, known: Vocabulary) -> bool:
     before, after = tokens[max(at - 1, 0) : at], tokens[at + 1 : at + 3]
     if before and before[0].kind == "value" and not is_other(before[0]):
         return False
-    if not after or after[0].kind not in _COMPARED:
+    if not after or after[0].kind not in _COMPARED or _denies_flag(tokens, at + 1):
         return True
     said = after[-1] if after[0].kind == "is" else after[0]
     if said.kind in {"between", "compare", "date"} or said.said == "year":
@@ -312,9 +331,18 @@ def _asked_for(
 def _after_values(tokens: list[Token], at: int) -> int:
     """Behind a token and the values that follow it: "which open order"."""
     after = at + 1
-    while after < len(tokens) and tokens[after].kind == "value":
+    while after < len(tokens) and (tokens[after].kind in {"value", "flag"} or _denies_flag(tokens, after)):
         after += 1
     return after
+
+
+def _denies_flag(tokens: Sequence[Token], at: int) -> bool:
+    """Whether a "not" stands here before what a column of yes and no says: "not returned"."""
+    return [one.kind for one in tokens[at : at + 2]] == ["not", "flag"]
+
+
+def _begins_with_flag(tokens: Sequence[Token], at: int) -> bool:
+    return at < len(tokens) and (tokens[at].kind == "flag" or _denies_flag(tokens, at))
 
 
 def _by_values(tokens: list[Token], each: list[int]) -> _Ask | None:
@@ -377,7 +405,11 @@ def _count(tokens: list[Token]) -> _Ask | None:
             left = _without(tokens, {at, place})
             thing = named.column if named.kind == "column" else None
             return _Ask("count", None, left, thing, named.text if named.kind == "subject" else "")
-    return None
+    left = _without(tokens, {at})
+    if any(one.kind in NAMES_A_ROW for one in left):
+        return None
+    is_bare = _begins_with_flag(tokens, at + 1) or (tokens[at].wide and _ends_with_flag(tokens, at))
+    return _Ask("count", None, left, bare=True) if is_bare else None
 
 
 def _beside(tokens: list[Token], at: int) -> list[int]:
@@ -392,4 +424,4 @@ def _beside(tokens: list[Token], at: int) -> list[int]:
 def _begins_condition(tokens: list[Token], place: int) -> bool:
     """Whether a column is one that something is said of: it is compared right after."""
     after = tokens[place + 1].kind if place + 1 < len(tokens) else ""
-    return tokens[place].kind == "column" and after in _COMPARED
+    return tokens[place].kind == "column" and after in _COMPARED and not _denies_flag(tokens, place + 1)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from core.errors import ToolError
 from core.rag.count_questions import plain_name
 from core.rag.question_tokens import Vocabulary
+from core.rag.row_flags import flag_names, yes_and_no
 from core.rag.row_values import quoted_text
 from core.rag.tables.query import FOLD, folded
 from core.rag.tables.store import quoted
@@ -17,15 +18,40 @@ from core.rag.tables.subjects import forms_of, names_of, subjects_of, titles_of,
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from core.rag.question_tokens import Spellings
     from core.rag.tables.query import Answer, Named
 
 _LONGEST_VALUE: Final = 80  # letters of a cell that a question may name
 _AT_ONCE: Final = 18  # columns of texts that one query looks through
+_MOST_OF_FLAG: Final = 9  # spellings of yes and no
 _AGAIN: Final = re.compile(r"(.+)_\d+", re.DOTALL)  # the second column of one head has a number behind it
 
 
 def vocabulary(named: Named, tables: Sequence[Named], question: str, ask: Callable[[str], Answer]) -> Vocabulary:
     """What a table is called and holds, as far as it stands in the question. Raises BadArgumentsError, ToolError."""
+    sheets = [one for one in tables if one.table.sheet]
+    called = titles_of(named.table) | names_of(named.document)
+    if named.table.sheet:
+        called |= subjects_of(named, sheets)
+    subjects = frozenset(form for name in called for form in _spoken(name))
+    columns, flags = _columns(named, subjects), _flags(named, question, ask)
+    for at, (names, _) in flags.items():
+        for name in names:
+            if at not in columns.setdefault(name, []):
+                columns[name].append(at)
+    return Vocabulary(
+        {name: tuple(at) for name, at in columns.items() if name},
+        [column.kind for column in named.table.columns],
+        [column.unit for column in named.table.columns],
+        _values(named, question, ask),
+        subjects,
+        {at: found for at, (_, found) in flags.items()},
+        frozenset(name for names, _ in flags.values() for name in names),
+    )
+
+
+def _columns(named: Named, subjects: frozenset[str]) -> dict[str, list[int]]:
+    """What the columns are called, each name with the numbers of those called so."""
     columns: dict[str, list[int]] = {}
     heads = {column.name.casefold() for column in named.table.columns}
     for at, column in enumerate(named.table.columns):
@@ -40,22 +66,31 @@ def vocabulary(named: Named, tables: Sequence[Named], question: str, ask: Callab
     for at, column in enumerate(named.table.columns):
         for name in _spoken(plain_name(column.name.rpartition(" / ")[2])) - set(columns):
             columns.setdefault(name, []).append(at)
-    sheets = [one for one in tables if one.table.sheet]
-    called = titles_of(named.table) | names_of(named.document)
-    if named.table.sheet:
-        called |= subjects_of(named, sheets)
-    subjects = frozenset(form for name in called for form in _spoken(name))
     exact = set(columns)
     for at, column in enumerate(named.table.columns):
         for name in _spoken(without_key(plain_name(column.name))) - subjects - exact:
             columns.setdefault(name, []).append(at)
-    return Vocabulary(
-        {name: tuple(at) for name, at in columns.items() if name},
-        [column.kind for column in named.table.columns],
-        [column.unit for column in named.table.columns],
-        _values(named, question, ask),
-        subjects,
-    )
+    return columns
+
+
+def _flags(
+    named: Named, question: str, ask: Callable[[str], Answer]
+) -> dict[int, tuple[frozenset[str], tuple[Spellings, Spellings]]]:
+    """The columns of yes and no of which the question says something, with what is said and the spellings of both."""
+    text = plain_name(question)
+    found: dict[int, tuple[frozenset[str], tuple[Spellings, Spellings]]] = {}
+    for at, column in enumerate(named.table.columns):
+        names = flag_names(plain_name(column.name.rpartition(" / ")[2]))
+        if column.kind == "date" or column.strays or column.unit or not any(name in text for name in names):
+            continue
+        answer = ask(
+            f"SELECT DISTINCT {quoted(column.name)} FROM {quoted(named.name)} WHERE NOT _total LIMIT {_MOST_OF_FLAG}"
+        )
+        values = [value for (value,) in answer.rows]
+        both = None if None in values or len(values) == _MOST_OF_FLAG else yes_and_no(values)
+        if both is not None:
+            found[at] = (names, both)
+    return found
 
 
 def _spoken(name: str) -> set[str]:

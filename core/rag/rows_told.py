@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from core.errors import BadArgumentsError, ToolError
 from core.rag.row_computing import AGGREGATES, Computing
+from core.rag.row_follow_ups import exchanged, gone_on
 from core.rag.row_groups import by_values, figures_by_values
 from core.rag.row_questions import row_question
 from core.rag.row_values import cells_in_words, literal, percent, valued
@@ -46,7 +47,7 @@ def rows_told(question: str, tables: Sequence[Named], ask: Callable[[str], Answe
         ask: Takes a query, blocks, and gives the answer.
         lang: The language of the sentences.
     """
-    if not tables or len(tables) > _MOST_TABLES or sum(map(_looked_through, tables)) > _MOST_LOOKED_THROUGH:
+    if not _is_looked_through(tables):
         return []
     question = unicodedata.normalize("NFC", question)
     told: list[tuple[Named, Passage]] = []
@@ -68,6 +69,35 @@ def rows_told(question: str, tables: Sequence[Named], ask: Callable[[str], Answe
     if len(told) > _MOST or len(places) < len(told):  # of several in one place nobody knows which is meant
         return []
     return [passage for _, passage in told]
+
+
+def whole_question(question: str, earlier: Sequence[str], tables: Sequence[Named], ask: Callable[[str], Answer]) -> str:
+    """The question that one stands for which goes on from those before it; "" where that is not clear.
+
+    Args:
+        question: Such a one, "and in the West?".
+        earlier: The questions before it, oldest first.
+        tables: As of `rows_told`.
+        ask: As of `rows_told`.
+    """
+    if not _is_looked_through(tables):
+        return ""
+    whole, fragments = gone_on(question, earlier)
+    for fragment in fragments:
+        both = unicodedata.normalize("NFC", f"{whole} | {fragment.said}")
+        try:
+            found = {exchanged(whole, fragment, vocabulary(one, tables, both, ask)) for one in tables} - {""}
+        except (BadArgumentsError, ToolError):
+            return ""
+        if len(found) != 1:
+            return ""
+        whole = found.pop()
+    return whole
+
+
+def _is_looked_through(tables: Sequence[Named]) -> bool:
+    """Whether there are tables, and not more cells of texts than a second looks through."""
+    return 0 < len(tables) <= _MOST_TABLES and sum(map(_looked_through, tables)) <= _MOST_LOOKED_THROUGH
 
 
 def _looked_through(named: Named) -> int:
@@ -113,6 +143,8 @@ class _Told(Computing):
         column = self.thing(asked)
         if asked.subject and self.is_no_row(asked.subject):
             return None
+        if asked.bare and not self.is_each_row_a_thing():
+            return None
         if column is not None:
             name = quoted(column.name)
             filled, different = self.one(
@@ -120,6 +152,8 @@ class _Told(Computing):
             )
             if not is_name(column) or filled < some:
                 return None  # it says how many there are, or not all rows name one
+            if different < some and asked.flagged:
+                return None  # "how many customers returned": those who came back, or whose orders did
             if different < some:
                 n = number_of("value", different, self.lang)
                 text = words["held_different"].format(n=n, column=line(column.name), **said)
@@ -132,6 +166,8 @@ class _Told(Computing):
         if not all(self.is_filled(table.columns[one.column]) for one in asked.conditions):
             return None  # whether rows without a value count for the whole is not sure
         if not rows or not self.is_each_a_row(asked, "NOT _total"):
+            return None
+        if asked.bare and not self.is_each_row_a_thing():
             return None
         answer = self.ask(f"SELECT count(*) FROM {self.source} WHERE {where}")
         some = int(answer.rows[0][0])

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from core.rag.claims.figures import figures_of
 from core.rag.document import numbered_as
 from core.rag.parsers.base import is_ideograph
+from core.rag.row_follow_ups import goes_on, gone_on
 from core.rag.top_questions import for_one
 
 if TYPE_CHECKING:
@@ -39,8 +40,14 @@ _LONGEST: Final = 2_000  # letters of a question that are looked at
 _SHORT: Final = 4  # digits of a number that names no row: it may count rows, or be one of the list
 
 
-def asks_of_several_rows(question: str) -> bool:
-    """Whether it asks for a count, sum, average, share or extreme, the first few, or a figure for each value."""
+def asks_of_several_rows(question: str, earlier: Sequence[str] = ()) -> bool:
+    """Whether it asks for a count, sum, average, share or extreme, the first few, or a figure for each value.
+
+    Args:
+        earlier: The questions before it, oldest first: "and in the West?" asks what the one before it asked.
+    """
+    if goes_on(question):
+        question = f"{question} {gone_on(question, earlier)[0]}"
     question = question[:_LONGEST]
     return bool(_ASKS.search(question)) or for_one(question)[1] > 1
 

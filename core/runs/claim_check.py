@@ -100,7 +100,7 @@ class ClaimChecker:
         if not any(passage.get("text") for passage in reply.passages):
             return ()  # a service names pages by their titles alone
         texts = [(index, block.text) for index, block in enumerate(reply.blocks) if isinstance(block, TextBlock)]
-        asked = next((message.get_text_content() for message in reversed(history) if message.role == USER), "")
+        *earlier, asked = [message.get_text_content() for message in history if message.role == USER] or [""]
         told = [_result(block) for block in reply.blocks if isinstance(block, CallBlock)]
         checked = partial(self._checked, texts, list(reply.passages), asked, told)
         hurry: list[Hurry] = []
@@ -116,7 +116,7 @@ class ClaimChecker:
                     await self._seek(self._find, claims, dict(texts), record, asked)
             except TimeoutError:
                 hurry.append(Hurry("searches"))
-        uncounted = [Uncounted()] if await asyncio.to_thread(is_uncounted, reply, asked, claims) else []
+        uncounted = [Uncounted()] if await asyncio.to_thread(is_uncounted, reply, asked, claims, earlier) else []
         return [*claims, *beside, *hurry[:1], *uncounted]
 
     async def supports(self, sentence: str, passages: Sequence[Passage], asked: str = "") -> bool:

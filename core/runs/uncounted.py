@@ -13,7 +13,7 @@ from core.runs.reply import CallBlock, TextBlock
 from core.runs.untold import without_names
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from core.runs.log import Checked
     from core.runs.reply import Reply
@@ -28,14 +28,15 @@ _READERS: Final = frozenset({
 })  # fmt: skip
 
 
-def is_uncounted(reply: Reply, asked: str, claims: Iterable[Checked]) -> bool:
+def is_uncounted(reply: Reply, asked: str, claims: Iterable[Checked], earlier: Sequence[str] = ()) -> bool:
     """Whether the question wants several rows, the reply rests on rows, and no program counted anything for it.
 
     Args:
         asked: The question.
         claims: What the check found of the reply's sentences.
+        earlier: The questions before it, oldest first: "and in the West?" asks what the one before it asked.
     """
-    if not asks_of_several_rows(asked) or _was_computed(reply):
+    if not asks_of_several_rows(asked, earlier) or _was_computed(reply):
         return False
     text = "\n".join(block.text for block in reply.blocks if isinstance(block, TextBlock))
     said = without_names(without_marks(text), {str(one.get("document") or "") for one in reply.passages})

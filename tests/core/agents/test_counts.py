@@ -99,6 +99,16 @@ async def test_a_count_is_cited_to_its_sheet(library: Library, tmp_path: Path) -
     assert "".join(getattr(one, "text", "") for one in events) == "There are 1,204 orders. [1]"
 
 
+async def test_a_question_that_goes_on_is_counted_as_the_one_before(library: Library, tmp_path: Path) -> None:
+    rows = [["Bill", "City"], ["a", "Rome"], ["b", "Rome"], ["c", "Oslo"]]
+    library.add(workbook(tmp_path / "bills.xlsx", Bills=rows))
+    agent = Assistant(llm=ScriptedModel("ok"), library=library)
+    said = [Message("user", "How many bills are from Oslo?"), Message("assistant", "1"), Message("user", "and Rome?")]
+    events = [one async for one in agent.stream(said)]
+    found = next(one.message for one in events if isinstance(one, ToolFinished))
+    assert (found.extra or {})["passages"][0]["text"] == "Sheet Bills: 2 of 3 rows fulfil City = Rome."
+
+
 @pytest.mark.parametrize(
     "question",
     [
@@ -269,7 +279,7 @@ async def test_a_small_model_is_told_the_sum_of_a_column_without_its_row_of_tota
     "question",
     [
         "What is the sum of the amounts over 100?",
-        "What is the average amount that was paid?",
+        "What is the average amount that was paid late?",
         "What is the sum of the bills?",
         "What is the sum of the deductibles?",
         "已付的总金额是多少？",

@@ -33,9 +33,10 @@ def replying(text: str, *passages: dict[str, Any], call: str = "") -> Reply:
     return Reply(LoggedEvent(seq, 0.0, event) for seq, event in enumerate(events, 1))
 
 
-async def is_said(question: str, reply: Reply) -> bool:
+async def is_said(question: str, reply: Reply, *earlier: str) -> bool:
     no_record: Any = None  # which only a search of the documents takes
-    found = await ClaimChecker(by_meaning=False)(reply, [Message("user", question)], no_record)
+    history = [Message("user", one) for one in (*earlier, question)]
+    found = await ClaimChecker(by_meaning=False)(reply, history, no_record)
     return Uncounted() in found
 
 
@@ -52,6 +53,25 @@ async def is_said(question: str, reply: Reply) -> bool:
 )
 async def test_it_is_said_where_several_rows_were_wanted_and_no_program_counted(question: str, text: str) -> None:
     assert await is_said(question, replying(text, ROWS))
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("question", "earlier", "uncounted"),
+    [
+        ("and in the West?", ["How many orders are there in the East?"], True),
+        ("What about the West?", ["How many orders are there in the East?", "and in the North?"], True),
+        ("und im Westen?", ["How many orders are there in the East?"], True),
+        ("那西部呢?", ["东区一共有多少订单？"], True),
+        ("and in the West?", ["Who sells in the East?"], False),
+        ("and in the West?", [], False),
+        ("Who sells in the West?", ["How many orders are there in the East?"], False),
+    ],
+)
+async def test_a_question_that_goes_on_wants_what_the_one_before_wanted(
+    question: str, earlier: list[str], uncounted: bool
+) -> None:
+    assert await is_said(question, replying("There was 1 order.", ROWS), *earlier) is uncounted
 
 
 @pytest.mark.anyio
