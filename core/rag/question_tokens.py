@@ -171,13 +171,21 @@ def _next(
         token = _named(name, text[at : at + longest], before, known)
         if token is None:
             return None
-        if len(word) < longest or _is_compared(before):
+        if len(word) < longest or lexicon()[word].kind == "period" or _is_said_of(before, token, known):
             return at + longest, token
         if not word or token.kind == "column":
             return None  # "total" is a figure, and a column
     if word and len(word) == longest:
         return at + longest, lexicon()[word]
     return figure if figure is not None and figure[0] - at == longest else None
+
+
+def _is_said_of(before: Token | None, token: Token, known: Vocabulary) -> bool:
+    """Whether what stands before is compared with this: "是" is no value of a column that holds no such one."""
+    if before is None or not _is_compared(before):
+        return False
+    is_other = token.kind == "value" and before.column is not None and before.column not in known.holds(token.text)
+    return not is_other
 
 
 def _is_compared(before: Token | None) -> bool:

@@ -75,6 +75,9 @@ between|between
 to|to
 each|per, by, for each, for each of the, for every, in each, in every, of each, each, grouped by, by each, split by, \
 broken down by
+period month|month, months, calendar month
+period quarter|quarter, quarters
+period year|year, years, calendar year
 contains|contains, contain, containing, that contains, includes
 and|and, and also, and whose, ",", as well as
 filler|the, a, an, of, in, on, for, from, with, where, whose, that, which have, which has, having, have, has, had, \
@@ -118,6 +121,9 @@ is|是, 为, 等于, 属于
 to|到, 至
 between|之间
 each|每, 每个, 每一个, 每种, 每一种, 每类, 每一类, 每位, 每一位, 每家, 每一家, 各, 各个, 各种, 各类, 按, 按照, 按各
+period month|月, 个月, 月份, 月度
+period quarter|季度, 个季度, 季
+period year|年, 年份, 年度
 contains|包含, 含有, 包括
 and|且, 并且, 而且, 同时, 以及, ，, 、, 和, 与
 filler|的, 了, 呢, 吗, 啊, 请问, 请, 一共, 总共, 共, 共有, 有, 里, 里面, 中, 内, 表, 表中, 表里, 表格, 表格中, \

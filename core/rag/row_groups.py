@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from core.rag.row_computing import AGGREGATES
@@ -12,6 +13,8 @@ from core.rag.tables.subjects import is_name
 from core.rag.tables.wording import WORDS, body, called_in, line, number_of, written
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from core.rag.document import Passage
     from core.rag.row_computing import Computing
     from core.rag.row_questions import RowQuestion
@@ -19,6 +22,14 @@ if TYPE_CHECKING:
     from core.rag.tables.store import Column
 
 _MOST_VALUES: Final = 12  # by which rows are counted
+_MOST_PERIODS: Final = 24
+_MOST_RANKED: Final = 200  # values that have a place
+_NEAR: Final = 1e-9  # by which sums may differ that are the same
+_PERIODS: Final[Mapping[str, str]] = {  # of dates as in ISO 8601
+    "month": "substr({day}, 1, 7)",
+    "quarter": "substr({day}, 1, 4) || '-Q' || ((CAST(substr({day}, 6, 2) AS INTEGER) + 2) / 3)",
+    "year": "substr({day}, 1, 4)",
+}
 
 
 def by_values(over: Computing, asked: RowQuestion, column: Column, where: str) -> Passage | None:
@@ -28,7 +39,7 @@ def by_values(over: Computing, asked: RowQuestion, column: Column, where: str) -
         return None  # "how many per region" may mean what a column of numbers says
     if not over.is_each_a_row(asked, where):
         return None
-    answer = _in_groups(over, column, "count(*)", where)
+    answer = _in_groups(over, column, "count(*)", where, asked.period)
     if answer is None or (column.kind == "date" and not are_groups(column, [value for value, _ in answer.rows])):
         return None
     each = [words["value"].format(value=labelled(value, column), n=f"{n:,}") for value, n in answer.rows]
@@ -37,23 +48,65 @@ def by_values(over: Computing, asked: RowQuestion, column: Column, where: str) -
         rows=number_of("row", body(table), over.lang),
         some=f"{sum(n for _, n in answer.rows):,}",
         where=over.where(asked.conditions),
-        column=line(column.name),
+        column=_called(over, column, asked.period),
         each=words["between"].join(each),
     )
     return over.cited(answer, text, ", ".join(f"{n:,}" for _, n in answer.rows))
 
 
-def _in_groups(over: Computing, by: Column, told: str, where: str) -> Answer | None:
+def _called(over: Computing, by: Column, period: str) -> str:
+    """What rows are told by: a column, or the months of its dates."""
+    return WORDS[over.lang][f"by_{period}"].format(column=line(by.name)) if period else line(by.name)
+
+
+def _in_groups(over: Computing, by: Column, told: str, where: str, period: str = "") -> Answer | None:
     """What is told of the rows of each value of a column; `None` where these leave a doubt, or are too many."""
     if by.strays or not over.is_filled(by):
         return None
-    name = quoted(by.name)
+    name, order = quoted(by.name), "1" if period else f"2 DESC, {quoted(by.name)}"
+    name = _PERIODS[period].format(day=name) if period else name
     answer = over.ask(
-        f"SELECT {name} AS said, {told} FROM {over.source} WHERE {where} GROUP BY {name} ORDER BY 2 DESC, {name}"
+        f"SELECT {name} AS said, {told} FROM {over.source} WHERE {where} GROUP BY {name} ORDER BY {order}"
     )
-    if not 0 < answer.total <= _MOST_VALUES or len(answer.sources) != answer.total:
+    most = _MOST_PERIODS if period else _MOST_VALUES
+    if not 0 < answer.total <= most or len(answer.sources) != answer.total:
         return None
     return answer if are_apart([str(value) for value, *_ in answer.rows]) else None
+
+
+def ranked_values(over: Computing, asked: RowQuestion, column: Column, by: Column, where: str) -> Passage | None:
+    """The values of a column with the highest or lowest figures; `None` where the last place is shared."""
+    if not over.has_figure(asked, column, where) or is_name(column) or by.strays or not over.is_filled(by):
+        return None
+    name, group, words = quoted(column.name), quoted(by.name), WORDS[over.lang]
+    answer = over.ask(
+        f"SELECT {group} AS said, {AGGREGATES[asked.asks]}({name}), count({name}), count(*) FROM {over.source} "
+        f"WHERE {where} GROUP BY {group} ORDER BY 2 {'DESC' if asked.ranked == 'highest' else 'ASC'}, {group}"
+    )
+    rows, many = answer.rows, asked.many
+    if not many <= answer.total <= _MOST_RANKED or len(answer.sources) != answer.total or len(rows) != answer.total:
+        return None
+    if any(some < n for _, _, some, n in rows) or not are_apart([str(value) for value, *_ in rows]):
+        return None  # a figure that is not known may be the highest one
+    if len(rows) > many and abs(rows[many][1] - rows[many - 1][1]) <= _NEAR * max(1.0, abs(rows[many][1])):
+        return None
+    held, whole = sum(n for *_, n in rows), number_of("row", body(over.named.table), over.lang)
+    each = [
+        words["value"].format(value=labelled(value, by), n=valued(figure, column)) for value, figure, *_ in rows[:many]
+    ]
+    text = words["ranked" if many > 1 else "ranked_first"].format(
+        table=called_in(over.named, over.lang).strip(),
+        n=many,
+        rank=words[f"rank_{asked.ranked}"],
+        figure=words[asked.asks],
+        column=line(column.name),
+        by=line(by.name),
+        each=words["between"].join(each),
+        rows=over.those(f"{held:,}", whole, asked) if asked.conditions else whole,
+    )
+    told = replace(answer, sources=answer.sources[:many])
+    figure = labelled(rows[0][0], by) if many == 1 else ", ".join(written(value) for _, value, *_ in rows[:many])
+    return over.cited(told, text, figure)
 
 
 def figures_by_values(over: Computing, asked: RowQuestion, column: Column, by: Column, where: str) -> Passage | None:
@@ -61,7 +114,7 @@ def figures_by_values(over: Computing, asked: RowQuestion, column: Column, by: C
     if not over.has_figure(asked, column, where) or is_name(column):
         return None
     name = quoted(column.name)
-    answer = _in_groups(over, by, f"{AGGREGATES[asked.asks]}({name}), count({name}), count(*)", where)
+    answer = _in_groups(over, by, f"{AGGREGATES[asked.asks]}({name}), count({name}), count(*)", where, asked.period)
     if answer is None or not any(some for _, _, some, _ in answer.rows):
         return None
     if not are_groups(by, [value for value, *_ in answer.rows]):
@@ -83,7 +136,7 @@ def figures_by_values(over: Computing, asked: RowQuestion, column: Column, by: C
         table=called_in(over.named, over.lang).strip(),
         figure=words[asked.asks],
         column=line(column.name),
-        by=line(by.name),
+        by=_called(over, by, asked.period),
         each=words["between"].join(each),
         rows=over.those(f"{held:,}", rows, asked) if asked.conditions else rows,
     )

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from core.rag.question_tokens import LONGEST, NAMES_A_ROW, tokens_of
+from core.rag.question_tokens import LONGEST, NAMES_A_ROW, YEARS, tokens_of
 from core.rag.row_conditions import are_of_full_years, conditions_of
 from core.rag.row_flags import with_flags
 from core.rag.tables.subjects import PERIOD, forms_of, without_key
@@ -32,6 +32,7 @@ Asked: TypeAlias = Literal[
 _MAY: Final = re.compile(
     r"\b(?:how many|number|count|sum|total|average|mean|median|highest|largest|biggest|greatest|maximum|max|most"
     r"|lowest|smallest|minimum|min|least|fewest|latest|earliest|top)\b|add up|% of"
+    r"|\b(?:by|per|each) (?:month|quarter|year)\b|[按每各]个?[月季年]"
     r"|\b(?:percent|percentage)\b|\b(?:share|proportion) of\b"
     r"|多少|几|数量|总|合计|之和|求和|加起来|汇总|平均|均值|前[2-9两二三四五六七八九十1]|最[大小高低多少早晚]|中位|比例|占比|百分比|百分之",
     re.IGNORECASE,
@@ -47,6 +48,10 @@ _COUNTED_ONE_BY_ONE: Final = re.compile(
     r"|household|head|capita|author|player|driver|order|invoice|bill|ticket|sale|purchase|transaction|trip|visit|unit"
     r"|item|piece|hour|day|date|week|month|quarter|year|period)s?\b"
     r"|客户|顾客|用户|会员|员工|职工|人员|人$|学生|患者|病人|司机|订单|发票|账单|工单|小时|天|日|周|月|季度|年"
+)
+_ADDS_UP: Final = re.compile(
+    r"(?:(?:net|gross|total) )?(?:revenues?|sales|turnover|income|earnings|profits?|expenses|spending|umsatz|umsätze"
+    r"|einnahmen|ausgaben|erlöse?|gewinn)|(?:销售|营业)?收入|销售额|营业额|营收|支出|利润"
 )
 _COMPARED: Final = frozenset({"is", "not", "compare", "value", "number", "date", "quoted", "contains", "between"})
 _NAME_IT: Final = re.compile(
@@ -66,6 +71,8 @@ class RowQuestion:
         each: The number of the column for each of whose values it is asked; `None` where it is asked once.
         bare: Whether no word says what is counted: "how many per region", "how many were returned".
         flagged: Whether a column of yes and no sets a condition by its name.
+        period: "month", "quarter" or "year" where it is asked for each of these, and `each` is a column of dates.
+        ranked: Whether values of `each` with the "highest" or the "lowest" figures are asked for; "" where all are.
         many: How many rows are asked for: "the three largest orders".
     """
 
@@ -78,6 +85,8 @@ class RowQuestion:
     bare: bool = False
     many: int = 1
     flagged: bool = False
+    period: str = ""
+    ranked: str = ""
 
 
 def may_ask_rows(question: str) -> bool:
@@ -94,6 +103,7 @@ def row_question(question: str, known: Vocabulary) -> RowQuestion | None:
     question, many = for_one(question)
     tokens = tokens_of(question, known)
     tokens = None if tokens is None else with_flags(tokens, known)
+    tokens = None if tokens is None else _with_periods(tokens, known)
     if tokens is None:
         return None
     asked = _asked(question, _kept(tokens), known)
@@ -102,15 +112,43 @@ def row_question(question: str, known: Vocabulary) -> RowQuestion | None:
     asks, column, each = asked.asks, asked.column, asked.each
     if asked.thing in known.flags:
         return None  # "how many returned are open?" counts no yes and no
-    if not _fits(asks, "" if column is None else known.kinds[column], many):
+    if asked.several and many == 1:
+        return None  # "which products have the highest total": how many of them
+    if not asked.ranked and not _fits(asks, "" if column is None else known.kinds[column], many):
         return None
     if any(one.dated for one in tokens) and (column is None or known.kinds[column] != "date"):
         return None  # "the latest price" is that of the latest day, not the highest
     conditions = conditions_of(asked.left, known)
     if conditions is None or not _are_clear(asked, conditions, known):
         return None
-    flagged = any(one.kind == "flag" for one in tokens)
-    return RowQuestion(asks, column, conditions, asked.thing, asked.subject, each, asked.bare, many, flagged)
+    return RowQuestion(
+        asks, column, conditions, asked.thing, asked.subject, each, asked.bare, many,
+        any(one.kind == "flag" for one in tokens), asked.period, asked.ranked,
+    )  # fmt: skip
+
+
+def _with_periods(tokens: Sequence[Token], known: Vocabulary) -> list[Token] | None:
+    """The tokens with the column of dates in place of a month, a quarter or a year for each of which is asked.
+
+    `None` where there is no such column, or several.
+    """
+    found: list[Token] = []
+    days = [at for at, kind in enumerate(known.kinds) if kind == "date"]
+    for one in tokens:
+        before = next((it for it in reversed(found) if it.kind != "filler"), None)
+        if one.kind == "period" and before is not None and before.kind == "each":
+            if len(days) != 1:
+                return None
+            found.append(replace(one, kind="column", column=days[0]))
+        elif one.kind == "number" and one.raw.isdecimal() and one.number in YEARS and before and _is_period(before):
+            found.append(replace(one, said="year"))  # "by quarter 2024"
+        else:
+            found.append(one)
+    return found
+
+
+def _is_period(token: Token) -> bool:
+    return token.kind == "column" and bool(token.said)
 
 
 def _are_clear(asked: _Ask, conditions: Sequence[Condition], known: Vocabulary) -> bool:
@@ -122,7 +160,7 @@ def _are_clear(asked: _Ask, conditions: Sequence[Condition], known: Vocabulary) 
     columns = {one.column for one in conditions}
     if len(columns) < len(conditions):
         return False  # two conditions on one column may be meant as either of them
-    if asked.each is not None and asked.each in {asked.thing, asked.column, *columns}:
+    if asked.each is not None and asked.each in {asked.thing, asked.column, *(() if asked.period else columns)}:
         return False
     return not any(known.kinds[one.column] == "date" and not are_of_full_years(one) for one in conditions)
 
@@ -160,6 +198,9 @@ class _Ask:
     subject: str = ""
     each: int | None = None
     bare: bool = False
+    period: str = ""
+    ranked: str = ""
+    several: bool = False
 
 
 def _asked(question: str, tokens: list[Token], known: Vocabulary) -> _Ask | None:
@@ -167,12 +208,14 @@ def _asked(question: str, tokens: list[Token], known: Vocabulary) -> _Ask | None
     which = [at for at, one in enumerate(tokens) if one.kind == "which"]
     figures = [at for at, one in enumerate(tokens) if one.kind in {"figure", "most"}]
     each = [at for at, one in enumerate(tokens) if one.kind == "each"]
+    if len(figures) == 2 and len(which) <= 1:
+        return _ranked(tokens, which, figures, known)
     if len(which) > 1 or len(figures) > 1:
         return None
     if shares := [at for at, one in enumerate(tokens) if one.kind == "share"]:
         return _share(_without_loose(tokens), shares[0], known) if len(shares) == 1 else None
     if not figures:
-        return None if which else _by_values(tokens, each) if each else _count(tokens)
+        return None if which else _by_values(tokens, each, known) if each else _count(tokens)
     figure = tokens[figures[0]]
     if which:
         return _which(tokens, which[0], figures[0], known)
@@ -345,17 +388,69 @@ def _begins_with_flag(tokens: Sequence[Token], at: int) -> bool:
     return at < len(tokens) and (tokens[at].kind == "flag" or _denies_flag(tokens, at))
 
 
-def _by_values(tokens: list[Token], each: list[int]) -> _Ask | None:
+def _by_values(tokens: list[Token], each: list[int], known: Vocabulary) -> _Ask | None:
     """How many for each value of a column: "orders per region", "各地区有多少订单"."""
     at = each[0]
     if len(each) > 1 or at + 1 >= len(tokens) or tokens[at + 1].kind != "column":
         return None
-    left, column = _without(tokens, {at, at + 1}), tokens[at + 1].column
+    left, column, period = _without(tokens, {at, at + 1}), tokens[at + 1].column, tokens[at + 1].said
     counts = [one for one in left if one.kind == "count"]
     if len(left) == len(counts) == 1:
-        return _Ask("count", None, [], each=column, bare=not counts[0].unit)
+        return _Ask("count", None, [], each=column, bare=not counts[0].unit, period=period)
+    summed = [place for place, one in enumerate(left) if _adds_up_in_time(one, known)]
+    if period and not counts and len(summed) == 1:
+        return _Ask("sum", left[summed[0]].column, _without(left, summed), each=column, period=period)
     found = _count(left)
-    return None if found is None else replace(found, each=column)
+    return None if found is None else replace(found, each=column, period=period)
+
+
+def _adds_up_in_time(token: Token, known: Vocabulary) -> bool:
+    """Whether "revenue by quarter" means a sum: nobody means another figure of it."""
+    is_number = token.kind == "column" and token.column is not None and known.kinds[token.column] == "number"
+    return is_number and _ADDS_UP.fullmatch(token.text) is not None
+
+
+def _ranked(tokens: list[Token], which: list[int], figures: list[int], known: Vocabulary) -> _Ask | None:
+    """Which values of a column have the highest or lowest sums or averages: "top 3 products by total units"."""
+    extremes = [at for at in figures if tokens[at].said in _EXTREMES]
+    sums = [at for at in figures if tokens[at].said in {"sum", "average"}]
+    if len(extremes) != 1 or len(sums) != 1:
+        return None
+    (high,), (of,) = extremes, sums
+    column = of + 1
+    if column >= len(tokens) or tokens[column].kind != "column":
+        return None
+    used = {high, of, column, *which}
+    by = of - 1
+    if tokens[high].wide:  # "总数量最高的产品"
+        named = _only_group(tokens, used, known) if high == column + 1 else None
+    elif tokens[high].owned:
+        named = high - 1 if of == high + 1 else None
+    elif which:
+        named = _after_values(tokens, which[0]) if of == high + 1 and which[0] < high else None
+    else:
+        is_by = high < by and (tokens[by].kind, tokens[by].text) == ("each", "by")
+        named = _after_values(tokens, high) if is_by else None
+    if named is None or not 0 <= named < len(tokens) or named in used or not _is_group(tokens[named], known):
+        return None
+    if high == column + 1 and of and tokens[by].kind == "each":
+        used.add(by)  # "按总金额排名前三的产品"
+    left = _without(tokens, {*used, named} | ({by} if tokens[by].kind == "each" else set()))
+    asks = _FIGURES[tokens[of].said]
+    group = tokens[named]
+    several = group.raw.isascii() and forms_of(group.raw) != {group.raw}
+    return _Ask(asks, tokens[column].column, left, each=group.column, ranked=tokens[high].said, several=several)
+
+
+def _only_group(tokens: list[Token], used: Collection[int], known: Vocabulary) -> int | None:
+    """The only column besides that could have values with figures."""
+    there = [at for at, one in enumerate(tokens) if at not in used and _is_group(one, known)]
+    there = [at for at in there if not _begins_condition(tokens, at)]
+    return there[0] if len(there) == 1 else None
+
+
+def _is_group(token: Token, known: Vocabulary) -> bool:
+    return token.kind == "column" and token.column is not None and known.kinds[token.column] == "text"
 
 
 def _figure_by_values(tokens: list[Token], each: list[int], at: int, known: Vocabulary) -> _Ask | None:
@@ -371,7 +466,7 @@ def _figure_by_values(tokens: list[Token], each: list[int], at: int, known: Voca
         return None  # "the largest ticket by amount" is a row
     called = [one.text for one in found.left if one.kind == "subject" and _has_key(one.text, known)]
     subject = found.subject or (called[0] if called else "")
-    return replace(found, each=tokens[by + 1].column, subject=subject)
+    return replace(found, each=tokens[by + 1].column, subject=subject, period=tokens[by + 1].said)
 
 
 def _has_key(subject: str, known: Vocabulary) -> bool:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from core.errors import BadArgumentsError, ToolError
 from core.rag.row_computing import AGGREGATES, Computing
 from core.rag.row_follow_ups import exchanged, gone_on
-from core.rag.row_groups import by_values, figures_by_values
+from core.rag.row_groups import by_values, figures_by_values, ranked_values
 from core.rag.row_questions import row_question
 from core.rag.row_values import cells_in_words, literal, percent, valued
 from core.rag.row_vocabulary import vocabulary
@@ -126,6 +126,8 @@ class _Told(Computing):
         column = self.named.table.columns[asked.column or 0]
         if asked.column is None or column.strays or "/" in column.unit or not self.is_of_one_unit(column, where, by):
             return None
+        if asked.ranked and by is not None:
+            return ranked_values(self, asked, column, by, where)
         if asked.asks.startswith("row"):
             return self._row(asked, column, where) if asked.many == 1 else self._rows(asked, column, where)
         return self._figure(asked, column, where) if by is None else figures_by_values(self, asked, column, by, where)

@@ -107,7 +107,7 @@ def test_so_it_is_in_chinese(store: Library, question: str, says: str) -> None:
         "What is the sum of region by status?",
         "What is the total per status?",
         "What is the total amount per amount?",
-        "What is the total amount per month?",
+        "What is the total amount per week?",
         "What is the largest amount by region?",  # that region may be meant whose amounts add up to the most
         "What is the ticket with the highest amount per region?",
         "Which ticket has the highest amount in each region?",

@@ -137,7 +137,7 @@ def test_so_are_they_in_chinese(store: Library, question: str, says: str) -> Non
         "How many per status?",  # tickets, or their amounts
         "每个status有多少？",
         "How many tickets per status and region?",
-        "How many tickets per month?",
+        "How many tickets per week?",
         "How many tickets per status are open?",
         "How many tickets per region South?",
         "How many tickets by South?",

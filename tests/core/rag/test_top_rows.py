@@ -85,7 +85,7 @@ def test_so_they_are_in_chinese(both: tuple[Library, Library], question: str, sa
         "the three largest amounts",
         "the three largest tickets",
         "top 3 regions by amount",
-        "top 3 regions by total amount",
+        "top 2 regions by average total amount",
         "top 3 tickets by date",  # the latest, or the first
         "top 2 tickets by amount per region",
         "Which three tickets are closed?",
