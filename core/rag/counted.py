@@ -11,6 +11,7 @@ from core.rag.count_questions import count_question, figure_question, may_count,
 from core.rag.document import Passage, numbered_as
 from core.rag.page_content import kind_of
 from core.rag.row_follow_ups import goes_on, gone_on, refers_back
+from core.rag.row_pairs import parted
 from core.rag.row_questions import may_ask_rows
 from core.rag.rows_told import rows_told, whole_question
 from core.rag.tables.store import quoted
@@ -115,7 +116,7 @@ def counted(
         whole = whole_question(question, earlier, tables, partial(library.tables.ask, ids, most=_MOST_VALUES))
     if whole:
         question = whole
-    elif refers_back(question) and any(_may_ask(one) for one in earlier[-_MOST_BEFORE:]):
+    elif refers_back((parted(question) or (question,))[0]) and any(_may_ask(one) for one in earlier[-_MOST_BEFORE:]):
         return Count()  # "how many of these orders are open?"
     headings = library.headings(sheets) if sheets else {}
     titles = [heading.text for found in headings.values() for heading in found]

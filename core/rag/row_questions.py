@@ -94,11 +94,12 @@ def may_ask_rows(question: str) -> bool:
     return len(question) <= LONGEST and bool(_MAY.search(question))
 
 
-def row_question(question: str, known: Vocabulary) -> RowQuestion | None:
+def row_question(question: str, known: Vocabulary, besides: tuple[Condition, ...] = ()) -> RowQuestion | None:
     """What a question asks of the rows of a table; `None` where that is not clear to the last word.
 
     Args:
         known: What the table is called, and what it holds.
+        besides: Conditions that hold as well, of a question before it.
     """
     question, many = for_one(question)
     tokens = tokens_of(question, known)
@@ -118,7 +119,8 @@ def row_question(question: str, known: Vocabulary) -> RowQuestion | None:
         return None
     if any(one.dated for one in tokens) and (column is None or known.kinds[column] != "date"):
         return None  # "the latest price" is that of the latest day, not the highest
-    conditions = conditions_of(asked.left, known)
+    own = conditions_of(asked.left, known)
+    conditions = None if own is None else (*besides, *own)
     if conditions is None or not _are_clear(asked, conditions, known):
         return None
     return RowQuestion(

@@ -15,6 +15,7 @@ from core.errors import BadArgumentsError, ToolError
 from core.rag.row_computing import AGGREGATES, Computing
 from core.rag.row_follow_ups import exchanged, gone_on
 from core.rag.row_groups import by_values, figures_by_values, ranked_values
+from core.rag.row_pairs import row_pair
 from core.rag.row_questions import row_question
 from core.rag.row_values import cells_in_words, literal, percent, valued
 from core.rag.row_vocabulary import vocabulary
@@ -50,25 +51,27 @@ def rows_told(question: str, tables: Sequence[Named], ask: Callable[[str], Answe
     if not _is_looked_through(tables):
         return []
     question = unicodedata.normalize("NFC", question)
-    told: list[tuple[Named, Passage]] = []
+    told: list[tuple[Named, list[Passage]]] = []
     for one in tables:
         if not one.table.whole or one.table.rows > _MOST_ROWS:
             return []  # the question may be about this one
         try:
             known = vocabulary(one, tables, question, ask)
             asked = row_question(question, known)
-            if asked is None:
+            both = row_pair(question, known) if asked is None else (asked,)
+            if both is None:
                 continue
-            passage = _Told(one, known, ask, lang, tables).passage(asked)
+            over = _Told(one, known, ask, lang, tables)
+            passages = [over.passage(each) for each in both] if len(both) == 1 or over.is_of_rows(both[0]) else [None]
         except (BadArgumentsError, ToolError):
             return []
-        if passage is None:
+        if not all(passages):
             return []
-        told.append((one, passage))
+        told.append((one, [passage for passage in passages if passage is not None]))
     places = {(one.document_id, one.table.title if one.table.sheet else "") for one, _ in told}
     if len(told) > _MOST or len(places) < len(told):  # of several in one place nobody knows which is meant
         return []
-    return [passage for _, passage in told]
+    return [passage for _, passages in told for passage in passages]
 
 
 def whole_question(question: str, earlier: Sequence[str], tables: Sequence[Named], ask: Callable[[str], Answer]) -> str:
@@ -131,6 +134,11 @@ class _Told(Computing):
         if asked.asks.startswith("row"):
             return self._row(asked, column, where) if asked.many == 1 else self._rows(asked, column, where)
         return self._figure(asked, column, where) if by is None else figures_by_values(self, asked, column, by, where)
+
+    def is_of_rows(self, asked: RowQuestion) -> bool:
+        """Whether what a question is about are rows, each of which another question can speak of."""
+        where = " AND ".join(["NOT _total", *(self.held(one) for one in asked.conditions)])
+        return self.is_each_a_row(asked, where)
 
     def _counted(self, asked: RowQuestion, where: str) -> Passage | None:
         table, words = self.named.table, WORDS[self.lang]
