@@ -56,7 +56,7 @@ class FigureQuestion:
 
 _ASKS: Final = re.compile(
     r"\b(?:how many|number|count|sum|total|average|mean|median|highest|largest|maximum|lowest|smallest|minimum)\b"
-    r"|add up|多少|几|数|总|合计|之和|求和|加起来|平均|均值|最[大小高低]",
+    r"|\bwie ?viele\b|add up|多少|几|数|总|合计|之和|求和|加起来|平均|均值|最[大小高低]",
     re.IGNORECASE,
 )
 
@@ -75,7 +75,7 @@ def count_question(question: str, names: Iterable[str]) -> CountQuestion | None:
     if not may_count(question):
         return None
     text, known = _plain(question), _known(names)
-    return _chinese(text, known) or _english(text, known)
+    return _chinese(text, known) or _english(text, known) or _german(text, known)
 
 
 def figure_question(question: str, names: Iterable[str]) -> FigureQuestion | None:
@@ -193,6 +193,37 @@ def _of(thing: str, names: frozenset[str], *, different: bool) -> CountQuestion 
         word = thing if kind == "rows" and not thing.startswith("row") else ""
         return None if different else CountQuestion(kind, word, different, names)
     return CountQuestion("things", thing, different, names)
+
+
+# ---- German
+
+_HOW_MANY_DE: Final = re.compile(
+    r"wie ?viele (?P<thing>[^\W\d_]+) (?:(?:gibt|gab|sind) es|sind|hat|enthält|stehen|haben wir)(?P<rest>(?: .*)?)"
+)
+_GENERAL_DE: Final = _words(
+    "insgesamt in im der die das dem den diesem dieser dieses hier darin drin enthalten aufgeführt tabelle liste datei "
+    "blatt tabellenblatt mappe arbeitsmappe dokument bericht bitte es"
+)
+_KINDS_DE: Final[Mapping[str, Counted]] = {
+    **dict.fromkeys(_words("zeilen einträge datensätze"), "rows"),
+    **dict.fromkeys(_words("spalten"), "columns"),
+    **dict.fromkeys(_words("blätter tabellenblätter arbeitsblätter"), "sheets"),
+    **dict.fromkeys(_words("seiten folien"), "pages"),
+}
+_FILES_DE: Final = _words("dateien dokumente anhänge tabellen")
+
+
+def _german(text: str, known: list[str]) -> CountQuestion | None:
+    asked = _HOW_MANY_DE.fullmatch(text)
+    if asked is None or asked["thing"] in _FILES_DE:
+        return None
+    left, names = _without(asked["rest"], known)
+    if not _GENERAL_DE.issuperset(_WORD.findall(left)):
+        return None
+    kind = _KINDS_DE.get(asked["thing"])
+    if kind is None:
+        return CountQuestion("things", asked["thing"], names=names)
+    return CountQuestion(kind, "" if asked["thing"] == "zeilen" or kind != "rows" else asked["thing"], names=names)
 
 
 # ---- Chinese

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from core.rag.count_questions import plain_name
+from core.rag.german_words import is_german, taken_apart
 from core.rag.question_words import Token, lexicon, longest_word
 from core.rag.tables.values import iso_date, read_number, unit_of
 
@@ -58,7 +59,8 @@ class Vocabulary:
 
 _MONTHS: Final = (
     "january|february|march|april|may|june|july|august|september|october|november|december"
-    "|jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec"
+    "|januar|februar|märz|mai|juni|juli|oktober|dezember"
+    "|jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec|okt|dez"
 )
 _ENDS: Final = r"(?![^\W\u2e80-\U0010ffff])"  # no letter or figure follows, but for those of Chinese
 _DATE: Final = re.compile(
@@ -72,7 +74,7 @@ _MONTH: Final = re.compile(
     rf"(?P<name>{_MONTHS}),? (?P<year>\d{{4}}){_ENDS}|(?P<iso>\d{{4}}-(?:0[1-9]|1[0-2]))(?![\d-])"
     r"|(?P<y>\d{4})\s?年\s?(?P<m>1[0-2]|0?[1-9])\s?月(?:份)?(?!\s?\d)"
 )
-_IN: Final = re.compile(r"(?<![^\W_])(?:in|during) $")
+_IN: Final = re.compile(r"(?<![^\W_])(?:in|during|im jahre?) $")
 _YEAR: Final = re.compile(r"(?P<year>(?:19|20)\d\d)\s?年")
 _NUMBER: Final = re.compile(
     r"(?P<before>[$€£¥￥]\s?)?(?P<digits>-?(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?))"
@@ -128,12 +130,21 @@ def _date_at(text: str, at: int) -> tuple[int, Token] | None:
 # ---- the question
 
 
-def tokens_of(question: str, known: Vocabulary) -> list[Token] | None:
-    """The tokens of a question; `None` where a word of it is not known, or may be two things."""
+def tokens_of(question: str, known: Vocabulary, *, german: bool = False) -> list[Token] | None:
+    """The tokens of a question; `None` where a word of it is not known, or may be two things.
+
+    Args:
+        german: Whether it is known to be German by what was asked before.
+    """
     if len(question) > LONGEST:
         return None
+    german = german or is_german(question)
     text = " ".join(question.casefold().replace("’", "'").replace("：", " ").split()).strip(" ?？!.。！")
+    if german:
+        every = {*known.columns, *known.subjects, *known.values}
+        text = taken_apart(text, known.columns.__contains__, every)
     names = _names_in(text, known)
+    words = lexicon(german=german)
     found: list[Token] = []
     at = 0
     while at < len(text):
@@ -149,19 +160,32 @@ def tokens_of(question: str, known: Vocabulary) -> list[Token] | None:
             found.append(Token(kind, plain_name(said), said, date=day))
             at = quoted.end()
             continue
-        step = _next(text, at, names, found[-1] if found else None, known)
+        step = _next(text, at, names, found[-1] if found else None, known, words)
         if step is None:
             return None
         at, token = step
         found.append(token)
-    return found
+    return _with_nach(found) if german else found
+
+
+def _with_nach(tokens: list[Token]) -> list[Token]:
+    """The tokens of a German question, in which "nach" is "after" before a day and else "by"."""
+    later: list[Token | None] = [*tokens[1:], None]
+    return [
+        replace(one, kind="compare", text="after", said=">") if _is_after(one, then) else one
+        for one, then in zip(tokens, later, strict=True)
+    ]
+
+
+def _is_after(token: Token, then: Token | None) -> bool:
+    return (token.kind, token.text) == ("each", "by") and then is not None and then.kind == "date"
 
 
 def _next(
-    text: str, at: int, names: Sequence[str], before: Token | None, known: Vocabulary
+    text: str, at: int, names: Sequence[str], before: Token | None, known: Vocabulary, words: Mapping[str, Token]
 ) -> tuple[int, Token] | None:
     """The longest thing that begins here; `None` where there is none, or two are as long."""
-    word = _word_at(text, at)
+    word = _word_at(text, at, words)
     name = next((one for one in names if _stands(text, at, one)), "")
     figure = _date_at(text, at) or _number_at(text, at)
     longest = max(len(word), len(name), figure[0] - at if figure else 0)
@@ -171,12 +195,12 @@ def _next(
         token = _named(name, text[at : at + longest], before, known)
         if token is None:
             return None
-        if len(word) < longest or lexicon()[word].kind == "period" or _is_said_of(before, token, known):
+        if len(word) < longest or words[word].kind == "period" or _is_said_of(before, token, known):
             return at + longest, token
         if not word or token.kind == "column":
             return None  # "total" is a figure, and a column
     if word and len(word) == longest:
-        return at + longest, lexicon()[word]
+        return at + longest, words[word]
     return figure if figure is not None and figure[0] - at == longest else None
 
 
@@ -232,11 +256,14 @@ def _is_letter(letter: str) -> bool:
     return letter < "\u2e80" and letter.isalnum()
 
 
-def _word_at(text: str, at: int) -> str:
+def _word_at(text: str, at: int, words: Mapping[str, Token]) -> str:
     """The longest known word that begins at a place."""
-    words = lexicon()
-    for size in range(min(longest_word(), len(text) - at), 0, -1):
+    for size in range(min(_longest_of(words), len(text) - at), 0, -1):
         word = text[at : at + size]
         if word in words and _is_bounded(text, at, at + size):
             return word
     return ""
+
+
+def _longest_of(words: Mapping[str, Token]) -> int:
+    return longest_word(german=len(words) > len(lexicon()))

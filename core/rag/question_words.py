@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final
+
+from core.rag.german_words import WORDS as GERMAN
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,16 +134,23 @@ filler|的, 了, 呢, 吗, 啊, 请问, 请, 一共, 总共, 共, 共有, 有, �
 """
 
 
-@lru_cache(maxsize=1)
-def lexicon() -> dict[str, Token]:
-    """All known words, each as the token that it is."""
+@lru_cache(maxsize=2)
+def lexicon(*, german: bool = False) -> dict[str, Token]:
+    """All known words, each as the token that it is.
+
+    Args:
+        german: Whether German words are known, too, before English ones.
+    """
     found: dict[str, Token] = {}
-    for wide, text in ((False, _ENGLISH), (True, _CHINESE)):
+    texts = [(False, _ENGLISH), (True, _CHINESE)]
+    for wide, text in [*texts, (False, GERMAN.casefold())] if german else texts:
         for line in text.strip().splitlines():
             head, _, words = line.partition("|")
             kind, _, said = head.partition(" ")
+            said, _, called = said.partition(":")  # what follows is the English word that says the same
             for word in _split(words):
-                found[word] = _known(kind, word, said, wide=wide)
+                token = _known(kind, word, said, wide=wide)
+                found[word] = replace(token, text=called) if called else token
     return found
 
 
@@ -166,7 +175,7 @@ def _known(kind: str, word: str, said: str, *, wide: bool) -> Token:
             return Token(kind, word, said=said, wide=wide)
 
 
-@lru_cache(maxsize=1)
-def longest_word() -> int:
+@lru_cache(maxsize=2)
+def longest_word(*, german: bool = False) -> int:
     """The number of letters of the longest of them."""
-    return max(map(len, lexicon()))
+    return max(map(len, lexicon(german=german)))

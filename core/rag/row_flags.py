@@ -20,7 +20,7 @@ _PAIRS: Final = (
     ("1", "0"), ("1.0", "0.0"),
 )  # fmt: skip
 _BEFORE: Final = re.compile(r"^(?:is|was|were|has been|has|ist|wurde|war|是否已经?|是否|已经|已)\s*(?=.)")
-_AFTER: Final = re.compile(r"\s*[?？]$|\s*\((?:yes|y|ja|j|是)\s?[/|]\s?(?:no|n|nein|否)\)$|(?<=.)(?:与否)$")
+_AFTER: Final = re.compile(r" ?\((?:yes|y|ja|j|是) ?[/|] ?(?:no|n|nein|否)\)$|(?<=.)与否$")
 _COMPARED: Final = frozenset({"value", "number", "date", "quoted", "compare", "contains", "between"})
 _OTHERWISE: Final = frozenset({"each", "figure", "most", "which"})  # a column that follows is not what is told of rows
 _ROWS: Final = frozenset({"thing", "subject", "column"})
@@ -33,7 +33,7 @@ def flag_names(name: str) -> frozenset[str]:
     Args:
         name: As names are compared, in lower case.
     """
-    bare = _AFTER.sub("", name)
+    bare = _AFTER.sub("", name.rstrip(" ?？"))
     short = _BEFORE.sub("", bare)
     names = {bare if bare == short or bare[0] < _HAN else short, short}
     if short and short[0] >= _HAN:

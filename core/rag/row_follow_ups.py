@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+from core.rag.german_words import is_german
 from core.rag.question_tokens import tokens_of
 from core.rag.row_conditions import conditions_of
 from core.rag.row_questions import row_question
@@ -115,7 +116,7 @@ def gone_on(question: str, earlier: Sequence[str]) -> tuple[str, list[Fragment]]
 
 def exchanged(before: str, fragment: Fragment, known: Vocabulary) -> str:
     """The question before with one of its conditions exchanged; "" where that is not clear for this table."""
-    former, tokens = row_question(before, known), tokens_of(fragment.said, known)
+    former, tokens = row_question(before, known), tokens_of(fragment.said, known, german=is_german(before))
     if former is None or tokens is None or (fragment.counts and former.asks != "count"):
         return ""
     kept = [one for one in tokens if one.kind != "filler"]

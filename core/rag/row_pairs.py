@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from core.rag.question_tokens import tokens_of
+from core.rag.question_tokens import LONGEST, tokens_of
 from core.rag.row_follow_ups import refers_back
 from core.rag.row_questions import row_question
 
@@ -43,7 +43,7 @@ _ROWS: Final = frozenset({"subject", "thing"})
 
 def parted(question: str) -> tuple[str, str] | None:
     """The two questions of a sentence; `None` where it has one alone, or more."""
-    places = list(_JOINED.finditer(question))
+    places = list(_JOINED.finditer(question)) if len(question) <= LONGEST else []
     if len(places) != 1:
         return None
     first, second = question[: places[0].start()].strip(), question[places[0].end() :].strip()

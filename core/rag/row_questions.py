@@ -34,6 +34,9 @@ _MAY: Final = re.compile(
     r"|lowest|smallest|minimum|min|least|fewest|latest|earliest|top)\b|add up|% of"
     r"|\b(?:by|per|each) (?:month|quarter|year)\b|[按每各]个?[月季年]"
     r"|\b(?:percent|percentage)\b|\b(?:share|proportion) of\b"
+    r"|\b(?:wie ?viele?|anzahl|summe|gesamt\w*|durchschnitt\w*|mittelwert|meisten|wenigsten|prozentsatz|anteil"
+    r"|(?:höchst|größt|niedrigst|kleinst|geringst|maximal|minimal|spätest|neuest|frühest)e[rsnm]?"
+    r"|(?:je|pro|nach) (?:monat|quartal|jahr)e?n?)\b"
     r"|多少|几|数量|总|合计|之和|求和|加起来|汇总|平均|均值|前[2-9两二三四五六七八九十1]|最[大小高低多少早晚]|中位|比例|占比|百分比|百分之",
     re.IGNORECASE,
 )
@@ -47,6 +50,8 @@ _COUNTED_ONE_BY_ONE: Final = re.compile(
     r"\b(?:customer|client|buyer|user|member|person|people|employee|worker|staff|student|pupil|patient|guest|visitor"
     r"|household|head|capita|author|player|driver|order|invoice|bill|ticket|sale|purchase|transaction|trip|visit|unit"
     r"|item|piece|hour|day|date|week|month|quarter|year|period)s?\b"
+    r"|\b(?:kund|käufer|nutzer|mitglied|person|mitarbeiter|student|schüler|patient|gast|gäst|besucher|bestellung|auftrag"
+    r"|aufträg|rechnung|verkauf|verkäuf|stück|stunde|tag|woche|monat|quartal|jahr)(?:e?[nrs]?|innen)\b"
     r"|客户|顾客|用户|会员|员工|职工|人员|人$|学生|患者|病人|司机|订单|发票|账单|工单|小时|天|日|周|月|季度|年"
 )
 _ADDS_UP: Final = re.compile(
@@ -55,7 +60,9 @@ _ADDS_UP: Final = re.compile(
 )
 _COMPARED: Final = frozenset({"is", "not", "compare", "value", "number", "date", "quoted", "contains", "between"})
 _NAME_IT: Final = re.compile(
-    r"\W*(?:please |(?:can|could) you )*(?:what(?:'s|’s| is| was)|show|give|find|tell|the)\b", re.IGNORECASE
+    r"\W*(?:please |(?:can|could) you )*(?:what(?:'s|’s| is| was)|show|give|find|tell|the"
+    r"|was (?:ist|war)|zeige?|nenne|d(?:ie|er|as))\b",
+    re.IGNORECASE,
 )
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from core.errors import ToolError
 from core.rag.count_questions import plain_name
+from core.rag.german_words import forms_in_german, forms_of_value, is_german
 from core.rag.question_tokens import Vocabulary
 from core.rag.row_flags import flag_names, yes_and_no
 from core.rag.row_values import quoted_text
@@ -16,7 +17,7 @@ from core.rag.tables.store import quoted
 from core.rag.tables.subjects import forms_of, names_of, subjects_of, titles_of, without_key
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from core.rag.question_tokens import Spellings
     from core.rag.tables.query import Answer, Named
@@ -33,8 +34,10 @@ def vocabulary(named: Named, tables: Sequence[Named], question: str, ask: Callab
     called = titles_of(named.table) | names_of(named.document)
     if named.table.sheet:
         called |= subjects_of(named, sheets)
-    subjects = frozenset(form for name in called for form in _spoken(name))
+    german = is_german(question)
+    subjects = frozenset(form for name in called for form in _spoken(name, german=german))
     columns, flags = _columns(named, subjects), _flags(named, question, ask)
+    columns = _in_german(columns, named, subjects) if german else columns
     for at, (names, _) in flags.items():
         for name in names:
             if at not in columns.setdefault(name, []):
@@ -43,11 +46,23 @@ def vocabulary(named: Named, tables: Sequence[Named], question: str, ask: Callab
         {name: tuple(at) for name, at in columns.items() if name},
         [column.kind for column in named.table.columns],
         [column.unit for column in named.table.columns],
-        _values(named, question, ask),
+        _in_all_forms(_values(named, question, ask), columns, question) if german else _values(named, question, ask),
         subjects,
         {at: found for at, (_, found) in flags.items()},
         frozenset(name for names, _ in flags.values() for name in names),
     )
+
+
+def _in_all_forms(
+    values: dict[str, dict[int, tuple[str, ...]]], columns: Mapping[str, Sequence[int]], question: str
+) -> dict[str, dict[int, tuple[str, ...]]]:
+    """Values with the forms that they take before a noun, written small: "offene Bestellungen" are "offen"."""
+    found = dict(values)
+    for value, spelled in values.items():
+        for form in forms_of_value(value) - set(values) - set(columns):
+            if re.search(rf"(?<!\w){re.escape(form)} \w", question):
+                found[form] = spelled
+    return found
 
 
 def _columns(named: Named, subjects: frozenset[str]) -> dict[str, list[int]]:
@@ -73,6 +88,15 @@ def _columns(named: Named, subjects: frozenset[str]) -> dict[str, list[int]]:
     return columns
 
 
+def _in_german(columns: dict[str, list[int]], named: Named, subjects: frozenset[str]) -> dict[str, list[int]]:
+    """The names of columns with the forms that these take in German."""
+    found = dict(columns)
+    for at, column in enumerate(named.table.columns):
+        for name in forms_in_german(plain_name(column.name)) - set(columns) - subjects:
+            found[name] = [*found.get(name, ()), at]
+    return found
+
+
 def _flags(
     named: Named, question: str, ask: Callable[[str], Answer]
 ) -> dict[int, tuple[frozenset[str], tuple[Spellings, Spellings]]]:
@@ -93,11 +117,11 @@ def _flags(
     return found
 
 
-def _spoken(name: str) -> set[str]:
+def _spoken(name: str, *, german: bool = False) -> set[str]:
     """A name and its plural or singular."""
     if not name:
         return set()
-    found = {name, *forms_of(name)}
+    found = {name, *forms_of(name), *(forms_in_german(name) if german else ())}
     if name[-1].isascii() and name[-1].isalpha():
         found |= {f"{name}s", f"{name[:-1]}ies"} if name.endswith("y") else {f"{name}s"}
     return found

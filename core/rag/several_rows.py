@@ -27,6 +27,11 @@ _ASKS: Final = re.compile(
     r"|\b(?:for|in|of|by) (?:each|every)\b|\bper (?!(?:unit|piece|item|hour|night|kg|kilo|m²|m2|person|cent)\b)\w"
     r"|\bby (?:region|product|month|year|quarter|week|day|category|customer|class|department|team|country|city|store"
     r"|type|status)(?=\W*\Z| (?:in|for|of|and|from)\b)|\bbreak ?downs?\b|\bbroken down\b"
+    r"|\bwie ?viele?\b(?! kostet)"
+    r"|\b(?:anzahl|summe|durchschnitt\w*|mittelwert|gesamt(?:betrag|summe|umsatz|menge|zahl|kosten))\b"
+    r"|\b(?:höchst|größt|niedrigst|kleinst|geringst|teuerst|billigst|ältest|jüngst|längst|kürzest)e[rsnm]?\b"
+    r"|\b(?:die|den) (?:meisten|wenigsten)\b|\b(?:anteil|prozentsatz) (?:der|des|an)\b"
+    r"|\b(?:je|pro|nach) (?:monat|quartal|jahr|region|produkt|kategorie|kunde|land|status)\b"
     r"|[有共了]多少(?!钱)|(?:多少|几)[个名位条笔份件张家人单次种项](?!月)|一共|共计|共有|合计|之和|求和|加起来|汇总|平均|均值|中位"
     r"|总(?:共|计|数|和|额|量|价|分|金额|收入|营收|销[售量]|成[本绩]|利润)|比例|占比|百分比|百分之几|排名|排行"
     r"|最[大小高低多少早晚贵便好差老年长短新重轻]|每一?[个种位名家人月年天周季班类项]|各[个种类地区部班月年产门店]|按.{1,8}(?:统计|分组|分类|计算)",

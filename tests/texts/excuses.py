@@ -191,7 +191,7 @@ _LISTED: Mapping[str, str] = {
         core.agents.mapping: ask_agent
         core.agents.retrieval: Finder.find
         core.rag.counted: counted
-        core.rag.rows_told: rows_told
+        core.rag.rows_told: rows_told whole_question
         core.agents.sync_run: run_events
         core.agents.tool_loop: ToolLoop.reply
         core.agents.tools: AgentTool.call

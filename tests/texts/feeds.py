@@ -21,6 +21,7 @@ from core.agents.output import OutputType
 from core.agents.react_parser import StepParser
 from core.agents.small_title import naming
 from core.doors.asked import Asked
+from core.errors import ToolError
 from core.export.cited_pages import CitedPages
 from core.export.html_page import Cited
 from core.export.redaction import Redaction
@@ -51,9 +52,12 @@ from core.rag.parsers.parts import File
 from core.rag.parsers.pdf_page import Field, Line
 from core.rag.places import units_of
 from core.rag.question_tokens import Vocabulary
+from core.rag.row_computing import Computing
 from core.rag.row_conditions import Condition
+from core.rag.row_follow_ups import Fragment
+from core.rag.row_questions import RowQuestion
 from core.rag.scope import Part
-from core.rag.tables.query import Named, Source
+from core.rag.tables.query import Answer, Named, Source
 from core.rag.tables.store import Column, Table
 from core.runs.judgement import Open
 from core.settings import Settings
@@ -244,6 +248,12 @@ VALUES: Mapping[str, Callable[[], Any]] = {
     "Vocabulary": lambda: Vocabulary(
         {"amount": (0,), "a a": (1,)}, ["number", "text"], ["", ""], {"north": {1: ("North",)}}, frozenset({"orders"})
     ),
+    "RowQuestion": lambda: RowQuestion("sum", 0, (VALUES["Condition"](),)),
+    "tuple[Condition, ...]": tuple,
+    "Column | None": lambda: Column("Amount", "number"),
+    "Fragment": lambda: Fragment("in the West"),
+    "Callable[[str], Answer]": lambda: _unanswered,
+    "Computing": lambda: Computing(VALUES["Named"](), VALUES["Vocabulary"](), _unanswered, "en", []),
     "Condition": lambda: Condition(0, "=", ("2024-03",)),
     "Column": lambda: Column("Amount", "number"),
     "Table": lambda: Table(1, "Orders", 1, 2, (Column("Amount", "number"), Column("Region", "text")), sheet=True),
@@ -262,6 +272,10 @@ VALUES: Mapping[str, Callable[[], Any]] = {
     "Judging | None": Judging,
     "Embed": lambda: lambda texts: numpy.zeros((len(texts), 2)),
 }
+
+
+def _unanswered(_: str) -> Answer:
+    raise ToolError("The tables cannot be read now.")
 
 
 # How an instance is made ("module:Class"), or the other arguments of a call ("module:name()"), where annotations do

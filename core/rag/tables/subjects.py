@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from core.errors import BadArgumentsError, ToolError
 from core.rag.count_questions import plain_name
+from core.rag.german_words import numbers
 from core.rag.tables.store import quoted
 
 if TYPE_CHECKING:
@@ -21,7 +22,9 @@ _KEY: Final = re.compile(
     r"|(?:编号|号码|名称|姓名|代码|编码|号|名|id)$|^(?:id|no\.?|number|nr\.?|name) (?:of )?"
 )
 _PLAIN_KEY: Final = re.compile(r"ids?|no\.?|nr\.?|#|key|uuid|编号|序号|号码", re.IGNORECASE)
-_NUMBER: Final = re.compile(r"(?:\b(?:ids?|no\.?|nr\.?|#|key|code|ref)|编号|号码|序号|号|编码|代码)$", re.IGNORECASE)
+_NUMBER: Final = re.compile(
+    r"(?:\b(?:ids?|no\.?|nr\.?|#|key|code|ref)|编号|号码|序号|号|编码|代码)$|\w(?:nummer|nr)\.?$", re.IGNORECASE
+)
 _NAME: Final = re.compile(r"(?:full |last |sur|short )?names?|titles?|姓名|名称|名字|标题", re.IGNORECASE)
 _NOISE: Final = re.compile(
     r"\b(?:list|table|sheet|data|overview|register|all|the|of|export|records?)\b"
@@ -29,8 +32,12 @@ _NOISE: Final = re.compile(
 )
 _AMOUNT: Final = re.compile(
     r"(?:count|counts|number|quantity|qty|n|headcount|frequency|number of .+|.+ count)|数量|人数|件数|个数|次数|.*数"
+    r"|anzahl.*|menge|stückzahl|stück|besucher|einwohner"
 )
-PERIOD: Final = re.compile(r"months?|years?|quarters?|weeks?|days?|period|fiscal year|年|月|日|年份|月份|季度|周|期间")
+PERIOD: Final = re.compile(
+    r"months?|years?|quarters?|weeks?|days?|period|fiscal year|年|月|日|年份|月份|季度|周|期间"
+    r"|monate?|jahre?|quartale?|woche|tag|zeitraum"
+)
 CURRENCY: Final = re.compile(r"currency|curr\.?|units?|währung|einheit|币种|货币|单位|uom", re.IGNORECASE)
 _IRREGULAR: Final[Mapping[str, str]] = {
     "people": "person",
@@ -75,6 +82,8 @@ def without_key(name: str) -> str:
 def is_of(column: Column, forms: set[str]) -> bool:
     """Whether a column names one of these things, by itself or as "number of"."""
     name = plain_name(column.name)
+    if any(numbers(name, form) for form in forms):
+        return True
     return not forms.isdisjoint({*forms_of(name), *forms_of(_KEY.sub("", name).strip())})
 
 
