@@ -5,6 +5,8 @@
 The tables are those of `bench.tables`, each in a conversation of its own; the questions are in English and Chinese:
 counts, sums and averages under one condition, and which row has the highest or lowest value. What is right is computed
 from the files themselves. A question that a program does not tell is left to a model, which is not asked here.
+Those of `bench.tables_asked_on` come after them: questions that go on from another one, that ask for each month, for
+values by their sums, for two things in one sentence, and in German.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from pathlib import Path
 
 from bench.figures import Figure, report
 from bench.tables import FOLDER, QUESTIONS, Gold, found_table, tables
+from bench.tables_asked_on import EACH, KINDS, further, is_told_right
 from core.rag.counted import counted
 from core.rag.library import Library
 from core.rag.tables.query import Named
@@ -143,6 +146,7 @@ def main() -> None:
                 print(
                     question.gold.document, question.text, question.right, [one.text for one in found], file=sys.stderr
                 )
+        more = _asked_on(library, golds, known, ids)
     how = f"{told} of {QUESTIONS} over {len(each)} tables, English and Chinese; the others are left to the model"
     slow = f"p95 {statistics.quantiles(costs, n=20)[-1]:.1f} ms of CPU"
     report(
@@ -152,8 +156,49 @@ def main() -> None:
             ),
             Figure("of those told, right", right / max(1, told), RIGHT, "", f"{right} of {told}", at_least=True),
             Figure("the same, CPU a question, p50", statistics.median(costs), 30, "ms", slow),
+            *more,
         ]
     )
+
+
+def _asked_on(
+    library: Library, golds: list[tuple[Path, Gold]], known: list[Named], ids: dict[str, str]
+) -> list[Figure]:
+    """Ask the further questions, and count."""
+    lot = random.Random(23)
+    each: dict[str, tuple[int, int]] = {}
+    for kind in KINDS:
+        over = [
+            asked
+            for _, gold in golds
+            if (named := found_table(known, gold))
+            for asked in [further(kind, gold, named, lot)]
+        ]
+        asked = [question for _ in range(EACH) for one in over if (question := next(one, None)) is not None][:EACH]
+        told = right = 0
+        for one in asked:
+            found = counted(library, [ids[one.gold.document]], one.text, earlier=one.earlier).passages
+            good = bool(found) and is_told_right([str(passage.computed) for passage in found], one.right)
+            told, right = told + bool(found), right + good
+            if "show" in sys.argv and not good:
+                print(
+                    kind,
+                    one.gold.document,
+                    one.earlier,
+                    one.text,
+                    one.right,
+                    [each.text for each in found],
+                    file=sys.stderr,
+                )
+        each[kind] = told, right
+    all_told, all_right = (sum(one[at] for one in each.values()) for at in (0, 1))
+    how = "; ".join(f"{kind} {told}" for kind, (told, _) in each.items())
+    return [
+        Figure("further questions on them, told by program", all_told / (EACH * len(KINDS)), 0.4, "",
+               f"{all_told} of {EACH * len(KINDS)}, {EACH} of each kind: {how}", at_least=True),
+        Figure("of these told, right", all_right / max(1, all_told), RIGHT, "",
+               f"{all_right} of {all_told}", at_least=True),
+    ]  # fmt: skip
 
 
 if __name__ == "__main__":

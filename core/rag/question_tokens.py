@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from core.rag.count_questions import plain_name
 from core.rag.german_words import is_german, taken_apart
-from core.rag.question_words import Token, lexicon, longest_word
+from core.rag.question_words import Token, lexicon
 from core.rag.tables.values import iso_date, read_number, unit_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+
+    from core.rag.question_words import Lexicon
 
 Spellings: TypeAlias = tuple[str | int | float, ...]
 YEARS: Final = range(1900, 2100)
@@ -182,7 +184,7 @@ def _is_after(token: Token, then: Token | None) -> bool:
 
 
 def _next(
-    text: str, at: int, names: Sequence[str], before: Token | None, known: Vocabulary, words: Mapping[str, Token]
+    text: str, at: int, names: Sequence[str], before: Token | None, known: Vocabulary, words: Lexicon
 ) -> tuple[int, Token] | None:
     """The longest thing that begins here; `None` where there is none, or two are as long."""
     word = _word_at(text, at, words)
@@ -195,12 +197,12 @@ def _next(
         token = _named(name, text[at : at + longest], before, known)
         if token is None:
             return None
-        if len(word) < longest or words[word].kind == "period" or _is_said_of(before, token, known):
+        if len(word) < longest or words.words[word].kind == "period" or _is_said_of(before, token, known):
             return at + longest, token
         if not word or token.kind == "column":
             return None  # "total" is a figure, and a column
     if word and len(word) == longest:
-        return at + longest, words[word]
+        return at + longest, words.words[word]
     return figure if figure is not None and figure[0] - at == longest else None
 
 
@@ -256,14 +258,10 @@ def _is_letter(letter: str) -> bool:
     return letter < "\u2e80" and letter.isalnum()
 
 
-def _word_at(text: str, at: int, words: Mapping[str, Token]) -> str:
+def _word_at(text: str, at: int, words: Lexicon) -> str:
     """The longest known word that begins at a place."""
-    for size in range(min(_longest_of(words), len(text) - at), 0, -1):
+    for size in range(min(words.longest, len(text) - at), 0, -1):
         word = text[at : at + size]
-        if word in words and _is_bounded(text, at, at + size):
+        if word in words.words and _is_bounded(text, at, at + size):
             return word
     return ""
-
-
-def _longest_of(words: Mapping[str, Token]) -> int:
-    return longest_word(german=len(words) > len(lexicon()))

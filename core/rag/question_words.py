@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from core.rag.german_words import WORDS as GERMAN
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,9 +137,22 @@ filler|的, 了, 呢, 吗, 啊, 请问, 请, 一共, 总共, 共, 共有, 有, �
 """
 
 
+@dataclass(frozen=True, slots=True)
+class Lexicon:
+    """Known words.
+
+    Args:
+        words: Each as the token that it is.
+        longest: The number of letters of the longest of them.
+    """
+
+    words: Mapping[str, Token]
+    longest: int
+
+
 @lru_cache(maxsize=2)
-def lexicon(*, german: bool = False) -> dict[str, Token]:
-    """All known words, each as the token that it is.
+def lexicon(*, german: bool = False) -> Lexicon:
+    """All known words.
 
     Args:
         german: Whether German words are known, too, before English ones.
@@ -151,7 +167,7 @@ def lexicon(*, german: bool = False) -> dict[str, Token]:
             for word in _split(words):
                 token = _known(kind, word, said, wide=wide)
                 found[word] = replace(token, text=called) if called else token
-    return found
+    return Lexicon(found, max(map(len, found)))
 
 
 def _split(words: str) -> list[str]:
@@ -173,9 +189,3 @@ def _known(kind: str, word: str, said: str, *, wide: bool) -> Token:
             return Token("count", word, wide=wide, loose=word in {"多少", "有多少"})
         case _:
             return Token(kind, word, said=said, wide=wide)
-
-
-@lru_cache(maxsize=2)
-def longest_word(*, german: bool = False) -> int:
-    """The number of letters of the longest of them."""
-    return max(map(len, lexicon(german=german)))

@@ -250,6 +250,7 @@ VALUES: Mapping[str, Callable[[], Any]] = {
     ),
     "RowQuestion": lambda: RowQuestion("sum", 0, (VALUES["Condition"](),)),
     "tuple[Condition, ...]": tuple,
+    "Answer": lambda: Answer(("a",), ((1,),), 1, (), (), (), ()),
     "Column | None": lambda: Column("Amount", "number"),
     "Fragment": lambda: Fragment("in the West"),
     "Callable[[str], Answer]": lambda: _unanswered,
