@@ -107,6 +107,8 @@ def _flags(
         names = flag_names(plain_name(column.name.rpartition(" / ")[2]))
         if column.kind == "date" or column.strays or column.unit or not any(name in text for name in names):
             continue
+        if column.samples and yes_and_no(column.samples) is None:
+            continue  # no query is needed
         answer = ask(
             f"SELECT DISTINCT {quoted(column.name)} FROM {quoted(named.name)} WHERE NOT _total LIMIT {_MOST_OF_FLAG}"
         )
