@@ -103,7 +103,7 @@ def _going_on(gold: Gold, lot: random.Random, at: int, texts: list[int], days: l
     return FurtherQuestion(gold, f"And for {then}?", ((sum(held),),), (before,))
 
 
-def _in_time(gold: Gold, lot: random.Random, at: int, _: list[int], days: list[int]) -> FurtherQuestion | None:
+def _in_time(gold: Gold, lot: random.Random, at: int, _texts: list[int], days: list[int]) -> FurtherQuestion | None:
     if not days:
         return None
     time, key = lot.choice([
@@ -120,7 +120,7 @@ def _in_time(gold: Gold, lot: random.Random, at: int, _: list[int], days: list[i
     return FurtherQuestion(gold, f"What is the {said} {gold.columns[at]} by {time}?", (right,))
 
 
-def _ranked(gold: Gold, lot: random.Random, at: int, texts: list[int], _: list[int]) -> FurtherQuestion | None:
+def _ranked(gold: Gold, lot: random.Random, at: int, texts: list[int], _no_days: list[int]) -> FurtherQuestion | None:
     groups = _groups(gold, texts)
     if not groups:
         return None
@@ -134,7 +134,7 @@ def _ranked(gold: Gold, lot: random.Random, at: int, texts: list[int], _: list[i
     return FurtherQuestion(gold, text, (tuple(sorted(sums.values(), reverse=True)[:many]),))
 
 
-def _two(gold: Gold, lot: random.Random, at: int, _: list[int], __: list[int]) -> FurtherQuestion | None:
+def _two(gold: Gold, lot: random.Random, at: int, _texts: list[int], _no_days: list[int]) -> FurtherQuestion | None:
     name, values = gold.columns[at], gold.numbers(at)
     limit = lot.choice(values)
     above = [value for value in values if value > limit]
@@ -144,7 +144,7 @@ def _two(gold: Gold, lot: random.Random, at: int, _: list[int], __: list[int]) -
     return FurtherQuestion(gold, text, ((float(len(above)),), (sum(above),)))
 
 
-def _german(gold: Gold, lot: random.Random, at: int, texts: list[int], _: list[int]) -> FurtherQuestion | None:
+def _german(gold: Gold, lot: random.Random, at: int, texts: list[int], _no_days: list[int]) -> FurtherQuestion | None:
     name, values = gold.columns[at], gold.numbers(at)
     limit = lot.choice([one for one in values if one < 1_000] or values)
     above = [value for value in values if value > limit]

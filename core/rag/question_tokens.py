@@ -20,6 +20,7 @@ Spellings: TypeAlias = tuple[str | int | float, ...]
 YEARS: Final = range(1900, 2100)
 LONGEST: Final = 240  # letters of a question that is looked at
 AND: Final = "&"
+_YIELD: Final = frozenset({"percentage", "percent"})  # what a column is called so means it
 NAMES_A_ROW: Final = frozenset({"thing", "subject", "column"})
 
 
@@ -197,7 +198,8 @@ def _next(
         token = _named(name, text[at : at + longest], before, known)
         if token is None:
             return None
-        if len(word) < longest or words.words[word].kind == "period" or _is_said_of(before, token, known):
+        yields = word in _YIELD or (bool(word) and words.words[word].kind == "period")
+        if len(word) < longest or yields or _is_said_of(before, token, known):
             return at + longest, token
         if not word or token.kind == "column":
             return None  # "total" is a figure, and a column

@@ -10,6 +10,7 @@ from core.errors import ToolError
 from core.rag.count_questions import plain_name
 from core.rag.german_words import forms_in_german, forms_of_value, is_german
 from core.rag.question_tokens import Vocabulary
+from core.rag.question_words import lexicon
 from core.rag.row_flags import flag_names, yes_and_no
 from core.rag.row_values import quoted_text
 from core.rag.tables.query import FOLD, folded
@@ -59,7 +60,7 @@ def _in_all_forms(
     """Values with the forms that they take before a noun, written small: "offene Bestellungen" are "offen"."""
     found = dict(values)
     for value, spelled in values.items():
-        for form in forms_of_value(value) - set(values) - set(columns):
+        for form in forms_of_value(value) - set(values) - set(columns) - lexicon(german=True).words.keys():
             if re.search(rf"(?<!\w){re.escape(form)} \w", question):
                 found[form] = spelled
     return found

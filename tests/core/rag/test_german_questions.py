@@ -197,6 +197,13 @@ def test_another_name_is_no_form_of_a_value(library: Library, tmp_path: Path) ->
     assert figures(library, "Was ist die Summe der Beträge von Rosen GmbH?") == []
 
 
+def test_a_small_word_is_no_form_of_a_value(library: Library, tmp_path: Path) -> None:
+    rows = [["Lampe", "Schalter"], ["a", "ein"], ["b", "aus"], ["c", "ein"]]
+    library.add(workbook(tmp_path / "lampen.xlsx", Lampen=rows))
+    assert figures(library, "Wie viele Zeilen haben eine Lampe?") == []
+    assert figures(library, "Wie viele Zeilen haben den Schalter ein?") == ["2"]
+
+
 def test_a_number_of_another_thing_tells_no_rows_apart(library: Library, tmp_path: Path) -> None:
     rows = [["Kundennummer", "Bestellnummer", "Status"], [1, 7, "offen"], [1, 8, "offen"], [2, 9, "bezahlt"]]
     library.add(workbook(tmp_path / "liste.xlsx", Bestellungen=rows))

@@ -237,6 +237,12 @@ def test_what_stands_in_several_rows_is_not_counted_by_them(library: Library, tm
     assert figures(library, "How many rows were paid?") == ["2"]
 
 
+def test_a_column_that_is_called_percentage_is_meant_by_the_word(library: Library, tmp_path: Path) -> None:
+    rows = [["City", "Percentage", "Region"], ["a", 5, "East"], ["b", 7, "East"], ["c", 9, "West"]]
+    library.add(workbook(tmp_path / "cities.xlsx", Cities=rows))
+    assert figures(library, "What is the average percentage in the East?") == ["6"]
+
+
 def test_months_are_no_things_that_are_open(library: Library, tmp_path: Path) -> None:
     rows = [["Month", "Visitors", "Open"], ["May", 100, "yes"], ["June", 50, "no"], ["July", 20, "yes"]]
     library.add(workbook(tmp_path / "visitors.xlsx", Visitors=rows))
