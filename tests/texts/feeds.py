@@ -138,6 +138,7 @@ VALUES: Mapping[str, Callable[[], Any]] = {
     "Path": lambda: Path("a.txt"),
     "str | Path": lambda: "a.txt",
     "Lang": lambda: "en",
+    "NoText": lambda: "nothing",
     "Set[str]": frozenset,
     "Words": lambda: Words("en"),
     "Callable[[str], Words]": lambda: Words,
