@@ -64,7 +64,8 @@ _OF_FILES = re.compile(
 )
 _OVERVIEW = re.compile(
     r"\bsummar(y|i[sz]e)|\boverview\b|\btl;?dr\b|\bmain (points?|ideas?|topics?)\b|\bkey (points?|takeaways?)\b"
-    r"|\b(what|tell me)\b.{0,30}\b(documents?|files?|pdfs?|papers?|texts?|reports?)\b.{0,12}\babout\b"
+    r"|\b(what|tell me)\b.{0,30}\b(documents?|files?|pdfs?|papers?|texts?|reports?)\b.{0,12}\babout"
+    r"(?=\W*$|[?.!,;:]| (in (short|general|brief|a few words)|overall|altogether|exactly|roughly|please)\b)"
     r"|\bwhat('s| is| does).{0,20}\b(this|the|that|my|these|those) "
     r"(document|file|pdf|paper|text|report)s?\b\W*(say)?\W*$"
     r"|\A[^?？]{0,40}https?://\S+\s*\Z"  # nothing but a page to read

@@ -18,7 +18,8 @@ from core.testing.scripted_model import ScriptedModel
 pytestmark = pytest.mark.anyio
 
 FILLING = "\n\n".join(f"Clause {number} is about the tower and its {number} steps." for number in range(200))
-REPORT = f"# Hail\n\nThe deductible for hail is four hundred euros.\n\n{FILLING}"
+GATE = "The gate of the harbour closes at nine."
+REPORT = f"# Hail\n\nThe deductible for hail is four hundred euros.\n\n{FILLING}\n\n{GATE}"
 NOTES = f"# Hail\n\nThe deductible for hail is nine hundred euros.\n\n{FILLING}"
 SHEET = "Kind,Deductible\nHail,400\nWater,90\n"
 
@@ -62,6 +63,20 @@ async def test_a_question_that_names_none_or_compares_with_others_is_asked_of_al
         (result,), _ = await asked(library, question)
         assert documents(result) >= {"report.md", "notes.md"}, question
         assert "only" not in result.extra
+
+
+async def test_what_a_file_says_about_something_is_looked_for_in_all_of_it_and_not_at_its_beginning_alone(
+    library: Library,
+) -> None:
+    for question in (
+        "What does report.md say about the gate of the harbour?",
+        "What does the report say about the gate?",
+    ):
+        (result,), model = await asked(library, question)
+        assert "read" not in result.extra, question
+        assert GATE in model.requests[0].messages[-1].get_text_content(), question
+    (result,), _ = await asked(library, "What is the report about?")
+    assert {one["name"] for one in result.extra["read"]} == {"report.md", "notes.md"}
 
 
 async def test_several_that_are_named_are_searched_together(library: Library) -> None:
