@@ -66,6 +66,7 @@ _LETTERS: Final = {
 }  # fmt: skip
 
 
+_DENIES_BOTH: Final = re.compile(r"xf(?:&[vf]|f)")  # "not returned and paid": not returned, but paid, or not both
 _IS: Final = "i"
 _IN_TIME: Final = frozenset({
     "before", "after", "since", "on or before", "on or after", "earlier than", "later than",
@@ -77,6 +78,8 @@ def conditions_of(tokens: list[Token], known: Vocabulary) -> tuple[Condition, ..
     """All conditions that the tokens say; `None` where they say something else."""
     kept = [one for one in tokens if _LETTERS.get(one.kind, "?")]
     signs = "".join(_LETTERS.get(one.kind, "?") for one in kept)
+    if any(not kept[one.start()].wide for one in _DENIES_BOTH.finditer(signs)):
+        return None
     found: list[Condition] = []
     at = 0
     while at < len(signs):

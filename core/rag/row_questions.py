@@ -139,14 +139,15 @@ def row_question(question: str, known: Vocabulary, besides: tuple[Condition, ...
 def _with_periods(tokens: Sequence[Token], known: Vocabulary) -> list[Token] | None:
     """The tokens with the column of dates in place of a month, a quarter or a year for each of which is asked.
 
-    `None` where there is no such column, or several.
+    `None` where there is no such column, or several, and where what was done, "returned per month", has its own dates.
     """
     found: list[Token] = []
     days = [at for at, kind in enumerate(known.kinds) if kind == "date"]
     for one in tokens:
         before = next((it for it in reversed(found) if it.kind != "filler"), None)
         if one.kind == "period" and before is not None and before.kind == "each":
-            if len(days) != 1:
+            of = [it.kind for it in found if it.kind != "filler"][-2:-1]
+            if len(days) != 1 or of == ["flag"]:
                 return None
             found.append(replace(one, kind="column", column=days[0]))
         elif one.kind == "number" and one.raw.isdecimal() and one.number in YEARS and before and _is_period(before):

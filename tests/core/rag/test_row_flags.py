@@ -165,6 +165,7 @@ def test_where_no_word_says_what_is_counted_rows_are_where_nothing_else_can_be(
         "How many orders were returned there?",
         "How many orders were not open?",
         "How many orders were returned and not returned?",
+        "How many orders were not returned and open?",  # open ones that were not, or all that were not both
         "How many orders have no returned?",
         "How many returned are open?",
         "What is the total returned?",
@@ -235,6 +236,16 @@ def test_what_stands_in_several_rows_is_not_counted_by_them(library: Library, tm
     assert figures(library, "How many bills were paid?") == []
     assert figures(library, "How many were paid?") == []
     assert figures(library, "How many rows were paid?") == ["2"]
+
+
+def test_of_two_such_columns_each_is_a_condition_unless_both_may_be_denied(library: Library, tmp_path: Path) -> None:
+    rows = [["Bill", "Paid", "Late"], ["a", "yes", "no"], ["b", "no", "yes"], ["c", "yes", "yes"], ["d", "no", "no"]]
+    library.add(workbook(tmp_path / "bills.xlsx", Bills=[*rows, ["e", "yes", "no"]]))
+    assert figures(library, "How many bills are paid and late?") == ["1"]
+    assert figures(library, "How many bills are paid and not late?") == ["2"]
+    assert figures(library, "How many bills are not paid and not late?") == ["1"]
+    assert figures(library, "How many bills are not paid and late?") == []
+    assert figures(library, "How many not paid late bills are there?") == []
 
 
 def test_a_column_that_is_called_percentage_is_meant_by_the_word(library: Library, tmp_path: Path) -> None:
