@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from core.errors import MissingExtraError
 from core.rag.document import Block, union
-from core.rag.parsers import scan_tables
+from core.rag.parsers import scan_lines, scan_tables
 from core.rag.parsers.base import clean
 from core.rag.parsers.pdf_layout import in_columns
 from core.rag.parsers.pdf_page import Line, Pixels, joined
@@ -114,17 +114,10 @@ def turned_back(box: Rectangle, turns: int, width: float, height: float) -> Rect
 
 
 def _read(image: Any, turns: int) -> Sheet:
-    found = _engine()(import_module("numpy").ascontiguousarray(image), use_cls=False)
-    if found.boxes is None or not found.txts:
-        return Sheet([], turns, 0.0)
-    lines = [
-        Recognised(text, _around(corners))
-        for corners, text in zip(found.boxes, found.txts, strict=True)
-        if text.strip()
-    ]
-    letters = sum(len(text) for text in found.txts) or 1
-    confidence = sum(len(text) * float(score) for text, score in zip(found.txts, found.scores, strict=True)) / letters
-    return Sheet(_in_rows(lines), turns, confidence)
+    found = scan_lines.lines_in(_engine(), import_module("numpy").ascontiguousarray(image))
+    lines = [Recognised(text, _around(corners)) for text, _, corners in found]
+    letters = sum(len(text) for text, _, _ in found) or 1
+    return Sheet(_in_rows(lines), turns, sum(len(text) * sure for text, sure, _ in found) / letters)
 
 
 def _around(corners: Any) -> Rectangle:
@@ -160,6 +153,8 @@ def _engine() -> Any:
         params={
             "Global.log_level": "critical",
             "Global.max_side_len": LONGEST_SIDE,
+            "Global.use_vertical_padding": False,
+            "Det.limit_side_len": 32,  # its copy is as large as it is given
             "EngineConfig.onnxruntime.intra_op_num_threads": 1,
             "EngineConfig.onnxruntime.inter_op_num_threads": 1,
         }
@@ -188,7 +183,7 @@ _NO_SIZE = -1.0  # marks recognised lines: sizes measured in a scan say little a
 _PARAGRAPH_GAP = 0.8  # line heights
 # Recognised boxes are as high as the ink; a printed line reaches from ascent to descent. In heights of the ink, on the
 # average of common fonts: how much higher it begins, how much lower it ends.
-_LATIN, _CHINESE = (0.16, -0.05), (0.15, 0.05)
+_LATIN, _CHINESE = (0.16, -0.05), (0.10, 0.02)
 # A heading stands alone in its row, in larger letters or in capitals.
 _HEADING_HEIGHT, _LONGEST_HEADING, _FEWEST_CAPITALS = 1.35, 60, 5
 _MOST_HEADINGS = 0.35  # of the lines: where there are more, large letters mean nothing
