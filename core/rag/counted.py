@@ -10,6 +10,7 @@ from core.errors import BadArgumentsError, ToolError
 from core.rag.count_questions import count_question, figure_question, may_count, plain_name
 from core.rag.document import Passage, numbered_as
 from core.rag.page_content import kind_of
+from core.rag.row_flags import says_flag
 from core.rag.row_follow_ups import goes_on, gone_on, refers_back
 from core.rag.row_pairs import parted
 from core.rag.row_questions import may_ask_rows
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
 _MOST: Final = 6  # documents of which something is said: more would say what nobody asked for
 _MOST_VALUES: Final = 4_000  # cells of a table that may stand in a question
 _MOST_BEFORE: Final = 3  # questions of which a later one may speak
+_QUANTITY: Final = "数量"
 _MOST_NAMED: Final = 20  # tables of a document that are told by their names
 
 
@@ -154,9 +156,17 @@ def _all_counted(  # noqa: PLR0913, PLR0917 - what `counted` found out
     ids = {one.id for one in meant}
     chosen = _named_in(asked, [one for one in tables if one.document_id in ids])
     if asked.counted == "things":
+        if any(says_flag(column.name, column.samples, question) for one in chosen for column in one.table.columns):
+            return Count()  # "how many products are in stock?" of a sheet that is called "Stock"
+        if _QUANTITY in question and any(_holds_quantities(one) for one in chosen):
+            return Count()  # "订单总数量": how many orders, or how many pieces
         found = _things(chosen, asked, partial(library.tables.ask, [one.id for one in there]), lang)
         return Count(tuple(found), alone=all(_is_sheet(one) for one in there))
     return Count(tuple(_in_documents(chosen, asked, lang)), alone=True)
+
+
+def _holds_quantities(named: Named) -> bool:
+    return any(one.kind == "number" and plain_name(one.name) == _QUANTITY for one in named.table.columns)
 
 
 # ---- which documents and tables are meant

@@ -21,6 +21,7 @@ YEARS: Final = range(1900, 2100)
 LONGEST: Final = 240  # letters of a question that is looked at
 AND: Final = "&"
 _YIELD: Final = frozenset({"percentage", "percent"})  # what a column is called so means it
+_FROM_ON: Final = frozenset({("from", "on"), ("von", "an"), ("vom", "an")})  # with one word between them
 NAMES_A_ROW: Final = frozenset({"thing", "subject", "column"})
 
 
@@ -168,7 +169,13 @@ def tokens_of(question: str, known: Vocabulary, *, german: bool = False) -> list
             return None
         at, token = step
         found.append(token)
+    if any(_is_from_on(one, then) for one, then in zip(found, found[2:], strict=False)):
+        return None  # "from March 2024 on" is no month
     return _with_nach(found) if german else found
+
+
+def _is_from_on(token: Token, then: Token) -> bool:
+    return (token.text, then.text) in _FROM_ON
 
 
 def _with_nach(tokens: list[Token]) -> list[Token]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from core.messages.computed import Computed
 from core.rag.count_questions import plain_name
 from core.rag.row_numbers import joined
-from core.rag.row_values import literal, of_dates, quoted_text, valued
+from core.rag.row_values import has_part, literal, of_dates, quoted_text, valued
 from core.rag.tables.cited import passage_of
 from core.rag.tables.query import FOLD, folded
 from core.rag.tables.store import quoted
@@ -35,6 +35,11 @@ AGGREGATES: Final[Mapping[str, str]] = {
 _MONEY: Final = re.compile(  # nobody asks how many of these there are
     r"\b(?:amounts?|prices?|costs?|revenues?|turnover|values?|fees?|tax|net|gross|discounts?|salary|budget|years?"
     r"|betrag|preis|kosten|umsatz|wert|jahr)\b|金额|价|费用|成本|收入|销售额|营收|年份"
+)
+_SOMEBODY: Final = re.compile(
+    r"^(?:(?:full |last |sur|first |customer |client |employee )?name)$|\b(?:customer|client|buyer|seller|user|member"
+    r"|person|employee|worker|student|pupil|patient|guest|visitor|player|driver|author|owner|agent|sales ?rep)$"
+    r"|kunde|kundin|käufer|mitarbeiter|schüler|student|patient|mitglied|客户|顾客|用户|会员|员工|姓名|学生|患者|销售员"
 )
 _SIGNS: Final[Mapping[str, str]] = {"=": "=", "<>": "≠", "<": "<", ">": ">", "<=": "≤", ">=": "≥"}
 
@@ -65,12 +70,27 @@ class Computing:
     def is_sure(self, condition: Condition) -> bool:
         """Whether cells of the column that are empty or no numbers leave no doubt which rows are meant."""
         column = self.named.table.columns[condition.column]
-        if column.strays:
+        if column.strays or (condition.operator in {"=", "<>"} and self.is_part_of_others(condition)):
             return False
         if self.is_filled(column):
             return True
         # A group is often named in its first row alone, and the cells below it are empty.
         return column.kind != "text" and condition.operator != "<>"
+
+    def is_part_of_others(self, condition: Condition) -> bool:
+        """Whether a cell of texts has what is asked for and something else: "Red & Blue" may be one of the red ones."""
+        column = self.named.table.columns[condition.column]
+        if column.kind != "text":
+            return False
+        name, said = quoted(column.name), {folded(str(one)) for one in condition.values}
+        for one in said:
+            answer = self.ask(
+                f"SELECT DISTINCT {name} FROM {self.source} WHERE NOT _total AND instr({FOLD}({name}), "
+                f"{quoted_text(one)}) AND length({name}) > {len(one)}"
+            )
+            if answer.total > len(answer.rows) or any(has_part(str(cell), one) for (cell,) in answer.rows):
+                return True
+        return False
 
     def is_filled(self, column: Column) -> bool:
         """Whether no cell of a column is empty."""
@@ -154,6 +174,12 @@ class Computing:
         if PERIOD.fullmatch(plain_name(first.name)):
             return False
         return first.kind != "text" or self.names_rows(first, "NOT _total")
+
+    def is_each_somebody(self) -> bool:
+        """Whether each row is somebody else: "who has the highest amount" may be who has several orders."""
+        texts = [one for one in self.named.table.columns if one.kind == "text"]
+        people = [one for one in texts if _SOMEBODY.search(plain_name(one.name))]
+        return any(self.names_rows(one, "NOT _total") for one in (people or texts)[:1])
 
     def names_rows(self, column: Column, where: str) -> bool:
         """Whether a column has another value in each row."""

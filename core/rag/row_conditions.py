@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from core.rag.count_questions import plain_name
 from core.rag.question_tokens import AND, YEARS
+from core.rag.row_times import lasts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -127,7 +128,7 @@ def _of_flag(column: int | None, *, is_said: bool, known: Vocabulary) -> Conditi
 def _of_time(shape: str, tokens: Sequence[Token], said: Sequence[Token], known: Vocabulary) -> Condition | None:
     """A condition on the only column of dates, which is not named: "in March 2024", "since 2024-03-01", "in 2024"."""
     days = [at for at, kind in enumerate(known.kinds) if kind == "date"]
-    if len(days) != 1:
+    if len(days) != 1 or lasts(days[0], known):
         return None
     match shape:
         case "day":

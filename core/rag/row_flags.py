@@ -9,6 +9,8 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from core.rag.count_questions import plain_name
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
@@ -25,6 +27,7 @@ _COMPARED: Final = frozenset({"value", "number", "date", "quoted", "compare", "c
 _OTHERWISE: Final = frozenset({"each", "figure", "most", "which"})  # a column that follows is not what is told of rows
 _ROWS: Final = frozenset({"thing", "subject", "column"})
 _HAN: Final = "\u3400"
+_LATIN, _LATIN_ENDS = r"(?<![^\W\u2e80-\U0010ffff])", r"(?![^\W\u2e80-\U0010ffff])"  # no such letter is beside it
 
 
 def flag_names(name: str) -> frozenset[str]:
@@ -53,6 +56,19 @@ def yes_and_no(values: Iterable[object]) -> tuple[tuple[str | int | float, ...],
 
 def _those(values: Iterable[str | float], said: str) -> list[str | int | float]:
     return [one for one in values if str(one).strip().casefold() == said]
+
+
+def says_flag(column: str, samples: Iterable[str], question: str) -> bool:
+    """Whether a question has in it what a column says that holds yes or no, perhaps besides other words.
+
+    Args:
+        column: Its name.
+        samples: Some of its values.
+    """
+    if not any(one.strip().casefold() in pair for one in samples for pair in _PAIRS):
+        return False
+    text = plain_name(question)
+    return any(re.search(rf"{_LATIN}{re.escape(name)}{_LATIN_ENDS}", text) for name in flag_names(plain_name(column)))
 
 
 def with_flags(tokens: Sequence[Token], known: Vocabulary) -> list[Token] | None:

@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 _LONGEST: Final = 80  # letters of such a question
 _MOST: Final = 4  # of them in a row
 _ENGLISH: Final = re.compile(
-    r"\W*(?:(?:(?:ok(?:ay)?|and|but|so|now|then|also)\b[\s,]*)+(?:(?:what|how) about\b|(?:the )?same for\b)?"
+    r"\W*(?:(?:(?:ok(?:ay)?|and|but|so|now|then)\b[\s,]*)+(?:(?:what|how) about\b|(?:the )?same for\b)?"
     r"|(?:what|how) about\b|(?:the )?same for\b|(?=(?:in|for|from|on|at|with)\b[^?]{1,30}\?\W*$))\s*"
     r"(?P<count>how many\b(?: (?:are|were)\b)?(?: there\b)?)?(?P<rest>.*?)(?: ones?)?\W*",
     re.IGNORECASE | re.DOTALL,
 )
 _HOW_IT_IS: Final = r"(?:was ist mit|wie (?:ist|sieht|steht) es(?: aus)? (?:mit|bei))\b"
 _GERMAN: Final = re.compile(
-    rf"\W*(?:(?:(?:und|aber|ok(?:ay)?|also)\b[\s,]*)+(?:{_HOW_IT_IS})?|{_HOW_IT_IS}"
+    rf"\W*(?:(?:(?:und|aber|ok(?:ay)?)\b[\s,]*)+(?:{_HOW_IT_IS})?|{_HOW_IT_IS}"
     r"|(?=(?:in|im|für|aus|bei|am|mit)\b[^?]{1,30}\?\W*$))\s*"
     r"(?P<count>wie ?viele\b(?: (?:sind|waren)\b)?(?: es\b)?)?(?P<rest>.*?)\W*",
     re.IGNORECASE | re.DOTALL,

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 from core.rag.question_tokens import LONGEST, NAMES_A_ROW, YEARS, tokens_of
 from core.rag.row_conditions import are_of_full_years, conditions_of
 from core.rag.row_flags import with_flags
+from core.rag.row_times import is_done_in_time, lasts, may_begin
 from core.rag.tables.subjects import PERIOD, forms_of, without_key
 from core.rag.top_questions import for_one
 
@@ -58,7 +59,9 @@ _ADDS_UP: Final = re.compile(
     r"(?:(?:net|gross|total) )?(?:revenues?|sales|turnover|income|earnings|profits?|expenses|spending|umsatz|umsätze"
     r"|einnahmen|ausgaben|erlöse?|gewinn)|(?:销售|营业)?收入|销售额|营业额|营收|支出|利润"
 )
+_WHO: Final = frozenset({"who", "wer", "谁"})
 _COMPARED: Final = frozenset({"is", "not", "compare", "value", "number", "date", "quoted", "contains", "between"})
+_OF_SEVERAL: Final = re.compile(r"\bwelche\b.*\b(?:haben|hatten|sind|waren)\b|\bdie \w+en mit de[mnr]\b", re.IGNORECASE)
 _NAME_IT: Final = re.compile(
     r"\W*(?:please |(?:can|could) you )*(?:what(?:'s|’s| is| was)|show|give|find|tell|the"
     r"|was (?:ist|war)|zeige?|nenne|d(?:ie|er|as))\b",
@@ -79,6 +82,7 @@ class RowQuestion:
         bare: Whether no word says what is counted: "how many per region", "how many were returned".
         flagged: Whether a column of yes and no sets a condition by its name.
         period: "month", "quarter" or "year" where it is asked for each of these, and `each` is a column of dates.
+        who: Whether somebody is asked for, whom no word names.
         ranked: Whether values of `each` with the "highest" or the "lowest" figures are asked for; "" where all are.
         many: How many rows are asked for: "the three largest orders".
     """
@@ -94,6 +98,7 @@ class RowQuestion:
     flagged: bool = False
     period: str = ""
     ranked: str = ""
+    who: bool = False
 
 
 def may_ask_rows(question: str) -> bool:
@@ -114,13 +119,13 @@ def row_question(question: str, known: Vocabulary, besides: tuple[Condition, ...
     tokens = None if tokens is None else _with_periods(tokens, known)
     if tokens is None:
         return None
-    asked = _asked(question, _kept(tokens), known)
+    asked = None if may_begin(tokens) or is_done_in_time(tokens, known) else _asked(question, _kept(tokens), known)
     if asked is None:
         return None
     asks, column, each = asked.asks, asked.column, asked.each
     if asked.thing in known.flags:
         return None  # "how many returned are open?" counts no yes and no
-    if asked.several and many == 1:
+    if asked.ranked and many == 1 and (asked.several or _OF_SEVERAL.search(question)):
         return None  # "which products have the highest total": how many of them
     if not asked.ranked and not _fits(asks, "" if column is None else known.kinds[column], many):
         return None
@@ -133,6 +138,7 @@ def row_question(question: str, known: Vocabulary, besides: tuple[Condition, ...
     return RowQuestion(
         asks, column, conditions, asked.thing, asked.subject, each, asked.bare, many,
         any(one.kind == "flag" for one in tokens), asked.period, asked.ranked,
+        any(one.kind == "which" and one.text in _WHO for one in tokens),
     )  # fmt: skip
 
 
@@ -147,7 +153,7 @@ def _with_periods(tokens: Sequence[Token], known: Vocabulary) -> list[Token] | N
         before = next((it for it in reversed(found) if it.kind != "filler"), None)
         if one.kind == "period" and before is not None and before.kind == "each":
             of = [it.kind for it in found if it.kind != "filler"][-2:-1]
-            if len(days) != 1 or of == ["flag"]:
+            if len(days) != 1 or of == ["flag"] or lasts(days[0], known):
                 return None
             found.append(replace(one, kind="column", column=days[0]))
         elif one.kind == "number" and one.raw.isdecimal() and one.number in YEARS and before and _is_period(before):

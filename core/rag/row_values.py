@@ -55,6 +55,12 @@ def are_apart(values: Sequence[str]) -> bool:
     return sum(map(len, parts)) == len(set[str]().union(*parts))
 
 
+def has_part(value: str, said: str) -> bool:
+    """Whether a value is several, of which this is one: "Red & Blue"; letters are compared as `folded`."""
+    parts = [folded(part).strip() for part in _PARTS.split(value)]
+    return len(parts) > 1 and said.strip() in parts
+
+
 def quoted_text(said: str) -> str:
     """A text in a query."""
     return "'" + said.replace("'", "''") + "'"

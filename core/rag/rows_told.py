@@ -214,7 +214,7 @@ class _Told(Computing):
 
     def _row(self, asked: RowQuestion, column: Column, where: str) -> Passage | None:
         """Which row has the highest or the lowest value."""
-        if not self.is_each_a_row(asked, where):
+        if not self.is_each_a_row(asked, where) or (asked.who and asked.thing is None and not self.is_each_somebody()):
             return None
         name = quoted(column.name)
         (value,) = self.one(f"SELECT {AGGREGATES[asked.asks]}({name}) FROM {self.source} WHERE {where}")
