@@ -404,7 +404,7 @@ class Intake:
             raise DocumentError(f"{record.name} has no text.", key=document.note or "document_no_text")
         if not known:
             self.preparing.watch(record.owner_id, record.id, document.id)
-        unread = await self._unread_parts(record.owner_id, document)
+        unread = await self._unread_parts(record, document)
         return outcome.read(document, record.name, job.progress, known=known, unread=unread)
 
     async def _heard(self, job: ReadingJob, file: FileRecord, sound: Path) -> dict[str, Any]:
@@ -449,14 +449,14 @@ class Intake:
                     error.words_key = _ASKED
                 raise
 
-    async def _unread_parts(self, owner: str, document: Document) -> UnreadParts | None:
+    async def _unread_parts(self, record: DocumentRecord, document: Document) -> UnreadParts | None:
         """The files in an archive or a letter that could not be read."""
         from core.rag.unread_parts import PARTS_UNREAD, unread_parts  # brings the document readers with it
 
         if document.note != PARTS_UNREAD:
             return None
         try:
-            async with self._index(owner) as library:
+            async with self._index(record.owner_id) as library:
                 return await asyncio.to_thread(unread_parts, library, document.id)
         except StorageError:  # that there are any is said all the same
             return None
