@@ -292,7 +292,7 @@ _FIGURE: Final = re.compile(
     r"(?:(?:(?:can|could|would) you )?(?:please )?(?:tell me|calculate|compute|find|work out|say|show me|give me)"
     r"(?: what)?|do you know|i want to know|what(?:'s| is| are| was| were)"
     r"|how (?:much|high|large|big|low|small) (?:is|are))?"
-    rf"\W*(?:the )?(?:(?:grand|overall|whole) )?(?P<figure>{'|'.join(_FIGURES)})(?: (?:sum|total|value))?"
+    rf"\W*(?:the )?(?:(?:grand|overall|whole) )?(?P<figure>{'|'.join(_FIGURES)})(?: (?P<more>sum|total|value))?"
     r"(?: (?:of|for|in))?(?: (?:the|all|my|our|these|those|this))* (?P<rest>.+)"
 )
 _SUMMED: Final = re.compile(
@@ -309,6 +309,9 @@ def _figure_english(text: str, known: list[str]) -> FigureQuestion | None:
         return None
     said = asked.groupdict().get("figure")
     words = _WORD.findall(_CELLS.sub("", asked["rest"]).replace("'s", " 's"))
+    more = asked.groupdict().get("more") or "value"
+    if more != "value" and _FIGURES[said or "sum"] != "sum":
+        words.insert(0, more)  # "the highest total amount" is no highest amount
     end = next((at for at, word in enumerate(words) if word in _ENDS_THING and at), len(words))
     left, names = _without(" ".join(words[end:]), known)
     if not 0 < end <= _MOST_THING + 1 or not _GENERAL.issuperset(_WORD.findall(left)):

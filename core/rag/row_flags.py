@@ -68,7 +68,7 @@ def says_flag(column: str, samples: Iterable[str], question: str) -> bool:
     if not any(one.strip().casefold() in pair for one in samples for pair in _PAIRS):
         return False
     text = plain_name(question)
-    return any(re.search(rf"{_LATIN}{re.escape(name)}{_LATIN_ENDS}", text) for name in flag_names(plain_name(column)))
+    return any(re.search(rf"{_LATIN}{re.escape(name)}s?{_LATIN_ENDS}", text) for name in flag_names(plain_name(column)))
 
 
 def with_flags(tokens: Sequence[Token], known: Vocabulary) -> list[Token] | None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 from core.rag.question_tokens import LONGEST, NAMES_A_ROW, YEARS, tokens_of
 from core.rag.row_conditions import are_of_full_years, conditions_of
 from core.rag.row_flags import with_flags
-from core.rag.row_times import is_done_in_time, lasts, may_begin
+from core.rag.row_times import is_done_in_time, lasts, may_be_either, may_begin
 from core.rag.tables.subjects import PERIOD, forms_of, without_key
 from core.rag.top_questions import for_one
 
@@ -119,7 +119,8 @@ def row_question(question: str, known: Vocabulary, besides: tuple[Condition, ...
     tokens = None if tokens is None else _with_periods(tokens, known)
     if tokens is None:
         return None
-    asked = None if may_begin(tokens) or is_done_in_time(tokens, known) else _asked(question, _kept(tokens), known)
+    in_doubt = may_begin(tokens) or may_be_either(tokens) or is_done_in_time(tokens, known)
+    asked = None if in_doubt else _asked(question, _kept(tokens), known)
     if asked is None:
         return None
     asks, column, each = asked.asks, asked.column, asked.each

@@ -22,6 +22,8 @@ _SET: Final = frozenset({"number", "date"})
 _DONE: Final = frozenset({"is", "not", "thing", "subject", "column"})
 _TIMES: Final = frozenset({"month", "quarter", "year"})
 _BEGIN: Final = frozenset({"from", "von", "vom", "ab"})
+_OF: Final = frozenset({"of", "in", "from", "for", "at", "on", "von", "vom", "aus", "im", "für", "bei"})
+_EITHER: Final = frozenset({"和", "与", "、", "以及"})
 _WAS: Final = frozenset({"wurde", "wurden", "war", "waren"})
 
 
@@ -71,3 +73,14 @@ def is_done_in_time(tokens: Sequence[Token], known: Vocabulary) -> bool:
 def _is_done_then(time: Token, done: Token) -> bool:
     """Whether it is "2024年退货的": in Chinese a time stands before what was done."""
     return time.kind == "date" and done.kind == "flag" and done.text[:1] >= "\u2e80"
+
+
+def may_be_either(tokens: Sequence[Token]) -> bool:
+    """Whether two values may be those of which either is meant: "from Bob and Tom", of whom one buys and one sells."""
+    for at, (one, both, other) in enumerate(zip(tokens, tokens[1:], tokens[2:], strict=False)):
+        if (one.kind, both.kind, other.kind) != ("value", "and", "value"):
+            continue
+        before = [it.text for it in tokens[max(at - 2, 0) : at] if it.kind == "filler"]
+        if both.text in _EITHER or not _OF.isdisjoint(before):
+            return True
+    return False

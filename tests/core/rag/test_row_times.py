@@ -216,3 +216,28 @@ def test_what_was_done_in_a_year_may_have_been_done_to_orders_of_another(library
     assert figures(library, "2024年退货的订单有多少？") == []
     assert figures(library, "2024年的订单有多少？") == ["2"]
     assert figures(library, "退货的订单有多少？") == ["1"]
+
+
+def test_two_values_after_one_word_may_be_those_of_which_either_is_meant(library: Library, tmp_path: Path) -> None:
+    rows = [["Order ID", "Customer", "Seller", "Status"], ["a", "Bob", "Tom", "open"], ["b", "Bob", "Kim", "paid"]]
+    library.add(workbook(tmp_path / "orders.xlsx", Orders=[*rows, ["c", "Eva", "Tom", "open"]]))
+    assert figures(library, "How many orders from Bob and Tom are there?") == []
+    assert figures(library, "How many orders are from Bob, Tom?") == []
+    assert figures(library, "How many orders are open and from Bob?") == ["1"]
+    assert figures(library, "How many orders are open and with seller Tom?") == ["2"]
+
+
+def test_how_many_there_are_of_what_yes_and_no_say_is_not_two(library: Library, tmp_path: Path) -> None:
+    rows = [["Order ID", "Gift"], ["a", "yes"], ["b", "no"], ["c", "yes"]]
+    library.add(workbook(tmp_path / "orders.xlsx", Orders=rows))
+    assert figures(library, "How many gifts?") == []
+    assert figures(library, "How many orders?") == ["3"]
+
+
+def test_the_highest_total_amount_is_not_the_highest_amount(library: Library, tmp_path: Path) -> None:
+    rows = [["Order ID", "Amount", "Total units"], ["a", 5, 1], ["b", 7, 2]]
+    library.add(workbook(tmp_path / "orders.xlsx", Orders=rows))
+    assert figures(library, "What is the highest total amount?") == []
+    assert figures(library, "What is the highest amount?") == ["7"]
+    assert figures(library, "What is the total value of amount?") == ["12"]
+    assert figures(library, "What is the highest total units?") == ["2"]
