@@ -24,6 +24,8 @@ _TIMES: Final = frozenset({"month", "quarter", "year"})
 _BEGIN: Final = frozenset({"from", "von", "vom", "ab"})
 _OF: Final = frozenset({"of", "in", "from", "for", "at", "on", "von", "vom", "aus", "im", "für", "bei"})
 _EITHER: Final = frozenset({"和", "与", "、", "以及"})
+_IN_BETWEEN: Final = frozenset({"filler", "compare", "between", "each"})
+_BECAME: Final = frozenset({"was", "were", "has been", "have been"})
 _WAS: Final = frozenset({"wurde", "wurden", "war", "waren"})
 
 
@@ -56,14 +58,15 @@ def is_done_in_time(tokens: Sequence[Token], known: Vocabulary) -> bool:
     if any(_is_done_then(one, later) for one, later in pairwise(tokens)):
         return True
     for at, one in enumerate(tokens):
-        if one.kind != "value" or not at or one.raw[:1] >= "\u2e80":
+        if one.kind not in {"value", "flag"} or not at or one.raw[:1] >= "\u2e80":
             continue
         before = tokens[at - 1]
         is_said_of = before.kind == "column" and before.column in known.holds(one.text)
         if is_said_of or before.kind not in _DONE:
             continue
         later = [time for time in times if time > at]
-        if later and all(it.kind in {"filler", "compare", "between", "each"} for it in tokens[at + 1 : later[0]]):
+        places = {"value"} if one.kind == "flag" or before.text in _BECAME else set[str]()
+        if later and all(it.kind in {*_IN_BETWEEN, *places} for it in tokens[at + 1 : later[0]]):
             return True
     was = next((at for at, one in enumerate(tokens) if one.kind == "is" and one.text in _WAS), None)
     ends = bool(tokens) and tokens[-1].kind == "value"

@@ -86,6 +86,8 @@ def test_from_a_month_to_another_and_orders_from_a_month_are_told(shop: Library)
         "How many orders cancelled in March 2024?",
         "How many orders were paid by quarter?",
         "What is the total amount of orders paid in 2024?",
+        "How many orders were returned in the East in 2024?",
+        "How many orders were cancelled in the East in 2024?",
     ],
 )
 def test_a_time_after_a_state_may_be_when_it_was_reached(shop: Library, question: str) -> None:
