@@ -299,7 +299,7 @@ class Finder:
         most = max(k, min(len(self.documents), _BEGINNINGS))
         found = await self.library.abeginnings(most, documents=self.documents)
         fitting = await self._fitting(found)
-        self.read = await asyncio.to_thread(_read_of, self.library, found, fitting)
+        self.read = await asyncio.to_thread(_read_of, self.library, self.documents, found, fitting)
         return fitting
 
     async def _part(self) -> list[Passage]:
@@ -395,11 +395,14 @@ def _beginning_of(part: Part, found: Sequence[Passage], read: Sequence[Passage])
     return [ReadPart(found[0].document, numbered_as(found[0].document), min(pages), max(pages), last)]
 
 
-def _read_of(library: Library, found: Sequence[Passage], fitting: Sequence[Passage]) -> list[ReadPart]:
-    """Which parts were read of the documents that are longer than these.
+def _read_of(
+    library: Library, documents: Collection[str], found: Sequence[Passage], fitting: Sequence[Passage]
+) -> list[ReadPart]:
+    """Which parts were read of the documents that are longer than these, and of which nothing was.
 
     Args:
         library: Says how much there is.
+        documents: The ids of those that are asked about.
         fitting: As the model is given them: several in one passage, the last ones cut or left out.
     """
     parts: list[ReadPart] = []
@@ -407,9 +410,13 @@ def _read_of(library: Library, found: Sequence[Passage], fitting: Sequence[Passa
         given = [one.text for one in fitting if one.document_id == document.id]
         read = [one for one in found if one.document_id == document.id and any(one.text[-_END:] in it for it in given)]
         pages = [one.page for one in read if one.page is not None]
-        if not read or len(read) >= document.chunks:
+        if document.id not in documents or len(read) >= document.chunks:
             continue
-        if pages and document.pages and max(pages) < document.pages:
+        if not given:
+            parts.append(ReadPart(document.name, "passage", 0, 0, document.chunks))
+        elif not read:
+            continue
+        elif pages and document.pages and max(pages) < document.pages:
             parts.append(ReadPart(document.name, numbered_as(document.name), min(pages), max(pages), document.pages))
         else:
             parts.append(ReadPart(document.name, "passage", 1, len(read), document.chunks))

@@ -99,6 +99,7 @@ def _chip(address: str, name: str) -> str:
 
 _PARTS_UNREAD = "document_parts_unread"
 _STEP = 5  # per cent: the widths are CSS classes
+_NAMED = 3  # files that a note names
 # Reading the same bytes again would end the same way.
 _FOR_GOOD = frozenset(
     (
@@ -216,9 +217,12 @@ def missing_notes(missing: list[dict[str, Any]], words: Words) -> str:
 
 
 def partly_read_notes(parts: Sequence[Mapping[str, Any]], words: Words) -> str:
-    """Notes on long documents of which only the beginning was read."""
-    lines = (f'<p class="p-note">{escaped(_read_part(one, words))}</p>' for one in parts)
-    return "\n\n".join(lines)
+    """Notes on long documents of which only the beginning was read, and one on those of which nothing was."""
+    begun = [_read_part(one, words) for one in parts if _number(one, "last")]
+    names = [str(one.get("name", "")) for one in parts if not _number(one, "last")]
+    shown, left = words("lang.comma").join(names[:_NAMED]), len(names) - _NAMED
+    bare = [words("reading.read_none" + ("_more" if left > 0 else ""), names=shown, n=left)] if names else []
+    return "\n\n".join(f'<p class="p-note">{escaped(one)}</p>' for one in [*begun, *bare])
 
 
 def named_note(names: Sequence[Any], words: Words) -> str:

@@ -40,6 +40,10 @@ _READ = {
     "en": ("Only the beginning was read: {parts}. Say so.", "{name}, {of}s {first}–{last} of {total}", "; "),
     "zh": ("只读了开头部分：{parts}。请在回答中说明。", "{name} 第 {first}–{last}{of}，共 {total}{of}", "；"),
 }
+_NOT_READ = {
+    "en": ("Nothing was read of {names}. Say so.", " "),
+    "zh": ("没有读取 {names}。请在回答中说明。", ""),
+}
 _OF = {
     "en": {"page": "page", "slide": "slide", "sheet": "sheet", "passage": "passage"},
     "zh": {"page": " 页", "slide": " 张", "sheet": " 个工作表", "passage": " 段"},
@@ -60,7 +64,7 @@ class ReadPart:
 
     Args:
         of: What its parts are called.
-        first, last: The parts that were read.
+        first, last: The parts that were read; 0 where nothing was.
     """
 
     name: str
@@ -192,8 +196,12 @@ def _together(names: Sequence[str], lang: Lang) -> str:
 
 def _told(parts: Sequence[ReadPart], lang: Lang) -> str:
     sentence, one, between = _READ[lang]
-    each = (
+    each = [
         one.format(name=harmless(part.name), of=_OF[lang][part.of], first=part.first, last=part.last, total=part.total)
         for part in parts
-    )
-    return sentence.format(parts=between.join(each))
+        if part.last
+    ]
+    bare, apart = _NOT_READ[lang]
+    names = [part.name for part in parts if not part.last]
+    said = [sentence.format(parts=between.join(each))] if each else []
+    return apart.join([*said, *([bare.format(names=_together(names, lang))] if names else [])])

@@ -76,7 +76,8 @@ async def test_what_a_file_says_about_something_is_looked_for_in_all_of_it_and_n
         assert "read" not in result.extra, question
         assert GATE in model.requests[0].messages[-1].get_text_content(), question
     (result,), _ = await asked(library, "What is the report about?")
-    assert {one["name"] for one in result.extra["read"]} == {"report.md", "notes.md"}
+    assert {one["name"] for one in result.extra["read"] if one["last"]} == {"report.md", "notes.md"}
+    assert [one["name"] for one in result.extra["read"] if not one["last"]] == ["rules.csv"]
 
 
 async def test_several_that_are_named_are_searched_together(library: Library) -> None:

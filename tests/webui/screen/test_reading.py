@@ -279,6 +279,12 @@ def test_an_answer_says_what_was_read_of_long_documents() -> None:
     assert text.index("Read for this answer") < text.index("Herons.")
 
 
+def test_an_answer_says_of_which_documents_nothing_was_read() -> None:
+    bare = [{"name": f"{name}.pdf", "of": "passage", "first": 0, "last": 0, "total": 9} for name in "abcde"]
+    assert "Not read for this answer: a.pdf, b.pdf." in reply_after(read=bare[:2])
+    assert "Not read for this answer: a.pdf, b.pdf, c.pdf, and 2 more." in reply_after(read=bare)
+
+
 def test_an_answer_says_once_that_it_rests_on_the_files_alone_that_its_question_names() -> None:
     text = reply_after(only=["notes.md", "report.pdf"])
     assert text.count("Searched in notes.md, report.pdf alone, which the question names.") == 1
