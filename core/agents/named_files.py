@@ -44,6 +44,8 @@ async def within(
         attached: Tells of all files, where some are not in the library.
     """
     everything = Within(documents, attached)
+    if attached is None and len(documents) < 2:
+        return everything
     try:
         there = await asyncio.to_thread(library.documents)
     except StorageError:  # the search says what is wrong

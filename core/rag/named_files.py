@@ -118,6 +118,7 @@ _QUOTED: Final = {
     "『": "』",
     "《": "》",
 }
+_FIRST = re.compile(r"[^\s_.-]+")
 _HAN = re.compile("[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff]")
 
 
@@ -144,7 +145,10 @@ def files_named(question: str, names: Collection[str]) -> frozenset[str]:
     text = _plain(whole)
     called: dict[str, set[str]] = {}
     for name in names:
-        called.setdefault(_plain(name), set()).add(name)
+        plain = _plain(name)
+        # Of thousands, nearly none: however a name stands in a question, its first word does.
+        if (first := _FIRST.search(plain)) and first[0] in text:
+            called.setdefault(plain, set()).add(name)
     places = _places(text, called)
     if not places or not _are_all(text, places):
         return frozenset()
