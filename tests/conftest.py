@@ -142,8 +142,8 @@ def quick_databases(
         return
     from core.storage import database
 
-    bring_up_to_date, transaction = database.bring_up_to_date, getattr(database, "_transaction")  # noqa: B009
-    engine_of = getattr(database, "_engine")  # noqa: B009
+    inner: Any = database  # two names of its own are replaced
+    bring_up_to_date, transaction, engine_of = inner.bring_up_to_date, inner._transaction, inner._engine
 
     def copied(path: Path) -> None:
         folder = path.parent
