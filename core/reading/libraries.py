@@ -40,8 +40,13 @@ class OpenedLibrary:
 
 def names_in(libraries: Iterable[OpenedLibrary]) -> dict[str, list[str]]:
     """What the documents of libraries are called there, by their ids in the index."""
+    return names_of(record for one in libraries for record in one.documents)
+
+
+def names_of(records: Iterable[DocumentRecord]) -> dict[str, list[str]]:
+    """What documents are called, by their ids in the index; several names where one was added twice."""
     names: dict[str, list[str]] = {}
-    for record in (record for one in libraries for record in one.documents):
+    for record in records:
         if record.library_id is not None:
             names.setdefault(record.library_id, []).append(record.name)
     return names

@@ -13,6 +13,7 @@ from anyio import to_thread
 from core.errors import NotFoundError, ParlourError
 from core.messages.computed import COMPUTED
 from core.rag.attribution import words_of
+from core.reading.libraries import names_of
 from core.reading.senses import is_heard
 from core.runs.untold import untold
 from core.storage.kept_pages import kept_pages
@@ -327,12 +328,8 @@ async def _once_read(workspace: Workspace, view: View, reply: ShownReply, place:
 
 async def _draw(workspace: Workspace, view: View, reply: ShownReply, place: Place, *, is_read: bool = True) -> Drawn:
     documents = await _documents(workspace, view.shown_id)
-    names = dict[str, list[str]]()
-    for one in documents:
-        if one.library_id is not None:
-            names.setdefault(one.library_id, []).append(one.name)
     sound = await _sound(workspace, documents, place.document_id)
-    known = Known(await _kept_pages(workspace, view.shown_id), sound, is_read=is_read, names=names)
+    known = Known(await _kept_pages(workspace, view.shown_id), sound, is_read=is_read, names=names_of(documents))
     async with _holding(workspace, place.document_id) as library:
         return await to_thread.run_sync(panel_of, library, reply, place, view.words, known)
 
