@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 
+_NO_SYNC: Final = {errno.EINVAL, errno.ENOTSUP, errno.ENOSYS}  # what mounts say that sync no folders: a share, FUSE
 _NAMED_BY: Final = 40  # letters of a file's name that its draft has: a longer name may be too long
 
 
@@ -34,12 +35,15 @@ def sync_file(path: Path) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Return once the names in the folder are on the disk; on Windows nothing can be done. Raises OSError."""
+    """Return once the names in the folder are on the disk, where a system can do that. Raises OSError."""
     if os.name != "posix":
         return
     opened = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(opened)
+    except OSError as error:
+        if error.errno not in _NO_SYNC:
+            raise
     finally:
         os.close(opened)
 
@@ -92,7 +96,7 @@ def drafted(target: Path, *, lasts: bool = True) -> Generator[Path]:
 def put_unless_there(made: Path, target: Path) -> bool:
     """Give a complete draft its name, unless something has that; whether it got it. Raises OSError.
 
-    Where the file system has no links, what is put there at the same moment may be lost.
+    Where the file system has no links, an empty file keeps the name until the draft takes its place.
     """
     sync_file(made)
     try:
@@ -100,7 +104,9 @@ def put_unless_there(made: Path, target: Path) -> bool:
     except FileExistsError:
         return False
     except OSError:
-        if target.exists():
+        try:
+            target.touch(exist_ok=False)
+        except FileExistsError:
             return False
         made.replace(target)
     made.unlink(missing_ok=True)

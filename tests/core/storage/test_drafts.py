@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sqlite3
+import stat
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Barrier
@@ -73,6 +75,50 @@ def test_a_name_is_given_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *
         assert put_unless_there(draft, target) is (said == "first")
         assert draft.exists() is (said == "second")
     assert target.read_text() == "first"
+
+
+def test_where_there_are_no_links_of_two_at_the_same_moment_one_gets_the_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target, got = tmp_path / "run.json", list[bool]()
+    drafts = [draft_of(target) for _ in range(2)]
+    for draft in drafts:
+        draft.write_text(draft.name)
+    replace = Path.replace
+
+    def none(source: object, target: object) -> None:
+        raise OSError("no links here")
+
+    def meanwhile(self: Path, target: Path) -> Path:
+        if self == drafts[0]:
+            got.append(put_unless_there(drafts[1], target))
+        return replace(self, target)
+
+    monkeypatch.setattr("core.storage.data_folder.os.link", none)
+    monkeypatch.setattr(Path, "replace", meanwhile)
+    got.append(put_unless_there(drafts[0], target))
+    assert got == [False, True]
+    assert target.read_text() == drafts[0].name
+
+
+def test_a_mount_that_syncs_no_folders_takes_files_and_other_trouble_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target, sync = tmp_path / "note", os.fsync
+    trouble = errno.EINVAL
+
+    def refuses(opened: int) -> None:
+        if stat.S_ISDIR(os.fstat(opened).st_mode):
+            raise OSError(trouble, "no")
+        sync(opened)
+
+    monkeypatch.setattr("core.storage.data_folder.os.fsync", refuses)
+    with drafted(target) as draft:
+        draft.write_text("whole")
+    assert target.read_text() == "whole"
+    trouble = errno.EIO
+    with pytest.raises(OSError, match="no"), drafted(target) as draft:
+        draft.write_text("again")
 
 
 def test_of_two_runs_of_a_suite_that_end_at_once_both_are_kept(tmp_path: Path) -> None:
