@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
+from core.reading.senses import stead_of
 from webui.render.documents import document_card, file_id, item_html
 from webui.render.markup import escaped
 
@@ -42,29 +43,34 @@ def files_html(
         return f'<div class="p-files">{"".join(map(shown, items))}</div>'
     pictures = [item for item in items if item.type == "image"]
     are_small = len(pictures) > MOST
-    rows = [item for item in items if item.type == "file" or (are_small and file_id(item) in documents)]
+    rows = [item for item in items if item.type == "file" or (are_small and _has_card(documents.get(file_id(item))))]
     others = [item for item in items if item.type != "file" and not (are_small and item.type == "image")]
     small = "".join(item_html(item, about.get(file_id(item), {}), words) for item in pictures) if are_small else ""
+    each = [_row(item, about, words, documents.get(file_id(item))) for item in rows]
+    cards = "".join(map(shown, others))
     if len(rows) <= MOST:
-        others, rows = [*others, *(item for item in rows if item.type == "file")], []
+        cards, rows = cards + "".join(each), []
     parts = [
         f'<div class="p-files p-small-pics">{small}</div>' if small else "",
-        f'<div class="p-files">{"".join(map(shown, others))}</div>' if others else "",
+        f'<div class="p-files">{cards}</div>' if cards else "",
     ]
     if rows:
         states = [documents.get(file_id(item)) for item in rows]
-        each = [_row(item, about, words, state) for item, state in zip(rows, states, strict=True)]
         parts.append(_group(each, [one for one in states if one is not None], message_id, words))
     return "".join(parts)
+
+
+def _has_card(document: DocumentState | None) -> bool:
+    """Whether there is something to say of a picture beside showing it."""
+    return document is not None and stead_of(document.record) != "nothing"
 
 
 def _row(
     item: ContentItem, about: Mapping[str, Mapping[str, Any]], words: Words, document: DocumentState | None
 ) -> str:
-    stored = file_id(item)
-    if document is None:
-        return item_html(item, about.get(stored, {}), words)
-    return document_card(document, f".{item.value}", words)
+    if document is not None and item.type == "image":  # which is shown above
+        return document_card(document, f".{item.value}", words)
+    return item_html(item, about.get(file_id(item), {}), words, document)
 
 
 def _group(rows: Sequence[str], states: Sequence[DocumentState], message_id: str, words: Words) -> str:

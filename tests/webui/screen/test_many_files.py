@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from html import unescape
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from core.messages.content import ContentItem
+from core.reading.senses import stead_of
 from core.storage.base import DocumentRecord
 from tests.webui.screen.many_files_scenes import COUNT, name_of
 from webui.render.documents import DocumentState
@@ -58,6 +60,22 @@ def test_many_pictures_are_small_and_their_cards_are_in_the_group() -> None:
     assert "p-small-pics" in text
     assert "<span>9 files</span>" in text
     assert "p-small-pics" not in markup(3, kind="image")
+
+
+def test_of_many_pictures_a_few_cards_are_in_sight_and_none_where_there_is_nothing_to_say() -> None:
+    text = markup(8, kind="image", documents={"f2": state(2, "failed"), "f5": state(5, "reading")})
+    assert text.count('<a class="p-pic"') == 8
+    assert [text.count(f"p-doc-{how}") for how in ("failed", "reading")] == [1, 1]
+    record = replace(state(1, "failed").record, error={"key": "document_no_text", "details": {}})
+    assert stead_of(record) == "nothing"
+    assert "p-doc" not in markup(8, kind="image", documents={f"f{n}": DocumentState(record) for n in range(1, 9)})
+
+
+def test_a_pasted_text_among_many_files_opens_where_it_stands() -> None:
+    items = [ContentItem(file=f"/files/f{number}") for number in range(1, 9)]
+    about = {"f1": {"name": "Pasted text, 40 lines.txt"}}
+    text = files_html(items, about, "q1", Words("en"), {"f1": state(1, "ready")})
+    assert 'href="#do-pasted-f1"' in text
 
 
 def group(page: Page) -> tuple[Locator, Locator, Locator]:
