@@ -88,6 +88,19 @@ def test_a_sheet_that_lies_the_wrong_way_is_read(
     assert text.index("4711") < text.index("二零二四")
 
 
+def test_faint_print_and_small_print_are_read_beside_other_lines(tmp_path: Path, read: Read) -> None:
+    import pymupdf
+
+    page = pymupdf.open().new_page(width=420, height=420)
+    page.insert_text((50, 80), WORDS, fontsize=14)
+    page.insert_text((50, 200), "Payment within thirty days", fontsize=14, color=(0.92, 0.92, 0.92))
+    page.insert_text((50, 390), "Registered at the court of the harbour town", fontsize=4)
+    page.get_pixmap(dpi=150, alpha=False).save(tmp_path / "sheet.png")
+    text = letters(read(tmp_path / "sheet.png"))
+    for line in (WORDS, "Payment within thirty days", "court of the harbour town"):
+        assert line.replace(" ", "") in text
+
+
 def test_a_scan_is_read_without_pymupdf_too(scan: Callable[..., Path]) -> None:
     parsed = process.parse(scan(), "scan.pdf", "pdfium", Limits())
     assert parsed.scanned == [1]
