@@ -155,7 +155,7 @@ class ExportedTurn(_Value):
         judged_by: The model that judged the sentences of the reply, if one did.
         left_out: Sentences of its passages that limit what it says, and that it does not mention.
         computed: Sentences that were counted or computed by program for it, and whose figures it does not tell.
-        uncounted: Whether it tells figures of several rows of a table that no program counted.
+        uncounted: Whether a sentence of it tells figures of several rows of a table that no program counted.
     """
 
     id: str

@@ -73,7 +73,7 @@ def turn_of(whole: WholeTurn, redaction: Redaction, *, shown: bool, so_far: Sequ
         judged_by=redaction.said(reply.judged.model) if reply.judged is not None else "",
         left_out=tuple(redaction.said(one.sentence) for one in reply.left_out),
         computed=tuple(redaction.said(str(one.get("text") or "")) for one in untold(reply)),
-        uncounted=reply.uncounted,
+        uncounted=bool(reply.uncounted),
     )
 
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from core.errors import ModelServiceError
 from core.messages.message import USER
 from core.rag.attribution import sentences_of
-from core.runs.log import Checked, Hurry, Uncounted
+from core.runs.log import Checked, Hurry
 from core.runs.reply import CallBlock, TextBlock
-from core.runs.uncounted import is_uncounted
+from core.runs.uncounted import uncounted
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -116,8 +116,8 @@ class ClaimChecker:
                     await self._seek(self._find, claims, dict(texts), record, asked)
             except TimeoutError:
                 hurry.append(Hurry("searches"))
-        uncounted = [Uncounted()] if await asyncio.to_thread(is_uncounted, reply, asked, claims, earlier) else []
-        return [*claims, *beside, *hurry[:1], *uncounted]
+        alone = await asyncio.to_thread(uncounted, reply, asked, claims, earlier)
+        return [*claims, *beside, *hurry[:1], *alone]
 
     async def supports(self, sentence: str, passages: Sequence[Passage], asked: str = "") -> bool:
         """Whether the passages bear a sentence out, by the same measure as for the sentences of a reply.

@@ -77,9 +77,16 @@ class Hurry(NamedTuple):
     over: Hurried
 
 
-@dataclass(frozen=True, slots=True)
-class Uncounted:
-    """The reply tells figures of several rows of a table, and no program counted or computed any."""
+class Uncounted(NamedTuple):
+    """A sentence tells figures of several rows of a table that no program counted or computed.
+
+    Args:
+        block: As of `Checked`; -1 where it is not known which sentence it is.
+        end: Likewise; 0 for a row of a table.
+    """
+
+    block: int = -1
+    end: int = 0
 
 
 Found: TypeAlias = "Checked | LeftOut | Hurry | Uncounted"
@@ -92,12 +99,12 @@ class ClaimsChecked:
 
     Args:
         hurried: What there was no time for; "" where there was time for all.
-        uncounted: Whether the reply tells figures of several rows that no program counted.
+        uncounted: The sentences that tell figures of several rows that no program counted.
     """
 
     claims: tuple[Checked, ...]
     hurried: Literal["", Hurried] = ""
-    uncounted: bool = False
+    uncounted: tuple[Uncounted, ...] = ()
     kind: Literal["claims_checked"] = "claims_checked"
 
 

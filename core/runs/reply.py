@@ -46,6 +46,7 @@ from core.runs.log import (
     ToolProgress,
     TracedWithin,
     TurnsSummarised,
+    Uncounted,
     Unwritten,
 )
 
@@ -241,7 +242,7 @@ class Reply:
     `"number"` from 1: what `[n]` in the text points to. The same passage found twice keeps both numbers.
     `model` is what the page calls the model that wrote it, where that is known. `claims` is what the passages say to
     its sentences, once it is whole and was checked, by rules and by the model that `judged` names; `hurried` what the
-    check had no time for; `uncounted` that it tells figures of several rows of a table that no program counted;
+    check had no time for; `uncounted` the sentences that tell figures of several rows which no program counted;
     `left_out` what they say beside these and it does not mention. `rating` is what its reader
     thinks of it, `rated_for` why. `edited` says that its answer was written by its reader. `cut_short` says that its
     model reached its longest reply: it would have gone on. `is_said` says that the text so far is whole, though more
@@ -263,7 +264,7 @@ class Reply:
         self.model = ""
         self.claims: tuple[Checked, ...] = ()
         self.hurried: Literal["", Hurried] = ""
-        self.uncounted = False
+        self.uncounted: tuple[Uncounted, ...] = ()
         self.judged: ClaimsJudged | None = None
         self.left_out: tuple[LeftOut, ...] = ()
         self.rating: Rating = ""

@@ -53,6 +53,7 @@ from core.runs.log import (
     ToolProgress,
     TracedWithin,
     TurnsSummarised,
+    Uncounted,
 )
 from core.storage.base import EventRow, WholeLog
 
@@ -71,17 +72,16 @@ _Piece: TypeAlias = TextDelta | ReasoningDelta | CallDelta
 def _claims(
     claims: list[tuple[int, int, Verdict, list[int], *tuple[list[Reason], ...]]],
     hurried: Literal["", Hurried] = "",
-    *,
-    uncounted: bool = False,
+    uncounted: Literal[True] | Sequence[tuple[int, int]] = (),
 ) -> ClaimsChecked:
-    """Rows of earlier versions tell no reasons."""
+    """Rows of earlier versions tell no reasons, and of what no program counted not where it stands."""
     return ClaimsChecked(
         tuple(
             Checked(block, end, said, tuple(numbers), tuple(Reason(*one) for reasons in more for one in reasons))
             for block, end, said, numbers, *more in claims
         ),
         hurried,
-        uncounted,
+        (Uncounted(),) if uncounted is True else tuple(Uncounted(*one) for one in uncounted),
     )
 
 

@@ -429,7 +429,8 @@ class Run:
         over: Literal["", Hurried] = ""
         for one in found:
             over = one.over if isinstance(one, Hurry) else over
-        claims, uncounted = tuple(one for one in found if isinstance(one, Checked)), Uncounted() in found
+        claims = tuple(one for one in found if isinstance(one, Checked))
+        uncounted = tuple(one for one in found if isinstance(one, Uncounted))
         if claims or uncounted:
             self.log.append(ClaimsChecked(claims, over, uncounted))
         if beside:

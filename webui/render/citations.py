@@ -12,6 +12,7 @@ from core.rag.document import numbered_as
 from core.rag.parsers.base import is_ideograph
 from core.rag.row_numbers import shortened
 from core.runs.claim_check import marked_texts, missing_marks
+from core.runs.log import Checked
 from core.runs.reply import TextBlock
 from core.runs.untold import untold
 from webui.render.markup import escaped
@@ -19,7 +20,6 @@ from webui.render.markup import escaped
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from core.runs.log import Checked
     from core.runs.reply import Reply
     from webui.render.markdown import Cite
     from webui.words import Words
@@ -104,25 +104,34 @@ def cite_marks(passages: Sequence[Mapping[str, Any]], message_id: str, words: Wo
 
 BESIDE = "beside"  # in the address of a sentence that stands beside the answer
 _DIFFERS = "≠"
-_SIGNS = {"weak": "≈", "unsupported": "?"}  # `assets/js/source.js` leaves them out where a reply is copied
+# `assets/js/source.js` leaves them out where a reply is copied. A supported sentence has one where nothing was counted.
+_SIGNS = {"weak": "≈", "unsupported": "?", "supported": "Σ"}
 
 
 def claim_notes(
     reply: Reply, block: int, text: str, words: Words, message_id: str, cite: Cite
 ) -> list[tuple[int, str]]:
-    """Where claims of a text end, and the sign that goes there; supported ones get the marks of their passages."""
+    """Where claims of a text end, and what goes there: the marks of their passages, or a sign.
+
+    What no program counted has a sign as well, also a sentence that is too short to be a claim.
+    """
     notes: list[tuple[int, str]] = []
+    alone = {one.end for one in reply.uncounted if one.block == block and one.end}
     missing = missing_marks((one for one in reply.claims if one.block == block), text)
     web, denied = _is_web(reply), _denied(reply)
     for index, claim in enumerate(reply.claims):
         if claim.block != block:
             continue
-        if claim.verdict != "supported":
+        made = cite(list(numbers)) if (numbers := missing.get(claim.end)) else ""
+        if claim.verdict != "supported" or claim.end in alone:
             searched = "" if web else f"{escaped(message_id)}.{index}"
-            notes.append((claim.end, _sign(claim, words, searched, judged=(block, claim.end) in denied)))
-        elif numbers := missing.get(claim.end):
-            notes.append((claim.end, cite(list(numbers))))
-    return notes
+            judged = (block, claim.end) in denied
+            made += _sign(claim, words, searched, judged=judged, uncounted=claim.end in alone)
+        notes += [(claim.end, made)] if made else []
+    short = alone - {claim.end for claim in reply.claims if claim.block == block}
+    bare = (Checked(block, end, "supported", ()) for end in short)
+    notes += [(one.end, _sign(one, words, "", judged=False, uncounted=True)) for one in bare]
+    return sorted(notes)
 
 
 def marked_text(reply: Reply) -> str:
@@ -218,23 +227,29 @@ def _denied(reply: Reply) -> set[tuple[int, int]]:
     return {(one.block, one.end) for one in said if not one.borne_out}
 
 
-def _sign(claim: Checked, words: Words, searched: str, *, judged: bool) -> str:
-    """The sign at the end of a sentence that is not borne out, and why.
+def _sign(claim: Checked, words: Words, searched: str, *, judged: bool, uncounted: bool) -> str:
+    """The sign at the end of a sentence that is not borne out, or that no program counted, and why.
 
     Args:
         searched: What a click searches for again, as markup; "" for a claim about the web, as that looks into
             documents alone.
         judged: Whether it is a model that found it not borne out.
+        uncounted: Whether it tells a figure of several rows that no program counted.
     """
-    sign, said = _SIGNS[claim.verdict], words(f"claims.{claim.verdict}{'' if searched else '_web'}")
+    sign, doubted = _SIGNS[claim.verdict], claim.verdict != "supported"
+    key = f"claims.{claim.verdict}{'' if searched else '_web'}" if doubted else "claims.search" if searched else ""
+    said = words(key) if key else ""
     if judged:
         said = words("claims.judged")
         said = f"{said} {words('claims.search')}" if searched else said
-    if claim.reasons:
+    if doubted and claim.reasons:
         _, own, rival, number = claim.reasons[0]
         sign = _DIFFERS if rival else sign
         said = words(f"claims.{'differs' if rival else 'absent'}", words=own, rival=rival, n=number)
         said = f"{said} {words('claims.search')}" if searched else said
+    if uncounted:
+        alone = words("claims.uncounted_here")
+        said = words.line(alone, said) if said else alone
     said = escaped(said)
     link = f' role="button" href="#do-again-{searched}"' if searched else ""
     kind = f"{'p-do ' if searched else ''}p-claim p-{claim.verdict}"

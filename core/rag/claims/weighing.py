@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from core.rag.attribution import DENIAL, ORDINAL, SECOND_ADDS, SILENT, is_figure, placed_sentences, words_of
 from core.rag.claims.asked import is_yes_or_no, of_question_alone
+from core.rag.claims.counts import Counts
 from core.rag.claims.courtesies import is_courtesy
 from core.rag.claims.figures import MOST_TEXT
 from core.rag.claims.names import names_of
@@ -128,12 +129,16 @@ def claims_of(  # noqa: PLR0913 - two things, and by name how
     if embed is not None:
         wanted = [said for said, one in weighed.items() if one.is_open and not reasons.get(said)]
         cosines = dict(zip(wanted, checker.nearest(wanted, embed), strict=True))
+    counts = Counts(passages, asked)
     judged: dict[str, tuple[Verdict, tuple[int, ...], tuple[Reason, ...]]] = {}
     for said, one in weighed.items():
-        if reasons.get(said):
+        if number := counts.bears_out(said, cited[said]):
+            judged[said] = "supported", (number,), ()
+        elif reasons.get(said):
             judged[said] = "unsupported", (), reasons[said]
         elif (found := _judged(one, cosines.get(said), score_from, by_rules=by_rules)) is not None:
-            judged[said] = (*found, ())
+            is_doubted = found[0] == "supported" and counts.is_of_another(said)
+            judged[said] = ("weak" if is_doubted else found[0], found[1], ())
     return [Claim(said, start, end, *judged[said]) for said, start, end in sentences if said in judged]
 
 

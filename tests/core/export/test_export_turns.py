@@ -19,7 +19,17 @@ from core.messages.content import ContentItem
 from core.messages.events import Event, MessageFinished, MessageStarted, TextDelta
 from core.messages.message import Message
 from core.rag.claims.omission import LeftOut
-from core.runs.log import Checked, ClaimsChecked, ClaimsJudged, Judged, LoggedEvent, MoreSaid, NestedEvent, RunEvent
+from core.runs.log import (
+    Checked,
+    ClaimsChecked,
+    ClaimsJudged,
+    Judged,
+    LoggedEvent,
+    MoreSaid,
+    NestedEvent,
+    RunEvent,
+    Uncounted,
+)
 from core.runs.rows import rows_of
 from core.storage.base import AgentThought, RunRecord, StoredMessage
 from core.storage.whole_conversations import WholeTurn
@@ -160,7 +170,7 @@ def test_what_was_counted_by_program_goes_along_where_the_reply_says_another_num
 
 @pytest.mark.parametrize("uncounted", [True, False])
 def test_that_no_program_counted_the_figures_goes_along(uncounted: bool) -> None:
-    checked = tuple(rows_of([LoggedEvent(9, 0.1, ClaimsChecked((), "", uncounted))]))
+    checked = tuple(rows_of([LoggedEvent(9, 0.1, ClaimsChecked((), "", (Uncounted(1, 9),) if uncounted else ()))]))
     stored = StoredMessage("m", "c", None, "assistant", (Message("assistant", "18 units"),), None, "complete", 1.0)
     turn = turn_of(WholeTurn(stored, checked=checked), Redaction(), shown=True)
     assert ExportedTurn.model_validate_json(turn.model_dump_json()) == turn

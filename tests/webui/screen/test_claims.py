@@ -11,7 +11,7 @@ import pytest
 from core.messages.events import CallStarted, MessageFinished, MessageStarted, TextDelta, ToolFinished, ToolStarted
 from core.messages.message import FUNCTION, Message
 from core.rag.claims.rules import Reason
-from core.runs.log import Checked, ClaimsChecked, Hurried, LoggedEvent, RunEvent, RunFinished
+from core.runs.log import Checked, ClaimsChecked, Hurried, LoggedEvent, RunEvent, RunFinished, Uncounted
 from core.runs.reply import Reply
 from core.storage.base import StoredMessage
 from webui.render.markdown import markdown
@@ -29,7 +29,7 @@ def shown(
     lang: str = "en",
     hurried: Literal["", Hurried] = "",
     ended: int = 2,
-    uncounted: bool = False,
+    uncounted: tuple[Uncounted, ...] = (),
     **more: str,
 ) -> str:
     """The page of a reply; the last `ended` events are those of the check and the end."""
@@ -159,14 +159,30 @@ def test_what_a_check_had_no_time_for_is_told(hurried: Hurried, lang: str, said:
 def test_figures_that_no_program_counted_are_told_in_place_of_what_would_calm(lang: str, said: str, calm: str) -> None:
     supported, weak = Checked(1, ENDS[0], "supported", (1,)), Checked(1, ENDS[1], "weak", (2,))
     for claims in ((), (supported,)):
-        page = shown(*claims, lang=lang, uncounted=True)
+        page = shown(*claims, lang=lang, uncounted=(Uncounted(),))
         assert f'<span class="p-checked p-doubt">{said}' in page
         assert calm not in page
-    doubted = shown(supported, weak, lang=lang, uncounted=True)
+    doubted = shown(supported, weak, lang=lang, uncounted=(Uncounted(),))
     assert said in doubted
     assert calm in doubted
     assert "\N{IDEOGRAPHIC FULL STOP} " not in unescape(doubted)
     assert said not in shown(supported, lang=lang)
+
+
+def test_the_sentence_that_no_program_counted_carries_a_sign_and_keeps_what_else_is_said_of_it() -> None:
+    supported, weak = Checked(1, ENDS[0], "supported", (1,)), Checked(1, ENDS[1], "weak", (2,))
+    page = unescape(shown(supported, weak, uncounted=tuple(Uncounted(1, end) for end in ENDS)))
+    first, second, third = re.findall(r"<sup>(<a class=[^>]*p-claim.*?</a>)</sup>", page)
+    assert ">Σ<" in first
+    assert 'href="#do-again-m.0"' in first
+    assert 'title="No program counted this figure. Search for it again."' in first
+    assert "≈" in second
+    assert 'title="No program counted this figure. Only loosely resembles a passage' in second
+    assert ">Σ<" in third  # too short to be checked
+    assert 'title="No program counted this figure."' in third
+    assert page.index("#do-again-m.0") < page.index("Bicycles are insured.") < page.index("#do-again-m.1")
+    assert "没有程序统计过这个数字。" in shown(supported, lang="zh", uncounted=(Uncounted(1, ENDS[0]),))
+    assert "p-claim" not in shown(supported, uncounted=(Uncounted(), Uncounted(1, 0)))
 
 
 @pytest.mark.parametrize(("lang", "said"), [("en", "The sentences were not checked"), ("zh", "句子未检查")])
