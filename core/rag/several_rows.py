@@ -292,7 +292,7 @@ class SeveralRows:
     @cached_property
     def _names(self) -> set[str]:
         """What rows are called, and their cells of words."""
-        cells = {cell for cell in set().union(*(row.cells for row in self._rows)) if _LETTERS.search(cell)}
+        cells = {cell for cell in set[str]().union(*(row.cells for row in self._rows)) if _LETTERS.search(cell)}
         sums = {row.name for row in self._rows if row.sums_up}
         return (cells | {row.name for row in self._rows if row.name}) - _NO_NAMES - sums
 
