@@ -60,6 +60,7 @@ NAMES = (
     "whole",
     "tables",
     "tables_in_words",
+    "tables_daily",
     "figures_and_forms",
     "second_question",
     "blobs",

@@ -20,6 +20,8 @@ from core.rag.tables.subjects import (
     adds_up,
     different,
     forms_of,
+    has_hidden_totals,
+    head_of,
     is_figure_of,
     is_of,
     key_of,
@@ -343,10 +345,17 @@ def _columns_of(tables: Sequence[Named], called: set[str]) -> list[tuple[Named, 
     forms = {form for name in called for form in forms_of(name)}
     found: list[tuple[Named, Column]] = []
     for one in tables:
-        columns = [column for column in one.table.columns if not forms.isdisjoint(forms_of(plain_name(column.name)))]
+        columns = [column for column in one.table.columns if not forms.isdisjoint(_called(column, one))]
         letters = [column for column in one.table.columns if column.letter.casefold() in called - {""}]
         found += [(one, column) for column in columns or letters]
     return found
+
+
+def _called(column: Column, named: Named) -> set[str]:
+    """What a column may be called: the second of one head by that head, too."""
+    heads = {one.name.casefold() for one in named.table.columns}
+    head = head_of(column.name)
+    return forms_of(plain_name(column.name)) | (forms_of(plain_name(head)) if head.casefold() in heads else set())
 
 
 def _figure(named: Named, column: Column, figure: str, ask: Callable[[str], Answer], lang: Lang) -> Passage | None:
@@ -355,6 +364,8 @@ def _figure(named: Named, column: Column, figure: str, ask: Callable[[str], Answ
         return None
     name = quoted(column.name)
     try:
+        if has_hidden_totals(named, ask):
+            return None
         # Both names are quoted, and the query is checked to be one SELECT.
         answer = ask(
             f"SELECT {_AGGREGATES[figure]}({name}), count({name}) FROM {quoted(named.name)} WHERE NOT _total"  # noqa: S608

@@ -13,12 +13,13 @@ if TYPE_CHECKING:
 
 _SURE: Final = re.compile(
     r"\b(?:wie ?viele?|anzahl|summe|gesamt\w*|durchschnitt\w*|mittelwert|welche[rsnm]?|prozentsatz|anteil|gibt es"
-    r"|wie (?:hoch|gross|lautet|lauten)|was (?:ist|sind|war|waren)"
+    r"|wer|wie (?:hoch|gross|lautet|lauten)|was (?:ist|sind|war|waren)"
     r"|(?:höchst|grösst|niedrigst|kleinst|geringst|maximal|minimal)e[rsnm]?"
     r"|(?:umsatz|umsätze|einnahmen|ausgaben|erlöse?|gewinn|kosten) (?:je|pro|nach|im|in))\b"
 )
 
 WORDS: Final = """
+count|gibt es eine, gibt es einen, gibt es ein, gab es eine, gab es einen
 count|wie viele, wieviele, wie viele der, wieviele der, anzahl der, anzahl, anzahl an, anzahl von, anzahl aller
 share|prozentsatz der, prozentsatz, anteil der, anteil, wie viel prozent der, wie viel prozent, \
 wieviel prozent der, wieviel prozent, welcher anteil der, welcher anteil
@@ -36,14 +37,34 @@ minimale, minimaler, minimales, minimalen, minimum der, minimum des, minimum
 figure lowest:smallest|kleinste, kleinster, kleinstes, kleinsten
 dated highest|späteste, spätester, spätestes, spätesten, neueste, neuester, neuestes, neuesten
 dated lowest|früheste, frühester, frühestes, frühesten
-most highest|die meisten, den meisten, meisten
-most lowest|die wenigsten, den wenigsten, wenigsten
+most highest|die meisten, den meisten, meisten, am meisten
+most lowest|die wenigsten, den wenigsten, wenigsten, am wenigsten
 owned highest|mit dem höchsten, mit der höchsten, mit den höchsten, mit dem größten, mit der größten, \
 mit den größten
 owned lowest|mit dem niedrigsten, mit der niedrigsten, mit den niedrigsten, mit dem kleinsten, mit der kleinsten, \
 mit dem geringsten, mit der geringsten, mit den geringsten
 which|welche, welcher, welches, welchen, in welcher, in welchem
 who|wer
+thing people|personen, person, leute
+thing staff|mitarbeiter, mitarbeiterinnen, mitarbeitern, beschäftigte, beschäftigten, angestellte, angestellten, \
+schüler, studenten, studierende
+thing sales|bestellungen, bestellung, aufträge, auftrag, verkäufe, verkäufen
+verb work|arbeiten, arbeitet, arbeitete, arbeiteten, sind beschäftigt, beschäftigt
+verb live|wohnen, wohnt, wohnten, leben, lebt
+verb pay|verdient, verdienen, verdiente
+implied highest/age|älteste, ältester, ältestes, ältesten, am ältesten
+implied lowest/age|jüngste, jüngster, jüngstes, jüngsten, am jüngsten
+implied highest/price|teuerste, teuerster, teuerstes, teuersten, am teuersten
+implied lowest/price|billigste, billigster, billigstes, billigsten, günstigste, günstigster, günstigstes, \
+günstigsten, am billigsten, am günstigsten
+sold highest|am besten verkauft, am meisten verkauft, am häufigsten verkauft, meistverkaufte, meistverkauftes, \
+meistverkauften, meistverkaufter
+none|kein, keine, keinen, ohne, haben keine, haben keinen, hat keine, hat keinen
+list|liste, liste alle, nenne alle, nenne mir alle, liste mir alle
+compare >/age|älter als
+compare </age|jünger als
+compare >/price|teurer als
+compare </price|billiger als, günstiger als
 thing|zeile, zeilen, eintrag, einträge, einträgen, datensatz, datensätze, datensätzen
 compare >|mehr als, größer als, höher als, über, liegt über, liegen über, später als
 compare >:after|nach dem
@@ -54,7 +75,7 @@ compare >=:since|seit, seit dem, ab, ab dem
 compare <=|höchstens, maximal, bis zu, kleiner gleich
 or_more >=|oder mehr, und mehr, oder höher
 or_more <=|oder weniger, oder niedriger
-not|nicht, ist nicht, sind nicht, war nicht, waren nicht, wurde nicht, wurden nicht, ungleich
+not|aber nicht, nicht, ist nicht, sind nicht, war nicht, waren nicht, wurde nicht, wurden nicht, ungleich
 is|ist, sind, war, waren, gleich, wurde, wurden
 between|zwischen
 to|bis

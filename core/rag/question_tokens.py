@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from core.rag.count_questions import plain_name
 from core.rag.german_words import is_german, taken_apart
+from core.rag.question_figures import is_letter, is_month, is_sure_day, number_at, time_at
 from core.rag.question_words import Token, lexicon
-from core.rag.tables.values import iso_date, read_number, unit_of
+from core.rag.tables.values import iso_date
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -17,12 +18,15 @@ if TYPE_CHECKING:
     from core.rag.question_words import Lexicon
 
 Spellings: TypeAlias = tuple[str | int | float, ...]
-YEARS: Final = range(1900, 2100)
+Wording: TypeAlias = re.Pattern[str]
 LONGEST: Final = 240  # letters of a question that is looked at
 AND: Final = "&"
 _YIELD: Final = frozenset({"percentage", "percent"})  # what a column is called so means it
+_TOTALS: Final = frozenset({"total", "sum", "summe"})  # of a column that is called so the sum, or its name
+_MONTHS: Final = re.compile(r"month|monat|月|period")
 _FROM_ON: Final = frozenset({("from", "on"), ("von", "an"), ("vom", "an")})  # with one word between them
 NAMES_A_ROW: Final = frozenset({"thing", "subject", "column"})
+_QUOTED: Final = re.compile(r"[\"“‘「『']([^\"”’」』']{1,80})[\"”’」』']")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +42,8 @@ class Vocabulary:
         subjects: What a row or the table is called.
         flags: Columns that hold yes and no alone, each with the spellings of both.
         flag_names: What is said of a row where such a column says yes, "returned".
+        amounts: Columns of numbers that are no names of anything, and no years.
+        year: That of all dates, where there is one column of them, and a month may stand in the question; else "".
     """
 
     columns: Mapping[str, tuple[int, ...]]
@@ -49,6 +55,13 @@ class Vocabulary:
     subjects: frozenset[str] = frozenset()
     flags: Mapping[int, tuple[Spellings, Spellings]] = field(default_factory=dict[int, "tuple[Spellings, Spellings]"])
     flag_names: frozenset[str] = frozenset()
+    amounts: tuple[int, ...] = ()
+    year: str = ""
+
+    def called(self, wording: Wording, kind: str = "") -> list[int]:
+        """The columns of which a name has something in it, of one kind or of any."""
+        found = {at for name, columns in self.columns.items() if wording.search(name) for at in columns}
+        return sorted(at for at in found if not kind or self.kinds[at] == kind)
 
     def holds(self, value: str) -> tuple[int, ...]:
         """The columns in which a value stands."""
@@ -57,78 +70,6 @@ class Vocabulary:
     def spelled(self, value: str, column: int) -> tuple[str, ...]:
         """The spellings of a value in a column."""
         return self.values.get(value, {}).get(column, ())
-
-
-# ---- numbers and dates
-
-_MONTHS: Final = (
-    "january|february|march|april|may|june|july|august|september|october|november|december"
-    "|januar|februar|märz|mai|juni|juli|oktober|dezember"
-    "|jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec|okt|dez"
-)
-_ENDS: Final = r"(?![^\W\u2e80-\U0010ffff])"  # no letter or figure follows, but for those of Chinese
-_DATE: Final = re.compile(
-    r"\d{4}-\d{1,2}-\d{1,2}(?![\d-])|\d{4}/\d{1,2}/\d{1,2}(?![\d/])|\d{4}\s?年\s?\d{1,2}\s?月\s?\d{1,2}\s?日"
-    r"|\d{1,2}\.\d{1,2}\.\d{4}(?![\d.])"
-    rf"|(?:{_MONTHS})\.? \d{{1,2}}(?:st|nd|rd|th)?,? \d{{4}}{_ENDS}"
-    rf"|\d{{1,2}}-(?:{_MONTHS})-(?:\d{{4}}|\d\d)(?!-){_ENDS}"
-    rf"|\d{{1,2}}(?:st|nd|rd|th|\.)? (?:{_MONTHS})\.?,? \d{{4}}{_ENDS}"
-)
-_MONTH: Final = re.compile(
-    rf"(?P<name>{_MONTHS}),? (?P<year>\d{{4}}){_ENDS}|(?P<iso>\d{{4}}-(?:0[1-9]|1[0-2]))(?![\d-])"
-    r"|(?P<y>\d{4})\s?年\s?(?P<m>1[0-2]|0?[1-9])\s?月(?:份)?(?!\s?\d)"
-)
-_IN: Final = re.compile(r"(?<![^\W_])(?:in|during|im jahre?) $")
-_YEAR: Final = re.compile(r"(?P<year>(?:19|20)\d\d)\s?年")
-_NUMBER: Final = re.compile(
-    r"(?P<before>[$€£¥￥]\s?)?(?P<digits>-?(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?))"
-    r"(?P<scale>\s?(?:thousand|million|billion)\b|\s?(?:百万|千万|万亿|[万亿千百]))?"
-    r"(?P<after>\s?(?:%|€|\$|£|元|欧元|美元)|\s(?:eur|usd|gbp|euros?|dollars?)\b)?"
-)
-_SCALES: Final = {"thousand": 1_000, "million": 1_000_000, "billion": 1_000_000_000}
-_THOUSANDS_OR_NOT: Final = re.compile(r"\d{1,3}\.\d{3}")  # one and a half thousand, or one point five
-_QUOTED: Final = re.compile(r"[\"“‘「『']([^\"”’」』']{1,80})[\"”’」』']")
-_UNITS: Final = {"dollar": "$", "dollars": "$", "euro": "€", "euros": "€"}
-
-
-def _number_at(text: str, at: int) -> tuple[int, Token] | None:
-    match = _NUMBER.match(text, at)
-    if match is None or (at and (text[at - 1].isdecimal() or text[at - 1] in ".,")):
-        return None
-    end = match.end()
-    if end < len(text) and (text[end].isdecimal() or _is_letter(text[end]) or re.match(r"[.,%/]\d", text[end:])):
-        return None
-    digits, scale = match["digits"], (match["scale"] or "").strip()
-    if _THOUSANDS_OR_NOT.fullmatch(digits.lstrip("-")):
-        return None
-    times = _SCALES.get(scale)
-    value = read_number(digits if times else digits + scale, "point")
-    if value is None:
-        return None
-    said = (match["before"] or match["after"] or "").strip()
-    unit = _UNITS.get(said) or (unit_of(f"1 {said}") if said else "")
-    is_year = match[0].isdecimal() and value in YEARS and _IN.search(text, 0, at) is not None
-    return end, Token("number", match[0], digits, "year" if is_year else "", number=value * (times or 1), unit=unit)
-
-
-def _is_sure(said: str) -> bool:
-    """Whether a date says itself which of its numbers is the day."""
-    return bool(_DATE.fullmatch(said))
-
-
-def _date_at(text: str, at: int) -> tuple[int, Token] | None:
-    if at and text[at - 1].isdecimal():
-        return None
-    if (match := _DATE.match(text, at)) and (found := iso_date(re.sub(r"\s*([年月])\s*", r"\1", match[0]))):
-        return match.end(), Token("date", match[0], match[0], date=found)
-    if match := _MONTH.match(text, at):
-        if match["iso"]:
-            return match.end(), Token("date", match[0], match[0], date=match["iso"])
-        first = iso_date(f"1 {match['name']} {match['year']}") if match["name"] else ""
-        return match.end(), Token("date", match[0], match[0], date=first[:7] or f"{match['y']}-{int(match['m']):02}")
-    if match := _YEAR.match(text, at):
-        return match.end(), Token("date", match[0], match[0], date=match["year"])
-    return None
 
 
 # ---- the question
@@ -159,7 +100,7 @@ def tokens_of(question: str, known: Vocabulary, *, german: bool = False) -> list
                 continue
             said = quoted[1].strip()
             value = plain_name(said) in known.values
-            day = "" if value else iso_date(said) if _is_sure(said) else ""
+            day = "" if value else iso_date(said) if is_sure_day(said) else ""
             kind = "value" if value else "date" if day else "quoted"
             found.append(Token(kind, plain_name(said), said, date=day))
             at = quoted.end()
@@ -197,7 +138,7 @@ def _next(
     """The longest thing that begins here; `None` where there is none, or two are as long."""
     word = _word_at(text, at, words)
     name = next((one for one in names if _stands(text, at, one)), "")
-    figure = _date_at(text, at) or _number_at(text, at)
+    figure = time_at(text, at, known.year) or number_at(text, at)
     longest = max(len(word), len(name), figure[0] - at if figure else 0)
     if not longest:
         return None
@@ -205,20 +146,35 @@ def _next(
         token = _named(name, text[at : at + longest], before, known)
         if token is None:
             return None
-        yields = word in _YIELD or (bool(word) and words.words[word].kind == "period")
-        if len(word) < longest or yields or _is_said_of(before, token, known):
-            return at + longest, token
-        if not word or token.kind == "column":
-            return None  # "total" is a figure, and a column
+        if len(word) < longest or _yields(words.words[word]) or _is_said_of(before, token, known):
+            return None if _may_be_month(token, known) else (at + longest, token)
+        if token.kind == "column" and word in _TOTALS:
+            return at + longest, replace(token, kind="both")
+        if token.kind == "column":
+            return None  # "count" is a figure, and a column
     if word and len(word) == longest:
         return at + longest, words.words[word]
     return figure if figure is not None and figure[0] - at == longest else None
 
 
+def _yields(word: Token) -> bool:
+    """Whether a name of the table that is called as this word is meant, and not the word."""
+    return word.text in _YIELD or word.kind == "period" or (word.kind == "thing" and bool(word.said))
+
+
+def _may_be_month(token: Token, known: Vocabulary) -> bool:
+    """Whether it is somebody's name and a month, "May", beside dates."""
+    if token.kind != "value" or not is_month(token.text) or "date" not in known.kinds:
+        return False
+    return not set(known.holds(token.text)) <= set(known.called(_MONTHS))
+
+
 def _is_said_of(before: Token | None, token: Token, known: Vocabulary) -> bool:
     """Whether what stands before is compared with this: "是" is no value of a column that holds no such one."""
-    if before is None or not _is_compared(before):
+    if before is None or not (_is_compared(before) or before.kind == "figure"):
         return False
+    if before.kind == "figure":
+        return token.kind == "column"
     is_other = token.kind == "value" and before.column is not None and before.column not in known.holds(token.text)
     return not is_other
 
@@ -257,14 +213,9 @@ def _stands(text: str, at: int, name: str) -> bool:
 
 
 def _is_bounded(text: str, at: int, end: int) -> bool:
-    begins = not at or not (_is_letter(text[at]) and _is_letter(text[at - 1]))
-    ends = end >= len(text) or not (_is_letter(text[end - 1]) and _is_letter(text[end]))
+    begins = not at or not (is_letter(text[at]) and is_letter(text[at - 1]))
+    ends = end >= len(text) or not (is_letter(text[end - 1]) and is_letter(text[end]))
     return begins and ends
-
-
-def _is_letter(letter: str) -> bool:
-    """Whether it is a letter or a figure of a script whose words are parted by spaces."""
-    return letter < "\u2e80" and letter.isalnum()
 
 
 def _word_at(text: str, at: int, words: Lexicon) -> str:

@@ -22,7 +22,8 @@ class Token:
         said: Which figure, or which comparison; of a number "year" where it may be one, "in 2024".
         column: The number of the column.
         number: Its number.
-        unit: The unit of a number; of "how many" the word for rows in it.
+        unit: The unit of a number; of "how many" the word for rows in it; of a comparison which
+            column it means, "age" of "older than".
         date: In ISO 8601: a day, a month or a year.
         wide: Whether it is a Chinese word, before which a column may stand.
         loose: Whether it may say nothing, as "多少" at the end.
@@ -50,6 +51,7 @@ class Token:
 
 
 _ENGLISH: Final = """
+count|is there any, are there any, were there any, was there any, is there a, is there an
 count|how many, how many of the, number of, the number of, total number of, the total number of, count of, count, \
 count the, count all
 share|percentage, percent, percentage of, percent of, share of, proportion of, % of, which percentage of, \
@@ -66,14 +68,35 @@ most lowest|the least, the fewest, least, fewest
 which|which, in which, on which, for which, which one of the
 who|who
 thing|row, rows, record, records, entry, entries, line, lines
+thing people|people, persons, person
+thing staff|employees, employee, staff, workers, colleagues, staff members, students, student
+thing sales|orders, order, sales orders, transactions, transaction, purchases, purchase
+verb work|work, works, worked, are working, is working, is employed, are employed, were employed
+verb live|live, lives, lived, are living
+verb pay|earn, earns, earned, is paid, gets paid
+verb sell|sold, bought, ordered, purchased
+spent|spent, did we spend, have we spent, was spent, we spent, do we spend, we spend, have we spent so far
+implied highest/age|oldest
+implied lowest/age|youngest
+implied highest/price|most expensive
+implied lowest/price|cheapest, least expensive
+sold highest|sold the most, sold most, sells the most, sells most, sells best, sold best, sold most often
+sold highest|best selling, best-selling, top selling, top-selling, bestselling
+none|no, without, without a, without an, without any, with no
+list|list, list all, list the, list all the, list every, list all of the, list me, list me all
 compare >|more than, greater than, larger than, higher than, bigger than, over, above, exceeds, exceed, exceeding, >, \
 later than, after, is more than
 compare <|less than, fewer than, smaller than, lower than, under, below, <, before, earlier than
 compare >=|at least, >=, ≥, no less than, not less than, since, on or after, greater than or equal to
 compare <=|at most, <=, ≤, no more than, not more than, up to, on or before, less than or equal to
+compare >/age|older than
+compare </age|younger than
+compare >/price|more expensive than
+compare </price|cheaper than
 or_more >=|or more, and more, or higher, or above
 or_more <=|or less, or fewer, or lower, or below
-not|is not, isn't, are not, aren't, was not, !=, ≠, <>, not equal to, is not equal to, other than, is other than, \
+not|but not, but are not, but were not, \
+is not, isn't, are not, aren't, was not, !=, ≠, <>, not equal to, is not equal to, other than, is other than, \
 not, were not, weren't, wasn't, aren't, have not been, haven't been, has not been, hasn't been, have not, has not
 is|is, are, was, were, have been, has been, =, ==, equals, equal to, is equal to, is set to
 between|between
@@ -108,6 +131,20 @@ figure highest|最大值, 最高值, 最大, 最高, 最多
 figure lowest|最小值, 最低值, 最小, 最低, 最少
 dated highest|最晚
 dated lowest|最早
+count|有没有, 是否有
+list|列出, 列出所有, 列出全部, 列举
+which|哪些
+thing people|人
+thing staff|员工, 职工, 学生
+thing sales|订单, 交易
+verb work|工作, 上班
+verb live|居住, 住
+verb pay|挣, 赚
+implied highest/age|年龄最大, 最年长
+implied lowest/age|年龄最小, 最年轻
+implied highest/price|最贵
+implied lowest/price|最便宜
+sold highest|卖得最好, 卖得最多, 最畅销, 卖的最好, 卖的最多
 which_row|哪一行, 哪行, 哪一条, 哪条, 哪条记录, 哪一条记录
 which|哪个, 哪一个, 哪位, 哪一位, 哪家, 哪一家, 哪项, 哪一项, 哪笔, 哪一笔, 哪张, 哪一张, 哪份, 哪一份, 哪名, 哪一名, \
 哪件, 哪一件, 哪
@@ -177,6 +214,9 @@ def _split(words: str) -> list[str]:
 
 def _known(kind: str, word: str, said: str, *, wide: bool) -> Token:
     match kind:
+        case "compare" if "/" in said:
+            sign, _, of = said.partition("/")
+            return Token("compare", word, said=sign, unit=of, wide=wide)
         case "count_rows":
             return Token("count", word, said=said, unit="row", wide=wide)
         case "which_row" | "who":

@@ -14,7 +14,18 @@ from core.rag.row_values import has_part, literal, of_dates, quoted_text, valued
 from core.rag.tables.cited import passage_of
 from core.rag.tables.query import FOLD, folded
 from core.rag.tables.store import quoted
-from core.rag.tables.subjects import CURRENCY, PERIOD, adds_up, forms_of, is_figure_of, is_name, key_of
+from core.rag.tables.subjects import (
+    CURRENCY,
+    PERIOD,
+    SOMEBODY,
+    adds_up,
+    forms_of,
+    is_figure_of,
+    is_name,
+    key_of,
+    without_key,
+)
+from core.rag.tables.values import is_nothing
 from core.rag.tables.wording import WORDS, line, passage_at
 
 if TYPE_CHECKING:
@@ -34,13 +45,17 @@ AGGREGATES: Final[Mapping[str, str]] = {
 }  # fmt: skip
 _MONEY: Final = re.compile(  # nobody asks how many of these there are
     r"\b(?:amounts?|prices?|costs?|revenues?|turnover|values?|fees?|tax|net|gross|discounts?|salary|budget|years?"
-    r"|betrag|preis|kosten|umsatz|wert|jahr)\b|金额|价|费用|成本|收入|销售额|营收|年份"
+    r"|betrag|preis|kosten|umsatz|wert|jahr|gehalt|lohn|wages?)\b|金额|价|费用|工资|成本|收入|销售额|营收|年份"
 )
-_SOMEBODY: Final = re.compile(
-    r"^(?:(?:full |last |sur|first |customer |client |employee )?name)$|\b(?:customer|client|buyer|seller|user|member"
-    r"|person|employee|worker|student|pupil|patient|guest|visitor|player|driver|author|owner|agent|sales ?rep)$"
-    r"|kunde|kundin|käufer|mitarbeiter|schüler|student|patient|mitglied|客户|顾客|用户|会员|员工|姓名|学生|患者|销售员"
+_OF_SALES: Final = re.compile(
+    r"\b(?:sales?|orders?|purchases?|transactions?)\b|verk[aä]uf|bestell|auftr[aä]g|销售|订单|交易"
 )
+_STOCK: Final = re.compile(r"stock|on hand|quantity|qty|inventory|bestand|menge|stück|库存|数量|件数")
+_PIECES: Final = re.compile(r"items?|goods|parts?|teile?n?|artikeln?|waren?|货物?|件|物品")
+_OF_SUMS: Final = re.compile(
+    r"\b(?:daily|weekly|monthly|items?|lines?|positions?)\b|number of|count|position|posten|笔数|单数|订单数|明细|次数"
+)
+_LONGEST_NOTHING: Final = 12  # letters of "keine Angabe"
 _SIGNS: Final[Mapping[str, str]] = {"=": "=", "<>": "≠", "<": "<", ">": ">", "<=": "≤", ">=": "≥"}
 
 
@@ -70,6 +85,8 @@ class Computing:
     def is_sure(self, condition: Condition) -> bool:
         """Whether cells of the column that are empty or no numbers leave no doubt which rows are meant."""
         column = self.named.table.columns[condition.column]
+        if condition.operator == "empty":
+            return not column.strays and self.is_mostly_filled(column)
         if column.strays or (condition.operator in {"=", "<>"} and self.is_part_of_others(condition)):
             return False
         if self.is_filled(column):
@@ -97,6 +114,23 @@ class Computing:
         rows, filled = self.one(f"SELECT count(*), count({quoted(column.name)}) FROM {self.source} WHERE NOT _total")
         return filled == rows
 
+    def is_mostly_filled(self, column: Column) -> bool:
+        """Whether cells that are empty say that there is no value: others have one, and none says so in words.
+
+        Where most are empty, or no value comes twice, a name may stand in the first row of a group alone.
+        """
+        name = quoted(column.name)
+        rows, filled = self.one(f"SELECT count(*), count({name}) FROM {self.source} WHERE NOT _total")
+        (different,) = self.one(f"SELECT count(DISTINCT {name}) FROM {self.source} WHERE NOT _total")
+        if 2 * filled <= rows or different == filled:
+            return False
+        if column.kind != "text":
+            return True
+        answer = self.ask(
+            f"SELECT DISTINCT {name} FROM {self.source} WHERE NOT _total AND length({name}) <= {_LONGEST_NOTHING}"
+        )
+        return answer.total <= len(answer.rows) and not any(is_nothing(str(value or "x")) for (value,) in answer.rows)
+
     def is_of_one_unit(self, column: Column, where: str, by: Column | None) -> bool:
         """Whether no column beside says that amounts are in several currencies; `by` which they are told is clear."""
         if column.kind != "number":
@@ -121,9 +155,11 @@ class Computing:
         """A condition as SQLite has it."""
         column = self.named.table.columns[condition.column]
         name, values = quoted(column.name), condition.values
-        if column.kind == "date":
+        if column.kind == "date" and condition.operator != "empty":
             return of_dates(name, condition)
         match condition.operator:
+            case "empty":
+                return f"{name} IS NULL"
             case "between":
                 return f"{name} BETWEEN {literal(values[0])} AND {literal(values[1])}"
             case "contains":
@@ -141,6 +177,13 @@ class Computing:
         if asked.thing is not None:
             return table.columns[asked.thing]
         return key_of(table, forms_of(asked.subject)) if asked.subject else None
+
+    def is_in_pieces(self, word: str) -> bool:
+        """Whether "how many items" may be pieces, of which a column says how many there are."""
+        stock = [
+            one for one in self.named.table.columns if one.kind == "number" and _STOCK.search(plain_name(one.name))
+        ]
+        return bool(stock and _PIECES.fullmatch(word))
 
     def is_no_row(self, subject: str) -> bool:
         """Whether what the table is called after is not what each of its rows is."""
@@ -178,8 +221,36 @@ class Computing:
     def is_each_somebody(self) -> bool:
         """Whether each row is somebody else: "who has the highest amount" may be who has several orders."""
         texts = [one for one in self.named.table.columns if one.kind == "text"]
-        people = [one for one in texts if _SOMEBODY.search(plain_name(one.name))]
-        return any(self.names_rows(one, "NOT _total") for one in (people or texts)[:1])
+        return any(self.names_rows(one, "NOT _total") for one in (self.people or texts)[:1])
+
+    @property
+    def people(self) -> list[Column]:
+        """The columns of texts that name somebody."""
+        texts = [one for one in self.named.table.columns if one.kind == "text"]
+        return [one for one in texts if SOMEBODY.search(plain_name(one.name))]
+
+    def is_of(self, what: str) -> bool:
+        """Whether each row is one of the "people", the "staff" or the "sales" that no name of the table says."""
+        if what == "sales":
+            return self._is_each_a_sale()
+        return len(self.people) == 1 and self.names_rows(self.people[0], "NOT _total")
+
+    def _is_each_a_sale(self) -> bool:
+        """Whether each row is an order: days repeat, unevenly, so that no row is a day's, and no number comes twice."""
+        columns = self.named.table.columns
+        days = [one for one in columns if one.kind == "date"]
+        names = [*self.known.columns, *self.known.subjects]
+        if len(days) != 1 or not any(map(_OF_SALES.search, names)) or any(map(_OF_SUMS.search, names)):
+            return False
+        keys = [one for one in columns if without_key(plain_name(one.name)) or (one.kind == "number" and is_name(one))]
+        if not all(self.names_rows(one, "NOT _total") for one in keys if not SOMEBODY.search(plain_name(one.name))):
+            return False
+        name = quoted(days[0].name)
+        fewest, most, days_ = self.one(
+            "SELECT min(n), max(n), count(*) FROM (SELECT count(*) AS n FROM "
+            f"{self.source} WHERE NOT _total GROUP BY {name})"
+        )
+        return bool(days_) and fewest < most
 
     def names_rows(self, column: Column, where: str) -> bool:
         """Whether a column has another value in each row."""
@@ -188,7 +259,9 @@ class Computing:
         return is_name(column) and different == rows
 
     def those(self, some: str, rows: str, asked: RowQuestion) -> str:
-        """The rows that fulfil the conditions, in words."""
+        """The rows that fulfil the conditions, in words; all where there are none."""
+        if not asked.conditions:
+            return rows
         return WORDS[self.lang]["those"].format(some=some, rows=rows, where=self.where(asked.conditions))
 
     def where(self, conditions: Sequence[Condition]) -> str:
@@ -199,6 +272,8 @@ class Computing:
         column = self.named.table.columns[condition.column]
         said = [valued(one, column) for one in condition.values]
         name = line(column.name)
+        if condition.operator == "empty":
+            return WORDS[self.lang]["empty"].format(column=name)
         if condition.operator == "between":
             return f"{said[0]} ≤ {name} ≤ {said[1]}"
         if condition.operator == "contains":

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from core.rag.count_questions import plain_name
-from core.rag.question_tokens import AND, YEARS
+from core.rag.question_figures import YEARS
+from core.rag.question_tokens import AND
 from core.rag.row_times import lasts
 
 if TYPE_CHECKING:
@@ -16,10 +17,11 @@ if TYPE_CHECKING:
     from core.rag.question_tokens import Vocabulary
     from core.rag.question_words import Token
 
-Operator: TypeAlias = Literal["=", "<>", "<", ">", "<=", ">=", "between", "contains"]
+Operator: TypeAlias = Literal["=", "<>", "<", ">", "<=", ">=", "between", "contains", "empty"]
 _SIGNS: Final[dict[str, Operator]] = {"<": "<", ">": ">", "<=": "<=", ">=": ">="}
 _FULL_YEARS: Final = range(1, 9999)  # those with a year before and one after
 _YEAR: Final = re.compile(r"\byears?\b|年")
+_FISCAL: Final = re.compile(r"fiscal|\bfy\b|geschäftsjahr|财年|财季|财务年度")
 _SCALED: Final = re.compile(
     r"\b(?:hundreds?|thousands?|millions?|billions?|trillions?|tsd|mio|mrd|mn|mln|bn|tn|k|teur|tausend|millionen"
     r"|milliarden)\b|[€$£¥](?:k|m|b)\b|\b[kmt][€$£¥]|\b(?:usd|eur|gbp|chf|rmb|cny)(?:k|m)\b|\b[kmt](?:usd|eur|gbp)\b"
@@ -34,7 +36,7 @@ class Condition:
     Args:
         column: The number of the column, from 0.
         values: What it is compared with: spellings of one value, a number, a date in ISO 8601 as far as it was given,
-            or the two ends of a range, both of which belong to it.
+            or the two ends of a range, both of which belong to it; a part of a year is "2024-Q1", "2024-H2".
     """
 
     column: int
@@ -50,6 +52,7 @@ def are_of_full_years(condition: Condition) -> bool:
 _SHAPES: Final[tuple[tuple[str, re.Pattern[str]], ...]] = (
     ("between", re.compile(r"ci?b([nd])&([nd])|ci?([nd])t([nd])b?")),
     ("compare", re.compile(r"ci?o([nd])|ci?([nd])w")),
+    ("empty", re.compile(r"ec(?=&|$)")),
     ("not", re.compile(r"cx[vnq]")),
     ("contains", re.compile(r"ck[vq]")),
     ("is", re.compile(r"ci?[vndq]")),
@@ -63,7 +66,8 @@ _SHAPES: Final[tuple[tuple[str, re.Pattern[str]], ...]] = (
 )
 _LETTERS: Final = {
     "column": "c", "value": "v", "number": "n", "date": "d", "quoted": "q", "is": "i", "not": "x", "compare": "o",
-    "contains": "k", "flag": "f", "between": "b", "to": "t", "or_more": "w", "and": "&", "subject": "", "thing": "",
+    "contains": "k", "flag": "f", "between": "b", "to": "t", "or_more": "w", "none": "e", "and": "&",
+    "subject": "", "thing": "",
 }  # fmt: skip
 
 
@@ -111,6 +115,8 @@ def _condition(shape: str, tokens: list[Token], known: Vocabulary) -> Condition 
     column = next((one.column for one in tokens if one.column is not None), None)
     if column is None:
         return None
+    if shape == "empty":  # what has "no stock" has none of it, and no empty cell
+        return None if known.kinds[column] == "number" else Condition(column, "empty", ())
     if known.kinds[column] == "text":
         return _of_text(shape, column, said[0], known)
     return _of_numbers(shape, column, tokens, [_compared(one, column, known) for one in said])
@@ -128,7 +134,7 @@ def _of_flag(column: int | None, *, is_said: bool, known: Vocabulary) -> Conditi
 def _of_time(shape: str, tokens: Sequence[Token], said: Sequence[Token], known: Vocabulary) -> Condition | None:
     """A condition on the only column of dates, which is not named: "in March 2024", "since 2024-03-01", "in 2024"."""
     days = [at for at, kind in enumerate(known.kinds) if kind == "date"]
-    if len(days) != 1 or lasts(days[0], known):
+    if len(days) != 1 or lasts(days[0], known) or (_is_part(said) and known.called(_FISCAL)):
         return None
     match shape:
         case "day":
@@ -141,6 +147,11 @@ def _of_time(shape: str, tokens: Sequence[Token], said: Sequence[Token], known: 
         case _:
             is_there = any(_YEAR.search(name) for name in known.columns)  # a column of years may be meant
             return Condition(days[0], "=", (said[0].raw,)) if said[0].said == "year" and not is_there else None
+
+
+def _is_part(said: Sequence[Token]) -> bool:
+    """Whether a quarter or a half of a year is named, which may be one of another year than the calendar's."""
+    return any(not one.date.replace("-", "").isdecimal() for one in said if one.date)
 
 
 def _of_numbers(

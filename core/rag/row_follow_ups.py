@@ -1,7 +1,8 @@
 """Questions that go on from the one before, "and in the West?", and the whole question that such a one stands for.
 
-One condition of the question before is exchanged, and only where it has exactly one on the same column. The whole
-question is then read as any other: it has to say the same as the one before, but for that condition.
+One condition of the question before is exchanged where it has exactly one on the same column; where it has none, it
+gets one more if that is sure to be meant. The whole question is then read as any other: it has to say the same as the
+one before, but for that condition.
 """
 
 from __future__ import annotations
@@ -11,8 +12,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from core.rag.german_words import is_german
+from core.rag.parsers.base import is_ideograph
 from core.rag.question_tokens import tokens_of
 from core.rag.row_conditions import conditions_of
+from core.rag.row_flags import with_flags
 from core.rag.row_questions import row_question
 from core.rag.top_questions import for_one
 
@@ -21,6 +24,8 @@ if TYPE_CHECKING:
 
     from core.rag.question_tokens import Vocabulary
     from core.rag.question_words import Token
+    from core.rag.row_conditions import Condition
+    from core.rag.row_questions import RowQuestion
 
 _LONGEST: Final = 80  # letters of such a question
 _MOST: Final = 4  # of them in a row
@@ -115,19 +120,23 @@ def gone_on(question: str, earlier: Sequence[str]) -> tuple[str, list[Fragment]]
 
 
 def exchanged(before: str, fragment: Fragment, known: Vocabulary) -> str:
-    """The question before with one of its conditions exchanged; "" where that is not clear for this table."""
-    former, tokens = row_question(before, known), tokens_of(fragment.said, known, german=is_german(before))
-    if former is None or tokens is None or (fragment.counts and former.asks != "count"):
-        return ""
-    kept = [one for one in tokens if one.kind != "filler"]
-    conditions = conditions_of(kept, known)
-    said = [one for one in kept if one.kind in _SAID]
-    if conditions is None or len(conditions) != 1 or len(said) != 1:
+    """The question before with one of its conditions exchanged, or with one more; "" where that is not clear."""
+    tokens = tokens_of(fragment.said, known, german=is_german(before))
+    kept = [one for one in tokens or [] if one.kind != "filler"]
+    flagged = with_flags(kept, known)
+    conditions = None if flagged is None else conditions_of(flagged, known)
+    if conditions is None or len(conditions) != 1:
         return ""
     (new,) = conditions
-    old = [one for one in former.conditions if one.column == new.column]
-    if len(old) != 1 or old[0].operator != new.operator or new.operator == "<>":
+    former = row_question(before, known, of_all=True)
+    if former is None or (fragment.counts and former.asks != "count") or new.operator == "<>":
         return ""  # "not in the East", and in the West: in the West, or not in the West
+    old = [one for one in former.conditions if one.column == new.column]
+    if not old:
+        return _with_one_more(before, fragment, new, former, known)
+    said = [one for one in kept if one.kind in _SAID]
+    if len(old) != 1 or old[0].operator != new.operator or len(said) != 1:
+        return ""
     wanted = replace(former, conditions=tuple(new if one is old[0] else one for one in former.conditions))
     text = " ".join(before.split())
     there = tokens_of(for_one(before)[0], known) or []
@@ -138,6 +147,23 @@ def exchanged(before: str, fragment: Fragment, known: Vocabulary) -> str:
         if row_question(told, known) == wanted
     }
     return found.pop() if len(found) == 1 else ""
+
+
+def _with_one_more(before: str, fragment: Fragment, new: Condition, former: RowQuestion, known: Vocabulary) -> str:
+    """The question before under one more condition: "how many were returned?", "and in the South?".
+
+    Only where it asked of all, or of what a column of yes and no or of numbers says: "how many are from the East?",
+    "and for lamps?" may ask for all lamps, or for those from the East.
+    """
+    if any(known.kinds[one.column] != "number" and one.column not in known.flags for one in former.conditions):
+        return ""
+    text = " ".join(before.split()).rstrip(" ?？.。!！")
+    is_chinese = any(map(is_ideograph, text))
+    told = f"{fragment.said}{text}？" if is_chinese else f"{text} {fragment.said}?"
+    read = row_question(told, known)
+    wanted = {*former.conditions, new}
+    is_same = read is not None and replace(read, conditions=()) == replace(former, conditions=())
+    return told if read is not None and is_same and {*read.conditions} == wanted else ""
 
 
 def _written(token: Token) -> str:

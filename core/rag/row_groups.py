@@ -6,10 +6,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from core.rag.count_questions import plain_name
 from core.rag.row_computing import AGGREGATES
 from core.rag.row_values import are_apart, are_groups, labelled, valued
 from core.rag.tables.store import quoted
-from core.rag.tables.subjects import is_name
+from core.rag.tables.subjects import PERIOD, is_name
 from core.rag.tables.wording import WORDS, body, called_in, line, number_of, written
 
 if TYPE_CHECKING:
@@ -74,21 +75,95 @@ def _in_groups(over: Computing, by: Column, told: str, where: str, period: str =
     return answer if are_apart([str(value) for value, *_ in answer.rows]) else None
 
 
-def ranked_values(over: Computing, asked: RowQuestion, column: Column, by: Column, where: str) -> Passage | None:
-    """The values of a column with the highest or lowest figures; `None` where the last place is shared."""
-    if not over.has_figure(asked, column, where) or is_name(column) or by.strays or not over.is_filled(by):
+def most_rows(over: Computing, asked: RowQuestion, by: Column, where: str) -> Passage | None:
+    """Which value of a column most rows, or the fewest, have; all of those that share the place."""
+    if not over.is_each_a_row(asked, where) or not _are_all_there(over, asked, by, where):
         return None
-    name, group, words = quoted(column.name), quoted(by.name), WORDS[over.lang]
+    answer = _ranks(over, asked, by, where, "count(*)")
+    if answer is None or not answer.rows:
+        return None
+    first = [row for row in answer.rows if row[1] == answer.rows[0][1]]
+    if len(first) == len(answer.rows) > 1:
+        return None  # all are alike
+    words, whole = WORDS[over.lang], number_of("row", body(over.named.table), over.lang)
+    each = [words["value"].format(value=labelled(value, by), n=f"{n:,}") for value, n in first]
+    text = words["ranked_rows" if len(first) == 1 else "ranked_rows_shared"].format(
+        table=called_in(over.named, over.lang).strip(),
+        by=_called(over, by, asked.period),
+        n=len(first),
+        rank=words[f"rows_{asked.ranked}"],
+        each=words["between"].join(each),
+        rows=over.those(f"{sum(n for _, n in answer.rows):,}", whole, asked) if asked.conditions else whole,
+    )
+    told = replace(answer, sources=answer.sources[: len(first)])
+    return over.cited(told, text, ", ".join(labelled(value, by) for value, _ in first))
+
+
+def _is_of_several_years(over: Computing, asked: RowQuestion, by: Column) -> bool:
+    """Whether a month may be that of any year, as another column of times, under no condition, stands beside."""
+    columns, given = over.named.table.columns, {one.column for one in asked.conditions}
+    others = [one for at, one in enumerate(columns) if one != by and at not in given]
+    return any(one.kind == "date" or PERIOD.fullmatch(plain_name(one.name)) for one in others)
+
+
+def _are_all_there(over: Computing, asked: RowQuestion, by: Column, where: str) -> bool:
+    """Whether no value that could be the lowest is left out, as it has no row under the conditions."""
+    if asked.ranked == "highest":
+        return True
+    name = quoted(by.name)
+    if asked.period:
+        name = _PERIODS[asked.period].format(day=name)
+        first, last, there = over.one(
+            f"SELECT min({name}), max({name}), count(DISTINCT {name}) FROM {over.source} WHERE {where}"
+        )
+        return there == _between(str(first), str(last), asked.period)
+    (there,) = over.one(f"SELECT count(DISTINCT {name}) FROM {over.source} WHERE {where}")
+    (every,) = over.one(f"SELECT count(DISTINCT {name}) FROM {over.source} WHERE NOT _total")
+    return there == every
+
+
+def _between(first: str, last: str, period: str) -> int:
+    """How many months, quarters or years there are from the first to the last, both among them."""
+    times = {"month": 12, "quarter": 4, "year": 1}[period]
+
+    def number(said: str) -> int:
+        year, _, part = said.partition("-")
+        return int(year) * times + int(part.removeprefix("Q") or 0)
+
+    return number(last) - number(first) + 1
+
+
+def _ranks(over: Computing, asked: RowQuestion, by: Column, where: str, told: str) -> Answer | None:
+    """The values with what is told of each, the first place before the others; `None` where these leave a doubt."""
+    if by.strays or not over.is_filled(by):
+        return None
+    group = quoted(by.name)
+    group = _PERIODS[asked.period].format(day=group) if asked.period else group
     answer = over.ask(
-        f"SELECT {group} AS said, {AGGREGATES[asked.asks]}({name}), count({name}), count(*) FROM {over.source} "
+        f"SELECT {group} AS said, {told} FROM {over.source} "
         f"WHERE {where} GROUP BY {group} ORDER BY 2 {'DESC' if asked.ranked == 'highest' else 'ASC'}, {group}"
     )
-    rows, many = answer.rows, asked.many
-    if not many <= answer.total <= _MOST_RANKED or len(answer.sources) != answer.total or len(rows) != answer.total:
+    if not 0 < answer.total <= _MOST_RANKED or len(answer.sources) != answer.total or len(answer.rows) != answer.total:
         return None
-    if any(some < n for _, _, some, n in rows) or not are_apart([str(value) for value, *_ in rows]):
+    return answer if are_apart([str(value) for value, *_ in answer.rows]) else None
+
+
+def ranked_values(over: Computing, asked: RowQuestion, column: Column, by: Column, where: str) -> Passage | None:
+    """The values of a column with the highest or lowest figures; `None` where the last place is shared."""
+    if not over.has_figure(asked, column, where) or is_name(column) or not _are_all_there(over, asked, by, where):
+        return None
+    if PERIOD.fullmatch(plain_name(by.name)) and _is_of_several_years(over, asked, by):
+        return None
+    name, words, many = quoted(column.name), WORDS[over.lang], asked.many
+    answer = _ranks(over, asked, by, where, f"{AGGREGATES[asked.asks]}({name}), count({name}), count(*)")
+    if answer is None or answer.total < many:
+        return None
+    rows = answer.rows
+    if any(some < n for _, _, some, n in rows):
         return None  # a figure that is not known may be the highest one
     if len(rows) > many and abs(rows[many][1] - rows[many - 1][1]) <= _NEAR * max(1.0, abs(rows[many][1])):
+        return None
+    if not _is_sure_place(over, asked, column, by, where, rows[0][0]):
         return None
     held, whole = sum(n for *_, n in rows), number_of("row", body(over.named.table), over.lang)
     each = [
@@ -100,13 +175,38 @@ def ranked_values(over: Computing, asked: RowQuestion, column: Column, by: Colum
         rank=words[f"rank_{asked.ranked}"],
         figure=words[asked.asks],
         column=line(column.name),
-        by=line(by.name),
+        by=_called(over, by, asked.period),
         each=words["between"].join(each),
         rows=over.those(f"{held:,}", whole, asked) if asked.conditions else whole,
     )
     told = replace(answer, sources=answer.sources[:many])
     figure = labelled(rows[0][0], by) if many == 1 else ", ".join(written(value) for _, value, *_ in rows[:many])
     return over.cited(told, text, figure)
+
+
+def _is_sure_place(over: Computing, asked: RowQuestion, column: Column, by: Column, where: str, first: object) -> bool:
+    """Whether the first place is the same whichever figure, or whichever month of several years, is meant."""
+    name = quoted(column.name)
+    others = [f"sum({quoted(over.named.table.columns[one].name)})" for one in asked.also]
+    if asked.in_doubt:
+        extreme = "max" if asked.ranked == "highest" else "min"
+        others += [f"avg({name})", f"{extreme}({name})"]
+    for other in others:
+        answer = _ranks(over, asked, by, where, other)
+        if answer is None or answer.rows[0][0] != first or _is_shared(answer):
+            return False
+    if asked.period in {"", "year"}:
+        return True
+    name = quoted(by.name)
+    years = over.one(f"SELECT min(substr({name}, 1, 4)), max(substr({name}, 1, 4)) FROM {over.source} WHERE {where}")
+    return bool(years[0] == years[1])  # else all Mays may be meant
+
+
+def _is_shared(answer: Answer) -> bool:
+    """Whether the first place is shared."""
+    return len(answer.rows) > 1 and abs(answer.rows[0][1] - answer.rows[1][1]) <= _NEAR * max(
+        1.0, abs(answer.rows[0][1])
+    )
 
 
 def figures_by_values(over: Computing, asked: RowQuestion, column: Column, by: Column, where: str) -> Passage | None:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from core.rag.row_questions import Condition
     from core.rag.tables.store import Column
 
+_PART_OF_YEAR: Final = re.compile(r"(?P<year>\d{4})-(?P<of>[QH])(?P<number>[1-4])")
 _PARTS: Final = re.compile(r"[,;|/+&\n，；、]| and ")  # between several values in one cell
 
 
@@ -102,14 +103,22 @@ def of_dates(name: str, condition: Condition) -> str:
 
 
 def _span(said: str) -> tuple[str, str]:
-    """The first day of a day, a month or a year, and the day after its last."""
+    """The first day of a day, a month, a part of a year or a year, and the day after its last."""
+    if part := _PART_OF_YEAR.fullmatch(said):
+        months = 12 // (4 if part["of"] == "Q" else 2)
+        last = months * int(part["number"])
+        return _month(int(part["year"]), last - months + 1), _month(int(part["year"]), last + 1)
     year, month, day = (int(one) for one in (*said[:10].split("-"), "1", "1")[:3])
-    first = date(year, month, day)
     match said.count("-"):
         case 0:
-            end = date(year + 1, 1, 1)
+            return _month(year, 1), _month(year, 13)
         case 1:
-            end = date(year + month // 12, month % 12 + 1, 1)
+            return _month(year, month), _month(year, month + 1)
         case _:
-            end = first + timedelta(days=1)
-    return first.isoformat(), end.isoformat()
+            first = date(year, month, day)
+            return first.isoformat(), (first + timedelta(days=1)).isoformat()
+
+
+def _month(year: int, month: int) -> str:
+    """The first day of a month; that after the twelfth is the next year's first."""
+    return date(year + (month - 1) // 12, (month - 1) % 12 + 1, 1).isoformat()

@@ -9,32 +9,36 @@ from typing import TYPE_CHECKING, Final
 from core.errors import ToolError
 from core.rag.count_questions import plain_name
 from core.rag.german_words import forms_in_german, forms_of_value, is_german
+from core.rag.question_figures import names_a_month
 from core.rag.question_tokens import Vocabulary
 from core.rag.question_words import lexicon
 from core.rag.row_flags import flag_names, yes_and_no
 from core.rag.row_values import quoted_text
 from core.rag.tables.query import FOLD, folded
 from core.rag.tables.store import quoted
-from core.rag.tables.subjects import forms_of, names_of, subjects_of, titles_of, without_key
+from core.rag.tables.subjects import forms_of, head_of, is_name, names_of, subjects_of, titles_of, without_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from core.rag.question_tokens import Spellings
     from core.rag.tables.query import Answer, Named
+    from core.rag.tables.store import Column
 
 _LONGEST_VALUE: Final = 80  # letters of a cell that a question may name
 _AT_ONCE: Final = 18  # columns of texts that one query looks through
 _MOST_OF_FLAG: Final = 9  # spellings of yes and no
-_AGAIN: Final = re.compile(r"(.+)_\d+", re.DOTALL)  # the second column of one head has a number behind it
+_UNIT: Final = re.compile(
+    r"\s*(?:[(\[（](?:in )?(?P<unit>eur|usd|gbp|chf|cny|rmb|[€$£¥元%]|k?g|k?m|[cm]m|m[²2]|m?l|h|hours|days|min|k?wh|°c"
+    r"|pcs|stk|stück|个|件|天|小时|岁|分)[)\]）]| in (?:eur|usd|gbp|chf|[€$£¥%]))$",
+    re.IGNORECASE,
+)
+_YEAR: Final = re.compile(r"year|month|quarter|week|jahr|monat|quartal|年(?!龄)|月|季|\b(?:zip|plz|postcode)\b|邮编")
 
 
 def vocabulary(named: Named, tables: Sequence[Named], question: str, ask: Callable[[str], Answer]) -> Vocabulary:
     """What a table is called and holds, as far as it stands in the question. Raises BadArgumentsError, ToolError."""
-    sheets = [one for one in tables if one.table.sheet]
-    called = titles_of(named.table) | names_of(named.document)
-    if named.table.sheet:
-        called |= subjects_of(named, sheets)
+    called = _called(named, tables)
     german = is_german(question)
     subjects = frozenset(form for name in called for form in _spoken(name, german=german))
     columns, flags = _columns(named, subjects), _flags(named, question, ask)
@@ -51,7 +55,37 @@ def vocabulary(named: Named, tables: Sequence[Named], question: str, ask: Callab
         subjects,
         {at: found for at, (_, found) in flags.items()},
         frozenset(name for names, _ in flags.values() for name in names),
+        tuple(at for at, one in enumerate(named.table.columns) if at not in flags and _is_amount(one)),
+        _year(named, question, ask),
     )
+
+
+def called_in_all(named: Named, tables: Sequence[Named]) -> set[str]:
+    """What a table and its columns are called, as names are compared, without a query."""
+    heads = [plain_name(column.name) for column in named.table.columns]
+    return _called(named, tables) | {*heads, *map(without_key, heads), *map(_without_unit, heads)}
+
+
+def _called(named: Named, tables: Sequence[Named]) -> set[str]:
+    """What a table is called by its title, its document and, in a workbook, by its rows."""
+    called = titles_of(named.table) | names_of(named.document)
+    return called | subjects_of(named, [one for one in tables if one.table.sheet]) if named.table.sheet else called
+
+
+def _is_amount(column: Column) -> bool:
+    """Whether it holds numbers of something, and no years or numbers of orders."""
+    return column.kind == "number" and not is_name(column) and not _YEAR.search(plain_name(column.name))
+
+
+def _year(named: Named, question: str, ask: Callable[[str], Answer]) -> str:
+    """The year of all dates, where a month may stand in the question without one; "" where there are several."""
+    days = [one for one in named.table.columns if one.kind == "date"]
+    if len(days) != 1 or days[0].strays or not names_a_month(question):
+        return ""
+    name = quoted(days[0].name)
+    answer = ask(f"SELECT min({name}), max({name}) FROM {quoted(named.name)} WHERE NOT _total")
+    first, last = (str(one or "")[: len("2024")] for one in answer.rows[0])
+    return first if first == last else ""
 
 
 def _in_all_forms(
@@ -67,26 +101,44 @@ def _in_all_forms(
 
 
 def _columns(named: Named, subjects: frozenset[str]) -> dict[str, list[int]]:
-    """What the columns are called, each name with the numbers of those called so."""
+    """What the columns are called, each name with the numbers of those called so: the whole name before its parts."""
     columns: dict[str, list[int]] = {}
+    for at, names in enumerate(_whole_names(named)):
+        for name in names:
+            columns.setdefault(name, []).append(at)
+    heads = [column.name for column in named.table.columns]
+    shorter = (
+        ([plain_name(one.rpartition(" / ")[2]) for one in heads], frozenset[str]()),
+        ([_without_unit(one) for one in heads], subjects),
+        ([without_key(plain_name(one)) for one in heads], subjects),
+    )
+    for names, others in shorter:
+        taken = set(columns) | others
+        for at, name in enumerate(names):
+            for spoken in _spoken(name) - taken:
+                columns.setdefault(spoken, []).append(at)
+    return columns
+
+
+def _whole_names(named: Named) -> list[set[str]]:
+    """What each column is called as a whole: the second of one head by that head, too, and by its letter."""
     heads = {column.name.casefold() for column in named.table.columns}
-    for at, column in enumerate(named.table.columns):
+    found: list[set[str]] = []
+    for column in named.table.columns:
         names = _spoken(plain_name(column.name))
-        if (again := _AGAIN.fullmatch(column.name)) and again[1].casefold() in heads:
-            names |= _spoken(plain_name(again[1]))  # two columns have this head: neither is meant by it alone
+        if (head := head_of(column.name)) != column.name and head.casefold() in heads:
+            names |= _spoken(plain_name(head))  # two columns have this head: neither is meant by it alone
         if column.letter:
             letter = column.letter.casefold()
             names |= {f"column {letter}", f"{letter}列", f"{letter} 列"}
-        for name in names:
-            columns.setdefault(name, []).append(at)
-    for at, column in enumerate(named.table.columns):
-        for name in _spoken(plain_name(column.name.rpartition(" / ")[2])) - set(columns):
-            columns.setdefault(name, []).append(at)
-    exact = set(columns)
-    for at, column in enumerate(named.table.columns):
-        for name in _spoken(without_key(plain_name(column.name))) - subjects - exact:
-            columns.setdefault(name, []).append(at)
-    return columns
+        found.append(names)
+    return found
+
+
+def _without_unit(name: str) -> str:
+    """What a column such as "Amount (EUR)" or "Preis in €" is called without its unit; "" where it has none."""
+    found = _UNIT.sub("", name).strip()
+    return "" if found == name else plain_name(found)
 
 
 def _in_german(columns: dict[str, list[int]], named: Named, subjects: frozenset[str]) -> dict[str, list[int]]:
@@ -127,6 +179,7 @@ def _spoken(name: str, *, german: bool = False) -> set[str]:
     found = {name, *forms_of(name), *(forms_in_german(name) if german else ())}
     if name[-1].isascii() and name[-1].isalpha():
         found |= {f"{name}s", f"{name[:-1]}ies"} if name.endswith("y") else {f"{name}s"}
+        found |= {name[:-1]} if name.endswith(("ses", "zes")) else set()  # one of "expenses" is an "expense"
     return found
 
 

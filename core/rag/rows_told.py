@@ -7,27 +7,32 @@ cells that may stand for the value above them, several units, cells that are no 
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from core.errors import BadArgumentsError, ToolError
+from core.rag.count_questions import plain_name
 from core.rag.row_computing import AGGREGATES, Computing
+from core.rag.row_differences import row_difference
 from core.rag.row_follow_ups import exchanged, gone_on
-from core.rag.row_groups import by_values, figures_by_values, ranked_values
+from core.rag.row_groups import by_values, figures_by_values, most_rows, ranked_values
+from core.rag.row_lists import listed_values
 from core.rag.row_pairs import row_pair
-from core.rag.row_questions import row_question
+from core.rag.row_questions import may_be_of, row_question
 from core.rag.row_values import cells_in_words, literal, percent, valued
-from core.rag.row_vocabulary import vocabulary
+from core.rag.row_vocabulary import called_in_all, vocabulary
 from core.rag.tables.store import quoted
-from core.rag.tables.subjects import is_name
-from core.rag.tables.wording import WORDS, body, called_in, line, number_of, written
+from core.rag.tables.subjects import has_hidden_totals, is_name
+from core.rag.tables.wording import WORDS, body, called_in, line, number_of, passage_at, written
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from core.languages import Lang
     from core.rag.document import Passage
+    from core.rag.row_differences import Difference
     from core.rag.row_questions import RowQuestion
     from core.rag.tables.query import Answer, Named
     from core.rag.tables.store import Column
@@ -56,13 +61,12 @@ def rows_told(question: str, tables: Sequence[Named], ask: Callable[[str], Answe
         if not one.table.whole or one.table.rows > _MOST_ROWS:
             return []  # the question may be about this one
         try:
-            known = vocabulary(one, tables, question, ask)
-            asked = row_question(question, known)
-            both = row_pair(question, known) if asked is None else (asked,)
-            if both is None:
+            if not may_be_of(question, called_in_all(one, tables)):
                 continue
-            over = _Told(one, known, ask, lang, tables)
-            passages = [over.passage(each) for each in both] if len(both) == 1 or over.is_of_rows(both[0]) else [None]
+            known = vocabulary(one, tables, question, ask)
+            passages = _Told(one, known, ask, lang, tables).passages(question)
+            if passages is None:
+                continue
         except (BadArgumentsError, ToolError):
             return []
         if not all(passages):
@@ -108,11 +112,53 @@ def _looked_through(named: Named) -> int:
     return named.table.rows * sum(one.kind == "text" for one in named.table.columns)
 
 
+def _figure_of(passage: Passage | None) -> float | None:
+    """The number that a sentence tells, without its unit."""
+    said = "" if passage is None else str(passage.computed).split(" ")[0].replace(",", "")
+    return float(said) if re.fullmatch(r"-?\d+(?:\.\d+)?(?:e-\d+)?", said) else None
+
+
 # ---- what is computed
 
 
 class _Told(Computing):
     """Computes over one table."""
+
+    def passages(self, question: str) -> list[Passage | None] | None:
+        """A sentence for each thing that is asked for, `None` for one that cannot be told; `None` where none is asked.
+
+        Raises:
+            BadArgumentsError, ToolError: A query failed.
+        """
+        asked = row_question(question, self.known)
+        both = row_pair(question, self.known) if asked is None else (asked,)
+        if both is None:
+            apart = row_difference(question, self.known)
+            if apart is None:
+                return None
+            return [None] if has_hidden_totals(self.named, self.ask) else self._difference(apart)
+        if has_hidden_totals(self.named, self.ask):
+            return [None]
+        return [self.passage(each) for each in both] if len(both) == 1 or self.is_of_rows(both[0]) else [None]
+
+    def _difference(self, apart: Difference) -> list[Passage | None]:
+        """Both figures, and how much one is above the other."""
+        both = [self.passage(apart.first), self.passage(apart.second)]
+        figures = [_figure_of(one) for one in both]
+        more, less = figures if apart.way != "second" else figures[::-1]
+        if more is None or less is None:
+            return [None]
+        if apart.way == "apart" and more < less:
+            more, less = less, more
+        unit = "" if apart.first.column is None else self.named.table.columns[apart.first.column].unit
+        difference = " ".join(one for one in (written(round(more - less, 4)), unit) if one)
+        text = WORDS[self.lang]["difference"].format(
+            table=called_in(self.named, self.lang).strip(),
+            more=written(more),
+            less=written(less),
+            difference=difference,
+        )
+        return [*both, passage_at(self.named, text, difference)]
 
     def passage(self, asked: RowQuestion) -> Passage | None:
         """The sentence; `None` where it cannot be told for sure. Raises BadArgumentsError, ToolError."""
@@ -120,20 +166,45 @@ class _Told(Computing):
             return None
         if not all(self.is_sure(one) for one in asked.conditions):
             return None
+        if asked.of and not self.is_of(asked.of):
+            return None
         where = " AND ".join(["NOT _total", *(self.held(one) for one in asked.conditions)])
         by = None if asked.each is None else self.named.table.columns[asked.each]
-        if asked.asks == "count":
-            return self._counted(asked, where) if by is None else by_values(self, asked, by, where)
-        if asked.asks == "share":
-            return self._share(asked, where)
+        match asked.asks:
+            case "count" if by is not None:
+                return (most_rows if asked.ranked else by_values)(self, asked, by, where)
+            case "count":
+                return self._counted(asked, where)
+            case "share":
+                return self._share(asked, where)
+            case "list":
+                return listed_values(self, asked, where)
+            case _:
+                return self._of_column(asked, by, where)
+
+    def _of_column(self, asked: RowQuestion, by: Column | None, where: str) -> Passage | None:
+        """A figure of a column, for each value of another one or once, or which row or value has it."""
         column = self.named.table.columns[asked.column or 0]
         if asked.column is None or column.strays or "/" in column.unit or not self.is_of_one_unit(column, where, by):
             return None
         if asked.ranked and by is not None:
             return ranked_values(self, asked, column, by, where)
         if asked.asks.startswith("row"):
-            return self._row(asked, column, where) if asked.many == 1 else self._rows(asked, column, where)
+            told = self._row(asked, column, where) if asked.many == 1 else self._rows(asked, column, where)
+            return told or self._of_group(asked, column, where)
         return self._figure(asked, column, where) if by is None else figures_by_values(self, asked, column, by, where)
+
+    def _of_group(self, asked: RowQuestion, column: Column, where: str) -> Passage | None:
+        """Which value, that stands in many rows, has the highest figures: "which region has the highest revenue?"."""
+        if asked.thing is None or column.kind != "number" or (asked.in_doubt and asked.many > 1):
+            return None
+        by = self.named.table.columns[asked.thing]
+        if by.kind != "text" or self.names_rows(by, where):
+            return None
+        rank = asked.asks.removeprefix("row_")
+        of_all = replace(asked, asks="sum", thing=None, each=asked.thing, ranked=rank)
+        told = ranked_values(self, of_all, column, by, where)
+        return self._extreme(asked, column, where) if told is not None and asked.in_doubt == "extreme" else told
 
     def is_of_rows(self, asked: RowQuestion) -> bool:
         """Whether what a question is about are rows, each of which another question can speak of."""
@@ -153,6 +224,8 @@ class _Told(Computing):
         column = self.thing(asked)
         if asked.subject and self.is_no_row(asked.subject):
             return None
+        if column is not None and self.is_in_pieces(plain_name(column.name)):
+            return None
         if asked.bare and not self.is_each_row_a_thing():
             return None
         if column is not None:
@@ -164,6 +237,8 @@ class _Told(Computing):
                 return None  # it says how many there are, or not all rows name one
             if different < some and asked.flagged:
                 return None  # "how many customers returned": those who came back, or whose orders did
+            if any(one.operator == "empty" for one in asked.conditions) and not self.names_rows(column, "NOT _total"):
+                return None  # "how many customers have no orders": they stand in no row
             if different < some:
                 n = number_of("value", different, self.lang)
                 text = words["held_different"].format(n=n, column=line(column.name), **said)
@@ -216,6 +291,10 @@ class _Told(Computing):
         """Which row has the highest or the lowest value."""
         if not self.is_each_a_row(asked, where) or (asked.who and asked.thing is None and not self.is_each_somebody()):
             return None
+        return self._extreme(asked, column, where)
+
+    def _extreme(self, asked: RowQuestion, column: Column, where: str) -> Passage | None:
+        """The rows that have the highest or the lowest value."""
         name = quoted(column.name)
         (value,) = self.one(f"SELECT {AGGREGATES[asked.asks]}({name}) FROM {self.source} WHERE {where}")
         if value is None:
@@ -241,7 +320,8 @@ class _Told(Computing):
             n=f"{len(each):,}",
             each="; ".join(each) if self.lang == "en" else "；".join(each),
         )
-        thing, figure = self.thing(asked), valued(value, column)
+        who = self.people[0] if asked.who and self.people else None
+        thing, figure = self.thing(asked) or who, valued(value, column)
         if len(each) == 1 and thing in shown and (name := answer.rows[0][1 + shown.index(thing)]) is not None:
             figure = valued(name, thing)
         return self.cited(answer, text, figure)

@@ -254,6 +254,8 @@ VALUES: Mapping[str, Callable[[], Any]] = {
     ),
     "RowQuestion": lambda: RowQuestion("sum", 0, (VALUES["Condition"](),)),
     "tuple[Condition, ...]": tuple,
+    "Wording": lambda: re.compile("a"),
+    "list[Token]": list,
     "Answer": lambda: Answer(("a",), ((1,),), 1, (), (), (), ()),
     "Column | None": lambda: Column("Amount", "number"),
     "Fragment": lambda: Fragment("in the West"),

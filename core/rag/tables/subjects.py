@@ -39,6 +39,16 @@ PERIOD: Final = re.compile(
     r"|monate?|jahre?|quartale?|woche|tag|zeitraum"
 )
 CURRENCY: Final = re.compile(r"currency|curr\.?|units?|währung|einheit|币种|货币|单位|uom", re.IGNORECASE)
+SOMEBODY: Final = re.compile(
+    r"^(?:(?:full |last |sur|first |customer |client |employee )?name)$|\b(?:customer|client|buyer|seller|user|member"
+    r"|person|employee|worker|student|pupil|patient|guest|visitor|player|driver|author|owner|agent|sales ?rep)$"
+    r"|kunde|kundin|käufer|mitarbeiter|schüler|student|patient|mitglied|客户|顾客|用户|会员|员工|姓名|学生|患者|销售员"
+)
+_SUMS_UP: Final = (
+    "subtotal%", "sub-total%", "total %", "% total", "all", "all %", "overall%", "zwischensumme%", "summe %", "gesamt%",
+    "alle %", "%合计", "%小计", "%总计", "合计%", "全部%", "总计%",
+)  # fmt: skip
+_AGAIN: Final = re.compile(r"^(.+)_\d+$", re.DOTALL)
 _IRREGULAR: Final[Mapping[str, str]] = {
     "people": "person",
     "persons": "person",
@@ -110,6 +120,26 @@ def adds_up(named: Named, ask: Callable[[str], Answer]) -> bool:
     return first.kind == "text" and _body(named.table) > 1 and different(named, first, ask) == _body(named.table)
 
 
+def has_hidden_totals(named: Named, ask: Callable[[str], Answer]) -> bool:
+    """Whether a row may add up others without being known as one: "Subtotal North", "North total", "All regions".
+
+    Raises:
+        BadArgumentsError, ToolError: The query failed.
+    """
+    first = next((one for one in named.table.columns if one.kind == "text"), None)
+    if first is None:
+        return False
+    name = quoted(first.name)
+    likes = " OR ".join(f"{name} LIKE '{one}'" for one in _SUMS_UP)
+    answer = ask(f"SELECT count(*) FROM {quoted(named.name)} WHERE NOT _total AND ({likes})")  # noqa: S608 - quoted
+    return bool(answer.rows[0][0])
+
+
+def head_of(name: str) -> str:
+    """The head of a column whose name has a number behind it, as another column has the same head: "Value_2"."""
+    return _AGAIN.sub(r"\1", name)
+
+
 def forms_of(word: str) -> set[str]:
     """A word, and its last word in the singular; as singular as it takes for two forms of it to meet."""
     word = " ".join(word.split())
@@ -121,6 +151,8 @@ def forms_of(word: str) -> set[str]:
         single = f"{last[:-3]}y" if last.endswith("ies") else last[:-1]
         if re.search(r"(?:s|x|z|ch|sh)es$", last):
             single = last[:-2]
+    elif re.search(r"[a-z](?:[sz])e$", single):
+        single = single[:-1]  # one of "expenses", of which no rule tells whether they are "expens" or "expense"
     return {f"{before} {single}".strip()}
 
 

@@ -51,6 +51,15 @@ WORDS: Final[Mapping[Lang, Mapping[str, str]]] = {
         "by_year": "year of {column}",
         "ranked": "{table}: the {n} values of {by} with the {rank} {figure} of {column}: {each} ({rows}).",
         "ranked_first": "{table}: the value of {by} with the {rank} {figure} of {column}: {each} ({rows}).",
+        "ranked_rows": "{table}: the value of {by} with {rank} rows: {each} ({rows}).",
+        "ranked_rows_shared": "{table}: the {n} values of {by} that share the place with {rank} rows: {each} ({rows}).",
+        "rows_highest": "the most",
+        "rows_lowest": "the fewest",
+        "listed": "{table}: {n} of {column} in the {some} of {rows} that fulfil {where}: {each}.",
+        "listed_all": "{table}: {n} of {column} in {rows}: {each}.",
+        "listed_some": "{table}: {n} of {column}, of which the first {first} follow, in the {some} of {rows} that \
+fulfil {where}: {each}, and {left} more.",
+        "difference": "{table}: {more} − {less} = {difference}.",
         "rank_highest": "highest",
         "rank_lowest": "lowest",
         "those": "{some} of {rows}, those with {where}",
@@ -64,6 +73,7 @@ WORDS: Final[Mapping[Lang, Mapping[str, str]]] = {
         "lowest_of": "{n} lowest values",
         "each_row": "row {row}: {cells}",
         "and": " and ",
+        "empty": "{column} is empty",
     },
     "zh": {
         "sheet": "工作表 {title} ",
@@ -98,6 +108,15 @@ WORDS: Final[Mapping[Lang, Mapping[str, str]]] = {
         "by_year": "{column} 的年份",
         "ranked": "{table}：{column} 的{figure}{rank}的 {n} 个 {by}：{each}（{rows}）。",
         "ranked_first": "{table}：{column} 的{figure}{rank}的 {by}：{each}（{rows}）。",
+        "ranked_rows": "{table}：{rank}的 {by}：{each}（{rows}）。",
+        "ranked_rows_shared": "{table}：并列{rank}的 {n} 个 {by}：{each}（{rows}）。",
+        "rows_highest": "行数最多",
+        "rows_lowest": "行数最少",
+        "listed": "{table}：{rows}中满足 {where} 的 {some} 行里，{column} 有 {n}：{each}。",
+        "listed_all": "{table}：{rows}里 {column} 有 {n}：{each}。",
+        "listed_some": "{table}：{rows}中满足 {where} 的 {some} 行里，{column} 有 {n}，前 {first} 个是：{each}，\
+另有 {left} 个。",
+        "difference": "{table}：{more} − {less} = {difference}。",
         "rank_highest": "最高",
         "rank_lowest": "最低",
         "those": "{rows}中的 {some} 行，条件：{where}",
@@ -111,6 +130,7 @@ WORDS: Final[Mapping[Lang, Mapping[str, str]]] = {
         "lowest_of": "最小的 {n} 个值",
         "each_row": "第 {row} 行：{cells}",
         "and": " 且 ",
+        "empty": "{column} 为空",
     },
 }
 _COUNTS: Final[Mapping[Lang, Mapping[Thing, tuple[str, str]]]] = {

@@ -158,7 +158,6 @@ def test_so_it_is_in_chinese(store: Library, question: str, says: str) -> None:
 @pytest.mark.parametrize(
     "question",
     [
-        "How many orders are over 1000?",
         "How many orders have an amount over 1.000?",  # a thousand, or one
         "How many orders have an amount over 5 %?",
         "How many orders are open or paid?",
@@ -166,8 +165,6 @@ def test_so_it_is_in_chinese(store: Library, question: str, says: str) -> None:
         "How many orders are nearly open?",
         "How many orders have a date before 3/4/2024?",  # in March, or in April
         "What is the sum of amount of all but North?",
-        "Which customer has the highest amount?",  # one order's, or all of a customer's together
-        "Which region has the most orders?",
         "What is the sum of the status in North?",
         "How many amounts are open?",
         "How many orders have an amount over 500 and amount over 900?",
