@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from core.rag.document import Document, Figure, Heading, PageShape, Passage
     from core.rag.draft import Piece
+    from core.rag.embedding.across import Script
     from core.rag.embedding.base import Embedder, Floats
     from core.rag.half_read import KeptPages
 
@@ -115,7 +116,13 @@ class Vectors(Derived, Protocol):
         ...
 
     def like(
-        self, question: str, documents: Collection[str] | None = None, *, nearest: int = 0, also: Sequence[int] = ()
+        self,
+        question: str,
+        documents: Collection[str] | None = None,
+        *,
+        nearest: int = 0,
+        also: Sequence[int] = (),
+        script: Script | None = None,
     ) -> Similarity | None:
         """The similarity of each chunk to the question.
 
@@ -125,6 +132,7 @@ class Vectors(Derived, Protocol):
             documents: Only chunks of these; of all by default.
             nearest: How many of the nearest are enough; 0 is all.
             also: Chunks whose similarity is needed as well.
+            script: Of the question, where the chunks are in another: see `core.rag.embedding.across`.
 
         Raises:
             ParlourError: The service that makes vectors failed.

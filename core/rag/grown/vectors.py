@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from core.rag.embedding.across import Script
     from core.rag.embedding.base import Embedder, Floats
     from core.rag.grown.connections import Connections
     from core.rag.grown.making import HeldJob
@@ -117,10 +118,16 @@ class PgVectors(MadeVectors):
         return {document: (done, total) for document, done, total in found}
 
     def like(
-        self, question: str, documents: Collection[str] | None = None, *, nearest: int = 0, also: Sequence[int] = ()
+        self,
+        question: str,
+        documents: Collection[str] | None = None,
+        *,
+        nearest: int = 0,
+        also: Sequence[int] = (),
+        script: Script | None = None,
     ) -> Similarity | None:
         """As of `Vectors`."""
-        if not self._has_all(documents) or (asked := self._asked(question)) is None:
+        if not self._has_all(documents) or (asked := self._asked(question, script)) is None:
             return None
         given: dict[str, Any] = {**self._given, "asked": _text(asked), "also": list(also)}
         here = _HERE

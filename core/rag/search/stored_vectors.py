@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from core.errors import ModelMisbehavedError
+from core.rag.embedding.across import without_common
 from core.rag.embedding.local import LocalEmbedder
 from core.rag.prose import sentence_spans
 from core.rag.records import searched_text
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from core.rag.embedding.across import Script
     from core.rag.embedding.base import Embedder, Floats
     from core.rag.index_file import IndexFile
     from core.rag.search.near_index import NearIndex
@@ -110,6 +112,7 @@ class MadeVectors(ABC):
     moved: Callable[[], None] = lambda: None
     patience: float | None = field(default=None, init=False)
     _size: int = field(default=0, init=False)
+    _last: tuple[str, Floats] | None = field(default=None, init=False)
 
     @property
     def model(self) -> str:
@@ -174,11 +177,19 @@ class MadeVectors(ABC):
                 hint="Set its `dimensions`, or name another model: then all of them are made anew.",
             )
 
-    def _asked(self, question: str) -> Floats | None:
+    def _asked(self, question: str, script: Script | None) -> Floats | None:
         """The vector of a question, which can be compared; `None` where the model does not run, or not yet.
 
-        Raises as `like`.
+        `script` and what it raises are as of `like`.
         """
+        known = self._last
+        asked = known[1] if known is not None and known[0] == question else self._vector(question)
+        if asked is None:
+            return None
+        self._last = question, asked  # a question of which it turns out that it is in another script is asked again
+        return asked if script is None else without_common(self.embedder.model, asked, script)
+
+    def _vector(self, question: str) -> Floats | None:
         if self.patience is not None and isinstance(self.embedder, LocalEmbedder):
             rows = self.embedder.soon([question], self.patience)
         else:
@@ -274,7 +285,13 @@ class Vectors(MadeVectors):
             )
 
     def like(
-        self, question: str, documents: Collection[str] | None = None, *, nearest: int = 0, also: Sequence[int] = ()
+        self,
+        question: str,
+        documents: Collection[str] | None = None,
+        *,
+        nearest: int = 0,
+        also: Sequence[int] = (),
+        script: Script | None = None,
     ) -> Similarity | None:
         """The similarity of each chunk to the question.
 
@@ -285,16 +302,17 @@ class Vectors(MadeVectors):
             nearest: How many of the nearest are enough, so that a large library need not be compared completely; 0 is
                 all.
             also: Chunks whose similarity is needed as well.
+            script: Of the question, where the chunks are in another: see `core.rag.embedding.across`.
 
         Raises:
             ParlourError: The service that makes vectors failed.
         """
         if nearest and self.graph is not None and self.graph.now() is not None:
-            return self._nearest(question, documents, nearest, also)
+            return self._nearest(lambda: self._asked(question, script), documents, nearest, also)
         with self.file.reading() as db:
             matrix = self._current(db)
             found = self._all(db, matrix) if documents is None else _rows_of(matrix, ids_of(db, documents))
-        if found is False or (asked := self._asked(question)) is None:
+        if found is False or (asked := self._asked(question, script)) is None:
             return None
         if found is None:
             return Similarity(matrix.ids, _cosines(matrix.rows, asked), self.in_parts)
@@ -304,7 +322,7 @@ class Vectors(MadeVectors):
         return Similarity(matrix.ids[found], _cosines(matrix.rows, asked)[found], self.in_parts)
 
     def _nearest(
-        self, question: str, documents: Collection[str] | None, nearest: int, also: Sequence[int]
+        self, ask: Callable[[], Floats | None], documents: Collection[str] | None, nearest: int, also: Sequence[int]
     ) -> Similarity | None:
         now = self.graph.now() if self.graph is not None else None
         if now is None:
@@ -313,7 +331,7 @@ class Vectors(MadeVectors):
             since = self._current(db, now.change)
             known = Known(now.graph, since.ids, since.rows)
             count = self._count(db, known, (now.change, since.change), documents)
-        if not count or (asked := self._asked(question)) is None:
+        if not count or (asked := ask()) is None:
             return None
         return near(self.file, known, asked, Wanted(documents, count, nearest, also))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,6 +15,9 @@ from core.rag.search.keyword import KeywordSearcher
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
+    from numpy.typing import NDArray
+
+    from core.rag.embedding.across import Script
     from core.rag.embedding.base import Floats
     from core.rag.shelf import Found, Similarity, Vectors
 
@@ -57,6 +61,7 @@ def top(scores: Floats, k: int) -> list[int]:
 
 _LOOKED_AT = 50  # the best of each side that are put together
 _WORDS_BESIDE_PARTS = 0.7  # chosen on typeset articles of SQuAD, none of which is in the reported draw
+_WORDS_ACROSS = 0.15  # years and foreign names alone are the same in both scripts; chosen on half of XQuAD's questions
 _SCRIPT_OF = 10  # the most alike passages, whose script is looked at
 
 
@@ -68,25 +73,26 @@ class HybridSearcher(_WithVectors):
         if k < 1:
             return []
         words = super().find(question, max(k, _LOOKED_AT), documents)
-        alike = self._alike(question, documents, max(NEAREST, 2 * k), [chunk_id for chunk_id, _ in words])
-        best = next(alike, None)
+        alike = partial(self._alike, question, documents, max(NEAREST, 2 * k), [chunk_id for chunk_id, _ in words])
+        best = next(alike(), None)
         if best is None:
             return words[:k]
         if not self._is_in_another_script(question, best):
             return _fused(words, best, k)
-        total = _stretched(best.cosines)
-        for other in alike:
-            if np.array_equal(other.ids, best.ids):  # else chunks came or went between both answers, or were left out
-                total = total + _stretched(other.cosines)
-        return _best(best, total, k)
+        return _across(words, [*alike("Chinese" if _is_chinese(question) else "other")] or [best], k)
 
     def _alike(
-        self, question: str, documents: Collection[str] | None, nearest: int, also: Sequence[int]
+        self,
+        question: str,
+        documents: Collection[str] | None,
+        nearest: int,
+        also: Sequence[int],
+        script: Script | None = None,
     ) -> Iterator[Similarity]:
         """The similarities by each model with a vector for every chunk; a model is loaded when its turn comes."""
         for vectors in self._vectors:
             with suppress(ModelServiceError):  # a service that is out of reach now: words find without it
-                likeness = vectors.like(question, documents, nearest=nearest, also=also)
+                likeness = vectors.like(question, documents, nearest=nearest, also=also, script=script)
                 if likeness is not None:
                     yield likeness
 
@@ -104,11 +110,7 @@ def _is_chinese(text: str) -> bool:
 
 def _fused(words: Sequence[tuple[int, float]], likeness: Similarity, k: int) -> list[tuple[int, float]]:
     """The best of both sides, by the sum of both stretched scores."""
-    said = np.zeros(len(likeness.ids), np.float32)
-    ids = np.array([chunk_id for chunk_id, _ in words], np.int64)
-    places = np.minimum(np.searchsorted(likeness.ids, ids), len(said) - 1)
-    there = likeness.ids[places] == ids  # a chunk may have come or gone between both searches
-    said[places[there]] = np.array([score for _, score in words], np.float32)[there]
+    said = _said(words, likeness.ids)
     either = np.union1d(top(said, _LOOKED_AT), top(likeness.cosines, _LOOKED_AT))
     weight = np.float32(_WORDS_BESIDE_PARTS if likeness.in_parts else 1.0)
     total: Floats = (weight * _stretched(said[either]) + _stretched(likeness.cosines[either])) / (1 + weight)
@@ -116,8 +118,26 @@ def _fused(words: Sequence[tuple[int, float]], likeness: Similarity, k: int) -> 
     return [(int(likeness.ids[either[at]]), float(total[at])) for at in order]
 
 
-def _best(likeness: Similarity, total: Floats, k: int) -> list[tuple[int, float]]:
-    return [(int(likeness.ids[at]), float(total[at])) for at in top(total, k)]
+def _across(words: Sequence[tuple[int, float]], alike: Sequence[Similarity], k: int) -> list[tuple[int, float]]:
+    """The best by all models, which err differently, and by the few words that both scripts share."""
+    ids = alike[0].ids
+    # Of another model's there are others where chunks came or went between both answers, or were left out.
+    same = [one for one in alike if np.array_equal(one.ids, ids)]
+    total: Floats = np.float32(_WORDS_ACROSS) * _stretched(_said(words, ids))
+    for one in same:
+        total = total + _stretched(one.cosines)
+    total = total / np.float32(len(same) + _WORDS_ACROSS)
+    return [(int(ids[at]), float(total[at])) for at in top(total, k)]
+
+
+def _said(words: Sequence[tuple[int, float]], ids: NDArray[np.int64]) -> Floats:
+    """The scores by words of these chunks, whose ids grow."""
+    said = np.zeros(len(ids), np.float32)
+    found = np.array([chunk_id for chunk_id, _ in words], np.int64)
+    places = np.minimum(np.searchsorted(ids, found), len(said) - 1)
+    there = ids[places] == found  # a chunk may have come or gone between both searches
+    said[places[there]] = np.array([score for _, score in words], np.float32)[there]
+    return said
 
 
 def _stretched(scores: Floats) -> Floats:
