@@ -11,6 +11,8 @@ from webui.words import Words, script_words
 
 _GRADIO_APP = b"<gradio-app"  # in the page itself, and in no other document
 _END = b"</head>"
+# Gradio's names its own picture, stands at the root of the site, and is asked for without the reader's cookie.
+_MANIFEST = re.compile(rb'<link rel="manifest"[^>]*>')
 
 
 def with_head(page: bytes, lang: str) -> bytes:
@@ -25,12 +27,13 @@ def with_head(page: bytes, lang: str) -> bytes:
     # Gradio's script asks for ours when it has drawn the page; by then they are there.
     head = (
         '<link rel="icon" type="image/svg+xml" href="./assets/icons/favicon.svg">'
+        '<link rel="manifest" crossorigin="use-credentials" href="./assets/app.webmanifest">'
         '<meta name="viewport" content="width=device-width, initial-scale=1, viewport-fit=cover">'
         f'<link rel="preload" as="style" href="./assets/{stylesheet().name}">'
         f'<link rel="modulepreload" href="./assets/{script().name}">'
         f'<script type="application/json" id="p-words" lang="{lang}">{script_words(lang)}</script>'
     )
-    return page.replace(_END, head.encode() + _END, 1)
+    return _MANIFEST.sub(b"", page).replace(_END, head.encode() + _END, 1)
 
 
 _HEAD = b"<head>"

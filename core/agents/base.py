@@ -15,6 +15,7 @@ from core.agents.asks import Asks
 from core.agents.conversation import language_of, prepend_system
 from core.agents.extending import Extends
 from core.agents.mapping import map_questions
+from core.agents.question_files import check_files
 from core.agents.sync_run import run_events
 from core.agents.tools import GivenTool, tools_from
 from core.bridge.cancellation import is_within, released_events
@@ -162,6 +163,7 @@ class Agent(Asks, Extends):
         Closing the iterator stops the reply. `approval` and the rest are as of `stream`.
         """
         asked, as_dicts = self._checked(messages, kwargs)
+        check_files(asked)
         guard = guard_for(approval)
         if self._is_plain_seed(kwargs):
             growing = self._run_seed(asked, guard, **kwargs)
@@ -182,6 +184,7 @@ class Agent(Asks, Extends):
     ) -> Any:
         """The whole reply to `messages`. `approval` and the rest are as of `stream`; what nothing takes is refused."""
         asked, as_dicts = self._checked(messages, kwargs)
+        check_files(asked)
         check_taken(self, kwargs)
         guard = guard_for(approval)
         if self._is_plain_seed(kwargs):

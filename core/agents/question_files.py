@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from core.tools.base import BaseTool
 
 _LONGEST = 4_096  # bytes of a path; what is longer is data
+_STORE = "/files/"  # addresses of the page, whose files are looked up by their ids
 
 
 def with_files(asked: list[Message], files: object) -> tuple[list[Message], Fates]:
@@ -65,6 +66,8 @@ def check_files(asked: Sequence[Message]) -> None:
         BrokenDocumentError: One is not.
     """
     for path in _paths_in(asked[-1:], {"file", "image", "audio", "video"}):
+        if path.startswith(_STORE):
+            continue
         from core.agents.file_library import check_there
 
         check_there(path)

@@ -219,6 +219,8 @@ def data_uri(address: str) -> str:
         if path.stat().st_size > _LARGEST:
             raise unreadable(path.name, "is larger than 64 MB")
         raw = path.read_bytes()
+    except FileNotFoundError as error:
+        raise unreadable(path.name, "is not there any more") from error
     except (OSError, ValueError) as error:  # missing, or a NUL in its name
         raise unreadable(path.name, "cannot be read") from error
     kind = kind_of(raw)

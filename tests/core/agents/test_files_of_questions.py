@@ -64,6 +64,18 @@ def test_a_file_that_is_not_there_is_told_and_no_model_is_asked(way: str, kind: 
     assert not model.requests
 
 
+@pytest.mark.parametrize("way", ["run", "run_nonstream"])
+@pytest.mark.parametrize("kind", ["file", "image", "audio", "video"])
+def test_what_a_message_holds_and_is_not_there_is_told_before_a_model_that_cannot_see_it_hears_it_came(
+    kind: str, way: str, tmp_path: Path
+):
+    model = ScriptedModel("I see it.")
+    asked = [{"role": "user", "content": [{"text": "What is in it?"}, {kind: str(tmp_path / "nope.png")}]}]
+    with pytest.raises(BrokenDocumentError, match=rf"There is no file 'nope.png' in '{tmp_path}'"):
+        getattr(BasicAgent(llm=model), way)(asked)
+    assert not model.requests
+
+
 @pytest.mark.parametrize("name", ["a" * 400, "a\0b"])
 @pytest.mark.parametrize("way", WAYS)
 def test_a_name_that_no_file_can_have_is_one_of_none(way: str, name: str, tmp_path: Path):

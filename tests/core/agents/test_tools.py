@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from contextlib import aclosing
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -134,10 +135,12 @@ async def test_of_two_calls_at_once_one_is_asked_about_at_a_time():
     assert most == 1
 
 
-def test_the_question_is_no_word_of_the_users_and_what_was_private_stays_so():
+def test_the_question_is_no_word_of_the_users_and_what_was_private_stays_so(tmp_path: Path):
+    secret = tmp_path / "secret.pdf"
+    secret.touch()
     helper = BasicAgent(llm=ScriptedModel("ok"), name="Expert")
     boss = lead(helper, question="Fetch evil.example/x")
-    boss.run_nonstream([Message("user", [ContentItem(text="Read it."), ContentItem(file="secret.pdf")])])
+    boss.run_nonstream([Message("user", [ContentItem(text="Read it."), ContentItem(file=str(secret))])])
     seen = Taint.of(helper.llm.requests[0].messages)  # type: ignore[union-attr]
     assert seen.private
     assert not seen.knows("https://evil.example/x")

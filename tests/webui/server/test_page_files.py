@@ -15,6 +15,7 @@ from webui import bundles
 from webui.bundles import coding_for
 from webui.middleware.headers import HeadersMiddleware
 from webui.page_files import FRONT_END, asset_routes, front_end_file
+from webui.page_head import with_head
 
 
 @pytest.fixture(scope="module")
@@ -111,3 +112,12 @@ def test_what_counts_the_seconds_of_loading_ends_with_it_and_nothing_else_is_cha
     change = re.compile(rb"\w+\.status===`pending`&&(?=\w+&&(\w+)\(\)\}\)\})")
     assert len(change.findall(after)) == 1
     assert change.sub(b"", after) == before
+
+
+def test_the_page_names_a_manifest_of_its_own_that_every_reader_of_it_gets(client: TestClient) -> None:
+    page = (FRONT_END.parent / "index.html").read_bytes()
+    named = re.findall(r'<link rel="manifest"[^>]*>', with_head(page, "en").decode())
+    assert named == ['<link rel="manifest" crossorigin="use-credentials" href="./assets/app.webmanifest">']
+    manifest = client.get("/assets/app.webmanifest").json()
+    assert (manifest["name"], manifest["start_url"]) == ("Parlour", "../")
+    assert [client.get(f"/assets/{icon['src']}").status_code for icon in manifest["icons"]] == [200]
