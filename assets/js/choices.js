@@ -38,9 +38,18 @@ export function toggleTheme() {
 
 const field = (event) => event.key === 'Enter' && event.target.matches?.('#composer textarea');
 
+// While a character is composed, Enter belongs to the input method; one that Safari reports late has the code alone.
+const composes = (event) => event.isComposing || event.keyCode === 229;
+
+// Whether a key sends what is written in a field other than the composer.
+export function sends(event) {
+  if (event.key !== 'Enter' || event.altKey || composes(event)) return false;
+  return event.ctrlKey || event.metaKey || (!event.shiftKey && chosen('enter') !== 'line');
+}
+
 // Where Enter starts a new line, it is the browser's own key: nobody else hears of it. Ctrl Enter sends.
 function enter(event) {
-  if (chosen('enter') !== 'line' || !field(event) || event.isComposing || event.keyCode === 229) return;
+  if (chosen('enter') !== 'line' || !field(event) || composes(event)) return;
   if (!event.ctrlKey && !event.metaKey) return event.stopImmediatePropagation();
   if (event.type !== 'keydown' || event.shiftKey || event.altKey) return;
   const send = document.querySelector('#composer .submit-button');

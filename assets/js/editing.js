@@ -1,6 +1,7 @@
 // A question is changed where it stands, and so is the text of a reply. The old one stays: the change becomes a version
 // beside it.
 import { ask } from './bus.js';
+import { sends } from './choices.js';
 import { keepFocus } from './focus.js';
 import { hint } from './hint.js';
 import { request } from './request.js';
@@ -54,7 +55,8 @@ function lay(kind, id, row, text, former) {
   no.addEventListener('click', closeEdit);
   yes.addEventListener('click', send);
   area.addEventListener('keydown', (event) => {
-    if (event.key !== 'Enter' || !(event.ctrlKey || event.metaKey) || event.isComposing || event.keyCode === 229) return;
+    // A reply's text has many lines, and nothing is sent: there Enter is a new line, whatever it does for questions.
+    if (!sends(event) || (kind === REPLY && !event.ctrlKey && !event.metaKey)) return;
     event.preventDefault();
     event.stopPropagation();
     send();

@@ -1,4 +1,5 @@
 // Keys that work anywhere on the page, the list of them all, and the way past the conversations to the composer.
+import { chosen } from './choices.js';
 import { neighbour, rowOf } from './list.js';
 import { make } from './models_form.js';
 import { openPalette } from './palette.js';
@@ -10,9 +11,10 @@ const MAC = /Mac|iPhone|iPad/.test(navigator.platform);
 const CTRL = MAC ? '⌘' : 'Ctrl';
 const KEYS = {
   anywhere: [['find', CTRL, 'K'], ['find_too', '/'], ['new', CTRL, MAC ? '⇧' : 'Shift', 'O'], ['walk_talks', 'Alt', '↑ ↓'], ['list', '?'], ['list_too', CTRL, '/'], ['favourite', 'Alt', '1–9'], ['escape', 'Esc']],
-  writing: [['send', 'Enter'], ['line', MAC ? '⇧' : 'Shift', 'Enter'], ['now', CTRL, 'Enter'], ['edit_last', '↑'], ['again', CTRL, 'Enter']],
+  writing: [['send', 'Enter'], ['line', MAC ? '⇧' : 'Shift', 'Enter'], ['now', CTRL, 'Enter'], ['edit_last', '↑'], ['again', 'Enter']],
   conversations: [['walk', '↑', '↓'], ['ends', 'Home', 'End'], ['open', 'Enter'], ['menu', '→'], ['rename', 'F2'], ['select', 'X'], ['archive', 'E'], ['delete', 'Del']],
 };
+const WHERE_ENTER_IS_A_LINE = { send: [CTRL, 'Enter'], line: ['Enter'], again: [CTRL, 'Enter'] };
 const ALTERNATIVES = new Set(['walk', 'ends']);  // either key, not both at once
 
 const composer = () => document.querySelector('#composer textarea');
@@ -22,9 +24,12 @@ function combination(name, keys) {
   return shown.flatMap((key, place) => (place && !ALTERNATIVES.has(name) && !MAC ? ['+', key] : [key]));
 }
 
+// What a key does as the reader chose it.
+const chosenFor = (what, shown) => (chosen('enter') === 'line' && WHERE_ENTER_IS_A_LINE[what]) || shown;
+
 function part(name, keys) {
   const lines = keys.map(([what, ...shown]) => make('div', {},
-    make('dt', {}, ...combination(what, shown)), make('dd', { textContent: say(`keys_${what}`) })));
+    make('dt', {}, ...combination(what, chosenFor(what, shown))), make('dd', { textContent: say(`keys_${what}`) })));
   return make('section', {}, make('h3', { textContent: say(`keys_in_${name}`) }), make('dl', {}, ...lines));
 }
 

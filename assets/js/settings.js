@@ -74,7 +74,10 @@ function changed({ target, type }) {
     if (type === 'input') { count(); pausing = setTimeout(() => set(target), PAUSE); } else set(target);
   } else if (type === 'change' && target.dataset.set) set(target);
   else if (type === 'change' && target.dataset.keep === 'notices') told(target);
-  else if (type === 'change' && target.dataset.keep) choose(target.dataset.keep, target.value);
+  else if (type === 'change' && target.dataset.keep) {
+    choose(target.dataset.keep, target.value);
+    find('.p-keys-here').replaceChildren(...keyParts());  // which key sends was chosen, perhaps
+  }
 }
 
 function deleteAll({ dataset }) {

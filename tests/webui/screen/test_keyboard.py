@@ -167,6 +167,22 @@ def test_the_list_names_every_key_in_the_readers_language(show: Show, lang: str)
     assert "keys_" not in dialog.inner_text()
 
 
+@pytest.mark.parametrize(
+    ("choice", "sending", "new_line"), [("", "Enter", "Shift+Enter"), ("line", "Ctrl+Enter", "Enter")]
+)
+def test_the_list_says_which_key_sends_as_its_reader_chose_it(
+    show: Show, choice: str, sending: str, new_line: str
+) -> None:
+    page = show("answered")
+    page.evaluate("choice => localStorage.setItem('p-enter', choice)", choice)
+    press(page, "Control+/")
+    dialog, words = page.get_by_role("dialog"), Words("en")
+    for what, keys in (("send", sending), ("line", new_line), ("again", sending)):
+        row = dialog.locator("dl > div").filter(has=page.get_by_text(words(f"js.keys_{what}"), exact=True))
+        expect(row.locator("dt")).to_have_text(keys)
+    page.evaluate("localStorage.removeItem('p-enter')")
+
+
 def test_a_new_conversation_begins_with_keys_alone(show: Show, stage: Stage) -> None:
     page = show("answered")
     focus(page.locator(OPEN))

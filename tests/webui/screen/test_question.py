@@ -69,6 +69,39 @@ def test_a_question_is_changed_in_place_and_ctrl_enter_sends_it_letter_for_lette
     assert stage.asked == [{"do": "edit", "id": "q-r0", "text": TYPED + "!"}]
 
 
+@pytest.mark.parametrize(
+    ("choice", "sending", "new_line"), [("", "Enter", "Shift+Enter"), ("line", "Control+Enter", "Enter")]
+)
+def test_enter_does_in_a_question_that_is_changed_what_it_does_in_the_composer(
+    show: Show, stage: Stage, choice: str, sending: str, new_line: str
+) -> None:
+    page = show("typed")
+    page.evaluate("choice => localStorage.setItem('p-enter', choice)", choice)
+    field = editing(page)
+    field.fill("one")
+    field.press(new_line)
+    field.press_sequentially("two")
+    expect(field).to_have_value("one\ntwo")
+    assert stage.asked == []
+    field.press(sending)
+    stage.until(lambda: stage.asked)
+    assert stage.asked == [{"do": "edit", "id": "q-r0", "text": "one\ntwo"}]
+    page.evaluate("localStorage.removeItem('p-enter')")
+
+
+def test_the_enter_that_ends_the_choice_of_a_character_sends_no_changed_question(show: Show, stage: Stage) -> None:
+    page = show("typed")
+    field = editing(page)
+    field.fill("你好")
+    for composing in ({"isComposing": True}, {"keyCode": 229}):
+        field.dispatch_event("keydown", {"key": "Enter", **composing})
+    expect(field).to_be_editable()
+    assert stage.asked == []
+    field.press("Enter")
+    stage.until(lambda: stage.asked)
+    assert stage.asked == [{"do": "edit", "id": "q-r0", "text": "你好"}]
+
+
 def test_escape_leaves_a_change_and_says_nothing_to_the_server(show: Show, stage: Stage) -> None:
     page = show("versions")
     field = editing(page, 1)

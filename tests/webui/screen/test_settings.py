@@ -178,6 +178,8 @@ def test_where_enter_starts_a_line_ctrl_enter_sends(show: Show, stage: Stage) ->
     page = show()
     opened(page)
     page.get_by_role("radio", name="starts a new line").check(force=True)
+    sending = page.locator("#p-settings .p-keys-here dl > div", has_text="Send; while a reply is written")
+    expect(sending.locator("dt")).to_have_text("Ctrl+Enter")
     page.locator("#p-settings header .p-close").click()
     field = page.locator("#composer textarea")
     field.click()
