@@ -19,7 +19,7 @@ from urllib.parse import unquote, urlsplit
 from core.agents.basic import FnCallAgent
 from core.agents.conversation import append_system, this_turn
 from core.agents.file_library import FileLibrary, conversation_files, read_files
-from core.agents.named_files import within
+from core.agents.named_files import followed, within
 from core.agents.read_documents import ReadDocuments
 from core.agents.retrieval import Finder, Material, is_of_files, is_small_talk, is_sum, material, stands_alone
 from core.agents.search_query import KeywordQuery, earlier_questions, standalone_question, with_earlier_questions
@@ -293,7 +293,8 @@ class Assistant(FnCallAgent):
             if lost:
                 attached = partial(_all_of, library, documents, lost)
         fits = self._fits_whole(messages)
-        place = await within(last_question(messages), library, documents, attached)
+        earlier = followed(messages, self._rag)
+        place = await within(last_question(messages), library, documents, attached, earlier)
         finder = self._finder(messages, library, place, lang, fits)
         ask = self._search(finder, unread)
         queries = {} if small else await self._queries(library, place.documents)

@@ -1,4 +1,4 @@
-"""A question that names files is answered from those alone."""
+"""A question that names files, or goes on from one that does, is answered from those alone."""
 
 from __future__ import annotations
 
@@ -6,13 +6,17 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from core.agents.retrieval import stands_alone
+from core.agents.search_query import questions_followed
 from core.errors import StorageError
-from core.rag.named_files import files_named
+from core.rag.named_before import files_meant
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Sequence
 
+    from core.messages.message import Message
     from core.rag.attached import Attached
+    from core.rag.config import RAGConfig
     from core.rag.library import Library
 
 
@@ -23,7 +27,7 @@ class Within:
     Args:
         documents: The ids of the documents that are searched.
         attached: Tells how far files are read, of these alone.
-        only: Their names, where the question names them; empty where all that there are are searched.
+        only: Their names, where the question is about them alone; empty where all that there are are searched.
     """
 
     documents: Collection[str]
@@ -31,17 +35,30 @@ class Within:
     only: tuple[str, ...] = ()
 
 
+def followed(messages: Sequence[Message], config: RAGConfig) -> list[str]:
+    """The questions that the last one follows up and is searched for with, the last one first.
+
+    Args:
+        messages: The conversation, the question last.
+        config: Whether those before it count.
+    """
+    question, *earlier = questions_followed(messages) or [""]
+    return [] if config.follow_up == "off" or stands_alone(question) else earlier
+
+
 async def within(
     question: str,
     library: Library,
     documents: Collection[str],
     attached: Callable[[], Awaitable[Sequence[Attached]]] | None,
+    earlier: Sequence[str] = (),
 ) -> Within:
-    """The files that a question names, also those that could not be read; all that there are where it names none.
+    """The files that a question is about, also those that could not be read; all that there are where it names none.
 
     Args:
         documents: All that there are, by their ids.
         attached: Tells of all files, where some are not in the library.
+        earlier: The questions that it follows up, the last one first.
     """
     everything = Within(documents, attached)
     if attached is None and len(documents) < 2:
@@ -55,7 +72,7 @@ async def within(
     called = [(one.id, one.name) for one in there if one.id in wanted]
     called += [(one.library_id, one.name) for one in files if one.library_id in wanted]
     names = frozenset([*(name for _, name in called), *(one.name for one in files)])
-    named = files_named(question, names) if len(names) > 1 else frozenset[str]()
+    named = files_meant([question, *earlier], names) if len(names) > 1 else frozenset[str]()
     if not named or named == names:
         return everything
     ids = {document_id for document_id, name in called if name in named}

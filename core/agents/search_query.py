@@ -75,6 +75,24 @@ def with_earlier_questions(messages: Sequence[Message]) -> list[str]:
     return together
 
 
+def questions_followed(messages: Sequence[Message]) -> list[str]:
+    """The last question and, where it is a follow-up, those that it follows up, the last one first.
+
+    One that brings files of its own is about those, and follows up none.
+
+    Args:
+        messages: The conversation, the question last.
+    """
+    found: list[str] = []
+    for message in reversed([one for one in messages if one.role == USER]):
+        text = question_in(message.get_text_content()).strip()
+        found.append(text)
+        brings_files = any(item.type != "text" for item in message.items)
+        if brings_files or not is_follow_up(text) or len(found) > _MOST_BACK:
+            break
+    return found
+
+
 def earlier_questions(messages: Sequence[Message]) -> list[str]:
     """The questions before the last one, oldest first, each in full.
 

@@ -126,6 +126,11 @@ def is_about_others(said: str) -> bool:
     return not all(beside["linked"] and NAME in said[: beside.start()] for beside in _BESIDE.finditer(said))
 
 
+def tells_of_others(said: str) -> bool:
+    """Whether a question without names tells of other files, of all of them, or compares; case folded, as above."""
+    return any(sign.search(said) for sign in (_STRANGE, _OTHERS, _COMPARED))
+
+
 def _asks_beside(said: str) -> bool:
     """Whether something is asked in words of its own, which neither name a file nor point back to one."""
     sentences = _SENTENCE.findall(said)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from core.agents.assistant import Assistant, is_resumed, last_question, resumed_messages
 from core.agents.conversation import append_system
-from core.agents.named_files import within
+from core.agents.named_files import followed, within
 from core.agents.retrieval import is_small_talk
 from core.agents.tool_loop import ToolLoop
 from core.llm.layers.fit_context import DEFAULT_MAX_INPUT_TOKENS
@@ -75,7 +75,8 @@ class VirtualMemoryAgent(Assistant):
         wanted = set(documents)
         there = [one for one in await asyncio.to_thread(library.documents) if one.id in wanted]
         unread = without_text(there, lang) if self._attached is None else ()
-        place = await within(last_question(messages), library, documents, self._attached)
+        earlier = followed(messages, self._rag)
+        place = await within(last_question(messages), library, documents, self._attached, earlier)
         finder = self._finder(messages, library, place, lang, self._fits_whole(messages))
         ask = self._search(finder, unread)
         told = self._citing(messages, documents, lang, found=resumed_messages(messages, context))

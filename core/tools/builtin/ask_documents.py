@@ -25,14 +25,14 @@ _NOTHING = {
     "zh": "文档中没有匹配的段落。请说明文档中没有相关内容，或换个说法再查。",
 }
 _ONLY = {
-    "en": "The question names {names}, so nothing else was searched. If the answer is not there, say that it is not in "
-    "{names}.",
-    "zh": "问题点名了 {names}，因此没有搜索其他文件。如果其中没有答案，请说明 {names} 中没有相关内容。",
+    "en": "The question is about {names}, so nothing else was searched. If the answer is not there, say that it is not "
+    "in {names}.",
+    "zh": "问题问的是 {names}，因此没有搜索其他文件。如果其中没有答案，请说明 {names} 中没有相关内容。",
 }
 _NOTHING_IN = {
-    "en": "No passage of {names} matches. The question names {names}, so nothing else was searched. Say that it is not "
-    "in {names}, or search again with other words.",
-    "zh": "{names} 中没有匹配的段落。问题点名了 {names}，因此没有搜索其他文件。请说明 {names} 中没有相关内容，"
+    "en": "No passage of {names} matches. The question is about {names}, so nothing else was searched. Say that it is "
+    "not in {names}, or search again with other words.",
+    "zh": "{names} 中没有匹配的段落。问题问的是 {names}，因此没有搜索其他文件。请说明 {names} 中没有相关内容，"
     "或换个说法再查。",
 }
 _AND = {"en": (", ", " and "), "zh": ("、", "和")}
@@ -86,7 +86,7 @@ class AskDocuments(BaseTool):
         coverage: How much the passages found last are of all that was asked about, where they are that.
         whole: Whether the passages found last are all of the documents.
         unread: A sentence for each document that holds no text, for `extra`.
-        only: The names of the documents, where the question names them and nothing else is searched.
+        only: The names of the documents, where the question is about them alone and nothing else is searched.
         pictures: Chooses pictures that go with passages, for a model that sees: takes the passages, the query, the
             first number, the language and whether the passages are all of the documents; gives what is told of them,
             and the pictures for `extra`.
@@ -136,7 +136,7 @@ class AskDocuments(BaseTool):
         """Search. Where nothing is found the result says so, and its `extra` has `nothing_found`.
 
         What could not be searched then is in `unsearched` of it, and what was read where only beginnings were in
-        `read`. `only` has the names of the documents, where the question names them. `all_documents` is in it where the
+        `read`. `only` has the names of the documents, where it is about them alone. `all_documents` is in it where the
         passages are all that there is. `pictures` of it names those that go with the passages, and a passage whose
         figure or page the model is shown has `seen`.
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from core import Assistant, Message
+from core.messages.content import ContentItem
 from core.messages.transcript import Transcript
 from core.rag.attached import Attached
 from core.rag.library import Library
@@ -34,12 +35,14 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Library]:
         yield opened
 
 
-async def asked(library: Library, question: str, *said: Any, **more: Any) -> tuple[Any, Any]:
+async def asked(
+    library: Library, question: str, *said: Any, before: Sequence[Message] = (), **more: Any
+) -> tuple[Any, Any]:
     """What the search before the model gave, and the model."""
     config = {"retrieval_type": "keyword", "read_all": False, "max_ref_token": 1_000}
     model = ScriptedModel({"script": list(said) or ["So."], "generate_cfg": {"max_input_tokens": 8_000}})
     agent = Assistant(llm=model, library=library, rag_cfg=config, **more)
-    events = [event async for event in agent.stream([Message("user", question)])]
+    events = [event async for event in agent.stream([*before, Message("user", question)])]
     results = [one for one in Transcript(events).messages() if one.role == "function"]
     return results, model
 
@@ -55,7 +58,7 @@ async def test_the_named_file_alone_is_searched_and_the_model_is_told_so(library
     told = model.requests[0].messages[-1].get_text_content()
     assert "four hundred" in told
     assert "nine hundred" not in told
-    assert "The question names report.md, so nothing else was searched." in told
+    assert "The question is about report.md, so nothing else was searched." in told
 
 
 async def test_a_question_that_names_none_or_compares_with_others_is_asked_of_all(library: Library) -> None:
@@ -84,6 +87,51 @@ async def test_several_that_are_named_are_searched_together(library: Library) ->
     (result,), _ = await asked(library, "Is the deductible for hail in report.md the same as in notes.md?")
     assert documents(result) == {"report.md", "notes.md"}
     assert result.extra["only"] == ["notes.md", "report.md"]
+
+
+def turns(*questions: str) -> list[Message]:
+    return [one for asked in questions for one in (Message("user", asked), Message("assistant", "So."))]
+
+
+async def test_a_question_that_only_goes_on_from_one_that_names_a_file_stays_with_that_file(library: Library) -> None:
+    before = turns("What does report.md say is the deductible for hail?", "And since when?")
+    (result,), model = await asked(library, "And about hail that melts?", before=before)
+    assert documents(result) == {"report.md"}
+    assert result.extra["only"] == ["report.md"]
+    assert "The question is about report.md, so" in model.requests[0].messages[-1].get_text_content()
+
+
+@pytest.mark.parametrize(
+    "question", ["What is the deductible for hail?", "And in the others?", "And about the notes?", "Thanks!"]
+)
+async def test_a_later_question_that_stands_on_its_own_or_may_be_about_others_is_asked_of_all(
+    library: Library, question: str
+) -> None:
+    results, _ = await asked(library, question, before=turns("What does report.md say is the deductible for hail?"))
+    assert all("only" not in (one.extra or {}) for one in results)
+
+
+async def test_a_question_that_brings_a_file_is_not_about_the_one_that_was_named_before(
+    library: Library, tmp_path: Path
+) -> None:
+    config = {"retrieval_type": "keyword", "read_all": False, "max_ref_token": 1_000}
+    for brings in (False, True):
+        model = ScriptedModel("So.")
+        files = [ContentItem(file=str(tmp_path / "new.md"))] if brings else []
+        last = Message("user", [ContentItem(text="And about hail?"), *files])
+        told = [*turns("What does report.md say about the tower?"), last]
+        agent = Assistant(llm=model, library=library, rag_cfg=config)
+        messages = Transcript([event async for event in agent.stream(told)]).messages()
+        (result,) = [one for one in messages if one.role == "function"]
+        assert ("only" in (result.extra or {})) is not brings
+
+
+async def test_where_follow_ups_are_searched_for_alone_they_are_asked_of_all(library: Library) -> None:
+    model = ScriptedModel("So.")
+    agent = Assistant(llm=model, library=library, rag_cfg={"retrieval_type": "keyword", "follow_up": "off"})
+    told = [*turns("What does report.md say about the tower?"), Message("user", "And about hail?")]
+    messages = Transcript([event async for event in agent.stream(told)]).messages()
+    assert not any("only" in (one.extra or {}) for one in messages)
 
 
 @pytest.mark.parametrize(

@@ -287,9 +287,9 @@ def test_an_answer_says_of_which_documents_nothing_was_read() -> None:
 
 def test_an_answer_says_once_that_it_rests_on_the_files_alone_that_its_question_names() -> None:
     text = reply_after(only=["notes.md", "report.pdf"])
-    assert text.count("Searched in notes.md, report.pdf alone, which the question names.") == 1
+    assert text.count("Searched in notes.md, report.pdf alone, which the question is about.") == 1
     assert text.index("Searched in notes.md") < text.index("Herons.")
-    assert "which the question names" not in reply_after()
+    assert "which the question is about" not in reply_after()
 
 
 def test_an_answer_says_that_search_by_meaning_was_not_finished() -> None:
