@@ -437,9 +437,12 @@ class AllFiles:
 
 
 def shown_name(name: str) -> str:
-    """A name as it may be shown: its last part, without control characters, not too long, never empty."""
+    """A name as it may be shown: its last part, without control characters, not too long, never empty.
+
+    It may begin with one dot.
+    """
     last = re.split(r"[/\\]", clean(name))[-1]
-    plain = plain_line(last, "").strip(". ")
+    plain = _with_dot(plain_line(last, ""))
     if len(plain) > _LONGEST_NAME:
         stem, dot, suffix = plain.rpartition(".")
         tail = dot + suffix if stem and len(suffix) <= 10 else ""
@@ -450,9 +453,9 @@ def shown_name(name: str) -> str:
 def brief_name(given: str) -> str:
     """A name as its owner wrote it, to be shown: the last part, no control signs, its stem cut to 150 bytes with it.
 
-    What it is called on a disk says `harmless_name`.
+    It may begin with one dot. What it is called on a disk says `harmless_name`.
     """
-    return _cut(_last_part(given).strip(" ."), "…")
+    return _cut(_with_dot(_last_part(given)), "…")
 
 
 def harmless_name(given: str) -> str:
@@ -461,13 +464,19 @@ def harmless_name(given: str) -> str:
     return _cut(f"_{name}" if name.partition(".")[0].lower() in _RESERVED else name, "")
 
 
+def _with_dot(name: str) -> str:
+    """The name without dots and spaces around it, but for one dot that it begins with, as that of `.env` does."""
+    bare = name.strip(" .")
+    return f".{bare}" if bare and name.lstrip().startswith(".") else bare
+
+
 def _last_part(name: str) -> str:
     return plain_line(re.split(r"[/\\]", name)[-1], "")
 
 
 def _cut(name: str, told: str) -> str:
     stem, dot, ending = name.rpartition(".")
-    if not dot or len(ending) > 12:
+    if not dot or not stem or len(ending) > 12:
         stem, ending = name, ""
     room = _NAME_BYTES - len(ending.encode())
     if len(stem.encode()) > room:

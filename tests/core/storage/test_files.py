@@ -53,7 +53,11 @@ def archive(name: str) -> bytes:
         ("a\0b\n.txt", "ab.txt"),
         ("报告（终稿）.pdf", "报告（终稿）.pdf"),
         ("🐈.md", "🐈.md"),
+        (".env.txt", ".env.txt"),
+        ("home/.gitignore", ".gitignore"),
+        (" . . / .. env. ", ".env"),
         ("..", "file"),
+        ("...", "file"),
         ("", "file"),
         ("x" * 300 + ".pdf", "x" * 115 + "….pdf"),
     ],
@@ -69,6 +73,8 @@ def test_any_name_can_be_shown_and_stored(name: str) -> None:
     assert shown.isprintable()
     assert "/" not in shown
     assert "\\" not in shown
+    assert not shown.startswith("..")
+    assert shown != "."
     assert shown.encode()
 
 

@@ -251,6 +251,9 @@ def test_a_name_becomes_harmless_and_stays_readable(given_name: str, kept: str) 
         ('who said \\"yes\\".txt', 'who said "yes".txt'),  # as other programs do
         ("100%.txt", "100%.txt"),
         ("CON.txt", "CON.txt"),
+        (".env.txt", ".env.txt"),
+        (".gitignore", ".gitignore"),
+        ("..secret.txt", ".secret.txt"),
         ("عقد.txt", "عقد.txt"),
         (f"{'x' * 250}.txt", f"{'x' * 144}….txt"),
         (f"{'险' * 80}.md", f"{'险' * 48}….md"),
@@ -260,6 +263,7 @@ async def test_a_file_is_called_as_its_owner_calls_it(uploads: Uploads, sent: st
     (upload,) = await uploads.receive("alice", KIND, pieces(form((sent, b"A lamp."))))
     assert upload.name == called
     assert not set(upload.path.name) & set('<>:"|?*')
+    assert not upload.path.name.startswith(".")  # on a disk it is hidden from nobody
     assert upload.path.read_bytes() == b"A lamp."
 
 
