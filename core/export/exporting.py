@@ -26,6 +26,7 @@ from core.rag.grown import shelves_at
 from core.rag.grown.makers import Maker
 from core.rag.printing import as_pdf
 from core.reading.indexing import index_config
+from core.reading.libraries import names_of
 from core.runs.lease import seems_held
 from core.runs.manager import Runs
 from core.storage.base import folder_name
@@ -248,7 +249,7 @@ class Exporting:
     async def _turns(
         self, outline: Outline, ids: Sequence[str], redaction: Redaction
     ) -> AsyncGenerator[list[ExportedTurn], None]:
-        conversation, path = outline.conversation, frozenset(outline.path)
+        conversation, path, names = outline.conversation, frozenset(outline.path), names_of(outline.documents)
         for start in range(0, len(ids), _AT_ONCE):
             found = await self.whole.turns(conversation.id, ids[start : start + _AT_ONCE])
             so_far = {one.message.id: await self.so_far(one) for one in found if one.message.status == "running"}
@@ -256,7 +257,9 @@ class Exporting:
             def made(found: list[WholeTurn] = found, so_far: dict[str, Any] = so_far) -> list[ExportedTurn]:
                 events = (so_far.get(one.message.id, ()) for one in found)
                 pairs = zip(map(_as_it_stands, found), events, strict=True)
-                return [turn_of(one, redaction, shown=one.message.id in path, so_far=log) for one, log in pairs]
+                return [
+                    turn_of(one, redaction, shown=one.message.id in path, so_far=log, names=names) for one, log in pairs
+                ]
 
             yield await asyncio.to_thread(made)
 

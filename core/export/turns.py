@@ -12,6 +12,7 @@ from core.export.schema import ExportedCall, ExportedCitation, ExportedInner, Ex
 from core.messages.content import ContentItem
 from core.messages.message import ASSISTANT, FUNCTION, Message
 from core.messages.transcript import Transcript
+from core.rag.called import name_here
 from core.runs.claim_check import marked_texts
 from core.runs.log import ClaimsChecked, ClaimsJudged, LoggedEvent, NestedEvent, RunFinished, message_events
 from core.runs.reply import CallBlock, CallState, Reply, TextBlock
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
     from core.export.redaction import Redaction
     from core.messages.events import Event
+    from core.rag.called import Names
     from core.storage.base import AgentThought, RunRecord
     from core.storage.whole_conversations import WholeTurn
 
@@ -36,13 +38,21 @@ def moment(seconds: float) -> datetime:
     return datetime.fromtimestamp(seconds, UTC)
 
 
-def turn_of(whole: WholeTurn, redaction: Redaction, *, shown: bool, so_far: Sequence[LoggedEvent] = ()) -> ExportedTurn:
+def turn_of(
+    whole: WholeTurn,
+    redaction: Redaction,
+    *,
+    shown: bool,
+    so_far: Sequence[LoggedEvent] = (),
+    names: Names | None = None,
+) -> ExportedTurn:
     """A turn.
 
     Args:
         redaction: Takes the keys out.
         shown: Whether it is on the branch in sight.
         so_far: Of a reply that is being written, or was when its process was killed, what has happened.
+        names: What the conversation calls its documents; a reply may have been stored under another name.
     """
     stored, messages, thoughts = whole.message, list(whole.message.parts), whole.thoughts
     if so_far:
@@ -65,7 +75,7 @@ def turn_of(whole: WholeTurn, redaction: Redaction, *, shown: bool, so_far: Sequ
         calls=tuple(_calls(messages, reply)),
         inner=tuple(_inner(so_far or logged_of(whole.within), redaction, reply)),
         thoughts=tuple(_thought(one, redaction) for one in thoughts),
-        citations=tuple(_citations(reply)),
+        citations=tuple(_citations(reply, names or {})),
         run=_run(whole.run, redaction) if whole.run is not None else None,
         edited=reply.edited,
         rating=reply.rating or None,
@@ -176,15 +186,15 @@ def _call_id(message: Message) -> str:
     return str((message.extra or {}).get("function_id") or "")
 
 
-def _citations(reply: Reply) -> Iterable[ExportedCitation]:
+def _citations(reply: Reply, names: Names) -> Iterable[ExportedCitation]:
     texts = (block.text for block in reply.blocks if isinstance(block, TextBlock))
     cited = {int(number) for text in texts for mark in MARK.finditer(text) for number in re.findall(r"\d+", mark[1])}
     for one in reply.passages:
-        page = one.get("page")
+        page, document_id = one.get("page"), str(one.get("document_id") or "")
         yield ExportedCitation(
             number=one["number"],
-            document=str(one.get("document") or ""),
-            document_id=str(one.get("document_id") or ""),
+            document=name_here(names, document_id, str(one.get("document") or "")),
+            document_id=document_id,
             page=page if isinstance(page, int) else None,
             heading=str(one.get("heading") or ""),
             url=str(one.get("url") or ""),

@@ -154,6 +154,21 @@ async def test_all_branches_of_a_conversation_are_in_it_with_what_was_called_tho
     assert not raw["running"]
 
 
+async def test_a_reply_that_was_stored_under_another_name_of_a_file_is_exported_under_the_one_it_has_here(
+    room: Room,
+) -> None:
+    kept = await room.files("alice").put("mine.pdf", b"%PDF-1.7 ...")
+    record = await room.documents("alice").add(room.id, kept.id, "mine.pdf")
+    await room.documents("alice").update(record.id, status="ready", library_id="d1")
+    found = called({"query": "water"}, "[1] Damage by water", "ask_documents", passages=[PASSAGE])
+    await room.replied([Message("user", "Covered?")], [*found, Message("assistant", "Yes, it is [1].")])
+    assert [one.document for one in (await room.whole()).turns[1].citations] == ["mine.pdf"]
+    for form in ("json", "md", "html"):
+        text = await room.text(form)
+        assert "mine.pdf" in text, form
+        assert "policy.pdf" not in text, form
+
+
 async def test_no_key_leaves_the_house(room: Room) -> None:
     env = {"mcpServers": {"mail": {"command": "mail", "env": {"MAIL_TOKEN": "swordfish-in-env"}}}}
     planted = [
