@@ -67,7 +67,7 @@ class PdfParser:
                     margins.without(page.shape, page.runs)
             # Pages that were read before prove that the file can be read.
             has_page = has_text = options.first_page > 1
-            is_whole = True
+            is_whole = is_scan = True
             if options.first_page == 1 and (form := _xml_form(source, known)):
                 yield from form
                 return
@@ -82,18 +82,22 @@ class PdfParser:
                 figures_left -= yield from _figures_read(page, 0 if scan else figures_left)
                 is_whole, has_page = is_whole and not page.is_lost, has_page or not page.is_lost
                 has_text = has_text or bool(page.runs)
+                is_scan = is_scan and (page.is_lost or page.is_scanned)
                 yield page.shape
                 if page.is_picture and page.raw:
                     yield pdf_figures.page_as_figure(page.raw, number)
                 body = page.rotation.upright(margins.without(page.shape, page.runs))
                 blocks = _joined_headings(block for lines in body for block in _block(lines, headings, number))
                 yield from map(page.rotation.displayed_block, blocks)
-            if _has_lost_content(source, has_page=has_page, has_text=has_text) or not is_whole:
+            if _has_lost_content(source, has_page=has_page, has_text=has_text or is_scan) or not is_whole:
                 yield replace(about, damaged=True)
 
 
 def _has_lost_content(source: Source, *, has_page: bool, has_text: bool) -> bool:
     """Whether some of the file is lost: known when all pages were read, since they are repaired as they are opened.
+
+    Args:
+        has_text: Or every page is one picture, whose words may not be recognised here: such a file had no text to lose.
 
     Raises:
         BrokenDocumentError: Nothing of it can be read, and that is because it is damaged.
@@ -114,6 +118,11 @@ class _Page:
     scan: RawPage | None = None
     raw: RawPage | None = None
     is_picture: bool = False
+
+    @property
+    def is_scanned(self) -> bool:
+        """Whether one picture covers the page, and its words can only be recognised."""
+        return self.scan is not None and pdf_figures.is_covered(self.scan, self.scan.pictures())
 
 
 def _about(source: Source) -> About:

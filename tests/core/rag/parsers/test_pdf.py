@@ -283,6 +283,25 @@ def test_a_file_that_lost_all_but_a_picture_on_its_cover_is_no_scan(tmp_path: Pa
         parsed(path)
 
 
+@pytest.mark.parametrize("reader", ["pymupdf"], indirect=True)
+def test_a_scan_that_had_to_be_repaired_is_no_broken_file_where_its_words_cannot_be_recognised(
+    tmp_path: Path, picture_bytes: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import pymupdf
+
+    monkeypatch.setattr("core.rag.parsers.ocr.is_here", lambda: False)
+    with pymupdf.open() as document:
+        for _ in range(2):
+            page = document.new_page()
+            page.insert_image(page.rect, stream=picture_bytes, keep_proportion=False)
+        data = _with_another_start(document.tobytes())
+    path = tmp_path / "scan.pdf"
+    path.write_bytes(data.replace(b"endobj\n", b"\n", 1))
+    found = parsed(path)
+    assert [one.damaged for one in found if isinstance(one, About)] == [False, True]
+    assert not "".join(one.text for one in found if isinstance(one, Block))
+
+
 def test_page_numbers_and_running_heads_are_no_text(tmp_path: Path) -> None:
     """The one exception to "no text is lost"; of every head the first stays, for a title may be one."""
     found = [block.text for block in blocks(book(tmp_path / "book.pdf", 8))]
