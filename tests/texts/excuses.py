@@ -26,6 +26,7 @@ _LISTED: Mapping[str, str] = {
         core.judging.cases: case_of add_cases
         core.judging.evaluators: evaluated
         core.messages.marks: set_marks
+        core.rag.embedding.across: without_common
         core.observing: Span.*
         core.rag.grown: shelves_at
         core.rag.half_read: last_of
