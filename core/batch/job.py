@@ -121,7 +121,6 @@ class AnswerFile:
         home = self.path.resolve()  # a link stays one
         with drafted(home) as draft:
             draft.write_bytes(whole)
-            draft.chmod(home.stat().st_mode & 0o777)
 
 
 def _row(line: bytes) -> Mapping[str, Any] | None:

@@ -144,8 +144,6 @@ def _put(path: Path, whole: bytes) -> None:
     home = path.resolve()  # a link stays one
     with drafted(home) as draft:
         draft.write_bytes(whole)
-        if home.exists():
-            draft.chmod(home.stat().st_mode & 0o777)
 
 
 def _with(tasks: Any, cases: Iterable[dict[str, Any]]) -> Any:

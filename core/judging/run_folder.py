@@ -11,7 +11,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, cast
 
 from core.judging.result import Row, SuiteRun
-from core.storage.data_folder import draft_of, put_unless_there
+from core.storage.data_folder import draft_of, put_new
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -88,9 +88,18 @@ class Runs:
         try:
             draft.write_text(json.dumps(run.as_dict(), ensure_ascii=False, indent=1), encoding="utf-8")
             places = (self._over / f"{stem}{f'-{n}' if n > 1 else ''}.json" for n in count(1))
-            next(place for place in places if put_unless_there(draft, place))
+            next(place for place in places if _has_name(draft, place))
         finally:
             draft.unlink(missing_ok=True)
+
+
+def _has_name(draft: Path, place: Path) -> bool:
+    """Give a file a name, unless another has that; whether it got it."""
+    try:
+        put_new(draft, place)
+    except FileExistsError:
+        return False
+    return True
 
 
 def _place(path: Path) -> tuple[str, int]:

@@ -17,7 +17,7 @@ from typing import IO, TYPE_CHECKING, Any, Final, Protocol
 
 from core.errors import ConflictError, NotFoundError, StorageError
 from core.storage.base import folder_name
-from core.storage.data_folder import make_folder, put_in_place, sync_file, sync_folder, translated
+from core.storage.data_folder import make_folder, put_in_place, put_new, translated
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Collection, Iterable, Mapping, Sequence
@@ -297,23 +297,6 @@ def copy_bytes(source: Path | bytes, target: Path, heard: Any = None) -> None:
             if heard is not None:
                 heard(block)
             writing.write(block)
-
-
-def put_new(draft: Path, target: Path) -> None:
-    """Give a draft a name that nothing has. Raises FileExistsError, OSError."""
-    try:
-        sync_file(draft)
-        os.link(draft, target)  # of two, one makes it
-        sync_folder(target.parent)
-    except FileExistsError:
-        raise
-    except OSError:  # a file system without links
-        os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
-        try:
-            put_in_place(draft, target)
-        except BaseException:
-            _dropped(target)  # nothing stands under the name, as nothing was put there
-            raise
 
 
 def _dropped(path: Path) -> None:

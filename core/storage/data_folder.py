@@ -74,7 +74,8 @@ def drafted(target: Path, *, lasts: bool = True) -> Generator[Path]:
     """The place to write a draft to, which takes the place of the file at the end of the block, in one step.
 
     Of several who do so at the same time each puts a whole file there, and the last one's stays. Where the block fails
-    the file is as it was, and the draft is deleted.
+    the file is as it was, and the draft is deleted. Whoever may read the file may read what takes its place, and nobody
+    else.
 
     Args:
         lasts: Whether it is on the disk by then, so that a power failure leaves the old file or the new one.
@@ -84,6 +85,7 @@ def drafted(target: Path, *, lasts: bool = True) -> Generator[Path]:
     """
     draft = draft_of(target)
     try:
+        _begin_as(target, draft)
         yield draft
         if lasts:
             put_in_place(draft, target)
@@ -93,25 +95,35 @@ def drafted(target: Path, *, lasts: bool = True) -> Generator[Path]:
         draft.unlink(missing_ok=True)
 
 
-def put_unless_there(made: Path, target: Path) -> bool:
-    """Give a complete draft its name, unless something has that; whether it got it. Raises OSError.
+def _begin_as(target: Path, draft: Path) -> None:
+    """Make a draft with the rights of the file that is there, before anything is in it."""
+    with suppress(OSError):  # there is none, or the mount knows no rights
+        rights = target.stat().st_mode & 0o777
+        draft.touch(0o600)
+        draft.chmod(rights | 0o600)
 
-    Where the file system has no links, an empty file keeps the name until the draft takes its place.
+
+def put_new(made: Path, target: Path, /) -> None:
+    """Give a complete draft a name that nothing has: of several who do so at once, one does. The draft may stay.
+
+    Raises:
+        FileExistsError: Something has that name.
+        OSError: It cannot be put there.
     """
     sync_file(made)
     try:
         os.link(made, target)
     except FileExistsError:
-        return False
-    except OSError:
+        raise
+    except OSError:  # a file system without links: an empty file keeps the name until the draft takes its place
+        os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
         try:
-            target.touch(exist_ok=False)
-        except FileExistsError:
-            return False
-        made.replace(target)
-    made.unlink(missing_ok=True)
+            made.replace(target)
+        except BaseException:
+            with suppress(OSError):  # nothing stands under the name, as nothing was put there
+                target.unlink()
+            raise
     sync_folder(target.parent)
-    return True
 
 
 def oldest_first(paths: Iterable[Path]) -> list[Path]:

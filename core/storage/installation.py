@@ -11,7 +11,6 @@ from sqlalchemy import func, select
 
 from core.errors import SettingsError
 from core.storage.base import folder_name, is_id, new_id
-from core.storage.blobs import copy_bytes
 from core.storage.data_folder import drafted, make_folder
 from core.storage.files import suffix_for
 from core.storage.notes import FILES, MOVE, SECRET, keep_note, note_of, print_of, unfinished
@@ -135,7 +134,8 @@ def _id_of(folder: Path, *, makes: bool) -> str:
             if known := _kept_in(place):
                 return known
             with drafted(place) as draft:
-                copy_bytes(new_id().encode("ascii"), draft)
+                draft.touch(0o600)
+                draft.write_bytes(new_id().encode("ascii"))
             return _kept_in(place)
     except OSError as error:
         _LOG.debug("The folder of files has no id: %s", error)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from contextlib import aclosing
+from contextlib import aclosing, nullcontext
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -16,7 +16,7 @@ from core.backup.writing import write_backup
 from core.errors import extra_for
 from core.storage.blobs import delete_all, files_beside
 from core.storage.carrying_files import carry_files
-from core.storage.data_folder import draft_of, put_in_place
+from core.storage.data_folder import drafted
 from core.storage.opening import opened_blobs
 from webui.commands.command_line import Parser, id_argument, on_data_folder
 from webui.commands.owners import add_owner
@@ -24,6 +24,7 @@ from webui.commands.owners import add_owner
 if TYPE_CHECKING:
     import argparse
     from collections.abc import AsyncGenerator, Callable, Sequence
+    from contextlib import AbstractContextManager
 
     from core.backup.contents import Manifest
     from core.export.exporting import Exporting
@@ -223,23 +224,16 @@ async def _write(made: AsyncGenerator[bytes], named: Path | None) -> None:
                 sys.stdout.buffer.write(piece)
                 sys.stdout.buffer.flush()
             return
-        out, draft = _places(named)
-        try:
-            with draft.open("wb") as file:
-                async for piece in pieces:
-                    file.write(piece)
-            if draft != out:
-                await asyncio.to_thread(put_in_place, draft, out)
-        finally:
-            if draft != out:
-                draft.unlink(missing_ok=True)
+        with _place(named) as place, place.open("wb") as file:
+            async for piece in pieces:
+                file.write(piece)
 
 
-def _places(named: Path) -> tuple[Path, Path]:
-    """The file, and the draft that becomes it: links are followed, a pipe or terminal is written to directly."""
+def _place(named: Path) -> AbstractContextManager[Path]:
+    """Where to write: a draft that becomes the file; links are followed, a pipe or terminal is written to directly."""
     out = named.resolve()
     is_other = out.exists() and not out.is_file()  # of a folder the system says that it is one
-    return out, out if is_other else draft_of(out)
+    return nullcontext(out) if is_other else drafted(out)
 
 
 def _print(text: str) -> None:

@@ -16,10 +16,19 @@ import pytest
 from core.backup.bucket import FOLDER, Bucket
 from core.judging.result import Row, SuiteRun
 from core.judging.run_folder import Runs
-from core.storage.data_folder import draft_of, drafted, put_unless_there
+from core.storage.data_folder import draft_of, drafted, put_new
 from webui.commands import eval as eval_command
 
 MANY = 8
+
+
+def gets(draft: Path, target: Path) -> bool:
+    """Whether a draft gets a name."""
+    try:
+        put_new(draft, target)
+    except FileExistsError:
+        return False
+    return True
 
 
 def test_of_several_who_write_at_once_each_has_a_draft_of_its_own_and_one_is_whole(tmp_path: Path) -> None:
@@ -35,6 +44,18 @@ def test_of_several_who_write_at_once_each_has_a_draft_of_its_own_and_one_is_who
     said = target.read_text()
     assert said == said[0] * 1000
     assert list(tmp_path.iterdir()) == [target]
+
+
+@pytest.mark.parametrize("lasts", [True, False])
+def test_who_may_read_the_file_may_read_what_takes_its_place_and_nobody_else(tmp_path: Path, *, lasts: bool) -> None:
+    target = tmp_path / "export.html"
+    target.touch()
+    for rights in (0o600, 0o640):
+        target.chmod(rights)
+        with drafted(target, lasts=lasts) as draft:
+            assert draft.stat().st_mode & 0o777 == rights
+            draft.write_text("private")
+        assert target.stat().st_mode & 0o777 == rights
 
 
 @pytest.mark.parametrize("lasts", [True, False])
@@ -72,8 +93,7 @@ def test_a_name_is_given_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *
         draft_of(target).write_text("of another")
         draft = draft_of(target)
         draft.write_text(said)
-        assert put_unless_there(draft, target) is (said == "first")
-        assert draft.exists() is (said == "second")
+        assert gets(draft, target) is (said == "first")
     assert target.read_text() == "first"
 
 
@@ -91,12 +111,12 @@ def test_where_there_are_no_links_of_two_at_the_same_moment_one_gets_the_name(
 
     def meanwhile(self: Path, target: Path) -> Path:
         if self == drafts[0]:
-            got.append(put_unless_there(drafts[1], target))
+            got.append(gets(drafts[1], target))
         return replace(self, target)
 
     monkeypatch.setattr("core.storage.data_folder.os.link", none)
     monkeypatch.setattr(Path, "replace", meanwhile)
-    got.append(put_unless_there(drafts[0], target))
+    got.append(gets(drafts[0], target))
     assert got == [False, True]
     assert target.read_text() == drafts[0].name
 

@@ -15,7 +15,6 @@ import pytest
 
 from core.engine import Engine
 from core.settings import Settings
-from core.storage import installation
 from core.storage.base import LOCAL_OWNER
 from core.storage.database import Database
 from core.storage.installation import files_are_here
@@ -158,12 +157,12 @@ async def test_an_id_that_is_not_whole_is_none(opened: Database, tmp_path: Path,
 async def test_where_the_disk_was_full_no_half_of_an_id_stays(
     opened: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(_: bytes, target: Path) -> None:
-        target.touch()
+    def full(draft: Path, _: bytes) -> None:
+        draft.touch()
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr(installation, "copy_bytes", full)
+        patched.setattr(Path, "write_bytes", full)
         assert await files_are_here(opened, tmp_path / "files")
     assert [one.name for one in (tmp_path / "files").iterdir()] == [".id.lock"]
 

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from core.errors import ConflictError, NoSpaceError, NotFoundError
-from core.storage import blobs as blobs_of
 from core.storage.blobs import FILES, SHARES, UPLOADS, FolderBlobs, key_of
 from core.storage.sealing import Sealer
 from core.storage.shares import AllShares, Held
@@ -50,7 +49,7 @@ async def test_a_name_whose_bytes_could_not_be_put_there_is_free_again(
         raise OSError(errno.ENOSPC, "No space left.")
 
     with monkeypatch.context() as patched:
-        patched.setattr(blobs_of, "put_in_place", full)
+        patched.setattr(Path, "replace", full)
         with pytest.raises(NoSpaceError):
             await blobs.put(ONE, b"first", only_new=True)
     assert names(tmp_path / "files") == []
