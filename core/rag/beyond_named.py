@@ -109,6 +109,7 @@ _SECOND = re.compile(
 _SAID_BY_TWO = re.compile(
     rf"\b(?:if|while|whereas|although|though|but)\b[^{NAME}.?!]*\b(?:says?|shows?|states?|claims?|meant|mean)\b"
 )
+_LONGEST: Final = 2_000  # letters of a question; what is left of a longer one has fewer
 
 
 def is_about_others(said: str) -> bool:
@@ -117,6 +118,7 @@ def is_about_others(said: str) -> bool:
     Args:
         said: The question, case folded, with `NAME` in place of each name.
     """
+    said = said[:_LONGEST]
     if any(sign.search(said) for sign in (_STRANGE, _OTHERS, _ASIDE, _TOGETHER, _SAID_BY_TWO)):
         return True
     if _asks_beside(said):
@@ -128,7 +130,7 @@ def is_about_others(said: str) -> bool:
 
 def tells_of_others(said: str) -> bool:
     """Whether a question without names tells of other files, of all of them, or compares; case folded, as above."""
-    return any(sign.search(said) for sign in (_STRANGE, _OTHERS, _COMPARED))
+    return any(sign.search(said[:_LONGEST]) for sign in (_STRANGE, _OTHERS, _COMPARED))
 
 
 def _asks_beside(said: str) -> bool:
