@@ -83,7 +83,9 @@ _ORDINAL: Final = re.compile(r"\d(?:st|nd|rd|th)\Z|(?:third|th)\Z")
 _POINTS: Final = re.compile(
     r"(?<![\d.,])(\d{1,3}(?:\.\d{3})+)(?:,(\d+))?(?![\d.]*\d)|(?<![\d.,])(\d+),(\d{1,2})(?![\d,])"
 )
-_NOUN: Final = re.compile(r"\s(?:[^\W\d_]+\s){0,2}?((?:[^\W\d_]{2,}s|[A-ZÄÖÜ][^\W\d_]{3,}))\b")
+_NOUN: Final = re.compile(
+    r"\s(?:[^\W\d_]+\s){0,2}?((?:[^\W\d_]{2,}s|people|men|women|children|[A-ZÄÖÜ][^\W\d_]{3,}))\b"
+)
 _ONE: Final = re.compile(r"\s([^\W\d_]{2,})\b")
 _THERE_ARE: Final = re.compile(
     r"(?:\b(?:there (?:is|are|was|were)|gibt es|es (?:gibt|sind|waren))\s(?:[^\W\d_]+\s){0,2}|[有共]\s?)\Z",
@@ -98,6 +100,7 @@ _MEASURE: Final = re.compile(r"\s?[个笔条位名家项次种单人行张]")
 _YEARS: Final = range(1900, 2101)
 _CELL: Final = " | "
 _LONGEST: Final = 2_000  # letters of a question or a sentence that are looked at
+_MOST_TEXT: Final = 24_000  # and of what was given besides rows, of which a passage has some thousands
 _MOST_CELLS: Final = 20_000
 _SHORT: Final = 4  # digits of a number that names no row: it may count rows, or be one of the list
 _SMALL: Final = 3  # so many are spoken of without being counted: "here are 3 ways"
@@ -170,7 +173,7 @@ class SeveralRows:
         if DENIAL.search(said):
             return False
         names = self._named(said)
-        told = [*self._computed, *(one for text in prose for one in _figures(text))]
+        told = [*self._computed, *_figures("\n".join(prose))]
         plain = _without(said, names)
         readings = dict.fromkeys((plain, _POINTS.sub(_with_point, plain)))  # "5.300" in English and in German
         return all(self._is_told(one, f"{above}\n{said}", names, told, prose, of_rows=of_rows) for one in readings)
@@ -326,7 +329,7 @@ class SeveralRows:
 
     @cached_property
     def _computed(self) -> tuple[Figure, ...]:
-        return tuple(one for text in self._counted for one in _figures(text))
+        return _figures("\n".join(self._counted))
 
 
 def _amounts(text: str) -> list[Figure]:
@@ -337,6 +340,7 @@ def _amounts(text: str) -> list[Figure]:
 
 def _figures(text: str) -> tuple[Figure, ...]:
     """The figures of a text, read as in English and as in German."""
+    text = text[:_MOST_TEXT]
     return tuple(one for read in dict.fromkeys((text, _POINTS.sub(_with_point, text))) for one in _amounts(read))
 
 
