@@ -124,16 +124,26 @@ def true_name(name: str, media_type: str, head: bytes = b"") -> str:
     return name.removesuffix(promised) + really
 
 
-def user_message(text: str, files: Sequence[FileRecord], note: str = "", invisible: int = 0) -> Message:
+def user_message(
+    text: str,
+    files: Sequence[FileRecord],
+    note: str = "",
+    invisible: int = 0,
+    settings: Mapping[str, Any] | None = None,
+) -> Message:
     """The message as it is stored. Files are named by address; `extra["files"]` has what the page shows of them.
 
     Args:
         note: Names a sentence that the page shows with it (`extra["note"]`).
         invisible: How many invisible characters were taken out of the text (`extra["invisible"]`).
+        settings: Those of the conversation, which know of files that were too many to be added with these
+            (`extra["untaken"]`: `n` of them, the first by their `names`).
     """
     said: dict[str, Any] = {"note": note} if note else {}
     if not files:
         return Message(USER, text, extra=noted(said, invisible))
+    if (left := untaken(settings or {})) is not None:
+        said[UNTAKEN] = {"n": left.total, "names": left.name}
     items = [ContentItem(text=text)] if text else []
     about = [_about(file) for file in files]
     return Message(USER, [*items, *map(_item, files)], extra=noted({"files": about, **said}, invisible))

@@ -107,7 +107,8 @@ class Conversation:
                 pasted = await self.stores.files.put(name, plain.encode())
                 files.append(pasted)
                 plain = excerpt(plain)
-            message = user_message(plain, files, "pasted_as_document" if pasted is not None else "", removed)
+            note = "pasted_as_document" if pasted is not None else ""
+            message = user_message(plain, files, note, removed, await self.chosen() if files else None)
             try:
                 return await self._asked(message, thread, lang, files=files, queued=queued)
             except BaseException:
@@ -478,8 +479,7 @@ class Conversation:
     ) -> Live:
         settings = await self.chosen()
         beside = second_model(settings) if SECOND_MODEL in settings else None
-        wanted = ModelName.read(settings.get(MODEL)) or await self.services.models.usual()
-        who = await self._who(wanted, beside)
+        who = await self._who(ModelName.read(settings.get(MODEL)) or await self.services.models.usual(), beside)
         if beside is None and COMPARED in settings:
             await self.stores.conversations.configure(self.id, lambda kept: with_second_model(kept, None))
         came = await self._files_of(message) if files is None else files

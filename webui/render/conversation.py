@@ -6,6 +6,7 @@ import threading
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, cast
 
+from core.reading.attachments import UNTAKEN
 from core.runs.reply import CallBlock, ItemBlock
 from core.storage.base import file_ids
 from webui.render.comparing import between, column
@@ -256,6 +257,7 @@ def question_entry(
     parts.append(f'<div class="p-turn">{_asked(text[:LONGEST_QUESTION], words, formatted=formatted)}{beside}</div>')
     if len(text) > LONGEST_QUESTION:
         parts.append(_note(words("reply.cut_text", n=len(text))))
+    parts.extend(_note(said) for part in message.parts if (said := _left_out(part, words)))
     parts.extend(_troubles(message, words, documents))
     parts.extend(_in_stead(message, words, documents))
     parts.extend(_note(words(f"note.{note}")) for note in map(_noted, message.parts) if f"note.{note}" in words)
@@ -321,6 +323,16 @@ def _in_stead(message: StoredMessage, words: Words, documents: Mapping[str, Docu
 
 def _noted(part: Message) -> str:
     return str((part.extra or {}).get("note", ""))
+
+
+def _left_out(part: Message, words: Words) -> str:
+    """That files were too many to be added with this question; empty where none were."""
+    left: object = (part.extra or {}).get(UNTAKEN)
+    values = cast("dict[str, Any]", left) if isinstance(left, dict) else {}
+    n, names = values.get("n"), values.get("names")
+    if not isinstance(n, int) or not isinstance(names, str):
+        return ""
+    return words("question.left_out" if n > 1 else "question.left_out_one", n=f"{n:,}", names=names)
 
 
 def _note(text: str) -> str:

@@ -12,6 +12,7 @@ import pytest
 from core.testing.script import Reply
 from tests.webui.server.test_evidence import House, opened
 from webui.handlers.send import start
+from webui.render.conversation import question_entry
 from webui.render.coverage import coverage_note
 from webui.words import Words
 
@@ -33,6 +34,29 @@ async def asked(house: House, question: str, *files: Path) -> str:
             await asyncio.sleep(0.02)  # between two looks
     message = await house.engine.stores.of(house.view.owner).conversations.message(house.reply)
     return html.unescape(coverage_note(await house.engine.runs.of(house.view.owner).reply(message), Words("en")))
+
+
+async def shown(house: House) -> list[str]:
+    """The questions of the conversation as the page shows them, the first one first."""
+    thread = await house.engine.stores.of(house.view.owner).conversations.thread(house.view.conversation_id)
+    return [html.unescape(str(question_entry(one, Words("en"), {}))) for one in thread if one.role == "user"]
+
+
+async def test_a_question_that_was_sent_with_files_says_how_many_were_left_out_and_others_do_not(
+    tmp_path: Path, anyio_backend: str
+) -> None:
+    async with opened(tmp_path / "home", answering=lambda _: Reply(text="They tell of lamps.")) as house:
+        await house.does(do="untaken", names=LEFT, more=200)
+        await asked(house, "What is there?", text(tmp_path, "lamps.txt", "The lamp of the harbour burns all night."))
+        await asked(house, "And what burns?")
+        await asked(house, "And this?", *(text(tmp_path, name, f"The lamp is {name}.") for name in LEFT[1:]))
+        await house.does(do="untaken", names=[])
+        await asked(house, "And now?", text(tmp_path, "mill.txt", "The mill turns."))
+        questions = await shown(house)
+    said = "210 files were too many to be added with it, and were left out: 040.txt, 041.txt, 042.txt, …"
+    assert said in questions[0]
+    assert "201 files were too many" in questions[2]
+    assert not any("left out" in questions[at] for at in (1, 3))
 
 
 async def test_later_questions_are_answered_in_the_knowledge_that_files_are_missing_until_they_are_added(
