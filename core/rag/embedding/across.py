@@ -35,7 +35,7 @@ def without_common(model: str, asked: Floats, script: Script) -> Floats:
     if mean is None:
         return asked
     apart = asked - np.float32(_SHARE) * np.array(mean, np.float32)
-    unit: Floats = apart / np.linalg.norm(apart)
+    unit: Floats = (apart / np.linalg.norm(apart)).astype(np.float32)
     return unit
 
 
