@@ -54,7 +54,8 @@ async def reads(engine: Engine, owner: str) -> None:
 async def visits(engine: Engine) -> tuple[float, float]:
     """Descriptors and threads that stay of each visitor who only chats."""
     process = psutil.Process()
-    await chats(engine, "early")
+    for number in range(2 * VISITORS):  # then all that they share is open, also what begins seconds later
+        await first_word(engine, f"early {number}")
     before, threads = process.num_fds(), threading.active_count()
     for number in range(VISITORS):
         await first_word(engine, f"visitor {number}")
