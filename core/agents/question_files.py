@@ -7,7 +7,7 @@ from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, cast
 
 from core.errors import SettingsError, shown
-from core.messages.content import ContentItem
+from core.messages.content import STORED, ContentItem
 from core.messages.message import USER
 from core.rag.sources import is_web_address
 from core.tools.run_state import state_of
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from core.tools.base import BaseTool
 
 _LONGEST = 4_096  # bytes of a path; what is longer is data
-_STORE = "/files/"  # addresses of the page, whose files are looked up by their ids
 
 
 def with_files(asked: list[Message], files: object) -> tuple[list[Message], Fates]:
@@ -66,7 +65,7 @@ def check_files(asked: Sequence[Message]) -> None:
         BrokenDocumentError: One is not.
     """
     for path in _paths_in(asked[-1:], {"file", "image", "audio", "video"}):
-        if path.startswith(_STORE):
+        if path.startswith(STORED):  # looked up by its id, elsewhere
             continue
         from core.agents.file_library import check_there
 

@@ -26,6 +26,9 @@ VIDEO = "video"
 ContentType: TypeAlias = Literal["text", "image", "file", "audio", "video"]
 ContentValue: TypeAlias = str | dict[str, Any] | list[Any]
 
+STORED = "/files/"
+"""What addresses of stored files begin with; their ids follow."""
+
 _KINDS: tuple[ContentType, ...] = ("text", "image", "file", "audio", "video")
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, overload
 
 from core.errors import ConflictError
+from core.messages.content import STORED
 from core.messages.message import Message
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ _ID = re.compile(r"[A-Za-z0-9_-]{22}")
 LOCAL_OWNER = "local"
 DEMONSTRATIONS = "demonstrations"
 """The owner of what everybody may watch; no cookie makes anybody this one."""
-FILE_ADDRESS = "/files/"
+FILE_ADDRESS = STORED
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from core.llm.calling.neutral import neutral_items
 from core.llm.media import is_document
 from core.llm.request import ModelFacts
 from core.llm.wire.turns import item_name
-from core.messages.content import ContentItem
+from core.messages.content import STORED, ContentItem
 from core.messages.invisible import without_invisible
 from core.messages.message import FUNCTION, SYSTEM, USER, Message
 
@@ -65,7 +65,6 @@ _KINDS: Final = {
     "en": {"file": "[file]", "image": "![image]", "video": "![video]", "audio": "![audio]"},
     "zh": {"file": "[文件]", "image": "![图片]", "video": "![视频]", "audio": "![音频]"},
 }
-_STORE: Final = "/files/"
 _UPLOADED: Final = {"en": "(Uploaded {names}) ", "zh": "（上传了 {names}）"}
 
 
@@ -140,7 +139,7 @@ def _names(item: ContentItem, lang: Lang, given: Mapping[str, str]) -> list[str]
 def _name(kind: str, item: ContentItem, given: Mapping[str, str]) -> str:
     """The kind and the name; a stored file's name comes from the message's `files`."""
     name = item_name(item)
-    if str(item.value).startswith(_STORE) and "." not in name:
+    if str(item.value).startswith(STORED) and "." not in name:
         name = given.get(name, "")
     return f"{kind}({name})" if name else kind.strip("!")
 

@@ -82,6 +82,11 @@ async def test_what_needs_no_change_stays_the_same_object(item):
     assert (await inlined([message], lambda _: True))[0] is message
 
 
+async def test_of_a_picture_that_is_gone_it_is_said_that_it_is_gone(tmp_path):
+    with pytest.raises(ModelRefusedError, match=r"The picture 'gone\.png' is not there any more"):
+        await sent(ContentItem(image=str(tmp_path / "gone.png")))
+
+
 async def test_what_the_model_does_not_take_is_left_alone(tmp_path):
     message = Message(USER, [ContentItem(audio=str(tmp_path / "none.wav"))])
     assert (await inlined([message], lambda item: item.type == "image"))[0] is message
