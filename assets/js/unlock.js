@@ -3,6 +3,7 @@ import { ask } from './bus.js';
 import { make } from './models_form.js';
 import { keepFocus } from './focus.js';
 import { request } from './request.js';
+import { toEnd } from './scroll.js';
 import { tellOthers } from './tabs.js';
 import { say } from './words.js';
 
@@ -19,12 +20,26 @@ function parts(name) {
   const yes = make('button', { type: 'submit', className: 'p-button p-main', textContent: say('unlock_do') });
   const form = make('form', { method: 'dialog', noValidate: true }, title, label, field, note, told, make('div', { className: 'p-row' }, no, yes));
   const element = make('dialog', { className: 'p-dialog p-unlock', attributes: { 'aria-labelledby': 'p-unlock-title' } }, form);
-  return { element, form, field, told, no, yes };
+  return { element, form, title, label, field, note, told, no, yes };
+}
+
+// It is open, and nothing is asked by itself: the dialog says so, and offers what may be asked once more.
+function showOpened({ title, label, field, note, no, yes }, name, reply, close) {
+  field.value = '';
+  for (const one of [label, field, note]) one.remove();
+  title.textContent = say('unlock_opened', { name });
+  no.textContent = say('close');
+  if (!reply) { yes.remove(); return no.focus(); }
+  yes.textContent = say('unlock_again');
+  yes.type = 'button';
+  yes.addEventListener('click', () => { close(); ask({ do: 'regenerate', id: reply }); toEnd(); });
+  yes.focus();
 }
 
 export function unlock(id, name) {
   if (document.querySelector('dialog.p-unlock')) return;
-  const { element, form, field, told, no, yes } = parts(name);
+  const made = parts(name);
+  const { element, form, field, told, no, yes } = made;
   let busy = false;
   const tell = (shape, text) => told.replaceChildren(make('span', { className: `p-st p-${shape}` }), make('span', { textContent: text }));
   form.addEventListener('submit', async (event) => {
@@ -39,7 +54,11 @@ export function unlock(id, name) {
     yes.removeAttribute('aria-disabled');
     ask({ do: 'look' });
     tellOthers();
-    if (!answer.failed) return element.close();
+    if (!answer.failed && answer.answers) return element.close();
+    if (!answer.failed) {
+      showOpened(made, name, answer.reply, () => element.close());
+      return tell('ok', say(answer.reply ? 'unlock_answered' : 'unlock_ask'));
+    }
     tell('bad', answer.failed);
     field.select();
     field.focus();

@@ -14,7 +14,7 @@ from core.reading.senses import asked_first, is_heard
 from core.workspace.conversation import Conversation
 from core.workspace.looking import DocumentSearch
 from core.workspace.queue import ConversationQueue
-from core.workspace.retrying import retry_failed_answer
+from core.workspace.retrying import Retried, retry_failed_answer
 from core.workspace.taking import Taking
 
 if TYPE_CHECKING:
@@ -161,24 +161,38 @@ class Workspace:
 
     # ---- documents
 
-    async def read_again(self, document_id: str, lang: Lang = "en", *, password: str = "") -> DocumentRecord:
+    async def read_again(self, document_id: str, lang: Lang = "en") -> DocumentRecord:
         """Read a document that failed or was called off once more.
 
         The last question is answered then, if it could not be answered because of it, or had its answer from the other
-        files while this one was locked or waited for a yes to its price. With a password it returns once that has
-        proved right or wrong.
+        files while this one waited for a yes to its price.
+
+        Raises:
+            NotFoundError: There is none such of this owner.
+        """
+        agreed = asked_first(await self.stores.documents.get(document_id))
+        record = await self.intake.retry(document_id)
+        await self._retried(record, lang, agreed=agreed)
+        return record
+
+    async def unlock(self, document_id: str, password: str, lang: Lang = "en") -> tuple[DocumentRecord, Retried]:
+        """Read a document with its password, and say what becomes of the last question.
+
+        That is answered once more if it could not be answered because of the document; not if it had its answer from
+        the other files. It returns once the password has proved right or wrong.
 
         Raises:
             NotFoundError: There is none such of this owner.
         """
         before = await self.stores.documents.get(document_id)
-        opens = (bool(password) and is_locked(before)) or asked_first(before)
-        record = await self.intake.retry(document_id, password)
-        if password:
-            record = await self.intake.wait_for_first_pages(document_id, _OPENS_WITHIN)
-        if record.conversation_id is not None and record.status != "failed":
-            await retry_failed_answer(self.conversation(record.conversation_id), record, lang, opened=opens)
-        return record
+        await self.intake.retry(document_id, password)
+        record = await self.intake.wait_for_first_pages(document_id, _OPENS_WITHIN)
+        return record, await self._retried(record, lang) if is_locked(before) else Retried()
+
+    async def _retried(self, record: DocumentRecord, lang: Lang, *, agreed: bool = False) -> Retried:
+        if record.conversation_id is None or record.status == "failed":
+            return Retried()
+        return await retry_failed_answer(self.conversation(record.conversation_id), record, lang, agreed=agreed)
 
     async def index(self) -> Library:
         """The index of all the owner's documents; opened by the first who wants it, open as long as the workspace.

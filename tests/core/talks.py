@@ -12,6 +12,7 @@ from core.runs.run import Run
 from core.storage.base import DocumentRecord
 from core.toolbox.toolbox import OwnerTools
 from core.workspace.conversation import Conversation
+from core.workspace.retrying import Retried
 from core.workspace.workspace import Workspace
 
 
@@ -44,10 +45,16 @@ async def model_of(engine: Engine, owner: str) -> ActiveModel:
         return await workspace.models.chosen()
 
 
-async def read_again(engine: Engine, owner: str, document_id: str, **options: Any) -> DocumentRecord:
+async def read_again(engine: Engine, owner: str, document_id: str) -> DocumentRecord:
     """Read an owner's document once more."""
     async with engine.workspaces.open(owner) as workspace:
-        return await workspace.read_again(document_id, **options)
+        return await workspace.read_again(document_id)
+
+
+async def unlock(engine: Engine, owner: str, document_id: str, password: str) -> tuple[DocumentRecord, Retried]:
+    """Read an owner's document with its password."""
+    async with engine.workspaces.open(owner) as workspace:
+        return await workspace.unlock(document_id, password)
 
 
 def models_of(engine: Engine, owner: str) -> OwnerModels:

@@ -78,7 +78,10 @@ class DocumentRoutes:
         return [Route("/documents/unlock", self.unlock, methods=["POST"])]
 
     async def unlock(self, request: Request) -> Response:
-        """Read a document with its password; `{"failed": sentence}` where it is another one."""
+        """Read a document with its password; `{"failed": sentence}` where it is another one.
+
+        Once it is open, `{"answers", "reply"}`, as of `Retried`.
+        """
         owner = request.scope["owner"]
         if owner is None:
             return JSONResponse({}, 401, _PRIVATE)
@@ -90,9 +93,9 @@ class DocumentRoutes:
         failed: ParlourError | dict[str, Any] = ParlourError()
         try:
             async with self._engine.workspaces.open(owner) as workspace:
-                record = await workspace.read_again(document_id, words.spoken, password=password)
+                record, retried = await workspace.unlock(document_id, password, words.spoken)
             if record.status != "failed":
-                return JSONResponse({}, headers=_PRIVATE)
+                return JSONResponse({"answers": retried.answers, "reply": retried.reply}, headers=_PRIVATE)
             failed = record.error or {}
         except ParlourError as error:
             failed = error

@@ -24,8 +24,9 @@ from core.storage.base import DocumentRecord, folder_name
 from core.storage.documents import DocumentStore
 from core.storage.reading_rows import Hold
 from core.testing.scripted_model import ScriptedModel
+from core.workspace.retrying import Retried
 from tests.core.reading.held_reading import CLAUSE, PAGES, Gate, index_of, long_pdf, pdf
-from tests.core.talks import read_again, talk_of, world_of
+from tests.core.talks import read_again, talk_of, unlock, world_of
 
 pytestmark = pytest.mark.anyio
 
@@ -350,11 +351,11 @@ async def test_a_password_opens_a_document_and_its_question_is_answered(engine: 
     assert await run.wait() == "error"
     assert run.error is not None
     assert run.error["key"] == "document_password_asked"
-    wrong = await read_again(engine, "alice", record.id, password="WRONG-CANARY")
+    wrong, _ = await unlock(engine, "alice", record.id, "WRONG-CANARY")
     assert wrong.status == "failed"
     assert (wrong.error or {})["key"] == "document_password_wrong"
     assert engine.runs.live(run.conversation_id) is None
-    await read_again(engine, "alice", record.id, password="OPEN-CANARY")
+    await unlock(engine, "alice", record.id, "OPEN-CANARY")
     again = engine.runs.live(run.conversation_id)
     if again is not None:
         await again.wait()
@@ -371,17 +372,20 @@ async def test_a_password_lets_a_question_be_answered_again_from_both_files(
     run, records = await asked(engine, locked_pdf=pdf(CLAUSE, password="OPEN"), other_md=b"The heron nests here.")
     assert await run.wait() == "complete", run.error
     (locked,) = [one for one in records if one.name == "locked.pdf"]
-    await read_again(engine, "alice", locked.id, password="WRONG")
-    assert engine.runs.live(run.conversation_id) is None
-    await read_again(engine, "alice", locked.id, password="OPEN")
-    if (again := engine.runs.live(run.conversation_id)) is not None:
-        await again.wait()
-    *_, reply = await engine.stores.of("alice").conversations.thread(run.conversation_id)
-    passages = (await engine.runs.of("alice").reply(reply)).passages
-    assert "locked.pdf" in {passage["document"] for passage in passages}
-    assert len(await engine.stores.of("alice").conversations.siblings(reply.id)) == 2  # the first answer stays
-    await read_again(engine, "alice", locked.id, password="OPEN")  # it is open already
-    assert engine.runs.live(run.conversation_id) is None
+    assert (await unlock(engine, "alice", locked.id, "WRONG"))[1] == Retried()
+    conversations = engine.stores.of("alice").conversations
+    *_, reply = await conversations.thread(run.conversation_id)
+    opened, retried = await unlock(engine, "alice", locked.id, "OPEN")
+    assert opened.status != "failed"
+    assert retried == Retried(reply=reply.id)
+    assert engine.runs.live(run.conversation_id) is None, "it was answered, so its reader alone asks it again"
+    assert len(await conversations.siblings(reply.id)) == 1
+    assert (await unlock(engine, "alice", locked.id, "OPEN"))[1] == Retried()  # it is open already
+    again = await talk_of(engine, "alice", run.conversation_id).regenerate(retried.reply)
+    assert isinstance(again, Run)
+    assert await again.wait() == "complete", again.error
+    assert "locked.pdf" in {passage["document"] for passage in again.reply().passages}
+    assert len(await conversations.siblings(reply.id)) == 2  # the first answer stays
 
 
 async def test_what_is_called_off_while_it_waits_for_its_turn_is_never_begun(engine: Engine) -> None:

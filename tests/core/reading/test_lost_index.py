@@ -16,7 +16,7 @@ from core.settings import Settings
 from core.storage.base import DocumentRecord, folder_name
 from core.testing.scripted_model import ScriptedModel
 from tests.core.reading.held_reading import CLAUSE, index_of, is_read, pdf
-from tests.core.talks import libraries_of, read_again, talk_of, world_of
+from tests.core.talks import libraries_of, talk_of, unlock, world_of
 from tests.stored_files import stored
 
 pytestmark = pytest.mark.anyio
@@ -151,7 +151,7 @@ async def test_a_locked_document_is_restored_without_asking_for_its_password_aga
         file = await engine.stores.of("alice").files.put("policy.pdf", pdf(CLAUSE, password="sesame"))
         record = await world_of(engine, "alice").intake.add(talk.id, file)
         assert (await is_read(engine, record.id)).status == "failed"
-        await read_again(engine, "alice", record.id, password="sesame")
+        await unlock(engine, "alice", record.id, "sesame")
         assert (await is_read(engine, record.id)).status == "ready"
     for harm in (deleted, without_rows):
         harm(index_file(tmp_path))

@@ -139,7 +139,7 @@ async def test_a_password_goes_by_its_own_request_and_is_told_right_from_wrong(
     strange = await house.unlock("b-bob", json={"id": record.id, "password": "RIGHT-CANARY"})
     assert "failed" in strange.json()
     right = await house.unlock(OWNER, json={"id": record.id, "password": "RIGHT-CANARY"})
-    assert right.json() == {}
+    assert right.json() == {"answers": True, "reply": ""}
     frame = await house.seen("1 page")
     assert "CANARY" not in f"{frame}{wrong.text}{strange.text}{caplog.text}"
     await house.seen("four hundred and twenty")
@@ -176,17 +176,17 @@ async def test_an_office_file_that_another_program_locked_is_opened_with_its_pas
         assert refused == (
             f"That is not the password of {name}. Type it as it was given to you, or send a copy without one."
         )
-    assert (await house.unlock(OWNER, json={"id": record.id, "password": password})).json() == {}
+    assert (await house.unlock(OWNER, json={"id": record.id, "password": password})).json()["answers"]
     await house.seen("four hundred and twenty")
 
 
 async def test_a_password_in_a_failure_that_nobody_foresaw_is_not_logged(
     house: House, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def breaks(*given: Any, password: str) -> None:
+    async def breaks(_: Workspace, __: str, password: str, *given: Any) -> None:
         raise ZeroDivisionError(f"with {password} and {password!r}")
 
-    monkeypatch.setattr(Workspace, "read_again", breaks)
+    monkeypatch.setattr(Workspace, "unlock", breaks)
     answer = await house.unlock(OWNER, json={"id": "x", "password": "CANARY\\'\""})
     assert answer.json()["failed"].startswith("Something went wrong")
     assert "ZeroDivisionError" in caplog.text
