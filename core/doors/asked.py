@@ -57,6 +57,7 @@ class Asked:
         with_usage: Whether a stream ends with what it took.
         store: Whether it becomes a conversation that the page shows.
         as_json: Whether the answer is to be JSON, to which no sentence may be added.
+        may_shorten: Whether a conversation that is too long for the model loses its oldest turns; else it is refused.
     """
 
     model: str
@@ -68,6 +69,7 @@ class Asked:
     with_usage: bool = False
     store: bool = False
     as_json: bool = False
+    may_shorten: bool = False
 
 
 def chat_asked(given: Mapping[str, Any], messages: Sequence[Mapping[str, Any]]) -> Asked:
@@ -128,6 +130,7 @@ def response_asked(
         stream=given.get("stream") is True,
         store=given.get("store") is True,
         as_json=_wants_json(chat.get("response_format")),
+        may_shorten=given.get("truncation") == "auto",
     )
 
 

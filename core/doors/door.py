@@ -350,7 +350,12 @@ class Answer:
         asked = self.asked
         generate = {**asked.generate, "function_choice": asked.choice} if asked.tools else dict(asked.generate)
         request = ChatRequest(
-            tuple(asked.messages), tuple(map(dict, asked.tools)), generate, self.lang, answers_calls=True
+            tuple(asked.messages),
+            tuple(map(dict, asked.tools)),
+            generate,
+            self.lang,
+            answers_calls=True,
+            must_fit=not asked.may_shorten,
         )
         return model.stream(request)
 

@@ -55,6 +55,7 @@ class ChatRequest:
         generate: The merged `generate_cfg`.
         lang: The language of what Parlour adds to the prompt.
         answers_calls: Whether the caller answers every call, also an unreadable one; otherwise that stays text.
+        must_fit: A conversation that is longer than the model takes is refused, not shortened.
         notes: What the layers learn about this call; set by the recording layer.
         purpose: What the call is for, as an account of calls names it.
     """
@@ -64,6 +65,7 @@ class ChatRequest:
     generate: Mapping[str, Any] = field(default_factory=dict[str, Any])
     lang: Lang = "en"
     answers_calls: bool = False
+    must_fit: bool = False
     notes: CallNotes | None = field(default=None, compare=False, repr=False)
     purpose: Purpose = field(default="answer", compare=False)
 

@@ -439,3 +439,34 @@ async def test_the_asynchronous_client_streams_and_one_that_leaves_ends_its_repl
                     await asyncio.sleep(0.01)
 
         house.do(ended)
+
+
+def test_what_is_too_long_for_a_model_is_refused_and_shortened_only_where_a_program_says_so(tmp_path: Path) -> None:
+    long: list[Any] = [{"role": "user", "content": "One more word. " * 200}]
+    turns: Any = [*long, {"role": "assistant", "content": "Yes."}, *HELLO]
+    with house_in(tmp_path / "home", generate_cfg={"max_input_tokens": 300}) as house:
+        key = house.key("tests")
+        with OpenAI(base_url=house.base_url, api_key=key, max_retries=0, timeout=30) as client:
+            for asked in (long, turns):
+                for stream in (False, True):
+                    with pytest.raises(openai.BadRequestError) as caught:
+                        client.chat.completions.create(model="installed", messages=asked, stream=stream)
+                    assert caught.value.code == "context_length_exceeded"
+                with pytest.raises(openai.BadRequestError) as caught:
+                    client.responses.create(model="installed", input=asked)
+                assert caught.value.code == "context_length_exceeded"
+            assert not house.model.requests
+            house.says("Hello.")
+            reply = client.responses.create(model="installed", input=turns, truncation="auto")
+    assert reply.output_text == "Hello."
+    (sent,) = house.model.requests
+    assert sent.body["messages"][-1]["content"] == "Hello?"
+    assert len(str(sent.body["messages"])) < 3_000
+
+
+def test_where_nobody_knows_how_much_a_model_takes_its_service_decides(house: House, client: OpenAI) -> None:
+    long = "word " * 60_000  # more than what is sent where nobody says how much
+    house.says("Read.")
+    reply = client.chat.completions.create(model="installed", messages=[{"role": "user", "content": long}])
+    assert reply.choices[0].message.content == "Read."
+    assert house.model.requests[-1].body["messages"][-1]["content"].strip() == long.strip()

@@ -39,8 +39,8 @@ def fit_context(model: ModelFacts) -> Layer:
 
     def layer(request: ChatRequest, below: Source) -> Stream:
         room = max_input_of(request.generate)
-        if room <= 0:
-            return below(request)
+        if room <= 0 or (request.must_fit and request.generate.get("max_input_tokens") is None):
+            return below(request)  # the service knows better than our default what its model takes
         counter = model.counter
         unread = not counter.is_ready and not Costs(model).surely_fit(request, room)
         if unread or is_heavy(request.messages, counter):
@@ -70,7 +70,8 @@ def fitted(request: ChatRequest, room: int, model: ModelFacts) -> ChatRequest:
     The system message and the newest turn stay; calls and their results stay together, with names and ids.
 
     Raises:
-        ContextTooLongError: The system message and the tools leave no room, or the question has none.
+        ContextTooLongError: The system message and the tools leave no room, or the question has none; or the request is
+            not to be shortened.
     """
     costs = Costs(model)
     if costs.surely_fit(request, room):
@@ -78,6 +79,8 @@ def fitted(request: ChatRequest, room: int, model: ModelFacts) -> ChatRequest:
     tools = costs.tools(request)
     if costs.fit(request.messages, room - tools):
         return request
+    if request.must_fit:
+        raise _too_long("The messages and the tools do not fit into the model's context", room)
     return replace(request, messages=tuple(_Fitting(room, tools, model, costs).fit(request.messages)))
 
 
@@ -98,7 +101,7 @@ class _Fitting:
         turns = _turns([message for message in messages if message.role != SYSTEM])
         over = sum(map(self._total, turns)) - room
         if room <= 0:
-            raise self._too_long("The system message and the tools leave no room for the question", tools=True)
+            raise _too_long("The system message and the tools leave no room for the question", self.limit)
         for turn in turns[:-1]:
             over -= self._shorten_results(turn, _SHORT_RESULT, over)
         kept: list[Message] = []
@@ -121,7 +124,7 @@ class _Fitting:
             return turn
         smaller = self._smaller(turn, over, is_newest=True)
         if smaller is None:
-            raise self._too_long("The question does not fit into the model's context")
+            raise _too_long("The question does not fit into the model's context", self.limit, what="it")
         return smaller
 
     def _smaller(self, turn: list[Message], over: int, *, is_newest: bool = False) -> list[Message] | None:
@@ -199,11 +202,10 @@ class _Fitting:
         known = self._known.get(id(message))
         return self.costs.of(message) if known is None else known[1]
 
-    def _too_long(self, what: str, *, tools: bool = False) -> ContextTooLongError:
-        hint = (
-            "Make them shorter, or raise max_input_tokens." if tools else "Make it shorter, or raise max_input_tokens."
-        )
-        return ContextTooLongError(code="400", message=f"{what} ({self.limit} tokens at most).", hint=hint, sent=False)
+
+def _too_long(said: str, most: int, *, what: str = "them") -> ContextTooLongError:
+    hint = f"Make {what} shorter, or raise max_input_tokens."
+    return ContextTooLongError(code="400", message=f"{said} ({most} tokens at most).", hint=hint, sent=False)
 
 
 def _content(text: str, items: list[ContentItem], before: Message) -> str | list[ContentItem]:
