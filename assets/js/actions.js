@@ -139,7 +139,7 @@ const LINKS = {
   whole: showWhole,
   rerun: runAgain,
   asknow: () => ask({ do: 'asknow' }),
-  unlock: (id, link) => unlock(id, link.closest('.p-doc')?.querySelector('.p-name')?.textContent ?? ''),
+  unlock: (id, link) => unlock(id, link.closest('.p-doc')?.querySelector('.p-name')?.textContent ?? '', link.classList.contains('p-chip') ? '.p-chip' : '.p-word'),
   edit: (id, link) => editInPlace(id, link),
   rewrite: (id, link) => rewriteInPlace(id, link),
 };

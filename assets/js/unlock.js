@@ -36,7 +36,8 @@ function showOpened({ title, label, field, note, no, yes }, name, reply, close) 
   yes.focus();
 }
 
-export function unlock(id, name) {
+// From which of its links: there the focus goes back to.
+export function unlock(id, name, from) {
   if (document.querySelector('dialog.p-unlock')) return;
   const made = parts(name);
   const { element, form, field, told, no, yes } = made;
@@ -69,7 +70,7 @@ export function unlock(id, name) {
   element.addEventListener('close', () => {
     field.value = '';
     element.remove();
-    keepFocus(`#chat a[href="#do-unlock-${CSS.escape(id)}"]`, '#composer textarea');
+    keepFocus(`#chat ${from}[href="#do-unlock-${CSS.escape(id)}"]`, '#composer textarea');
   });
   document.body.append(element);
   element.showModal();

@@ -169,12 +169,16 @@ def state_line(state: DocumentState, words: Words) -> str:
 
 
 def document_card(state: DocumentState, address: str, words: Words) -> str:
-    """The card of a document: download, state, and actions."""
+    """The card of a document: download, state, and actions. The name of one that asks for a password asks for that."""
     record, line = state.record, escaped(state_line(state, words))
     name = escaped(record.name)
     shape = {"reading": '<span class="p-st p-run"></span>', "failed": '<span class="p-st p-bad"></span>'}
+    to = f'class="p-chip" href="{address}?download=1" title="{name}"'
+    if is_locked(record):
+        asks = escaped(words("reading.unlock_it", name=record.name))
+        to = f'class="p-do p-chip" role="button" href="#do-unlock-{escaped(record.id)}" title="{asks}"'
     link = (
-        f'<a class="p-chip" href="{address}?download=1" title="{name}"><span class="p-name">{name}</span></a>'
+        f'<a {to}><span class="p-name">{name}</span></a>'
         f'<span class="p-kind">{shape.get(record.status, "")}<span class="p-far">{line}</span></span>'
     )
     acts = _acts(state, words)

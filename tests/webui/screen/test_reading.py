@@ -125,8 +125,17 @@ def test_what_went_wrong_is_a_sentence_with_what_can_be_done(document: DocumentR
     text = card(document)
     assert said in text
     assert act in text
-    acts = re.findall(r"#do-[a-z]+", text)
+    acts = list(dict.fromkeys(re.findall(r"#do-[a-z]+", text)))
     assert acts[1:] == ["#do-edit", "#do-copy", "#do-fork"]  # that, and what is done with the question
+
+
+@pytest.mark.parametrize("key", ["document_password_asked", "document_password_wrong"])
+def test_the_name_of_a_file_that_asks_for_its_password_asks_for_it_too(key: str) -> None:
+    text = card(failed(key))
+    name = '<a class="p-do p-chip" role="button" href="#do-unlock-d1" title="Enter the password of long.pdf">'
+    assert f'{name}<span class="p-name">long.pdf</span></a>' in text
+    assert "?download=1" not in text
+    assert '<a class="p-chip" href="./files/f1?download=1"' in card(failed("document_broken"))
 
 
 @pytest.mark.parametrize("key", ["document_empty", "document_protected", "fetch_private"])
