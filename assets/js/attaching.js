@@ -11,7 +11,8 @@ import { say } from './words.js';
 
 const HEAD = 64 * 1024;  // bytes of a file that tell its kind
 const MOST = 40;         // files at once
-const NAMED = 5;         // of those that are left out
+const ALL_NAMED = 10;    // of those that are left out each is named where they are no more than these
+const NAMED = 5;         // of more than that
 const LONGEST = 80;      // letters of such a name
 const KEPT = 500;        // of their names
 const LEFT = 'p-left-files';
@@ -86,11 +87,12 @@ async function taken(files, hidden, isCut) {
   return some.map((file, index) => called(file, renamed[index])).filter((_, index) => !refused.includes(index));
 }
 
-// That more was dropped than can be added, with the number of the rest and its first names.
+// That more was dropped than can be added, with the number of the rest and its names, or the first of them.
 function leftOut(rest, isCut) {
   if (!rest.length || isCut) return isCut ? say('attach_many', { most: MOST }) : '';
-  const names = rest.slice(0, NAMED).map((file) => file.name.replace(/\s+/g, ' ').slice(0, LONGEST));
-  if (rest.length > NAMED) names.push('…');
+  const first = rest.length > ALL_NAMED ? rest.slice(0, NAMED) : rest;
+  const names = first.map((file) => file.name.replace(/\s+/g, ' ').slice(0, LONGEST));
+  if (rest.length > first.length) names.push(say('attach_more', { n: rest.length - first.length }));
   return say('attach_many_named', { most: MOST, n: rest.length, names: names.join(say('comma')) });
 }
 

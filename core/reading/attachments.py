@@ -324,7 +324,8 @@ UNTAKEN: Final = "untaken"
 """In a conversation's settings: `{"names": [...], "more": how many besides}`."""
 _NAMES_KEPT = 500
 _LONGEST_NAME_KEPT = 80
-_NAMES_TOLD = 3
+_ALL_TOLD = 10  # of those that are left out each is named where they are no more than these
+_NAMES_TOLD = 3  # of more than that
 
 
 def with_untaken(settings: Mapping[str, Any], names: Sequence[str], more: int = 0) -> dict[str, Any]:
@@ -365,7 +366,8 @@ def untaken(settings: Mapping[str, Any]) -> Attached | None:
     total = len(known) + more
     if not total:
         return None
-    told = [*known[:_NAMES_TOLD], *(["…"] if total > min(len(known), _NAMES_TOLD) else [])]
+    first = known[: _ALL_TOLD if total <= _ALL_TOLD else _NAMES_TOLD]
+    told = [*first, *(["…"] if total > len(first) else [])]
     return Attached(", ".join(told), "untaken", total=total)
 
 

@@ -18,6 +18,8 @@ def test_they_are_counted_and_the_first_are_named_until_all_are_added() -> None:
     assert untaken(kept) == Attached("040.txt, 041.txt, 042.txt, …", "untaken", total=210)
     kept = without_added(with_untaken(kept, NAMES[40:]), NAMES[:40])
     assert untaken(kept) == Attached("080.txt, 081.txt, 082.txt, …", "untaken", total=170)
+    ten = [f"{number:03}.txt" for number in range(40, 50)]
+    assert untaken(with_untaken({}, ten)) == Attached(", ".join(ten), "untaken", total=10)
     kept = without_added(kept, NAMES[:-1])
     assert untaken(kept) == Attached("249.txt", "untaken", total=1)
     assert without_added(kept, NAMES) == {"model": "m"}

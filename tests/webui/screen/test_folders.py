@@ -82,7 +82,14 @@ def test_of_a_folder_with_very_many_files_only_so_many_are_added(page: Page) -> 
     drop(page, {"many": {f"{number:03}.txt": "x" for number in range(250)}})
     expect(page.locator("#composer .p-chip")).to_have_count(40)
     names = ", ".join(f"{number:03}.txt" for number in range(40, 45))
-    said = f"Up to 40 files can be added at once; add the other 210 after these: {names}, …"
+    said = f"Up to 40 files can be added at once; add the other 210 after these: {names}, and 205 more"
+    expect(page.locator(".p-left-out")).to_have_text(said)
+
+
+def test_of_ten_files_that_are_left_out_each_is_named(page: Page) -> None:
+    drop(page, {"many": {f"{number:03}.txt": "x" for number in range(50)}})
+    names = ", ".join(f"{number:03}.txt" for number in range(40, 50))
+    said = f"Up to 40 files can be added at once; add the other 10 after these: {names}"
     expect(page.locator(".p-left-out")).to_have_text(said)
 
 
