@@ -28,6 +28,7 @@ _NUMBER = struct.Struct("=I")
 _PIPE = 60_000  # bytes that a pipe holds without a reader
 _SOON = 1.0  # seconds between two looks whether a process that says nothing is still there
 _APPS = "origin"  # a fixture of the session that takes seconds: all tests that want it run in one process
+_ENOUGH = 1_000  # tests, of which some will need what takes a second of each process to load
 _TOLD = 0.5  # seconds from which on it is told how long a test was set up or taken down
 
 
@@ -90,6 +91,8 @@ class _Parent:
         with_apps = [at for at, places in enumerate(found) if self._wants_apps(places)]
         first, queue = _queue(with_apps), _queue(sorted({*range(len(found))} - {*with_apps}))
         temporary = _internals(self._config)._tmp_path_factory.getbasetemp()
+        if len(self._session.items) >= _ENOUGH:
+            _load_once()
         sys.stdout.flush()
         sys.stderr.flush()
         try:
@@ -192,6 +195,14 @@ class _Telling:
 def _internals(of: Any) -> Any:
     """What pytest and Python name with an underscore, and give no other way to."""
     return of
+
+
+def _load_once() -> None:
+    """Load what each of the processes would load for itself: a client of services, and the tokens of a model."""
+    from core.llm.backends.openai import model  # noqa: F401 - for what it brings with it
+    from core.llm.tokens import qwen_encoding
+
+    qwen_encoding()
 
 
 def _queue(numbers: list[int]) -> int:
