@@ -138,6 +138,7 @@ VALUES: Mapping[str, Callable[[], Any]] = {
     "Path": lambda: Path("a.txt"),
     "str | Path": lambda: "a.txt",
     "Lang": lambda: "en",
+    "Tongue": lambda: "en",
     "NoText": lambda: "nothing",
     "Set[str]": frozenset,
     "Words": lambda: Words("en"),
@@ -290,8 +291,7 @@ def _unanswered(_: str) -> Answer:
 MADE: Mapping[str, Callable[[], Any]] = {
     "core.rag.question_tokens:Vocabulary": VALUES["Vocabulary"],
     "core.rag.claims.bound:Row": lambda: Row(frozenset(["open", "status"]), {0: figures_of("12")}, "rows"),
-    "core.agents.small_title:Naming": lambda: naming("Where is it wet in Spain?", ""),
-    "core.agents.small_title:_State": lambda: hidden("core.agents.small_title", "_State")(0, named=True),
+    "core.agents.small_title:Naming": lambda: naming("Where is the rain in Spain?", ""),
     "core.messages.message:FunctionCall": lambda: FunctionCall("a", "{}"),
     "core.agents.react:_StepReader": lambda: hidden("core.agents.react", "_StepReader")(
         REQUEST, StepParser(["a"]), begun=""
