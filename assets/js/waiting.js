@@ -1,4 +1,5 @@
 // How long a reply has been waiting for its first word: seconds, once a second. A clock that is wrong tells no hours.
+// While Parlour is away it rests: nobody knows whether anything is waited for.
 import { onChange } from './state.js';
 import { say } from './words.js';
 
@@ -20,7 +21,8 @@ function began(element) {
 function tick() {
   ticking = 0;
   const waiting = document.querySelectorAll('#chat .p-since');
-  for (const element of waiting) {
+  const rests = document.documentElement.dataset.connection === 'lost';
+  for (const element of rests ? [] : waiting) {
     const seconds = Math.floor((Date.now() - began(element)) / 1000);
     const text = seconds > 1 ? say('since', { n: seconds }) : '';
     if (element.textContent !== text) element.textContent = text;
