@@ -186,23 +186,28 @@ def read_about(path: Path) -> About:
         raise problem("import_folder" if is_folder else "import_no_file", file=path.name) from error
 
 
-def read_recording(path: Path) -> Recording:
+def read_recording(path: Path, name: str = "") -> Recording:
     """Read a recording.
 
     What it holds is checked where it is taken in (`write_bundle`); here it is made sure that it can be.
+
+    Args:
+        path: The file.
+        name: What the reader calls it; its own name if left out.
 
     Raises:
         UnsupportedFormatError: key `import_no_file`, `demo_damaged` (details: `line`), `demo_newer` or
             `demo_too_large`.
     """
+    shown = name or path.name
     try:
         if path.stat().st_size > LARGEST:
-            raise problem("demo_too_large", file=path.name, size=LARGEST >> 20)
+            raise problem("demo_too_large", file=shown, size=LARGEST >> 20)
         raw = path.read_bytes()
     except OSError as error:
         is_folder = isinstance(error, IsADirectoryError)
-        raise problem("import_folder" if is_folder else "import_no_file", file=path.name) from error
-    return recording_of(raw, path.name)
+        raise problem("import_folder" if is_folder else "import_no_file", file=shown) from error
+    return recording_of(raw, shown)
 
 
 def recording_of(raw: bytes, name: str) -> Recording:

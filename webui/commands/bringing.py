@@ -61,7 +61,13 @@ async def _run(given: argparse.Namespace, settings: Settings, words: Words) -> I
             quota=settings.files_mb * 2**20 or None,
         )
         mine = stores.of(given.owner)
-        imported = await brought(given.file, mine, told=_Progress(words), unless_there=None if given.again else ())
+        imported = await brought(
+            given.file,
+            mine,
+            name=str(given.file),
+            told=_Progress(words),
+            unless_there=None if given.again else (),
+        )
         for conversation_id, file in imported.documents:  # Parlour reads them when it starts
             await mine.documents.add(conversation_id, file.id, file.name)
         return imported

@@ -92,7 +92,7 @@ def demo(arguments: Sequence[str]) -> int:
         from webui.server import bind
         from webui.serving import bring_back, serve
 
-        read_recording(given.file)
+        read_recording(given.file, name=str(given.file))
         file = given.file.resolve()
         settings = Read.load(host=given.host, port=given.port, home=given.home, demos=(str(file),))
         bring_back(settings)

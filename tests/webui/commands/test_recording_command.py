@@ -32,5 +32,5 @@ def test_what_cannot_be_recorded_or_played_is_said_in_a_sentence(
     assert main(["demo", str(tmp_path / "other.jsonl"), *home]) == 1
     assert main(["demo", str(tmp_path / "none.jsonl"), *home]) == 1
     said = capsys.readouterr().err.splitlines()
-    assert said[1].startswith("parlour: other.jsonl is no recording, or was changed in line 1.")
-    assert said[2] == "parlour: There is no file none.jsonl."
+    assert said[1].startswith(f"parlour: {tmp_path / 'other.jsonl'} is no recording, or was changed in line 1.")
+    assert said[2] == f"parlour: There is no file {tmp_path / 'none.jsonl'}."

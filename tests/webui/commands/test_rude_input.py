@@ -102,6 +102,7 @@ def test_names_that_are_not_there_are_told(home: list[str], capsys: pytest.Captu
         ("groups", "delete", "team"): "There is no group 'team'. `parlour groups list` lists all.",
         ("keys", "revoke", "editor"): "There is no key 'editor'. `parlour keys list` lists all.",
         ("import", "folder"): "folder is a folder. Name a file in it.",
+        ("import", "/folder/none.json"): "There is no file /folder/none.json.",
         ("restore", "folder"): "folder is a folder. Name a backup in it.",
     }.items():
         assert main([*words, *home, "--lang", "en"]) == 1
