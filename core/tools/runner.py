@@ -10,6 +10,7 @@ import inspect
 import json
 import logging
 from contextlib import contextmanager
+from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, ClassVar
 from weakref import WeakSet
@@ -32,6 +33,7 @@ from core.tools.threads import ProgressReporter, ToolThreads
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
+    from types import TracebackType
 
     from core.languages import Lang
     from core.messages.message import FunctionCall
@@ -115,6 +117,7 @@ class Credentials:
 _log = logging.getLogger(__name__)
 
 _OURS = f"{__package__}.builtin."
+_OUR_FILES = str(Path(__file__).resolve().parents[1])  # of the library
 _GRACE = 1.0  # seconds that a cancelled tool has to tidy up
 _AT_ONCE = 16  # calls of one turn
 # The conversation of a caller that does not tell it: anything may have been in it.
@@ -461,7 +464,15 @@ def _note(name: str, error: Exception) -> None:
     if isinstance(error, ParlourError):
         _log.info("The tool %r failed: %s", name, error)
     else:
-        _log.error("The tool %r raised.", name, exc_info=error)
+        _log.error("The tool %r raised.", name, exc_info=(type(error), error, _of_its_own(error)))
+
+
+def _of_its_own(error: Exception) -> TracebackType | None:
+    """The traceback from the tool's own code on: how Parlour came to call it mends nothing. Of ours, all of it."""
+    rest = error.__traceback__
+    while rest is not None and rest.tb_frame.f_code.co_filename.startswith(_OUR_FILES):
+        rest = rest.tb_next
+    return rest or error.__traceback__
 
 
 async def _close(tasks: Sequence[asyncio.Task[Any]]) -> None:

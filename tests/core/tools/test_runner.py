@@ -90,7 +90,9 @@ async def test_an_exception_becomes_a_short_result_without_a_traceback(caplog: p
     assert "Traceback" not in text
     assert len(text) < 700
     assert (message.extra or {})["failed"] == "tool_failed"
-    assert "Traceback" in caplog.text  # for the person who mends it
+    assert "Traceback" in caplog.text  # for the person who mends it, and from the tool's own line on
+    assert "in broken" in caplog.text
+    assert "runner.py" not in caplog.text.replace("test_runner.py", "").replace("runner.py:", "")
 
 
 async def test_an_error_on_purpose_reaches_the_model_as_its_sentence():
