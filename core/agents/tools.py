@@ -61,7 +61,9 @@ def tools_from(given: Sequence[GivenTool] | None) -> dict[str, BaseTool]:
     tools: dict[str, BaseTool] = {}
     for item in _tool_list(given):
         for tool in _tools_of(item):
-            if tool.name in tools and tools[tool.name] is not tool:
+            if tools.get(tool.name) is tool:
+                _log.warning("The tool %r was given twice; it counts once.", tool.name)
+            elif tool.name in tools:
                 _log.warning("Two tools are named %r; the later one counts.", tool.name)
             tools[tool.name] = tool
     return tools

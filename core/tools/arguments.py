@@ -101,18 +101,71 @@ def check(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> None:
         raise BadArgumentsError(_sentence(field, worst), field=field)
 
 
+def check_booleans(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> None:
+    """Refuse true and false where a schema has neither: Python takes them for the numbers 1 and 0.
+
+    Args:
+        arguments: What a model wrote.
+        schema: As of `check`, which looks at all the rest.
+
+    Raises:
+        BadArgumentsError: One sentence that names the field.
+    """
+    if not _has_boolean(arguments):
+        return
+    for error in _errors(arguments, schema):
+        wrong: Any = _misplaced_boolean(error)
+        if wrong is None:
+            continue
+        field = ".".join(str(part) for part in wrong.absolute_path)
+        raise BadArgumentsError(_sentence(field, wrong), field=field)
+
+
+def _has_boolean(arguments: Mapping[str, Any]) -> bool:
+    left: list[Any] = [arguments]
+    while left:
+        one: Any = left.pop()
+        if isinstance(one, bool):
+            return True
+        if isinstance(one, Mapping | list):
+            left.extend(cast("Mapping[str, Any]", one).values() if isinstance(one, Mapping) else cast("list[Any]", one))
+    return False
+
+
+def _misplaced_boolean(error: Any) -> Any:
+    """The error of a boolean among an error and those of its choices; `None` where something else is wrong as well."""
+    if error.validator in {"anyOf", "oneOf"}:
+        choices: dict[object, Any] = {}
+        for one in error.context:
+            if one.validator == "type" and one.validator_value == "null":
+                continue  # "or nothing": nobody meant that
+            choice: object = one.schema_path[0]
+            if choices.get(choice) is None:
+                choices[choice] = _misplaced_boolean(one)
+        found: list[Any] = [one for one in choices.values() if one is not None]
+        return found[0] if found and (len(found) == len(choices) or isinstance(error.instance, bool)) else None
+    is_kind = error.validator in {"type", "enum", "const"}
+    return error if is_kind and isinstance(error.instance, bool) else None
+
+
 def _worst_error(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> Any:
     """The error of `jsonschema` (which has no full types) that tells most; `None` where all fits."""
+    jsonschema: Any = import_module("jsonschema")
+    return jsonschema.exceptions.best_match(iter(_errors(arguments, schema)))
+
+
+def _errors(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> list[Any]:
+    """All errors of `jsonschema`; none where the schema is broken."""
     jsonschema: Any = import_module("jsonschema")
     unresolvable = import_module("referencing.exceptions").Unresolvable
     broken = (jsonschema.SchemaError, unresolvable, _WithoutEndError, RecursionError)
     _references.set([])
     try:
         validator = _validator(json.dumps(dict(schema), default=_plain))
-        return jsonschema.exceptions.best_match(validator.iter_errors(arguments))
+        return list(validator.iter_errors(arguments))
     except broken as error:
         _log.warning("These parameters are no JSON Schema, so nothing is checked: %s", str(error).partition("\n")[0])
-        return None
+        return []
 
 
 def _plain(value: object) -> object:

@@ -29,7 +29,7 @@ from pydantic import BaseModel, ConfigDict, Field, PydanticUserError, Validation
 from pydantic_core import to_jsonable_python
 
 from core.errors import BadArgumentsError, SettingsError, shown
-from core.tools.arguments import read_arguments
+from core.tools.arguments import check_booleans, read_arguments
 from core.tools.base import BaseTool, Returned, ToolResult
 from core.tools.run_context import RETRIES, RunContext, check_deps, context_parameter, parameters_of
 from core.tools.typed_dicts import readable
@@ -189,6 +189,7 @@ class FunctionTool(BaseTool, Generic[P, R]):
         return told.reporting(kwargs.get("progress"))
 
     def _values(self, arguments: dict[str, Any]) -> dict[str, Any]:
+        check_booleans(arguments, self.schema)
         try:
             filled = self._model.model_validate(arguments)
         except ValidationError as error:

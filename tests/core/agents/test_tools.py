@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from contextlib import aclosing
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,19 @@ def lead(*given: Any, asks: str = "Expert", question: str = "Double 21.") -> FnC
 
 def result(reply: list[Message], name: str = "Expert") -> Message:
     return next(message for message in reply if message.role == "function" and message.name == name)
+
+
+@pytest.mark.parametrize("again", [double, copy(double)], ids=["the same", "another"])
+def test_a_name_that_two_tools_have_is_told_and_the_later_tool_counts(
+    again: BaseTool, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert expert(tools=(double, again)).function_map["double"] is again
+    (told,) = caplog.messages
+    assert told == (
+        "The tool 'double' was given twice; it counts once."
+        if again is double
+        else "Two tools are named 'double'; the later one counts."
+    )
 
 
 def test_an_agent_in_the_list_of_tools_is_a_tool():

@@ -52,6 +52,47 @@ def forecast(
     return f"{place.city}/{type(place).__name__}/{days}/{unit}/{tags}/{notes}/{title}"
 
 
+@tool
+def pension(
+    years: int,
+    rate: float | None = None,
+    shares: list[int] | None = None,
+    named: dict[str, int] | None = None,
+    either: int | str = 0,
+    married: bool = False,
+    of: bool | int = 0,
+    level: Literal[1, 2] = 1,
+    where: Place | None = None,
+) -> str:
+    """Tell a pension."""
+    return f"{years}/{rate}/{shares}/{named}/{either}/{married}/{of}/{level}/{where}"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "field"),
+    [
+        ({"years": True}, "years"),
+        ({"years": 1, "rate": False}, "rate"),
+        ({"years": 1, "shares": [2, True]}, "shares.1"),
+        ({"years": 1, "named": {"a": False}}, "named.a"),
+        ({"years": 1, "either": True}, "either"),
+        ({"years": 1, "level": True}, "level"),
+        ({"years": 1, "where": {"city": "Rome", "lat": True}}, "where.lat"),
+    ],
+)
+def test_true_is_no_number(arguments: dict[str, Any], field: str):
+    with pytest.raises(BadArgumentsError) as refused:
+        pension.verify(arguments)
+    assert refused.value.details["field"] == field
+    assert str(refused.value).startswith(f"The field {field!r} must be ")
+    assert str(refused.value).endswith((" not true.", " not false."))
+
+
+def test_true_is_taken_where_it_may_stand_and_numbers_written_as_text_beside_it():
+    assert pension.call({"years": "5", "married": True, "of": True}) == "5/None/None/None/0/True/True/1/None"
+    assert pension.call({"years": 5.0, "married": 1, "shares": ["3"]}) == "5/None/[3]/None/0/True/0/1/None"
+
+
 def test_the_docstrings_beginning_is_the_description():
     assert forecast.name == "forecast"
     assert forecast.description == "Tell the weather of the coming days.\n\nIt knows every city."
