@@ -256,6 +256,16 @@ def _is_about_nothing_else(text: str) -> bool:
 # ---- the rules as they are written
 
 
+_PARTS: Final = ("things", "asking", "sachen", "choses", "cosas")
+"""What stands in rules as `<name>`."""
+
+
+def make_ready() -> None:
+    """Compile all rules, for which the first question would wait otherwise: a tenth of a second, or several."""
+    for name in _lines().keys() - {"general", *_PARTS}:
+        _rule(name)
+
+
 def _says(name: str, text: str) -> bool:
     return _rule(name).search(text) is not None
 
@@ -263,7 +273,7 @@ def _says(name: str, text: str) -> bool:
 @cache
 def _rule(name: str) -> re.Pattern[str]:
     lines = "|".join(_lines()[name].split("\n"))
-    for word in ("things", "asking", "sachen", "choses", "cosas"):
+    for word in _PARTS:
         lines = lines.replace(f"<{word}>", f"(?:{'|'.join(_lines()[word].split(chr(10)))})")
     return re.compile(lines, re.IGNORECASE)
 

@@ -304,5 +304,11 @@ def _called(library: Library | None, names: Mapping[str, Sequence[str]]) -> Libr
 
 
 def _load() -> None:
+    """In a thread: of the event loop each of these would take a tenth of a second, or several on a busy machine."""
     import_module("core.agents.assistant")  # brings the document readers with it
+    from core.rag import scope
+    from core.tools import arguments
+
+    scope.make_ready()
+    arguments.make_ready()
     import_module("core.llm.tokens").qwen_encoding()
