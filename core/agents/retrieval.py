@@ -24,6 +24,7 @@ from core.rag.coverage import covered
 from core.rag.document import numbered_as
 from core.rag.scope import is_of_topic, scope_of
 from core.rag.search.terms import terms
+from core.rag.unread_parts import chunks_of_text
 from core.tools.builtin.ask_documents import ReadPart
 
 if TYPE_CHECKING:
@@ -410,16 +411,16 @@ def _read_of(
         given = [one.text for one in fitting if one.document_id == document.id]
         read = [one for one in found if one.document_id == document.id and any(one.text[-_END:] in it for it in given)]
         pages = [one.page for one in read if one.page is not None]
-        if document.id not in documents or len(read) >= document.chunks:
+        if document.id not in documents or len(read) >= (chunks := chunks_of_text(library, document)):
             continue
         if not given:
-            parts.append(ReadPart(document.name, "passage", 0, 0, document.chunks))
+            parts.append(ReadPart(document.name, "passage", 0, 0, chunks))
         elif not read:
             continue
         elif pages and document.pages and max(pages) < document.pages:
             parts.append(ReadPart(document.name, numbered_as(document.name), min(pages), max(pages), document.pages))
         else:
-            parts.append(ReadPart(document.name, "passage", 1, len(read), document.chunks))
+            parts.append(ReadPart(document.name, "passage", 1, len(read), chunks))
     return parts
 
 

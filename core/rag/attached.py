@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 from core.extras import install_command, install_hint
 from core.rag.citations import harmless
 from core.rag.document import numbered_as
+from core.rag.unread_parts import PARTS_UNREAD, UnreadParts, unread_parts
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -24,6 +25,8 @@ UNREAD: Final = "unread"
 _LISTED = 20  # names that a model is told
 _LONGEST = 100  # letters of a name
 _LONGEST_HEADING = 80
+_NONE = UnreadParts()
+_UNREAD_NAMED = 5  # files within a file that were not read
 _HEADINGS = 2_400  # letters of all headings together: some 600 tokens
 _LISTS: Mapping[Lang, tuple[str, str, str]] = {
     "en": (
@@ -51,6 +54,7 @@ _STATES: Mapping[Lang, Mapping[str, str]] = {
         "all": "{total} {part}s",
         "one": "1 {part}",
         "heading": "{text} ({part} {n})",
+        "unread": "not read of what is in it: {files}",
     },
     "zh": {
         "ready": "已读",
@@ -64,6 +68,7 @@ _STATES: Mapping[Lang, Mapping[str, str]] = {
         "all": "{total} {part}",
         "one": "1 {part}",
         "heading": "{text}（第 {n} {part}）",
+        "unread": "其中未读取：{files}",
     },
 }
 _UNTAKEN: Mapping[Lang, str] = {
@@ -105,6 +110,7 @@ class Attached:
         library_id: Its id in the index, if any of it can be found.
         made: The passages that have vectors, and all; `None` if all have.
         note: Names a sentence of the page about it, such as "document_scanned"; empty when nobody has to be told.
+        unread: The files within it, of an archive or a letter, that were not read.
     """
 
     name: str
@@ -114,6 +120,7 @@ class Attached:
     library_id: str | None = None
     made: tuple[int, int] | None = None
     note: str = ""
+    unread: UnreadParts = _NONE
 
     @property
     def is_whole(self) -> bool:
@@ -138,10 +145,14 @@ def in_library(library: Library, documents: Collection[str]) -> list[Attached]:
     wanted = set(documents)
     states: dict[str, Status] = {"ready": "ready", "reading": "reading", "stopped": "stopped", "no_text": "failed"}
     there = [one for one in library.documents() if one.id in wanted]
-    return with_meaning(
-        [Attached(one.name, states[one.status], one.pages or 0, one.pages, one.id, note=one.note) for one in there],
-        library,
-    )
+    told = [Attached(one.name, states[one.status], one.pages or 0, one.pages, one.id, note=one.note) for one in there]
+    told = [
+        replace(one, unread=unread_parts(library, one.library_id))
+        if one.note == PARTS_UNREAD and one.library_id is not None
+        else one
+        for one in told
+    ]
+    return with_meaning(told, library)
 
 
 def without_text(files: Iterable[Attached | Document], lang: Lang) -> list[str]:
@@ -244,8 +255,17 @@ def _told(file: Attached, lang: Lang) -> str:
     about = [kind, *_size(file, lang), states[file.status]]
     if file.status in {"ready", "stopped"} and file.made is not None:
         about.append(states["meaning"].format(n=file.made[0], total=file.made[1]))
+    about.append(_unread_in(file.unread, lang))
     mark = " ({})" if lang == "en" else "（{}）"
     return harmless(name) + mark.format((", " if lang == "en" else "，").join(part for part in about if part))
+
+
+def _unread_in(unread: UnreadParts, lang: Lang) -> str:
+    """Which files within a file were not read; "" where all were."""
+    first = unread.names[:_UNREAD_NAMED]
+    rest = unread.more + len(unread.names) - len(first)
+    files = [harmless(" ".join(one.split())) for one in first] + ([_LISTS[lang][2].format(n=rest)] if rest else [])
+    return _STATES[lang]["unread"].format(files=("; " if lang == "en" else "；").join(files)) if files else ""
 
 
 def _size(file: Attached, lang: Lang) -> list[str]:

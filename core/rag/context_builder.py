@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from core.rag.document import strokes
+from core.rag.not_read import of_text
 from core.rag.prose import count_tokens
 from core.rag.scope import passages_in
 
@@ -68,19 +69,20 @@ class ContextBuilder:
         Raises:
             StorageError: The library cannot be read.
         """
-        return passages_in(part, self._shelf.whole(documents))
+        return of_text(passages_in(part, self._shelf.whole(documents)))
 
-    def whole(self, documents: Collection[str], part: Part | None = None) -> list[Passage]:
+    def whole(self, documents: Collection[str], part: Part | None = None, *, unread: bool = False) -> list[Passage]:
         """All passages of the documents there are so far, or of a part of them, neighbours on a page merged.
 
         Args:
             documents: Ids.
             part: What is meant of them; all by default.
+            unread: Whether to give as well what stands in place of files within them that were not read.
 
         Raises:
             StorageError: The library cannot be read.
         """
-        passages = self._shelf.whole(documents)
+        passages = self._shelf.whole(documents) if unread else of_text(self._shelf.whole(documents))
         wanted = passages if part is None else passages_in(part, passages)
         return [_as_one(run, run[0].passage) for run in _runs(self._placed(wanted))]
 
@@ -111,7 +113,9 @@ class ContextBuilder:
             return None
         if any(one.status == "reading" for one in self._shelf.documents() if one.id in wanted):
             return None
-        passages = self._shelf.whole(wanted)
+        passages = of_text(self._shelf.whole(wanted))
+        if not passages:
+            return None
         joined = [_as_one(run, run[0].passage) for run in _runs(self._placed(passages))]
         return joined if sum(count_tokens(one.text) for one in joined) <= most_tokens else None
 

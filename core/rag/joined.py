@@ -190,9 +190,11 @@ class _JoinedContext(ContextBuilder):
         parts = self._lots.parts(documents)
         return self._lots.called(one for library, ids in parts for one in library.context.part(ids or (), part))
 
-    def whole(self, documents: Collection[str], part: Part | None = None) -> list[Passage]:
-        parts = self._lots.parts(documents)
-        return self._lots.called(one for library, ids in parts for one in library.context.whole(ids or (), part))
+    def whole(self, documents: Collection[str], part: Part | None = None, *, unread: bool = False) -> list[Passage]:
+        found: list[Passage] = []
+        for library, ids in self._lots.parts(documents):
+            found += library.context.whole(ids or (), part, unread=unread)
+        return self._lots.called(found)
 
     def letters(self, documents: Collection[str]) -> int:
         return sum(library.context.letters(ids or ()) for library, ids in self._lots.parts(documents))

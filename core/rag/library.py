@@ -40,6 +40,7 @@ from core.rag.given import (
     check_zoom,
 )
 from core.rag.ingest import Ingestor, Parts, open_index, restore_mark
+from core.rag.not_read import of_text
 from core.rag.originals import FileInfo, Originals
 from core.rag.pages import Pages, Pictures
 from core.rag.parsers.catalog import HEAD
@@ -197,8 +198,8 @@ class Library:
         Until then the document has the status "reading", and `remove` ends it. Bytes that are here already are not
         read again, and of two who add the same at once the second waits. What a process left that was killed while it
         read is replaced. A document that proves damaged is kept as far as it can be read, with the note
-        "document_damaged"; a letter or an archive in which files could not be read has "document_parts_unread", and
-        its text says which and why.
+        "document_damaged"; a letter or an archive in which files could not be read has "document_parts_unread":
+        where it is shown it says which and why, and no search finds that.
 
         Of an encrypted PDF or Office file (DOCX, XLSX, PPTX, DOC, XLS, PPT) a copy without encryption is kept as the
         original, readable by its owner only, like the passages in the library's file: its pages can be shown later
@@ -335,8 +336,11 @@ class Library:
         check_kind(retrieval_type)
         check_ids(documents)
         most = self._config.top_k if k is None else k
-        scored = self.retriever.scored(question, most, retrieval_type, documents)
-        found = self._shelf.passages(scored)
+        there = self._shelf.passages(self.retriever.scored(question, most, retrieval_type, documents))
+        found = of_text(there)
+        if len(found) < len(there):  # as many others in place of what is no text
+            more = self.retriever.scored(question, most + len(there) - len(found), retrieval_type, documents)
+            found = of_text(self._shelf.passages(more))[:most]
         return [passage for passage in found if passage.score >= self._config.score_threshold]
 
     def holding(self, text: str, k: int, *, documents: Collection[str] | None = None) -> list[Passage]:
@@ -357,7 +361,7 @@ class Library:
         check_question(text, "text")
         check_count(k)
         check_ids(documents)
-        return self._shelf.passages(self.retriever.holding(text, k, documents))
+        return of_text(self._shelf.passages(self.retriever.holding(text, k, documents)))
 
     def first_passages(self, k: int | None = None, *, documents: Collection[str] | None = None) -> list[Passage]:
         """The first passages of each of `documents`, `k` in all: what "summarise this" is answered from.
@@ -380,7 +384,7 @@ class Library:
                 shares[at] += 1
             left -= len(open_[:left])
         ids = [chunk_id for share, ids in zip(shares, each, strict=True) for chunk_id in ids[:share]]
-        return self._shelf.passages([(chunk_id, 0.0) for chunk_id in ids])
+        return of_text(self._shelf.passages([(chunk_id, 0.0) for chunk_id in ids]))
 
     def wait_for_vectors(self, seconds: float | None = None) -> bool:
         """Wait until search by meaning knows every chunk, `seconds` at most; whether it does.

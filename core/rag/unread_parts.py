@@ -1,22 +1,20 @@
-"""Which files within a document (an archive, a letter) could not be read: their places in its text say so."""
+"""Which files within a document (an archive, a letter) could not be read: what stands in their place says so."""
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from core.rag.citations import BETWEEN
-from core.rag.parsers.parts import NOT_READ, NOT_READ_BEYOND, REASONS
+from core.rag.not_read import beyond, is_not_read
 
 if TYPE_CHECKING:
+    from core.rag.document import Document
     from core.rag.library import Library
 
 PARTS_UNREAD: Final = "document_parts_unread"
 """The note of a document in which files could not be read."""
 _LONGEST: Final = 60  # letters of a name
-_SENTENCES: Final = frozenset(NOT_READ.format(*reason) for reason in REASONS.values())
-_BEYOND = re.compile(re.escape(NOT_READ_BEYOND).replace(r"\{rest\}", r"(\d+)").replace(r"\{most\}", r"\d+"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +38,19 @@ def unread_parts(library: Library, document_id: str) -> UnreadParts:
     """
     names: list[str] = []
     more = 0
-    for one in library.context.whole([document_id]):
-        text = one.text.strip()
-        if text in _SENTENCES and one.heading:
+    for one in library.context.whole([document_id], unread=True):
+        if rest := beyond(one.text):
+            more += rest
+        elif is_not_read(one.text) and one.heading:
             names.append(_short(one.heading.replace(BETWEEN, "/")))
-        elif beyond := _BEYOND.fullmatch(text):
-            more += int(beyond[1])
     return UnreadParts(tuple(names), more)
+
+
+def chunks_of_text(library: Library, document: Document) -> int:
+    """How many chunks of a document are text of it. Blocks. Raises StorageError."""
+    if document.note != PARTS_UNREAD:
+        return document.chunks
+    return document.chunks - sum(is_not_read(one.text) for one in library.context.whole([document.id], unread=True))
 
 
 def _short(name: str) -> str:

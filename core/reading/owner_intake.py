@@ -6,10 +6,11 @@ import asyncio
 import logging
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from core.errors import NotFoundError, StorageError
 from core.rag.attached import Attached
+from core.rag.unread_parts import PARTS_UNREAD, UnreadParts
 from core.reading.attachments import kind_of, untaken
 from core.reading.intake import is_locked, take_out
 from core.reading.job import patience
@@ -454,7 +455,8 @@ class OwnerIntake:
             pages, total = progress.pages, progress.total
         else:
             pages, total = facts.get("pages") or 0, facts.get("total") or record.pages
-        return Attached(record.name, status, pages, total, record.library_id, self.preparing().get(record.id))
+        made, unread = self.preparing().get(record.id), _unread_in(record)
+        return Attached(record.name, status, pages, total, record.library_id, made, unread=unread)
 
     async def _restore(self, record: DocumentRecord) -> None:
         """Read a document again that the index has lost; it counts as being read until then."""
@@ -468,3 +470,13 @@ class OwnerIntake:
             return
         if again.status == "reading" and not self._intake.is_closing:
             await self._intake.begin(again, hold, epoch)
+
+
+def _unread_in(record: DocumentRecord) -> UnreadParts:
+    """The files within a document that were not read, as far as its row names them."""
+    error = record.error or {}
+    details: dict[str, Any] = error.get("details") or {}
+    names, more = details.get("files"), details.get("more")
+    if error.get("key") != PARTS_UNREAD or not isinstance(names, list):
+        return UnreadParts()
+    return UnreadParts(tuple(map(str, cast("list[Any]", names))), more if isinstance(more, int) else 0)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from core.errors import DocumentError, NotFoundError, StorageError
 from core.rag.attribution import words_of
 from core.rag.called import name_here
 from core.rag.citations import BETWEEN, claim_around, sentence_of, supporting_spans
 from core.rag.document import Passage
+from core.rag.not_read import is_not_read, told
 from core.rag.page_content import kind_of
 from core.rag.places import letters_of, proof_on_page
 from core.rag.row_numbers import read
@@ -81,7 +82,7 @@ def panel_of(library: Library, reply: ShownReply, place: Place, words: Words, kn
     is_whole = shown is not None and not (isinstance(shown, ShownPage) and shown.is_unread)
     if not is_whole and known.is_read and isinstance(shown, ShownPage):
         shown = replace(shown, is_unread=False)  # it will not come
-    listing = _listing(library, place, shown)
+    listing = _listing(library, place, shown, words)
     start = listing.start if listing and listing.chunks else None
     state = _state(library, place.document_id)
     nothing = "gone" if known.is_read else "unread"
@@ -89,8 +90,10 @@ def panel_of(library: Library, reply: ShownReply, place: Place, words: Words, kn
         nothing = "no_picture"
     opened, sound = _opened(library, reply, place), known.sound
     player = _player(sound, reply, place, opened, words) if sound is not None else ""
+    if isinstance(shown, ShownText):
+        shown = _in_its_language(shown, words)
     markup = evidence_html(
-        reply.passages,
+        _in_their_language(reply.passages, words),
         place.number,
         words,
         message_id=place.message_id,
@@ -114,6 +117,27 @@ def _as_called(reply: ShownReply, place: Place, known: Known) -> ShownReply:
     return replace(reply, passages=passages)
 
 
+def _in_their_language(passages: Sequence[Mapping[str, Any]], words: Words) -> list[Mapping[str, Any]]:
+    """The passages, where one says that a file was not read in the language of the page."""
+    return [
+        {**one, "text": told(text, words.spoken)} if is_not_read(text := str(one.get("text") or "")) else one
+        for one in passages
+    ]
+
+
+def _in_its_language(shown: ShownText, words: Words) -> ShownText:
+    """The same of a page with what is marked on it."""
+    blocks = tuple(
+        replace(one, text=told(one.text, words.spoken)) if is_not_read(one.text) else one
+        for one in shown.content.blocks
+    )
+    found = tuple(
+        replace(one, text=told(one.text, words.spoken), cited=()) if is_not_read(one.text) else one
+        for one in shown.found
+    )
+    return replace(shown, content=replace(shown.content, blocks=blocks), found=found)
+
+
 def _is_of_files(place: Place) -> bool:
     return place.message_id.startswith(f"{INSIDE}.")
 
@@ -132,7 +156,9 @@ def _shown(
     opened = _opened(library, reply, place)
     has_mark = opened is not None and place.number is not None and not _is_doubted(reply, place)
     said = sentence_of(reply.text, place.number or 0, place.occurrence) if has_mark else ""
-    cited_in_text = tuple(supporting_spans(said, opened.text)) if opened and said else ()
+    cited_in_text = (
+        tuple(supporting_spans(said, opened.text)) if opened and said and not is_not_read(opened.text) else ()
+    )
     try:
         document = library.document(place.document_id)
         document = replace(document, name=_name(document, reply, place, known))
@@ -184,9 +210,12 @@ def _why(reply: ShownReply, place: Place, words: Words) -> str:
 
 
 def files_in(library: Library, document_id: str) -> list[Passage]:
-    """How each file within a document begins, under its own name: files are its outermost headings."""
+    """How each file within a document begins, or why it was not read, under its own name.
+
+    Files are its outermost headings.
+    """
     first: dict[str, Passage] = {}
-    for one in library.context.whole([document_id]):
+    for one in library.context.whole([document_id], unread=True):
         if one.heading:
             first.setdefault(one.heading.split(BETWEEN)[0], one)
     return [replace(one, document=name) for name, one in first.items()]
@@ -286,7 +315,7 @@ def first_of(library: Library, place: Place) -> int:
     return max(0, library.pages.position(place.document_id, page=place.page) - 2)
 
 
-def _listing(library: Library, place: Place, shown: Shown | None) -> Listing | None:
+def _listing(library: Library, place: Place, shown: Shown | None, words: Words) -> Listing | None:
     if shown is None:
         return None
     try:
@@ -295,7 +324,7 @@ def _listing(library: Library, place: Place, shown: Shown | None) -> Listing | N
             return Listing(place.document_id, total)
         start = min(place.listing, max(0, total - 1))
         chunks = library.pages.chunks(place.document_id, start, _STEP)
-        chunks = [replace(one, document=shown.document) for one in chunks]
+        chunks = [replace(one, document=shown.document, text=told(one.text, words.spoken)) for one in chunks]
     except _NOWHERE:
         return None
     return Listing(place.document_id, total, start, chunks, _STEP, place.page, place.chunk)

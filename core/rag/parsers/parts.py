@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from core.errors import DocumentError, LockedDocumentError, MissingExtraError, UnsupportedFormatError
 from core.messages.invisible import plain_line
 from core.rag.document import About, Block, PageShape
+from core.rag.not_read import NOT_READ, NOT_READ_BEYOND, REASONS
 from core.rag.parsers.base import Found, ParseOptions, Part, Scanned
 from core.rag.parsers.catalog import HEAD, PARSER_REGISTRY, parser_for
 
@@ -22,20 +23,6 @@ MOST_BYTES = 50 * 1024 * 1024
 """Of one of them."""
 _DEEPEST = 2  # a letter in an archive in an archive is read, what is attached to it is not
 _LONGEST_NAME = 200
-# In both languages, since it stands in the document, and documents are read in either.
-NOT_READ = "Not read: {}. 未读取：{}。"
-"""What stands in place of a file that was not read."""
-NOT_READ_BEYOND = "Not read: {rest} more files, beyond the first {most}. 未读取：其余 {rest} 个文件。"
-REASONS = {
-    "locked": ("it is protected by a password", "有密码保护"),
-    "unsupported": ("files of this kind are not read", "不支持这种格式"),
-    "large": ("it is too large", "文件太大"),
-    "deep": ("it stands too deep within other files", "嵌套太深"),
-    "empty": ("it is empty", "文件是空的"),
-    "broken": ("it is damaged", "文件已损坏"),
-    "words": ("its words cannot be recognised here", "此处无法识别其中的文字"),
-}
-"""Why a file was not read."""
 
 
 @dataclass(frozen=True, slots=True)

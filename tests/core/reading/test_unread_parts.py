@@ -10,7 +10,12 @@ from pathlib import Path
 import pytest
 
 from core.engine import Engine
+from core.languages import Lang
+from core.rag.attached import in_library, listed
+from core.rag.coverage import covered
+from core.rag.not_read import told
 from core.rag.parsers import parts
+from core.rag.unread_parts import chunks_of_text
 from core.settings import Settings
 from core.storage.base import DocumentRecord
 from core.testing.scripted_model import ScriptedModel
@@ -86,6 +91,56 @@ async def test_an_archive_of_which_all_was_read_says_nothing_and_what_a_file_say
     told = parts.NOT_READ.format(*parts.REASONS["broken"])
     record = await read(engine, archive({"sly.md": f"I was not there. {told} Or so.".encode(), "x.bin": NOISE}))
     assert said(record, "en").startswith("Not read of post.zip: x.bin.")
+
+
+async def test_that_a_file_was_not_read_is_no_passage_of_its_archive(engine: Engine) -> None:
+    record = await read(engine, archive({"notes.md": NOTES, "x.bin": NOISE, "empty.txt": b""}))
+    library_id = str(record.library_id)
+    async with engine.workspaces.open("alice") as workspace:
+        library = await workspace.index()
+        for question in (
+            "Not read: files of this kind are not read.",
+            "未读取：不支持这种格式",
+            "What opens the vault?",
+        ):
+            found = [*library.find(question, 1), *library.holding(question, 5), *library.first_passages(5)]
+            assert {one.heading for one in found} <= {"notes.md > The vault"}, question
+        assert library.find("which files are not read in the vault", 1), "another one comes in its place"
+        whole, full = library.context.whole([library_id]), library.context.full_text([library_id], 1000)
+        assert [one.text for one in whole] == [one.text for one in full or ()] == ["The vault opens with heliotrope."]
+        assert len(library.context.whole([library_id], unread=True)) == 3
+        (document,) = library.documents()
+        coverage = covered(whole, whole, [document])
+        assert coverage.counts() == {"passage": (1, 1, 0)}
+        assert chunks_of_text(library, document) == 1
+
+
+@pytest.mark.parametrize(
+    ("lang", "said"),
+    [
+        ("en", "post.zip (ZIP, read, not read of what is in it: a.bin; b.bin; c.bin; d.bin; e.bin; and 2 more)"),
+        ("zh", "post.zip（ZIP，已读，其中未读取：a.bin；b.bin；c.bin；d.bin；e.bin；另有 2 个）"),
+    ],
+)
+async def test_a_model_is_told_once_and_in_its_readers_language_which_files_were_not_read(
+    engine: Engine, lang: Lang, said: str
+) -> None:
+    record = await read(engine, archive({"notes.md": NOTES, **{f"{letter}.bin": NOISE for letter in "abcdefg"}}))
+    files = await world_of(engine, "alice").intake.attached(str(record.conversation_id))
+    assert listed(files, lang).count(said) == 1
+    async with engine.workspaces.open("alice") as workspace:
+        assert said in listed(in_library(await workspace.index(), [str(record.library_id)]), lang)
+
+
+def test_what_stands_in_its_place_is_shown_in_one_language() -> None:
+    for reason in parts.REASONS.values():
+        kept = parts.NOT_READ.format(*reason)
+        assert told(kept, "en") == f"Not read: {reason[0]}."
+        assert told(kept, "zh") == f"未读取：{reason[1]}。"
+    kept = parts.NOT_READ_BEYOND.format(rest=17, most=200)
+    assert told(kept, "en") == "Not read: 17 more files, beyond the first 200."
+    assert told(kept, "zh") == "未读取：前 200 个以外的 17 个文件。"
+    assert told("Not read: the letter.", "zh") == "Not read: the letter."
 
 
 async def test_an_archive_whose_first_file_is_a_pdf_is_an_archive(engine: Engine) -> None:

@@ -384,7 +384,12 @@ async def test_what_is_in_an_archive_is_listed_by_a_click_on_its_card_and_each_f
     assert panel.css(".p-sought")[0].text() == "What was read of the files in papers.zip: 3"
     listed = panel.css(".p-quotes")[0].text()
     assert all(name in listed for name in ("policy.txt", "letters/frog.txt", "tool.exe"))
-    assert "files of this kind are not read" in listed
+    assert "Not read: files of this kind are not read." in listed
+    house.view.words = Words("zh")
+    listed = (await house.does(do="cite", message=f"inside.{record.library_id}", n=2)).css(".p-quotes")[0].text()
+    assert "未读取：不支持这种格式。" in listed
+    assert "Not read" not in listed
+    house.view.words = Words("en")
     second = await house.does(do="cite", message=f"inside.{record.library_id}", n=2)
     assert [one.css(".p-where")[0].text() for one in second.css(".p-quotes .p-here")] == ["policy.txt"]
     assert second.css(".p-file")[0].text() == "papers.zip"
