@@ -28,6 +28,7 @@ from core.storage.base import DocumentRecord
 from core.storage.documents import DocumentStore
 from core.testing.script import Reply
 from core.testing.scripted_model import ScriptedModel
+from core.workspace.conversation import Conversation
 from tests.core.rag.parsers.test_xfa import DATA, TEMPLATE, pdf
 from tests.core.reading.held_reading import Gate, index_of, long_pdf
 from tests.core.talks import libraries_of
@@ -476,15 +477,14 @@ async def test_what_was_searched_for_again_is_looked_at_without_another_search(
     house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await house.asks(policy_pdf(tmp_path))
-    library = await index_of(house.engine, house.view.owner)
     searched: list[str] = []
-    find = library.afind
+    find = Conversation.find
 
-    async def counted(question: str, **asked: Any) -> Any:
-        searched.append(question)
-        return await find(question, **asked)
+    async def counted(conversation: Conversation, sentence: str) -> Any:
+        searched.append(sentence)
+        return await find(conversation, sentence)
 
-    monkeypatch.setattr(library, "afind", counted)
+    monkeypatch.setattr(Conversation, "find", counted)
     monkeypatch.setattr("webui.handlers.evidence.claimed_sentences", lambda reply: [WATER, FIRE])
     panel = await house.does(do="cite", message=f"{house.reply}.0", n=1)
     await house.does(do="page", document=panel_document(panel), n=1)
