@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from core.agents.title_phrases import ASKS_ZH, DOCUMENT_ZH, SCRIPT, WORD, phrases, tongue_of
+from core.agents.title_phrases import ASKS_ZH, DOCUMENT_ZH, LONGEST_PHRASE, SCRIPT, WORD, phrases, tongue_of
 from core.llm.calling.neutral import neutral
 from core.messages.message import ASSISTANT, USER, Message
 
@@ -114,7 +114,7 @@ class Naming:
 
     def title(self, line: str) -> str:
         """A line as one of the titles; empty where it is none."""
-        wanted = " ".join(line.casefold().split())
+        wanted = " ".join(line[: 2 * LONGEST_PHRASE].casefold().split())  # what is longer is none
         return _begun_large(next((one for one in self.titles if one.casefold() == wanted), ""))
 
 
