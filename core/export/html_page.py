@@ -41,6 +41,7 @@ MORE: Final[Mapping[Lang, Mapping[str, str]]] = {
         "no_slide": "The slide itself is not here.",
         "no_sheet": "The sheet itself is not here.",
         "list": "{n} conversations",
+        "shared": "Shared from Parlour, {when} UTC.",
     },
     "zh": {
         "evidence": "依据",
@@ -51,9 +52,11 @@ MORE: Final[Mapping[Lang, Mapping[str, str]]] = {
         "no_slide": "此处没有这张幻灯片的图像。",
         "no_sheet": "此处没有这个工作表的图像。",
         "list": "{n} 个对话",
+        "shared": "由 Parlour 分享，{when}（UTC）。",
     },
 }
-_WHEN: Final = "%Y-%m-%d %H:%M"
+WHEN: Final = "%Y-%m-%d %H:%M"
+"""How a page writes a moment, which is in UTC."""
 _STATES: Final = {"done": "", "failed": "bad", "refused": "bad"}
 _PICTURES: Final = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 _SPACED_MARK: Final = re.compile(f" ?{MARK.pattern}")
@@ -105,12 +108,8 @@ class HtmlWriter:
 
     def head(self, head: ExportHead, others: int = 0) -> str:
         """What stands before the turns; `others` turns are out of sight."""
-        words = self._words
-        said = words["exported"].format(when=head.exported_at.strftime(_WHEN))
-        if others:
-            said += words["apart"] + words["other" if others == 1 else "others"].format(n=others)
-        title = _plain(head.conversation.title) or words["untitled"]
-        return page_head(title, said, self._lang, printed=self._printed, images=self._images)
+        title = _plain(head.conversation.title) or self._words["untitled"]
+        return page_head(title, self._origin(head, others), self._lang, printed=self._printed, images=self._images)
 
     def turns(self, turns: Iterable[ExportedTurn]) -> str:
         """Some turns, one after the other."""
@@ -119,6 +118,14 @@ class HtmlWriter:
     def foot(self) -> str:
         """The end, after the evidence."""
         return f"<footer>{_text(self._words['made'])}</footer>\n</body>\n</html>\n"
+
+    def _origin(self, head: ExportHead, others: int) -> str:
+        """Where the page comes from, and what is not on it."""
+        words = self._words
+        said = words["exported"].format(when=head.exported_at.strftime(WHEN))
+        if others:
+            said += words["apart"] + words["other" if others == 1 else "others"].format(n=others)
+        return said
 
     def _turn(self, turn: ExportedTurn) -> str:
         self._turns += 1

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 from core.errors import ParlourError, StorageError
 from core.export.bundle import MANIFEST, line, manifest, page_entry
 from core.export.cited_results import only_cited, shows_documents
-from core.export.html_page import HtmlWriter
+from core.export.html_page import WHEN, HtmlWriter
 from core.export.shared_turns import SharedTurns
 from core.export.zip_stream import ZipStream
 from core.storage.base import new_id
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from core.export.cited_pages import PageKey, PagePicture
     from core.export.exporting import Exporting
-    from core.export.schema import ExportedTurn
+    from core.export.schema import ExportedTurn, ExportHead
     from core.languages import Lang
 
 LARGEST: Final = 50 * 1024 * 1024
@@ -126,6 +126,11 @@ class _Making(HtmlWriter):
         self._shown += listed
         self.rated = self.rated or any(one.rating is not None for one in listed)
         return super().turns(listed)
+
+    def _origin(self, head: ExportHead, others: int) -> str:
+        """That it is shared, and when. What else its owner has is told to nobody else: `others` are not counted."""
+        del others
+        return self._words["shared"].format(when=head.exported_at.strftime(WHEN))
 
     def place(self, key: PageKey, picture: PagePicture) -> str:
         """Keep the picture of a page; returns its address."""

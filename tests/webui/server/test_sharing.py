@@ -43,6 +43,20 @@ async def test_who_has_the_link_reads_what_was_in_sight_when_it_was_made(here: S
     assert len(made["path"]) > 40
 
 
+@pytest.mark.parametrize(("lang", "says"), [("en", "Shared from Parlour, 20"), ("zh", "由 Parlour 分享，20")])
+async def test_who_has_the_link_hears_nothing_of_other_versions_and_of_exports(
+    here: Sharing, lang: str, says: str
+) -> None:
+    view = await here.talk()
+    thread = await here.engine.stores.of(here.owner).conversations.thread(view.conversation_id)
+    await here.act(view, do="regenerate", id=thread[-1].id)
+    await here.over(view)
+    asked = {"params": {"id": view.conversation_id}, "headers": {"accept-language": lang}}
+    page = (await here.client.get("/shares/preview", **asked)).text
+    assert says in page
+    assert not re.search("export|version|JSON|导出|版本", page.partition("<body")[2], re.IGNORECASE)
+
+
 async def test_the_page_runs_nothing_is_no_document_of_the_site_and_is_not_to_be_listed(here: Sharing) -> None:
     view = await here.talk()
     await here.say(view, HOSTILE)
