@@ -13,7 +13,7 @@ SENTENCES: Final[Mapping[str, tuple[str, str]]] = {
     "import_no_file": ("There is no file {file}.", ""),
     "import_folder": ("{file} is a folder.", "Name a file in it."),
     "import_unknown": (
-        "{file} is no export that Parlour can read.",
+        "Parlour cannot read {file} as an export.",
         "It reads its own bundles (no JSON) and exports of ChatGPT, Claude, Open WebUI and LibreChat. Nothing came in.",
     ),
     "import_stopped": ("{file} was called off.", "Nothing of it was taken in."),

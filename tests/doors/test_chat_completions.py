@@ -310,6 +310,10 @@ def test_a_key_does_no_more_than_it_is_for(house: House) -> None:
             client.chat.completions.create(model="installed", messages=HELLO)
         with pytest.raises(openai.PermissionDeniedError):
             client.files.list()
+    with OpenAI(base_url=house.base_url, api_key=house.key("chats", scopes=["chat"]), max_retries=0) as client:
+        assert {one.model_dump().get("kind") for one in client.models.list()} == {"assistant", "model"}
+        with pytest.raises(openai.NotFoundError):
+            client.models.retrieve("use")
     spent = house.key("spent", budget=0.01)
     with OpenAI(base_url=house.base_url, api_key=spent, max_retries=0) as client:
         owner = house.engine.stores.of(OWNER)

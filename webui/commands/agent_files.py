@@ -80,7 +80,7 @@ def serve(arguments: Sequence[str]) -> int:
     parser = Parser(
         prog="parlour serve",
         description="Open the page with agents of your own; with --openai, --mcp or --a2a, one agent for other "
-        "programs, which show the token that is told (or PARLOUR_TOKEN).",
+        "programs, which send the token that is printed at the start (or PARLOUR_TOKEN).",
         allow_abbrev=False,
     )
     parser.add_argument("file", nargs="+", help="YAML, TOML or JSON; with several, the page has a chooser and @mention")

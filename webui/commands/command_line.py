@@ -6,6 +6,7 @@ import argparse
 import re
 import sys
 from contextlib import nullcontext
+from difflib import get_close_matches
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn
@@ -30,9 +31,9 @@ _PLAINER: Final = (
     (re.compile(r"^(\S+): expected one argument$"), r"\1 needs a value behind it"),
     (re.compile(r"^(\S+): expected at least one argument$"), r"\1 needs a value behind it"),
     (re.compile(r"^the following arguments are required: "), "these are missing: "),
-    (re.compile(r"^unrecognized arguments: (.*)$"), r"it takes no \1"),
 )
 """What argparse says, and the same in plain words."""
+_UNKNOWN: Final = "unrecognized arguments: "
 
 
 class Parser(argparse.ArgumentParser):
@@ -43,7 +44,14 @@ class Parser(argparse.ArgumentParser):
         message = message.removeprefix("argument ").replace(": must be", " must be")
         for said, better in _PLAINER:
             message = said.sub(better, message)
+        if message.startswith(_UNKNOWN):
+            message = self._unknown(message.removeprefix(_UNKNOWN))
         self.exit(2, f"parlour: {message}; see `{self.prog} --help`.\n")
+
+    def _unknown(self, given: str) -> str:
+        option = given.partition(" ")[0].partition("=")[0]
+        near = get_close_matches(option, self._option_string_actions, 1) if option.startswith("-") else []
+        return f"there is no {option}, perhaps {near[0]} is meant" if near else f"it takes no {given}"
 
 
 def add_language(parser: argparse.ArgumentParser) -> None:

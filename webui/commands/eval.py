@@ -98,8 +98,8 @@ def _parser() -> Parser:
     who.add_argument(
         "--built-in",
         metavar="NAME,…",
-        help="models of `parlour models` that are asked one after another; told is the smallest of them that passes in "
-        "each language",
+        help="models of `parlour models` that are asked one after another; the report names the smallest that passes "
+        "in each language",
     )
     parser.add_argument(
         "--judge", type=Path, help="a file of an agent whose model judges (the suite's, or the agent's)"
@@ -127,8 +127,8 @@ def _parser() -> Parser:
         "--against",
         type=Path,
         metavar="FILE",
-        help="another agent's file: told is how --agent differs from it, with a 95 %% interval; exit code 1 where "
-        "it is surely worse",
+        help="another agent's file: the report says how --agent differs from it, with a 95 %% interval; exit code 1 "
+        "where it is surely worse",
     )
     parser.add_argument("--junit", type=Path, metavar="FILE", help="also write what came of it as JUnit's XML")
     parser.add_argument("--json", action="store_true", help="also print all that came of it as JSON")

@@ -63,7 +63,7 @@ def _parser() -> Parser:
     parser = Parser(
         prog="parlour traces",
         description="What was done for replies: agents, model calls with their tokens, tools with their arguments, as "
-        "a tree beside a line of time. PARLOUR_TRACES=file:traces.jsonl has them written.",
+        "a tree beside a timeline. PARLOUR_TRACES=file:traces.jsonl has them written.",
         allow_abbrev=False,
     )
     parser.add_argument("id", nargs="?", help="the beginning of a trace's id, or a run's id; left out, a list")

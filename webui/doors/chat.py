@@ -58,14 +58,14 @@ async def models(request: Request, door: Door) -> Response:
     """What can be named as a model."""
     del request
     found = [_model(one) for one in await door.models()]
-    found += [_embedder(name) for name in await asyncio.to_thread(embedding_models) if door.key.may_use(name)]
+    found += [_embedder(name) for name in await _embedders(door)]
     return JsonAnswer({"object": "list", "data": found})
 
 
 async def model(request: Request, door: Door) -> Response:
     """One of them."""
     wanted = request.path_params["model"]
-    if wanted in await asyncio.to_thread(embedding_models) and door.key.may_use(wanted):
+    if wanted in await _embedders(door):
         return JsonAnswer(_embedder(wanted))
     return JsonAnswer(_model(await door.find(wanted)))
 
@@ -124,6 +124,13 @@ async def until_left(request: Request, work: Awaitable[None]) -> None:
     finally:
         working.cancel()
         leaving.cancel()
+
+
+async def _embedders(door: Door) -> list[str]:
+    """The embedding models that a key may use; none where it is not for that."""
+    if "embeddings" not in door.key.scopes:
+        return []
+    return [name for name in await asyncio.to_thread(embedding_models) if door.key.may_use(name)]
 
 
 def _model(offered: Offered) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What was done for a reply, as a tree beside a line of time: models, tools, and agents with what they did."""
+"""What was done for a reply, as a tree beside a timeline: models, tools, and agents with what they did."""
 
 from __future__ import annotations
 

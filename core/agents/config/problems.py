@@ -46,7 +46,7 @@ SENTENCES: Final[Mapping[str, str]] = {
     "config_document_unread": "The field {field} names a document that is empty, locked or of no kind that is read: "
     "{file}.",
     "config_empty": "The file is empty.",
-    "config_kind": "The file is none that is read: it must end in .yaml, .yml, .toml or .json.",
+    "config_kind": "The file cannot be read as an agent: its name must end in .yaml, .yml, .toml or .json.",
     "config_unreadable": "The file cannot be read: {why}.",
     "config_unreadable_line": "The file cannot be read in line {line}: {why}.",
     "config_no_type": "The field {field} names no kind of agent: {name}.",

@@ -38,6 +38,8 @@ LINES = {
     "ingest '' --library L": "SOURCE must be a file, a folder, a pattern or s3://bucket/prefix, not ''",
     "models foo": "act must be one of 'list', 'get', 'remove', not 'foo'",
     "schema suite extra": "it takes no extra",
+    "--prot 5": "there is no --prot, perhaps --port is meant",
+    "--nonsense": "it takes no --nonsense",
 }
 
 

@@ -43,7 +43,7 @@ def test_a_conversation_is_exported_from_its_menu_with_the_keyboard_alone(show: 
         "HTML, to read anywhere",
         "PDF, to print",
         "Markdown, to read",
-        "JSON, all of it",
+        "JSON, with everything",
     ]
     expect(page.get_by_role("menuitem")).to_have_text(forms)
     expect(page.get_by_role("menuitem", name=forms[0])).to_be_focused()
