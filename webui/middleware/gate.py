@@ -11,9 +11,11 @@ import json
 import logging
 import time
 from collections import Counter, OrderedDict
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import parse_qs
+
+from starlette.exceptions import HTTPException
 
 from core.mcp.app_addresses import AUTHORIZE, OPEN_PATHS
 from webui.middleware.answers import read_body, refuse, replayed
@@ -202,7 +204,7 @@ class GateMiddleware:
             await self._with_body(route, owner, scope, receive, send)
         elif (session := _listens_to(route, scope)) is not None:
             with self._sessions.followed(session, owner) as known:
-                await (self.app(scope, receive, send) if known else refuse(scope, send, 403, _NOT_YOURS))
+                await (self._heard(scope, receive, send) if known else refuse(scope, send, 403, _NOT_YOURS))
         elif self._may(route, owner):
             await self.app(scope, receive, send)
         else:
@@ -212,6 +214,18 @@ class GateMiddleware:
         if route.startswith("file="):
             return self._uploads.owns(owner, route.removeprefix("file="))
         return route in _OPEN
+
+    async def _heard(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve the stream of a session; of one in which nothing is pending any more, it ends.
+
+        Gradio says so in the stream, and raises what is a refusal where nothing was sent yet.
+        """
+        try:
+            await self.app(scope, receive, send)
+        except RuntimeError as error:
+            if not isinstance(error.__cause__, HTTPException) or error.__cause__.status_code != 404:
+                raise
+            await _nothing_more(send)
 
     async def _with_body(self, route: str, owner: str, scope: Scope, receive: Receive, send: Send) -> None:
         """Routes that name a session in their body: it is read, checked, and played again."""
@@ -253,6 +267,11 @@ class GateMiddleware:
             await send(message)
 
         return note
+
+
+async def _nothing_more(send: Send) -> None:
+    with suppress(Exception):  # who listened has left
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
 def _is_public(route: str) -> bool:

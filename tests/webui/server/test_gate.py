@@ -10,8 +10,11 @@ from types import SimpleNamespace
 
 import httpx
 import pytest
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from webui.auth import Hosts, Owners
@@ -365,6 +368,34 @@ async def test_a_page_that_only_listens_counts_as_open(owners, uploads):
         assert gone == ["s0", "s1"]
         may.set()
         assert (await listens).status_code == 200
+
+
+@pytest.mark.parametrize("status", [404, 500])
+async def test_a_stream_of_a_session_in_which_nothing_is_pending_any_more_ends_and_other_faults_are_told(
+    status: int, owners: Owners, uploads: Uploads
+) -> None:
+    async def said() -> AsyncIterator[str]:
+        yield "data: gone\n\n"
+        raise HTTPException(status)  # as Gradio does
+
+    gradio = Starlette(
+        routes=[
+            Route("/gradio_api/queue/join", lambda _: JSONResponse({"event_id": "e"}), methods=["POST"]),
+            Route("/gradio_api/queue/data", lambda _: StreamingResponse(said())),
+        ]
+    )
+    app = OwnerMiddleware(GateMiddleware(gradio, uploads), owners, Hosts("127.0.0.1", any_address=False))
+    cookie = owners.cookie("b-alice", https=False).partition(";")[0]
+    async with httpx.AsyncClient(
+        transport=httpx.ASGITransport(app), base_url=BASE, headers={"cookie": cookie}
+    ) as alice:
+        await join(alice, "s")
+        listening = alice.get("/gradio_api/queue/data?session_hash=s")
+        if status == 404:
+            assert (await listening).text == "data: gone\n\n"
+        else:
+            with pytest.raises(RuntimeError, match="response already started"):
+                await listening
 
 
 async def test_a_function_that_the_page_does_not_have_is_not_asked_of_gradio(uploads, owners):
