@@ -1,11 +1,12 @@
-// To a message that was looked for, its words marked for a moment; and from words to a new conversation.
+// To a message that was looked for, its words marked for a while; and from words to a new conversation.
 import { attached } from './attaching.js';
 import { put } from './bus.js';
 import { openConversation } from './places.js';
 import { bring } from './scroll.js';
 import { onChange, status, touched } from './state.js';
 
-const SEEN = 2000;    // milliseconds in which the words stay marked
+const SEEN = 2000;    // milliseconds in which the message stays marked
+const READ = 20000;   // and its words: in a long message they are looked for first
 const LATE = 2500;    // and after which a message without a line of its own is looked for by its words
 const PATIENCE = 8000;
 
@@ -13,6 +14,7 @@ let wanted = null;    // { conversation, message, words, since }
 let asked = null;     // { text, from, until }: what a new conversation begins with
 let draft = null;     // { text, until }: what stood in the composer before
 let marked = 0;
+let told = 0;
 
 const area = () => document.querySelector('#composer textarea');
 const log = () => document.querySelector('#chat [role="log"]');
@@ -56,9 +58,12 @@ function ranges(element, words) {
 
 function mark(row, found) {
   clearTimeout(marked);
+  clearTimeout(told);
+  document.querySelector('#chat .p-sought')?.classList.remove('p-sought');
   if (window.Highlight && CSS.highlights) CSS.highlights.set('p-sought', new Highlight(...found));
   row.classList.add('p-sought');
-  marked = setTimeout(() => { CSS.highlights?.delete('p-sought'); row.classList.remove('p-sought'); }, SEEN);
+  marked = setTimeout(() => row.classList.remove('p-sought'), SEEN);
+  told = setTimeout(() => CSS.highlights?.delete('p-sought'), READ);
 }
 
 function land() {

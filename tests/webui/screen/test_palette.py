@@ -177,7 +177,8 @@ def test_arrows_home_and_end_go_through_all_rows_and_enter_opens_the_message(sho
     assert stage.asked == [{"do": "open", "id": "conv", "message": "r-1"}]
     assert page.evaluate("CSS.highlights.get('p-sought')?.size") >= 1
     expect(page.locator("#chat .p-do[href='#do-copy-r-1']")).to_be_in_viewport()
-    until(lambda: not page.evaluate("CSS.highlights.has('p-sought')"))
+    expect(page.locator("#chat .message-row.p-sought")).to_have_count(0)
+    assert page.evaluate("CSS.highlights.has('p-sought')")  # the words are looked for longer
 
 
 def test_the_second_line_of_a_conversation_opens_at_its_own_message(show: Show, stage: Stage) -> None:
