@@ -21,14 +21,15 @@ from weakref import WeakKeyDictionary
 from core.bridge.cancellation import result_for_all
 from core.bridge.pool import BoundedDict
 from core.errors import NotFoundError, ParlourError
-from core.models.model_name import INSTALLED, ModelName
+from core.models.model_name import INSTALLED, MODEL, ModelName
 from core.readiness import Readiness
 from core.runs.beside import proposed
 from core.storage.base import History
 from core.storage.preferences import FORMATTED
 from core.workspace.comparing import Comparison, second_model
-from core.workspace.steering import MODEL, SECOND_MODEL
+from core.workspace.steering import SECOND_MODEL
 from webui.panels.catalog import PANELS, Scene
+from webui.panels.chosen import chosen_before
 from webui.panels.history import history_html, states_of
 from webui.panels.toolbar import Switched, switched
 from webui.panels.top import speakers
@@ -360,6 +361,7 @@ class Frames:
             switched=shown.switched,
             demo=view.demo,
             role=workspace.role or "",
+            chosen=chosen_before(view),
         )
         return Frame(chat, {panel.name: panel.draw(scene) for panel in PANELS})
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 import time
 from collections import OrderedDict
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import parse_qs, urlsplit
 
@@ -31,6 +33,7 @@ INSPECT = "inspect"
 _BEFORE = 4  # turns before one that is turned to
 _AGE = 12 * 3600.0
 _MOST = 5_000
+_token = partial(secrets.token_urlsafe, 9)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +139,7 @@ class View:
         model: Which model will answer a new conversation; `None` for the owner's usual one.
         draft: What a new conversation will be steered by: its settings, before it is there.
         folder: The folder that a new conversation begins in; "" for none.
+        begun: Names what is chosen for a new conversation, which the page keeps: another one where nothing is any more.
         forgotten: The persona that was deleted last, while that can be taken back.
         side: What stands in the evidence's place: `steering`, `folder:<id>`, or "" for the evidence itself.
         opened: Whether the page was loaded here: else, at another Parlour or before a restart.
@@ -167,6 +171,7 @@ class View:
     model: ModelName | None = None
     draft: dict[str, Any] = field(default_factory=dict[str, Any])
     folder: str = ""
+    begun: str = field(default_factory=_token)
     forgotten: Persona | None = None
     side: str = ""
     opened: bool = False
@@ -202,6 +207,7 @@ class View:
         self.demo, self.wanted_demo = None, ""
         self.window, self.anchor = WINDOW, None
         self.stopping, self.libraries, self.model, self.draft, self.folder = False, (), None, {}, ""
+        self.begun = _token()
         side = self.side
         self.close_evidence()
         self.side = side  # it is drawn anew, of this conversation

@@ -252,6 +252,9 @@ export function showFilesOf(id) {
   hand(back);
 }
 
+// Whether the draft of a conversation has files.
+export const hasFiles = (id) => Boolean(aside.get(id)?.length) || [...names, ...coming].some((one) => one.at === id);
+
 // The draft in sight, with its files, is that of this conversation.
 export function filesBelongTo(id) {
   for (const one of [...names, ...coming]) if (one.at === at) one.at = id;

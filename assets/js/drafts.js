@@ -1,14 +1,19 @@
 // One draft for each conversation, and one for a new one: its text and its files stay where they were written, and stand
-// there again. The text outlives a reload as well.
-import { filesBelongTo, showFilesOf } from './attaching.js';
-import { put } from './bus.js';
+// there again. The text outlives a reload as well. To the draft of a new one belongs what is chosen for it, such as that it
+// is temporary: the server tells it, forgets it as its reader turns away, and is told it again with the draft.
+import { filesBelongTo, hasFiles, showFilesOf } from './attaching.js';
+import { ask, put } from './bus.js';
 import { isOnTheWay, onLeave } from './places.js';
 import { isLeaving, sentTo } from './sending.js';
 import { onChange, status } from './state.js';
 import { session } from './storage.js';
 
 const DRAFT = 'p-draft:';
+const CHOSEN = 'p-chosen';
+const PATIENCE = 5000;  // milliseconds until what was chosen is told once more
 let place = null;    // the conversation whose draft is in sight, '' a new one; `null` while none is known
+let told = { of: '', until: 0 };
+let gone = '';      // the name of what was chosen for the new conversation that is none any more, which a frame may still show
 let begins = false;  // whether the new conversation was begun, and will have a name
 
 const area = () => document.querySelector('#composer textarea');
@@ -17,6 +22,42 @@ const read = (id) => session.get(DRAFT + id) ?? '';
 function write(id, text) {
   if (text) session.set(DRAFT + id, text);
   else session.remove(DRAFT + id);
+}
+
+const chosen = () => JSON.parse(session.get(CHOSEN) ?? '{}');
+const isChosen = (what) => Object.keys(what).some((name) => name !== 'of');
+
+function forgetChosen() {
+  gone = JSON.parse(status()?.chosen ?? '{}').of ?? gone;
+  session.remove(CHOSEN);
+}
+
+// A new conversation was begun: the next one has no draft, and nothing is chosen for it.
+function forget() {
+  write('', '');
+  forgetChosen();
+}
+
+// What was chosen for a new conversation whose draft is there; without one, the next new one is as any other.
+function chosenAgain() {
+  const kept = chosen();
+  if (read('') || hasFiles('') || kept.change?.instructions && !begins) return isChosen(kept) ? { chosen: kept } : {};
+  forgetChosen();
+  return {};
+}
+
+// The tab of the server may be another one than before, which knows of nothing: it is told first, for what it says would
+// take the place of what is kept.
+function keepChosen() {
+  const now = status();
+  if (place !== '' || !now?.chosen) return;
+  const kept = chosen();
+  const { of } = JSON.parse(now.chosen);
+  if (of === gone) return;
+  if (of === kept.of || !isChosen(kept)) return session.set(CHOSEN, now.chosen);
+  if (told.of === kept.of && Date.now() < told.until) return;
+  told = { of: kept.of, until: Date.now() + PATIENCE };
+  ask({ do: 'chosen', chosen: kept });
 }
 
 // A page that is left before its draft came back must not take it away.
@@ -30,10 +71,11 @@ function settle() { if (place !== null && area()?.value === '' && read(place)) w
 export function firstDraft(id) {
   if (sentTo(id) && !read(id)) {
     write(id, read(''));
-    write('', '');
+    forget();
   }
   place = id;
   filesBelongTo(id);
+  keepChosen();  // before its text stands in the composer, and could be sent
   return read(id);
 }
 
@@ -42,18 +84,22 @@ export function noteSent() { begins = place === ''; }
 // What was sent and still stands there is no draft of any conversation.
 function goTo(id) {
   const field = area();
-  if (place === null || !field || id === place) return;
+  if (place === null || !field || id === place && id) return {};
   if (isLeaving()) {
     write(place, '');
+    if (place === '') forgetChosen();
     filesBelongTo(id);
   } else {
     keepDraft();
   }
+  const again = id === '' || place === '' ? chosenAgain() : {};
+  if (id === place) return again;
   place = id;
   begins = false;
   const text = read(id);
   if (field.value !== text) put(field, text);
   showFilesOf(id);
+  return id === '' ? again : {};
 }
 
 // The server shows another conversation by itself: one that was just begun, which is the same place, or one in the place
@@ -62,7 +108,7 @@ function follow() {
   const now = status()?.conversation;
   if (place === null || now === undefined || now === place || isOnTheWay()) return;
   if (!begins) return goTo(now);
-  write('', '');
+  forget();
   place = now;
   begins = false;
   filesBelongTo(now);
@@ -73,5 +119,5 @@ export function start() {
   addEventListener('input', (event) => { if (event.target === area()) keepDraft(); }, true);
   addEventListener('pagehide', keepDraft);
   onLeave(goTo);
-  onChange(() => { follow(); settle(); });
+  onChange(() => { follow(); keepChosen(); settle(); });
 }

@@ -38,7 +38,7 @@ function turned(event) {
 
 export function onPlace(listener) { places.push(listener); }
 
-// Hears which conversation the reader goes to, before the server knows.
+// Hears which conversation the reader goes to, before the server knows; what it gives is told to the server as well.
 export function onLeave(listener) { leavers.push(listener); }
 
 function arrive() {
@@ -70,8 +70,8 @@ export function openConversation(id, message = '', folder = '') {
     arrive();
   }
   wanted = { id, until: Date.now() + 5000 };
-  for (const listener of leavers) listener(id);
-  ask(id ? { do: 'open', id, ...message && { message } } : { do: 'new', ...folder && { folder } });
+  const more = Object.assign({}, ...leavers.map((listener) => listener(id)));
+  ask(id ? { do: 'open', id, ...message && { message } } : { do: 'new', ...folder && { folder }, ...more });
   drawer(false);
 }
 

@@ -6,8 +6,8 @@ let planned = 0;
 export function status() {
   const element = document.querySelector('#status [data-state]');
   if (!element?.dataset.lang) return null;  // the first frame has not come yet
-  const { state, conversation, lang, room, hears, service = '', model = '', second = '', demo = '', role = '' } = element.dataset;
-  return { state, conversation, lang, room, hears, service, model, second, demo, role };
+  const { state, conversation, lang, room, hears, service = '', model = '', second = '', demo = '', role = '', chosen } = element.dataset;
+  return { state, conversation, lang, room, hears, service, model, second, demo, role, chosen };
 }
 
 // Whether a finger points: nothing is dragged, and a field that takes the focus brings up a keyboard.

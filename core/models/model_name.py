@@ -10,6 +10,9 @@ if TYPE_CHECKING:
 
 _LONGEST = 1_000
 
+MODEL: Final = "model"
+"""In a conversation's settings, which model answers in it, where that is not the owner's usual one."""
+
 
 @dataclass(frozen=True, slots=True)
 class ModelName:

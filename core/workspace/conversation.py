@@ -11,7 +11,7 @@ from core.agents.conversation import language_of
 from core.errors import ConflictError, NotFoundError, ParlourError, SettingsError, StorageError
 from core.messages.events import ToolFinished
 from core.messages.transcript import Transcript
-from core.models.model_name import ModelName
+from core.models.model_name import MODEL, ModelName
 from core.reading.attachments import LONGEST_SHOWN, checked_text, excerpt, kind_of, title_of, user_message, with_text
 from core.runs.approvals import with_allowances
 from core.runs.log import LoggedEvent, message_events
@@ -27,7 +27,7 @@ from core.workspace.comparing import Comparing, asking_nobody, second_model, wit
 from core.workspace.metering import metering
 from core.workspace.rewriting import rewritten
 from core.workspace.saving import choose as choose_saving
-from core.workspace.steering import MODEL, SECOND_MODEL
+from core.workspace.steering import SECOND_MODEL
 from core.workspace.taking import Taking
 from core.workspace.turn import Turn, Who
 

@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from core.errors import NotFoundError
-from core.models.model_name import ModelName
+from core.models.model_name import MODEL, ModelName
 from core.runs.history_summary import Shortened
 from core.storage.conversations import TEMPORARY
 from core.storage.lending import lent_name
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from core.storage.base import Folder
     from core.storage.stores import OwnerStores
 
-MODEL: Final = "model"
-"""In a conversation's settings, which model answers in it, where that is not the owner's usual one."""
 SECOND_MODEL: Final = "second_model"
 """In a conversation's settings, the model that answers each question beside its own."""
 _NOTES: Final = "storage"  # the tool that keeps them

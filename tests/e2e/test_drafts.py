@@ -6,7 +6,7 @@ from pathlib import Path
 
 from playwright.sync_api import Page, expect
 
-from tests.e2e.chat_steps import ask_and_wait, composer, wait_for_state
+from tests.e2e.chat_steps import ask_and_wait, composer, until, wait_for_state
 
 
 def begin(page: Page) -> None:
@@ -89,3 +89,53 @@ def test_what_is_typed_before_the_new_conversation_is_shown_is_a_draft_of_it(pag
     expect(composer(page)).to_have_value("Typed at once")
     go(page, "Talk of owls")
     expect(composer(page)).to_have_value("")
+
+
+def test_that_a_new_chat_is_temporary_and_what_else_is_chosen_for_it_comes_back_with_its_draft(page: Page) -> None:
+    ask_and_wait(page, "Talk of terns", "You said: Talk of terns")
+    begin(page)
+    passing = page.get_by_role("button", name="Temporary chat")
+    web = page.locator("#toolbar [data-do=bar-web]")
+    usual, other = ("true", "false") if web.get_attribute("aria-pressed") == "true" else ("false", "true")
+    passing.click()
+    expect(passing).to_have_attribute("aria-pressed", "true")
+    web.click()
+    until(lambda: '"tools"' in page.evaluate("sessionStorage.getItem('p-chosen')"))  # it is pressed before it is kept
+    composer(page).fill("Nobody shall keep this")
+    page.reload(wait_until="domcontentloaded")
+    expect(composer(page)).to_have_value("Nobody shall keep this")
+    expect(passing).to_have_attribute("aria-pressed", "true")
+    expect(web).to_have_attribute("aria-pressed", other)
+    go(page, "Talk of terns")
+    expect(passing).to_have_count(0)
+    begin(page)
+    expect(composer(page)).to_have_value("Nobody shall keep this")
+    expect(passing).to_have_attribute("aria-pressed", "true")
+    begin(page)
+    expect(passing).to_have_attribute("aria-pressed", "true")
+    page.reload(wait_until="domcontentloaded")
+    expect(composer(page)).to_have_value("Nobody shall keep this")
+    composer(page).press("Enter")  # whether the page shows it already or not
+    expect(page.get_by_role("button", name="Keep this chat")).to_be_visible()
+    wait_for_state(page, "idle")
+    expect(page.locator("#history a[data-open]")).to_have_count(1)
+    begin(page)
+    expect(passing).to_have_attribute("aria-pressed", "false")
+    expect(web).to_have_attribute("aria-pressed", usual)
+
+
+def test_a_new_chat_that_was_left_without_a_draft_is_as_any_other_on_coming_back(page: Page) -> None:
+    ask_and_wait(page, "Talk of gulls", "You said: Talk of gulls")
+    begin(page)
+    passing = page.get_by_role("button", name="Temporary chat")
+    passing.click()
+    expect(passing).to_have_attribute("aria-pressed", "true")
+    page.reload(wait_until="domcontentloaded")
+    expect(passing).to_have_attribute("aria-pressed", "true")
+    begin(page)
+    expect(passing).to_have_attribute("aria-pressed", "false")
+    passing.click()
+    expect(passing).to_have_attribute("aria-pressed", "true")
+    go(page, "Talk of gulls")
+    begin(page)
+    expect(passing).to_have_attribute("aria-pressed", "false")

@@ -12,10 +12,10 @@ from core.models.model_name import ModelName
 from core.reading.attachments import with_true_names, with_untaken
 from core.storage.conversations import TEMPORARY
 from core.workspace.comparing import with_second_model
-from core.workspace.levels import Level
 from webui.bundles import assets_folder
 from webui.context import text_of
 from webui.handlers.approval import allow, answer, refuse, rerun
+from webui.handlers.beginning import begin_anew, choose_again
 from webui.handlers.demo import ACTIONS as DEMO
 from webui.handlers.documents import ask_now, cancel, forget, read_again
 from webui.handlers.evidence import again, chosen, cited, found, inside, listed, paged, tried
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 Asked = dict[str, Any]
 _TITLE = 200
 _MOST_AT_ONCE = 20_000  # a statement of SQLite takes 32,766 values
-_CHOICES = frozenset({*STEERING, "use", "model", "compare", "temporary", "untaken"})
+_CHOICES = frozenset({*STEERING, "new", "chosen", "use", "model", "compare", "temporary", "untaken"})
 """What holds for the next question: one that is sent a moment later waits for it."""
 
 
@@ -111,14 +111,17 @@ async def _turn_to(desk: Desk, view: View, message: str) -> None:
 
 
 async def _new(desk: Desk, view: View, asked: Asked) -> None:
-    """A new conversation, in a folder where one is named: it is steered by that, and answered from its libraries."""
+    """A new conversation, in a folder where one is named: it is steered by that, and answered from its libraries.
+
+    With `chosen`, what was chosen for it before its reader turned to another one, as `chosen_before` told it.
+    """
     view.resting = False
-    folder, shelved = _text(asked, "folder"), ()
-    if folder:
-        async with desk.workspace(view) as workspace:
-            shelved = Level.of((await workspace.folders.get(folder)).settings).libraries
-    view.show("")
-    view.folder, view.libraries = folder, shelved
+    await begin_anew(desk, view, asked.get("chosen"), _text(asked, "folder"))
+
+
+async def _chosen(desk: Desk, view: View, asked: Asked) -> None:
+    """What was chosen for the new conversation before the page was loaded again; see `new`."""
+    await choose_again(desk, view, asked.get("chosen"))
 
 
 async def _rename(desk: Desk, view: View, asked: Asked) -> None:
@@ -510,6 +513,7 @@ async def _inspect(desk: Desk, view: View, asked: Asked) -> None:
 ACTIONS: dict[str, Callable[[Desk, View, Asked], Awaitable[None]]] = {
     "open": _open,
     "new": _new,
+    "chosen": _chosen,
     "rename": _rename,
     "delete": _delete,
     "delete_all": _delete_all,

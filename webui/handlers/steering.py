@@ -13,11 +13,10 @@ from starlette.routing import Route
 from core.errors import NotFoundError, ParlourError
 from core.export.exporting import attachment, file_name
 from core.llm.tokens import counter_for
-from core.models.model_name import ModelName
+from core.models.model_name import MODEL, ModelName
 from core.workspace.levels import Level, changed
 from core.workspace.personas import Persona
 from core.workspace.prompts import Prompt
-from core.workspace.steering import MODEL
 from core.workspace.usable import WEB, usable
 from webui.context import text_of
 from webui.handlers.desk import toast

@@ -108,7 +108,7 @@ ROUTES: Final[Mapping[str, Needed]] = {
 
 _OWN_ACTIONS: Final = ("shelve",)
 _TALK_ACTIONS: Final = (
-    *("open", "new", "rename", "delete", "delete_all", "keep", "pin", "archive", "archived", "move", "fold"),
+    *("open", "new", "chosen", "rename", "delete", "delete_all", "keep", "pin", "archive", "archived", "move", "fold"),
     *("folder", "cite", "close", "page", "passages", "chunk", "tried", "found", "inside", "look", "rest", "starter"),
     *("edit", "temporary", "rewrite", "regenerate", "continue", "fork", "rate", "judge", "version", "earlier", "drop"),
     *("unqueue", "movequeued", "sendqueued", "retry", "model", "compare", "prefer", "use", "cancel", "reread"),

@@ -47,6 +47,7 @@ class Scene:
         switched: What the chips of the composer show; `None` on the page of a program, whose agents bring their own.
         demo: The demonstration that is played in place of a conversation.
         role: Of the reader; "" without an account.
+        chosen: What is chosen for a new conversation, for the page to keep; "" where that is not known.
     """
 
     words: Words
@@ -70,6 +71,7 @@ class Scene:
     switched: Switched | None = None
     demo: Watched | None = None
     role: str = ""
+    chosen: str = ""
 
 
 class Panel(NamedTuple):
@@ -103,6 +105,7 @@ def _status(scene: Scene) -> str:
         second=scene.second,
         demo=scene.demo.demonstration.name if scene.demo is not None else "",
         role=scene.role,
+        chosen=scene.chosen,
     )
 
 

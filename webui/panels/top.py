@@ -290,6 +290,7 @@ def status_html(  # noqa: PLR0913 - each is an attribute of its own
     second: str = "",
     demo: str = "",
     role: str = "",
+    chosen: str = "",
 ) -> str:
     """Markup for `#status`.
 
@@ -304,6 +305,7 @@ def status_html(  # noqa: PLR0913 - each is an attribute of its own
         second: The label of the one that answers beside it, if one does.
         demo: The name of the demonstration that is played.
         role: Of the reader; "" without an account.
+        chosen: What is chosen for a new conversation, which the page keeps; "" where that is not known.
     """
     room = "empty" if empty else "full"
     said = (asks or _heard(state, ended, lang)) if conversation_id and not empty else ""
@@ -312,6 +314,7 @@ def status_html(  # noqa: PLR0913 - each is an attribute of its own
     attributes += f' data-service="{exact(model.service)}" data-model="{exact(model.model)}"'
     attributes += f' data-second="{exact(second)}" data-demo="{exact(demo)}"'
     attributes += f' data-role="{exact(role)}"' if role else ""
+    attributes += f' data-chosen="{exact(chosen)}"' if chosen else ""
     return f'<div class="p-status" role="status" {attributes}>{escaped(said)}</div>'
 
 
