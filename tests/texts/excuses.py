@@ -224,6 +224,7 @@ _LISTED: Mapping[str, str] = {
         core.tools.runner: ToolRunner.run call_fingerprint
         core.tools.threads: ToolThreads.run
         webui.handlers.act: act
+        webui.handlers.beginning: begin_anew
         webui.handlers.evidence: tried found inside
         webui.handlers.inspecting: inspected
         webui.handlers.hosted: HostedDesk.act
