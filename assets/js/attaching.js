@@ -4,6 +4,7 @@ import { ask } from './bus.js';
 import { chooseFolder, dropOf, within } from './folders.js';
 import { hint } from './hint.js';
 import { inOurWords } from './in_front.js';
+import { drop, isKept, isPasted, keep, keptBefore, move } from './pastes.js';
 import { request } from './request.js';
 import { status } from './state.js';
 import { session } from './storage.js';
@@ -20,6 +21,7 @@ const INPUT = '#composer input[type="file"]';
 const checked = new WeakSet();  // events of files that may go on to Gradio
 const chosen = new WeakSet();   // files that have a name of their own; a recording has none
 const owner = new WeakMap();    // whose draft they are of, by the file
+const handed = [];              // files that Gradio was given, and does not send up yet
 const aside = new Map();        // files of drafts that are out of sight, by conversation
 let names = [];   // { name, file, at }: the files that are there, in Gradio's order
 let coming = [];  // { name, file, at }: those on their way up
@@ -27,7 +29,9 @@ let at = '';      // the conversation whose draft is in sight
 let checking = 0; // choices of files that are asked about
 let tiled = 0;    // how many of them Gradio has drawn
 let drawn = '';
-let lost = [];    // files that were not sent yet when the page was left
+const back = new WeakSet();  // pastes that came back with their draft
+const lost = new Map();  // { name, pasted } of files that were not sent yet when the page was left, by conversation
+let saying = [];       // those of them that a line says
 
 const mine = (list) => list.filter((one) => one.at === at);
 
@@ -153,7 +157,8 @@ export const attachFolder = () => chooseFolder(offer);
 // To Gradio, as if the reader had chosen these alone.
 export function hand(files, input = document.querySelector(INPUT)) {
   if (!input || !files.length) return;
-  for (const file of files) { chosen.add(file); owner.set(file, at); }
+  for (const file of files) { chosen.add(file); owner.set(file, at); keep(file, at); }
+  handed.push(...files);
   input.files = listOf(files);
   const change = new Event('change', { bubbles: true });
   checked.add(change);
@@ -180,7 +185,7 @@ function watchUploads() {
   window.fetch = async (to, options) => {
     const body = options?.body;
     if (!(body instanceof FormData) || !String(to?.url ?? to).includes('/gradio_api/upload?')) return send(to, options);
-    const files = body.getAll('files').filter((file) => file instanceof Blob);
+    const files = body.getAll('files').filter((file) => file instanceof Blob).map(asHanded);
     const sent = files.map((file) => ({ name: nameOf(file), file, at: owner.get(file) ?? at }));
     coming.push(...sent);
     draw();
@@ -198,6 +203,12 @@ function watchUploads() {
   };
 }
 
+// Gradio sends copies.
+function asHanded(copy) {
+  const index = handed.findIndex(({ name, size }) => name === copy.name && size === copy.size);
+  return index < 0 ? copy : handed.splice(index, 1)[0];
+}
+
 function nameOf(file) {
   if (file.type.startsWith('audio/') && !chosen.has(file)) return say('recording');
   return file.name || say('recording');
@@ -206,7 +217,7 @@ function nameOf(file) {
 // Gradio takes its files away when a question is sent.
 export function draw() {
   const tiles = [...document.querySelectorAll('#composer .thumbnail-wrapper')];
-  if (tiles.length < tiled) names.splice(0, tiled - tiles.length);
+  if (tiles.length < tiled) for (const { file } of names.splice(0, tiled - tiles.length)) drop(file);
   tiled = tiles.length;
   if (leftBehind(tiles)) return;
   if (waits() && !mine(coming).length && !checking && tiles.length >= names.length) setTimeout(allCame, 0);
@@ -232,6 +243,11 @@ function takeOut(index) {
   document.querySelectorAll('#composer .thumbnail-wrapper .delete-button')[index]?.click();
 }
 
+function remove(index) {
+  drop(names[index].file);
+  takeOut(index);
+}
+
 // What Gradio has drawn of other drafts is taken out of it, the last one first: the numbers of the others stay so.
 // Gradio draws anew then.
 function leftBehind(tiles) {
@@ -245,11 +261,37 @@ function leftBehind(tiles) {
 export function showFilesOf(id) {
   if (id === at) return;
   waitNoMore();  // a question that waited for its files is not sent elsewhere
+  const line = document.querySelector('.p-left-out[data-lost]');
+  if (line) lost.set(at, saying);
+  line?.remove();
   at = id;
   draw();
-  const back = aside.get(id) ?? [];
-  aside.delete(id);
-  hand(back);
+  handAside();
+  sayLost();
+}
+
+function handAside() {
+  const some = aside.get(at) ?? [];
+  aside.delete(at);
+  hand(some);
+}
+
+// Pastes that the tab has kept stand with their drafts again, and the draft in sight says what is lost; `sent` where it
+// was sent as the page was left.
+export function filesCameBack(sent) {
+  for (const one of keptBefore()) {
+    if (sent && one.at === at) { drop(one.file); continue; }
+    back.add(one.file);
+    setAside(one);
+  }
+  handAside();
+  sayLost();
+}
+
+// The draft that came back turns out to have been sent.
+export function takeBack() {
+  const some = names.flatMap(({ file }, index) => (back.has(file) ? [index] : []));
+  for (const index of some.reverse()) remove(index);
 }
 
 // Whether the draft of a conversation has files.
@@ -257,7 +299,9 @@ export const hasFiles = (id) => Boolean(aside.get(id)?.length) || [...names, ...
 
 // The draft in sight, with its files, is that of this conversation.
 export function filesBelongTo(id) {
-  for (const one of [...names, ...coming]) if (one.at === at) one.at = id;
+  const some = mine([...names, ...coming]);
+  for (const one of some) one.at = id;
+  move(id, { files: some.map(({ file }) => file) });
   at = id;
 }
 
@@ -268,8 +312,6 @@ function place() {
   holder.setAttribute('role', 'list');
   around.prepend(holder);
   drawn = '';
-  if (lost.length) refuse(say(lost.length === 1 ? 'attach_lost_one' : 'attach_lost', { names: lost.join(say('comma')) }));
-  lost = [];
   return holder;
 }
 
@@ -290,7 +332,7 @@ function chip(name, picture, index) {
   const cross = Object.assign(document.createElement('button'), { type: 'button', className: 'p-icon' });
   cross.setAttribute('aria-label', say('remove', { name }));
   cross.addEventListener('click', () => {
-    takeOut(index);
+    remove(index);
     if (!attached().length && !mine(coming).length) forgetUntaken();
     document.querySelector('#composer textarea')?.focus();
   });
@@ -311,11 +353,15 @@ export function stillArriving() {
   return true;
 }
 
-// Files do not outlive a page that is left, and the next one says which they were. What is on its way is cut off before
-// the page hides.
+// Files do not outlive a page that is left, and the next one says which they were, in the conversation that they were
+// chosen for. What is on its way is cut off before the page hides.
 let leaving = [];
 
-const unsent = () => [...[...names, ...coming].map(({ name }) => name), ...[...aside.values()].flat().map(({ name }) => name)];
+function unsent() {
+  const some = [...aside].flatMap(([id, files]) => files.map((file) => ({ name: file.name, file, at: id })));
+  return [...names, ...coming, ...some].filter(({ file }) => !isKept(file))
+    .map(({ name, file, at: id }) => ({ name, at: id, pasted: isPasted(file) }));
+}
 
 function leave() {
   leaving = unsent();
@@ -323,13 +369,28 @@ function leave() {
 }
 
 function noteLeft() {
-  const left = leaving.length ? leaving : unsent();
+  const unsaid = [...lost].flatMap(([id, some]) => some.map((one) => ({ ...one, at: id })));
+  const left = [...unsaid, ...leaving.length ? leaving : unsent()];
   if (left.length) session.set(LEFT, JSON.stringify(left));
 }
 
 function readLeft() {
-  try { lost = JSON.parse(session.get(LEFT) ?? '[]'); } catch { lost = []; }
+  let left = [];
+  try { left = JSON.parse(session.get(LEFT) ?? '[]'); } catch { /* nothing of ours */ }
+  for (const one of left) lost.set(one.at, [...lost.get(one.at) ?? [], one]);
   session.remove(LEFT);
+}
+
+function sayLost() {
+  saying = lost.get(at) ?? [];
+  lost.delete(at);
+  const said = [['attach_lost', false], ['pasted_lost', true]].flatMap(([key, pasted]) => {
+    const some = saying.filter((one) => one.pasted === pasted).map(({ name }) => name);
+    return some.length ? say(some.length === 1 ? `${key}_one` : key, { names: some.join(say('comma')) }) : [];
+  });
+  if (!said.length) return;
+  refuse(said.join('\n'));
+  document.querySelector('.p-left-out')?.setAttribute('data-lost', '');
 }
 
 // A question is sent.

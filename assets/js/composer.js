@@ -1,5 +1,5 @@
 // The composer: names for its buttons, and the draft that a page begins with.
-import { attached, draw, forget, refuse, start as startAttaching, stillArriving } from './attaching.js';
+import { attached, draw, filesCameBack, forget, refuse, start as startAttaching, stillArriving, takeBack } from './attaching.js';
 import { put } from './bus.js';
 import { firstDraft, noteSent, start as startDrafts } from './drafts.js';
 import { onChange, status, touched } from './state.js';
@@ -13,7 +13,7 @@ const LABELS = [
 ];
 const named = new URLSearchParams(location.search).get('c');  // the conversation that the page was opened for
 let restored = false;
-let back = '';  // the draft that came back, while nothing else was typed
+let back = null;  // the draft that came back, while nothing else was typed
 
 const area = () => document.querySelector('#composer textarea');
 
@@ -41,18 +41,25 @@ function restore() {
   if (restored || !area() || !status()) return;
   restored = true;
   const text = firstDraft(status().conversation);
-  if (text && !area().value && !wasSent(text)) {
-    put(area(), text);
+  const sent = wasSent(text);
+  if (!area().value && !sent) {
+    if (text) put(area(), text);
     back = text;
   }
+  filesCameBack(sent);
   begin();
   if (named && !status().conversation && !status().demo && !sentTo(named)) refuse(say('no_conversation'), { calm: true });
 }
 
 // What was sent in the moment in which the page was left shows in the conversation sooner or later.
 function dropSent() {
-  if (!back || area()?.value !== back) back = '';
-  else if (wasSent(back)) put(area(), '');
+  if (back === null) return;
+  const sent = area()?.value === back && wasSent(back);
+  if (sent) {
+    if (back) put(area(), '');
+    takeBack();
+  }
+  if (sent || area()?.value !== back) back = null;
 }
 
 // Who opens the page can write at once. A finger raises a keyboard of glass over half the page, so it is not asked

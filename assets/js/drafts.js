@@ -3,6 +3,7 @@
 // is temporary: the server tells it, forgets it as its reader turns away, and is told it again with the draft.
 import { filesBelongTo, hasFiles, showFilesOf } from './attaching.js';
 import { ask, put } from './bus.js';
+import { move } from './pastes.js';
 import { isOnTheWay, onLeave } from './places.js';
 import { isLeaving, sentTo } from './sending.js';
 import { onChange, status } from './state.js';
@@ -72,6 +73,7 @@ export function firstDraft(id) {
   if (sentTo(id) && !read(id)) {
     write(id, read(''));
     forget();
+    move(id, { from: '' });
   }
   place = id;
   filesBelongTo(id);

@@ -1,5 +1,6 @@
 // A long paste becomes a file of the question, which opens where it stands: the question itself stays readable.
 import { hand } from './attaching.js';
+import { fileOf } from './pastes.js';
 import { lang, say } from './words.js';
 
 const LINES = 40;
@@ -13,7 +14,22 @@ function pasted(event) {
   if (n <= LINES && text.length <= LETTERS) return;
   event.preventDefault();
   event.stopImmediatePropagation();
-  hand([new File([text], `${say(n === 1 ? 'pasted_one' : 'pasted', { n: n.toLocaleString(lang()) })}.txt`, { type: 'text/plain' })]);
+  hand([fileOf(text, nameOf(text, n))]);
+}
+
+// What says how long it is: few lines may be very long ones.
+function nameOf(text, lines) {
+  const pairs = text.match(/[\ud800-\udbff][\udc00-\udfff]/g)?.length ?? 0;
+  const [key, n] = lines > LINES ? ['pasted', lines] : ['pasted_letters', text.length - pairs];
+  return `${say(key, { n: n.toLocaleString(lang()) })}.txt`;
+}
+
+// Whether a file is called as this page calls pastes.
+export function isNameOfPaste(name) {
+  return ['pasted', 'pasted_letters'].some((key) => {
+    const [before, after] = `${say(key, { n: '\n' })}.txt`.split('\n');
+    return name.startsWith(before) && name.endsWith(after);
+  });
 }
 
 // The text as it was pasted, below its chip; once more folds it.

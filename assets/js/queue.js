@@ -4,6 +4,8 @@ import { hand } from './attaching.js';
 import { ask, put } from './bus.js';
 import { keepFocus } from './focus.js';
 import { hint } from './hint.js';
+import { fileOf } from './pastes.js';
+import { isNameOfPaste } from './pasting.js';
 import { request } from './request.js';
 import { status } from './state.js';
 
@@ -11,6 +13,7 @@ const area = () => document.querySelector('#composer textarea');
 
 async function fetched({ name, address }) {
   const answer = await fetch(address, { credentials: 'same-origin' });
+  if (answer.ok && isNameOfPaste(name)) return fileOf(await answer.text(), name);
   const bytes = await answer.blob();
   return answer.ok ? new File([bytes], name, { type: bytes.type }) : null;
 }

@@ -78,7 +78,8 @@ _KINDS = {
 @cache
 def _pasted_name() -> re.Pattern[str]:
     """What the page calls files of pasted text, in any of its languages."""
-    names = (re.escape(sentences(lang)["js.pasted"]).replace(r"\{n\}", r"[\d,]+") for lang in LANGUAGES)
+    said = (sentences(lang)[key] for lang in LANGUAGES for key in ("js.pasted", "js.pasted_letters"))
+    names = (re.escape(one).replace(r"\{n\}", r"[\d,]+") for one in said)
     return re.compile(rf"(?:{'|'.join(names)})\.txt")
 
 

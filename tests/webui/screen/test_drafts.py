@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, Route, expect
@@ -10,6 +11,10 @@ from playwright.sync_api import Page, Route, expect
 from tests.webui.screen.stage import Stage
 
 Show = Callable[..., Page]
+PASTE = """(field, text) => { const data = new DataTransfer(); data.setData('text/plain', text);
+    field.dispatchEvent(new ClipboardEvent('paste', {clipboardData: data, bubbles: true, cancelable: true})); }"""
+LONG = "Sing, goddess, the wrath. " * 12_000
+CALLED = "Pasted text, 312,000 characters.txt"
 TAKE_AWAY = "row => row.remove()"
 
 
@@ -61,3 +66,88 @@ def test_an_address_of_no_conversation_says_so_and_a_new_ones_does_not(show: Sho
     expect(line).to_have_text("There is no such conversation: it was deleted, or it is somebody else’s.")
     line.get_by_role("button").click()
     expect(line).to_have_count(0)
+
+
+def test_what_was_pasted_comes_back_with_its_draft_and_is_sent_as_it_was(show: Show, stage: Stage) -> None:
+    page = show()
+    composer, chips = page.locator("#composer textarea"), page.locator("#composer .p-chip .p-name")
+    composer.fill("What is it about?")
+    composer.evaluate(PASTE, LONG)
+    expect(chips).to_have_text([CALLED])
+    for _ in range(2):
+        page.reload()
+        expect(chips).to_have_text([CALLED])
+        expect(page.locator(".p-left-out")).to_have_count(0)
+        expect(composer).to_have_value("What is it about?")
+    expect(page.get_by_role("button", name=f"Remove {CALLED}")).to_be_visible()  # it has arrived
+    sent_before = len(stage.sent)
+    composer.press("Enter")
+    stage.until(lambda: len(stage.sent) > sent_before)
+    (path,) = stage.sent[-1]["files"]
+    assert Path(path).read_text("utf-8") == LONG
+    expect(composer).to_have_value("")
+    _is_gone_for_good(page, stage)
+
+
+def test_what_was_pasted_and_removed_does_not_come_back(show: Show, stage: Stage) -> None:
+    page = show()
+    page.locator("#composer textarea").evaluate(PASTE, LONG)
+    page.get_by_role("button", name=f"Remove {CALLED}").click()
+    _is_gone_for_good(page, stage)
+
+
+def _is_gone_for_good(page: Page, stage: Stage) -> None:
+    chips = page.locator("#composer .p-chip")
+    expect(chips).to_have_count(0)
+    assert page.evaluate("Object.keys(sessionStorage).filter((one) => one.startsWith('p-paste:'))") == []
+    page.goto(stage.url)
+    expect(page.locator("#composer textarea")).to_be_focused()
+    expect(page.locator("#composer .p-chips")).to_be_attached()
+    expect(chips).to_have_count(0)
+    expect(page.locator(".p-left-out")).to_have_count(0)
+
+
+def test_what_was_pasted_comes_back_in_its_own_conversation_alone(show: Show, stage: Stage) -> None:
+    page = show("answered")
+    chips, line = page.locator("#composer .p-chip .p-name"), page.locator(".p-left-out")
+    page.locator("#composer textarea").evaluate(PASTE, LONG)
+    expect(chips).to_have_text([CALLED])
+    page.goto(stage.url)
+    expect(page.locator("#composer textarea")).to_be_focused()
+    expect(page.locator("#composer .p-chips")).to_be_attached()
+    expect(chips).to_have_count(0)
+    expect(line).to_have_count(0)
+    page.goto(f"{stage.url}/?scene=answered")
+    expect(chips).to_have_text([CALLED])
+    expect(line).to_have_count(0)
+
+
+def test_files_that_were_not_sent_are_named_in_their_own_conversation_alone(
+    show: Show, stage: Stage, tmp_path: Path
+) -> None:
+    (tmp_path / "here.txt").write_text("The wren sings.", "utf-8")
+    page = show("answered")
+    line = page.locator(".p-left-out")
+    page.locator("#composer input[type=file]").first.set_input_files(tmp_path / "here.txt")
+    expect(page.get_by_role("button", name="Remove here.txt")).to_be_visible()
+    page.goto(stage.url)
+    expect(page.locator("#composer textarea")).to_be_focused()
+    expect(page.locator("#composer .p-chips")).to_be_attached()
+    expect(line).to_have_count(0)
+    page.goto(f"{stage.url}/?scene=answered")
+    expect(line).to_have_text("here.txt was not sent before the page was left. Attach it again.")
+    page.locator("#house .p-new").click()
+    expect(line).to_have_count(0)
+
+
+def test_what_was_pasted_and_is_too_long_to_be_kept_says_that_it_is_to_be_pasted_again(show: Show) -> None:
+    page = show()
+    page.evaluate("""() => { const set = Storage.prototype.setItem;
+        Storage.prototype.setItem = function (name, value) {
+            if (value.length > 1e5) throw new DOMException('full', 'QuotaExceededError');
+            set.call(this, name, value); }; }""")
+    page.locator("#composer textarea").evaluate(PASTE, LONG)
+    expect(page.get_by_role("button", name=f"Remove {CALLED}")).to_be_visible()
+    page.reload()
+    said = f"{CALLED} was too long to be kept while the page was left. Paste it again."
+    expect(page.locator(".p-left-out")).to_have_text(said)

@@ -71,9 +71,10 @@ def test_of_many_pictures_a_few_cards_are_in_sight_and_none_where_there_is_nothi
     assert "p-doc" not in markup(8, kind="image", documents={f"f{n}": DocumentState(record) for n in range(1, 9)})
 
 
-def test_a_pasted_text_among_many_files_opens_where_it_stands() -> None:
+@pytest.mark.parametrize("name", ["Pasted text, 40 lines.txt", "粘贴的文本，324,000 个字符.txt"])
+def test_a_pasted_text_among_many_files_opens_where_it_stands(name: str) -> None:
     items = [ContentItem(file=f"/files/f{number}") for number in range(1, 9)]
-    about = {"f1": {"name": "Pasted text, 40 lines.txt"}}
+    about = {"f1": {"name": name}}
     text = files_html(items, about, "q1", Words("en"), {"f1": state(1, "ready")})
     assert 'href="#do-pasted-f1"' in text
 

@@ -180,7 +180,12 @@ PASTE = """(field, text) => { const data = new DataTransfer(); data.setData('tex
 
 @pytest.mark.parametrize(
     ("text", "chip"),
-    [("a\n" * 41, "Pasted text, 41 lines.txt"), ("x" * 3001, "Pasted text, 1 line.txt"), ("a\n" * 40, "")],
+    [
+        ("a\n" * 41, "Pasted text, 41 lines.txt"),
+        ("x" * 324_000, "Pasted text, 324,000 characters.txt"),
+        ("🌊\n" + "x" * 3000, "Pasted text, 3,002 characters.txt"),
+        ("a\n" * 40, ""),
+    ],
 )
 def test_a_long_paste_becomes_a_file_and_a_short_one_stays_text(show: Show, text: str, chip: str) -> None:
     page = show()
