@@ -23,11 +23,11 @@ from python_multipart.multipart import MultipartParser, parse_options_header
 from starlette.requests import ClientDisconnect
 
 from core.errors import DocumentError, NoSpaceError, NotFoundError, ParlourError, StorageError, UnsupportedFormatError
-from core.rag.parsers.catalog import HEAD, parser_for
-from core.reading.attachments import true_name
+from core.rag.parsers.catalog import HEAD
 from core.runs.lease import standing, this_worker
 from core.storage.base import LOCAL_OWNER
-from core.storage.files import brief_name, harmless_name, media_type_of_head
+from core.storage.files import brief_name, harmless_name
+from webui.upload_kinds import NOT_WHAT_IT_SAYS, unread
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Sequence
@@ -181,8 +181,6 @@ _PATIENCE = 3.0
 _ASKED_FOR = 256 * 1024  # room is asked for in such steps where a request does not tell its length
 
 Room: TypeAlias = "Callable[[int], Awaitable[None]]"
-_FOR_THE_MODEL = ("image/", "audio/", "video/")
-_NOT_WHAT_IT_SAYS = "document_not_what_it_says"
 
 
 @dataclass(frozen=True, slots=True)
@@ -436,7 +434,13 @@ class Uploads:
         if size > self.limit:
             told, limit = self.size_told(str(size)), self.limit // _MIB
             return TooLargeError("The file is too large.", name=name, size=told, limit=limit)
-        return _unread(name, head)
+        return unread(name, head)
+
+    async def check(self, upload: Upload) -> None:
+        """Raises DocumentError where it is empty, or nothing reads it, however it came in."""
+        head = await to_thread.run_sync(_head, upload.path)
+        if (error := self.refusal(upload.name, upload.size, head)) is not None:
+            raise error
 
     def forget(self, upload: Upload) -> None:
         """Delete an upload: it was moved on, or is not wanted."""
@@ -463,7 +467,7 @@ class Uploads:
         unread = [
             error
             for error in errors
-            if isinstance(error, UnsupportedFormatError) or (error and error.words_key == _NOT_WHAT_IT_SAYS)
+            if isinstance(error, UnsupportedFormatError) or (error and error.words_key == NOT_WHAT_IT_SAYS)
         ]
         if unread and len(unread) == len(arrived):
             raise unread[0]
@@ -516,20 +520,6 @@ def _named_files(given: object) -> list[dict[str, Any]]:
 def _head(path: Path) -> bytes:
     with path.open("rb") as file:
         return file.read(HEAD)
-
-
-def _unread(name: str, head: bytes) -> DocumentError | None:
-    media_type = media_type_of_head(head, name)
-    if media_type.startswith(_FOR_THE_MODEL) and true_name(name, media_type) == name:
-        return None
-    try:
-        parser_for(name, head)
-    except DocumentError as error:
-        if isinstance(error, UnsupportedFormatError) or error.words_key == _NOT_WHAT_IT_SAYS:
-            error.details["name"] = name
-            return error
-        # Of a kind that is read, but this one cannot be: the reply says why.
-    return None
 
 
 def _move(progress: _Progress, size: int, name: str) -> None:

@@ -219,6 +219,8 @@ class LibraryRoutes:
             fresh: set[str] = set()
             try:
                 for upload in uploads:
+                    await self._uploads.check(upload)
+                for upload in uploads:
                     record = await shelf.add(library, upload.path, upload.name)
                     fresh |= {record.id} - known
             finally:

@@ -29,6 +29,10 @@ def zipped(*entries: str) -> bytes:
     return out.getvalue()
 
 
+PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + bytes(60)
+JPEG = b"\xff\xd8\xff\xe0" + bytes(60) + b"\xff\xc0" + bytes(60)
+
+
 def described(name: str, content: bytes, size: int | None = None) -> dict[str, Any]:
     return {"name": name, "size": len(content) if size is None else size, "head": b64encode(content).decode()}
 
@@ -44,7 +48,7 @@ def test_only_files_that_would_be_refused_are_named(page: RawPage) -> None:
         described("b.txt", b"A lamp."),
         described("c.pdf", b""),
         described("d.mov", b"\0\0\0\x14ftypqt  ", 99 * 2**20),
-        described("e.png", b"\x89PNG\r\n\x1a\n"),
+        described("e.png", PNG),
         described("f.docx", b"PK\x03\x04" + bytes(60)),
     ]
     answer = check(page, {"files": files}).json()
@@ -64,12 +68,42 @@ def test_a_file_that_is_not_what_its_name_says_is_refused_before_it_is_sent(page
     assert "The content of a.pdf does not match its file name." in answer["said"]
 
 
+BEGINNINGS = {
+    "a.png": b"\x89PNG\r\n\x1a\nbroken",
+    "b.jpg": b"\xff\xd8\xff\xe0 and no frame of a picture",
+    "c.gif": b"GIF89a",
+    "d.webp": b"RIFF\0\0\0\0WEBPbroken",
+    "e.BMP": b"BM\0\0\0\0",
+}
+
+
+@pytest.mark.parametrize(("name", "content"), BEGINNINGS.items())
+def test_a_picture_that_only_begins_like_one_is_refused_before_it_is_sent(
+    page: RawPage, name: str, content: bytes
+) -> None:
+    answer = check(page, {"files": [described("f.png", PNG), described("g.jpg", JPEG), described(name, content)]})
+    assert answer.json()["refused"] == [2]
+    assert answer.json()["said"].startswith(f"{name} is damaged and cannot be read.")
+
+
+def test_a_text_that_is_called_a_picture_is_refused_before_it_is_sent(page: RawPage) -> None:
+    answer = check(page, {"files": [described("a.png", b"Only text.\n" * 9), described("b.jpeg", b"Text.")]}).json()
+    assert answer["refused"] == [0, 1]
+    assert "The contents of a.png, b.jpeg do not match their file names." in answer["said"]
+
+
+@pytest.mark.parametrize("name", ["a.jpg", "b.JPEG"])
+def test_a_jpeg_with_a_long_beginning_is_taken(page: RawPage, name: str) -> None:
+    answer = check(page, {"files": [described(name, b"\xff\xd8\xff\xe1" + bytes(2**16))]}).json()
+    assert answer["refused"] == []
+
+
 @pytest.mark.parametrize(
     ("name", "content", "really"),
     [
-        ("picture.pdf", b"\x89PNG\r\n\x1a\n" + bytes(60), ["picture.png", "image/png"]),
-        ("Scan.v2.DOCX", b"\xff\xd8\xff\xe0" + bytes(60), ["Scan.v2.jpg", "image/jpeg"]),
-        ("notes.txt", b"RIFF\x00\x00\x00\x00WEBP" + bytes(60), ["notes.webp", "image/webp"]),
+        ("picture.pdf", PNG, ["picture.png", "image/png"]),
+        ("Scan.v2.DOCX", JPEG, ["Scan.v2.jpg", "image/jpeg"]),
+        ("notes.txt", b"RIFF\x00\x00\x00\x00WEBPVP8 " + bytes(60), ["notes.webp", "image/webp"]),
         ("prices.csv", zipped("xl/workbook.xml"), ["prices.xlsx", "application/zip"]),
         ("talk.pdf", zipped("ppt/presentation.xml"), ["talk.pptx", "application/zip"]),
     ],
@@ -91,7 +125,7 @@ def test_a_workbook_that_is_called_one_or_promises_nothing_keeps_its_name(page: 
 
 
 def test_of_a_picture_that_is_called_a_document_and_refused_it_is_said_what_it_is_and_what_to_do(page: RawPage) -> None:
-    files = [described("scan.docx", b"\x89PNG\r\n\x1a\n" + bytes(60), 99 * 2**20)]
+    files = [described("scan.docx", PNG, 99 * 2**20)]
     answer = check(page, {"files": files}).json()
     meant, why = answer["said"].split("\n")
     assert meant == "scan.docx is no DOCX: by its content it is PNG."

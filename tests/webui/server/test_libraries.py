@@ -80,6 +80,24 @@ def test_a_library_is_made_filled_tried_renamed_and_deleted(alice: RawPage) -> N
     assert state(alice, library)["opened"] is None
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("empty.pdf", b"", "empty.pdf is empty."),
+        ("broken.png", b"\x89PNG\r\n\x1a\nbroken", "broken.png is damaged and cannot be read."),
+        ("fake.pdf", b"Only text.\n" * 9, "The content of fake.pdf does not match its file name."),
+    ],
+)
+def test_what_a_question_would_be_refused_with_a_library_does_not_take_either(
+    alice: RawPage, name: str, content: bytes, said: str
+) -> None:
+    library = made(alice, f"Library with {name}")
+    assert send(alice, library, (name, content)).json()["failed"].startswith(said)
+    assert send(alice, library, ("tower.md", TOWER), (name, content)).json()["failed"].startswith(said)
+    assert state(alice, library)["opened"]["documents"] == []
+    ask(alice, "delete", library=library)
+
+
 def test_a_library_of_somebody_else_does_not_exist(alice: RawPage, bob: RawPage) -> None:
     library = made(alice)
     send(alice, library, ("tower.md", TOWER))

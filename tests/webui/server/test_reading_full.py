@@ -117,7 +117,7 @@ async def test_a_file_that_waits_for_room_is_neither_read_nor_counted_and_room_i
 
 @pytest.mark.parametrize("lang", ["en", "zh"])
 async def test_a_file_for_a_question_is_refused_before_it_is_sent_and_a_picture_is_not(house: Tabs, lang: str) -> None:
-    given = {"notes.txt": b"A lamp.", "lamp.png": b"\x89PNG\r\n\x1a\n" + bytes(60), "more.md": b"Another."}
+    given = {"notes.txt": b"A lamp.", "lamp.png": b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + bytes(60), "more.md": b"Another."}
     files = [{"name": name, "size": len(data), "head": b64encode(data).decode()} for name, data in given.items()]
     async with page(house, lang) as client:
         answer = (await client.post("/uploads/check", json={"files": files})).json()
