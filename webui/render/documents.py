@@ -49,6 +49,8 @@ def item_html(item: ContentItem, about: Mapping[str, Any], words: Words, documen
         return f'<p class="p-none">{escaped(name)}</p>'
     # Gradio takes the first part of an absolute media path for a host, so these are relative.
     address = f".{FILE_ADDRESS}{stored}"
+    if document is not None and is_damaged(document.record):  # a browser could only show that, once more
+        return document_card(document, address, words)
     match item.type:
         case "image":
             shown = f'<a class="p-pic" href="{address}"><img src="{address}" alt="{escaped(name)}"></a>'
@@ -64,6 +66,14 @@ def item_html(item: ContentItem, about: Mapping[str, Any], words: Words, documen
             if _pasted_name().fullmatch(name) and (document is None or document.record.status == "ready"):
                 return _pasted(stored, name)
             return _chip(address, name) if document is None else document_card(document, address, words)
+
+
+_DAMAGED = frozenset({"document_broken", "document_empty", "document_not_what_it_says"})
+
+
+def is_damaged(record: DocumentRecord) -> bool:
+    """Whether the file was not read because it is none of its kind."""
+    return record.status == "failed" and (record.error or {}).get("key") in _DAMAGED
 
 
 _KINDS = {

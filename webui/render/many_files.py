@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
 from core.reading.senses import stead_of
-from webui.render.documents import document_card, file_id, item_html
+from webui.render.documents import document_card, file_id, is_damaged, item_html
 from webui.render.markup import escaped
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def files_html(
 
     if len(items) <= MOST:
         return f'<div class="p-files">{"".join(map(shown, items))}</div>'
-    pictures = [item for item in items if item.type == "image"]
+    pictures = [item for item in items if item.type == "image" and not _is_damaged(documents.get(file_id(item)))]
     are_small = len(pictures) > MOST
     rows = [item for item in items if item.type == "file" or (are_small and _has_card(documents.get(file_id(item))))]
     others = [item for item in items if item.type != "file" and not (are_small and item.type == "image")]
@@ -58,6 +58,10 @@ def files_html(
         states = [documents.get(file_id(item)) for item in rows]
         parts.append(_group(each, [one for one in states if one is not None], message_id, words))
     return "".join(parts)
+
+
+def _is_damaged(document: DocumentState | None) -> bool:
+    return document is not None and is_damaged(document.record)
 
 
 def _has_card(document: DocumentState | None) -> bool:

@@ -71,6 +71,23 @@ def test_of_many_pictures_a_few_cards_are_in_sight_and_none_where_there_is_nothi
     assert "p-doc" not in markup(8, kind="image", documents={f"f{n}": DocumentState(record) for n in range(1, 9)})
 
 
+@pytest.mark.parametrize("count", [1, 9])
+@pytest.mark.parametrize("key", ["document_broken", "document_empty", "document_not_what_it_says"])
+def test_a_picture_that_is_none_is_shown_once_as_what_is_wrong_with_it(key: str, count: int) -> None:
+    error = {"key": key, "details": {"name": "a1.pdf"}}
+    broken = DocumentState(replace(state(1, "failed").record, error=error))
+    text = markup(count, kind="image", documents={"f1": broken})
+    assert text.count('<a class="p-pic"') == count - 1
+    assert text.count("p-doc-failed") == 1
+    assert 'src="./files/f1"' not in text
+
+
+def test_a_picture_whose_words_could_not_be_read_is_shown_all_the_same() -> None:
+    error = {"key": "document_crashed", "details": {"name": "a1.pdf"}}
+    text = markup(1, kind="image", documents={"f1": DocumentState(replace(state(1, "failed").record, error=error))})
+    assert (text.count('<a class="p-pic"'), text.count("p-doc-failed")) == (1, 1)
+
+
 @pytest.mark.parametrize("name", ["Pasted text, 40 lines.txt", "粘贴的文本，324,000 个字符.txt"])
 def test_a_pasted_text_among_many_files_opens_where_it_stands(name: str) -> None:
     items = [ContentItem(file=f"/files/f{number}") for number in range(1, 9)]

@@ -105,7 +105,7 @@ def test_a_document_that_was_read_tells_what_was_found() -> None:
     assert "40 pages · text recognised on 1 page · 2 tables · 97 passages · 31 s" in card(ready)
     assert "#do-cancel-" not in card(ready)
     known = card(replace(ready, facts={**FACTS, "scanned": 0, "tables": 0, "known": True}))
-    assert "40 pages · 97 passages · already added" in known
+    assert "40 pages · 97 passages · read before" in known
     assert "3 pages" in card(replace(ready, pages=3, facts=None))  # of an earlier version
 
 
