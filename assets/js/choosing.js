@@ -246,6 +246,7 @@ function choose(row) {
   if (second && then) return then({ service: row.service, model: row.model, beside: true });
   if (second) return ask({ do: 'compare', on: true, service: row.service, model: row.model });
   ask({ do: 'model', service: row.service, model: row.model, all });
+  if (all && status()?.conversation) hint('choose_all_chosen', { model: row.label });
   if (row.state === 'no_answer') ask({ do: 'retry' });
 }
 

@@ -5,7 +5,9 @@ import { hint } from './hint.js';
 import { lend } from './lending.js';
 import { Files } from './models_files.js';
 import { fields, grouped, make } from './models_form.js';
+import { section } from './places.js';
 import { request as requested } from './request.js';
+import { status } from './state.js';
 import { tellOthers } from './tabs.js';
 import { say, together } from './words.js';
 
@@ -256,9 +258,12 @@ class Dialog {
   async use() {
     if (this.busy || !this.menu) return;
     if (this.chosen && this.chosen.key !== 'none') this.tell('run', say('models_testing'));
-    const answer = await this.run('use', this.draft);
+    const { draft } = this;
+    const answer = await this.run('use', draft);
     if (!answer) return;
     this.parts.element.close();
+    // What is answered already keeps its model, but for the conversation that is in sight.
+    if (status()?.conversation && !section()) ask({ do: 'model', service: draft.service, model: draft.model });
     if (answer.model) hint('models_used', { model: answer.model });
   }
 }

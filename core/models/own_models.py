@@ -28,6 +28,7 @@ from core.models.model_name import INSTALLED, UNSAID, Abilities, ModelName
 from core.models.pool import ActiveModel, Choice, ModelLoader, ModelPool
 from core.models.remembered import ModelNotes
 from core.models.trying import first_answer, loaded_tried, look_for, not_there, too_slow
+from core.models.usual_model import UsualModel
 from core.models.weight_files import WeightFiles
 from core.readiness import Readiness
 from core.settings import NO_KEY
@@ -115,7 +116,8 @@ class AllModels:
         """Those of one owner."""
         stores = self._stores.of(owner)
         others = LentModels(stores.lent, stores.settings, self.settings)
-        return OwnerModels(self, owner, stores.model_services, ModelNotes(stores.settings), others)
+        usual = UsualModel(stores.model_services, others, stores.answered)
+        return OwnerModels(self, owner, stores.model_services, ModelNotes(stores.settings), others, usual)
 
     async def aclose(self) -> None:
         """Close all models but the installation's."""
@@ -131,7 +133,13 @@ class OwnerModels:
     """
 
     def __init__(
-        self, shared: AllModels, owner: str, store: ModelServiceStore, notes: ModelNotes, others: LentModels
+        self,
+        shared: AllModels,
+        owner: str,
+        store: ModelServiceStore,
+        notes: ModelNotes,
+        others: LentModels,
+        usual: UsualModel,
     ) -> None:
         self.notes = notes
         self.others = others
@@ -139,6 +147,7 @@ class OwnerModels:
         self._pool = shared.pool
         self._owner = owner
         self._store = store
+        self._usual = usual
         self.is_local = owner in shared.keepers
         self.weight_files = shared.weight_files
 
@@ -216,16 +225,8 @@ class OwnerModels:
         return choice
 
     async def use_for_all(self, name: ModelName) -> None:
-        """Let a model answer every conversation that has none of its own. Raises as `named`."""
-        name = await self.named(name)
-        lent = name.service.startswith(LENT)
-        kept = await self._store.get(name.service) if name.service and not lent else None
-        await self.others.use(name if lent else None)
-        if name.service and not lent:
-            address = kept.address if kept is not None else service_named(name.service, local=self.is_local).address
-            await self._store.save(name.service, address=address, model=name.model, key=None, use=True)
-        else:
-            await self._store.use("")
+        """Let a model answer every new conversation that has none of its own. Raises as `named`."""
+        await self._usual.choose(await self.named(name), local=self.is_local)
         self._renew()
 
     def made(self, choice: Choice, *, local: bool | None = None, **generate: Any) -> BaseChatModel:
@@ -276,6 +277,7 @@ class OwnerModels:
         if use:
             choice.check_key()
             await look_for(choice)
+            await self._usual.leave(draft.service)
         key = checked_key(draft.key) if draft.key is not None else None
         answers = await self._store.save(
             draft.service,
@@ -309,17 +311,16 @@ class OwnerModels:
             (await self.loader()).answered()
 
     async def remove(self, service: str) -> None:
-        """Forget a service with its key; where it answered, the installation's model does.
+        """Forget a service with its key; where it answered new conversations, the installation's model does.
 
         Raises:
             StorageError: It cannot be noted.
             ConflictError: key `model_of_agent`.
         """
         self._check_free()
-        kept = await self._store.get(service)
-        await self._store.delete(service)
+        answered = await self._usual.remove(service)
         await self.notes.forget(service)
-        if kept is not None and kept.in_use:
+        if answered:
             self._renew(service)
         else:
             self._replaced(service)
@@ -335,8 +336,7 @@ class OwnerModels:
         self._check_free()
         if service:
             service_named(service, local=self.is_local)
-        await self.others.use(None)
-        await self._store.use(service)
+        await self._usual.use(service)
         self._renew()
 
     async def offered(self, draft: Draft) -> list[str]:

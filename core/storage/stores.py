@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from core.bridge.pool import Listeners
+from core.storage.answered import AnsweredConversations
 from core.storage.api_keys import AllApiKeys, ApiKeyStore
 from core.storage.api_state import ApiFileStore, ApiResponseStore
 from core.storage.app_tokens import AllApps, AppStore
@@ -98,6 +99,11 @@ class OwnerStores:
     def conversation_list(self) -> ConversationList:
         """What the list of conversations shows, in parts."""
         return ConversationList(self._database, self.owner)
+
+    @cached_property
+    def answered(self) -> AnsweredConversations:
+        """Conversations in which replies were written, all at once."""
+        return AnsweredConversations(self._database, self.owner)
 
     @cached_property
     def folders(self) -> FolderStore:

@@ -160,6 +160,7 @@ _LISTED: Mapping[str, str] = {
         core.models.own_models: OwnerModels.*
         core.models.pool: ModelPool.*
         core.models.remembered: ModelNotes.*
+        core.models.usual_model: UsualModel.*
         webui.handlers.models: known_services
         core.toolbox.choices: Rules.change ToolAccounts.* ToolChoices.*
         core.toolbox.server_form: state_of

@@ -424,16 +424,16 @@ async def _retry(desk: Desk, view: View, asked: Asked) -> None:
 
 
 async def _model(desk: Desk, view: View, asked: Asked) -> None:
-    """Let a model answer in the conversation from now on, or (`all`) wherever none was chosen, here too."""
+    """Let a model answer in the conversation from now on, or (`all`) in all new ones, whatever answers this one."""
     name = _model_name(asked)
     async with desk.workspace(view) as workspace:
         if asked.get("all") is True:
             await workspace.models.use_for_all(name)
-        chosen = None if asked.get("all") is True else await workspace.models.named(name)
-        if view.conversation_id:
-            await workspace.conversation(view.conversation_id).choose_model(chosen)
+            view.model = None
+        elif view.conversation_id:
+            await workspace.conversation(view.conversation_id).choose_model(name)
         else:
-            view.model = chosen
+            view.model = await workspace.models.named(name)
     view.wake_up(stale=True)
 
 

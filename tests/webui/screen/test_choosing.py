@@ -92,6 +92,7 @@ def test_a_choice_counts_for_this_conversation_and_at_a_wish_for_all_new_ones(sh
     menu.get_by_role("menuitemradio", name="all new ones").click()
     menu.get_by_role("menuitemradio", name="Qwen3 30B").first.click()
     assert heard(stage, "model") == {"do": "model", "service": "groq", "model": "qwen3", "all": True}
+    expect(page.get_by_text("Qwen3 30B answers new conversations; this one keeps its model.")).to_be_visible()
 
 
 def test_the_installation_s_model_is_marked_also_where_it_was_chosen_by_its_own_name(show: Show, stage: Stage) -> None:
