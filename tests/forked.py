@@ -17,6 +17,7 @@ import traceback
 import warnings
 from collections.abc import Iterator
 from contextlib import suppress
+from importlib import import_module
 from itertools import groupby
 from typing import Any
 
@@ -199,10 +200,8 @@ def _internals(of: Any) -> Any:
 
 def _load_once() -> None:
     """Load what each of the processes would load for itself: a client of services, and the tokens of a model."""
-    from core.llm.backends.openai import model  # noqa: F401 - for what it brings with it
-    from core.llm.tokens import qwen_encoding
-
-    qwen_encoding()
+    import_module("core.llm.backends.openai.model")
+    import_module("core.llm.tokens").qwen_encoding()
 
 
 def _queue(numbers: list[int]) -> int:

@@ -225,7 +225,8 @@ class GateMiddleware:
         except RuntimeError as error:
             if not isinstance(error.__cause__, HTTPException) or error.__cause__.status_code != 404:
                 raise
-            await _nothing_more(send)
+            with suppress(Exception):  # who listened has left
+                await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _with_body(self, route: str, owner: str, scope: Scope, receive: Receive, send: Send) -> None:
         """Routes that name a session in their body: it is read, checked, and played again."""
@@ -267,11 +268,6 @@ class GateMiddleware:
             await send(message)
 
         return note
-
-
-async def _nothing_more(send: Send) -> None:
-    with suppress(Exception):  # who listened has left
-        await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
 def _is_public(route: str) -> bool:
