@@ -25,7 +25,10 @@ function write(id, text) {
   else session.remove(DRAFT + id);
 }
 
-const chosen = () => JSON.parse(session.get(CHOSEN) ?? '{}');
+function chosen() {
+  try { return JSON.parse(session.get(CHOSEN) ?? '{}'); } catch { return {}; }
+}
+
 const isChosen = (what) => Object.keys(what).some((name) => name !== 'of');
 
 function forgetChosen() {
